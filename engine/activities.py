@@ -12,7 +12,7 @@ from engine.summaries import summary_of
 from engine.updates import (
     AgentsChanged,
     AgentView,
-    Asked,
+    ApprovalAsked,
     ConversationChanged,
     LiveTextDropped,
     MessageSaved,
@@ -61,7 +61,7 @@ class ActivityTeller:
             case LiveTextDropped():
                 self._writing = False
                 return  # a change of state follows
-            case ConversationChanged() | Asked():
+            case ConversationChanged() | ApprovalAsked():
                 pass
             case AgentsChanged(agents=views):
                 before, self._agents = self._agents, counted(views)

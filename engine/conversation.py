@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from engine.executor.agent_desk import AgentDesk
+from engine.executor.agent_desk import AgentMailbox
 from engine.executor.approving import answer_note
 from engine.executor.asking import keep
 from engine.executor.changing import changed
@@ -19,19 +19,19 @@ from engine.executor.composing import (
     send,
     window_of,
 )
-from engine.executor.context_desk import ContextDesk
-from engine.executor.inbox import Entry, Priority
-from engine.executor.job_desk import JobDesk
+from engine.executor.context_desk import ContextManager
+from engine.executor.inbox import InboxEntry, Priority
+from engine.executor.job_desk import BackgroundJobs
 from engine.executor.loop import CLOSED, MoveLoop
 from engine.executor.mending import read_last
 from engine.executor.message_queue import MessageQueue
-from engine.executor.performer import Performer
+from engine.executor.performer import EffectRunner
 from engine.executor.publisher import Listener
 from engine.executor.reconsidering import Reconsidering
-from engine.executor.requests import Accepted, Answer, Choice, Receipt, Refused, RunCaps
-from engine.executor.routing import RoutingDesk
+from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Receipt, Refused, RunCaps
+from engine.executor.routing import RoutingControl
 from engine.executor.session import Session
-from engine.executor.side_questions import SideDesk
+from engine.executor.side_questions import SideQuestions
 from engine.machine.events import ApprovalAnswered, RetryAsked, UserCancelled, Verdict
 from engine.machine.states import Idle, State, is_busy
 from engine.ports import ConversationChanges, Provider, ProviderError, StorageError
@@ -42,7 +42,7 @@ from engine.updates import ConversationChanged, Question, Snapshot
 class Conversation:
     """A conversation that is open here."""
 
-    def __init__(self, session: Session, performer: Performer) -> None:
+    def __init__(self, session: Session, performer: EffectRunner) -> None:
         self.id = session.record.id
         self._session = session
         self._performer = performer
@@ -50,16 +50,16 @@ class Conversation:
         self.between_moves = self._loop.between_moves
         """Held during a move: whoever changes what a move writes holds it too."""
         self._task: asyncio.Task[None] | None = None
-        self.context = ContextDesk(session, self.between_moves)
+        self.context = ContextManager(session, self.between_moves)
         """What fills its window, and what can be done about it."""
         self.queue = MessageQueue(session, self.cancel, self.wait_idle)
-        self.agents = AgentDesk(session)
+        self.agents = AgentMailbox(session)
         """What it is told as a sub-agent, or of those it has."""
-        self.jobs = JobDesk(session, performer)
+        self.jobs = BackgroundJobs(session, performer)
         """Its background commands, and sending there what runs."""
-        self.side = SideDesk(self, session)
+        self.side = SideQuestions(self, session)
         """Questions beside it."""
-        self.routing = RoutingDesk(session)
+        self.routing = RoutingControl(session)
         """Who answers a message, while that can be overruled."""
         self.reconsidering = Reconsidering(session)
         """Decides its open question anew once its limits have changed."""
@@ -173,18 +173,22 @@ class Conversation:
             session.crew.stop_all(self.id)
         message_id = session.ports.ids.new()
         elapsed = int(session.ports.clock.monotonic() - session.run.started) if session.run.started else 0
-        stopped = Entry(lambda: UserCancelled(message_id, elapsed), writes=self.agents.hush())
+        stopped = InboxEntry(lambda: UserCancelled(message_id, elapsed), writes=self.agents.hush())
         session.inbox.put(Priority.CANCEL, stopped)
 
-    async def answer(self, call_id: str, answer: Answer) -> Receipt:
+    async def answer(self, call_id: str, answer: ApprovalAnswer) -> Receipt:
         """Answer the open question; a rule is kept before the tool starts."""
         question = self._session.question
         note = answer_note(question, answer) if question is not None else ""
-        if question is not None and answer.choice in {Choice.CONVERSATION, Choice.ALWAYS, Choice.EVERYWHERE}:
+        if question is not None and answer.choice in {
+            ApprovalChoice.CONVERSATION,
+            ApprovalChoice.ALWAYS,
+            ApprovalChoice.EVERYWHERE,
+        }:
             refusal = keep_rule(self._session, answer.choice, answer.rule or question.rule, question)
             if refusal:
                 return Refused(refusal)
-        verdict = Verdict.DENY if answer.choice is Choice.DENY else Verdict.ALLOW
+        verdict = Verdict.DENY if answer.choice is ApprovalChoice.DENY else Verdict.ALLOW
         message_id = self._session.ports.ids.new()
         answered = ApprovalAnswered(call_id, verdict, message_id, answer.reason, note)
         return await ask(self._session, lambda: answered, answers=True)

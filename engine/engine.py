@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from engine.activities import ActivityTeller, Watcher
-from engine.agents.crew import Crew
+from engine.agents.crew import SubAgents
 from engine.agents.equipment import all_tools, profile_of, tools_for
 from engine.conversation import Conversation
 from engine.executor.composing import window_of
 from engine.executor.governor import Governor
-from engine.executor.performer import Performer
+from engine.executor.performer import EffectRunner
 from engine.executor.publisher import Publisher
 from engine.executor.requests import Activity as Activity
 from engine.executor.requests import ConversationOptions as ConversationOptions
@@ -34,8 +34,8 @@ from engine.records import (
     Recovery,
 )
 from engine.resting import Resting
-from engine.rule_desk import RuleDesk
-from engine.shelf import Shelf
+from engine.rule_desk import RuleStore
+from engine.shelf import ConversationBulk
 from engine.titles import Titler
 from engine.turn_notes import TurnNotes
 from engine.updates import Update
@@ -64,13 +64,13 @@ class Engine:
         self._following: dict[str, Following] = {}
         self.resting = Resting(self._open, self._needed, partial(self._close, rests=True))
         """Closes conversations that were left."""
-        self.shelf = Shelf(ports, self._open)
+        self.shelf = ConversationBulk(ports, self._open)
         self._closing: dict[str, asyncio.Event] = {}
         hires = ports.agents is not None
-        self.crew = Crew(ports, self._settings, self._open, self._adopt, self.open, self.forget) if hires else None
+        self.crew = SubAgents(ports, self._settings, self._open, self._adopt, self.open, self.forget) if hires else None
         """Its sub-agents; None where there is nothing to keep them in."""
         self._tools = all_tools(ports, self.crew, self._settings.agent_depth)
-        self.rules = RuleDesk(ports, self._open)
+        self.rules = RuleStore(ports, self._open)
         self._register_caches()
 
     @property
@@ -281,7 +281,7 @@ class Engine:
             record, self.ports, self._settings, self._governor, publisher, tools, profile, self.crew, read_only
         )
         session.set_window(window_of(session, record.model))
-        conversation = Conversation(session, performer := Performer(session))
+        conversation = Conversation(session, performer := EffectRunner(session))
         titler, notes = self._askers[record.id] = Titler(conversation, session), TurnNotes(conversation, session)
         publisher.add(titler.follow)
         performer.after_run = notes.begin

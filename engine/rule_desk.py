@@ -18,7 +18,7 @@ from engine.permissions.rules import KeptRule, Rule, absolute_pattern, effect, p
 from tools.contract import ToolClass, ToolSpec
 
 
-class Standing(Struct, frozen=True):
+class ActiveRule(Struct, frozen=True):
     """A rule and where it holds: in a conversation, in a project, or everywhere."""
 
     text: str
@@ -41,19 +41,19 @@ class Standing(Struct, frozen=True):
         return KeptRule(self.text, self.since, self.project)
 
 
-class RuleDesk:
+class RuleStore:
     """The rules of the user's file and those of the conversations in `opened`."""
 
     def __init__(self, ports: Ports, opened: Mapping[str, Conversation]) -> None:
         self._ports = ports
         self._opened = opened
 
-    def all(self) -> tuple[Standing, ...]:
+    def all(self) -> tuple[ActiveRule, ...]:
         """Those that hold everywhere, then by project in the order of the file, then by conversation."""
         kept = self._ports.rules.rules()
-        stored = [Standing(one.text, since=one.since, project=one.project) for one in kept]
+        stored = [ActiveRule(one.text, since=one.since, project=one.project) for one in kept]
         here = [
-            Standing(str(rule), one.id, since, _title(one))
+            ActiveRule(str(rule), one.id, since, _title(one))
             for one in self._opened.values()
             for rule, since in one.rules.items()
             if not self._is_copy(one, rule)
@@ -81,7 +81,7 @@ class RuleDesk:
         spec = self._spec(rule) if rule is not None else None
         return effect(rule, spec.tool_class) if rule is not None and spec is not None else ""
 
-    def add(self, rule: Standing) -> None:
+    def add(self, rule: ActiveRule) -> None:
         """Let it hold from now on, or since when it says.
 
         Raises:
@@ -91,7 +91,7 @@ class RuleDesk:
             raise EngineError(why)
         self.put_back(rule)
 
-    def put_back(self, rule: Standing) -> None:
+    def put_back(self, rule: ActiveRule) -> None:
         """What was taken out, as it was, even where it counts for nothing.
 
         Raises:
@@ -103,7 +103,7 @@ class RuleDesk:
         else:
             _write(lambda: self._ports.rules.add(replace(rule, since=since).kept))
 
-    def remove(self, rule: Standing) -> None:
+    def remove(self, rule: ActiveRule) -> None:
         """Let it hold no longer, nor in sub-agents that began with it; one that is gone already is no mistake.
 
         Raises:
@@ -117,7 +117,7 @@ class RuleDesk:
                 for held in [held for held in one.rules if str(held) == rule.text]:
                     del one.rules[held]
 
-    def replace(self, old: Standing, text: str) -> Standing:
+    def replace(self, old: ActiveRule, text: str) -> ActiveRule:
         """Another text for a rule, which then holds where the old one did; gives it.
 
         Raises:
@@ -129,7 +129,7 @@ class RuleDesk:
             self.remove(old)
         return new
 
-    def move(self, old: Standing, project: str) -> Standing:
+    def move(self, old: ActiveRule, project: str) -> ActiveRule:
         """Let a stored rule hold in `project` instead, or everywhere where that is empty; gives it.
 
         A relative path pattern stays bound to the folder it started from.
@@ -142,7 +142,7 @@ class RuleDesk:
         self.remove(old)
         return new
 
-    def _bound_text(self, old: Standing) -> str:
+    def _bound_text(self, old: ActiveRule) -> str:
         rule = parse_rule(old.text)
         spec = self._spec(rule) if rule is not None else None
         if rule is None or spec is None or not old.project or spec.tool_class not in {ToolClass.READ, ToolClass.EDIT}:
@@ -160,7 +160,7 @@ class RuleDesk:
     def _tool_names(self) -> str:
         return f"is it one of {', '.join(self._ports.tools)}"
 
-    def _conversation(self, rule: Standing) -> Conversation:
+    def _conversation(self, rule: ActiveRule) -> Conversation:
         found = self._opened.get(rule.conversation_id)
         if found is None or found.read_only:
             raise EngineError("That conversation is not open here any more; its rules went with it.")

@@ -12,7 +12,7 @@ from engine.ports.files import FilesError
 from engine.records import StoredMessage
 
 
-class Shelf:
+class ConversationBulk:
     """Every stored conversation; those in `opened` are changed through themselves, so that their screens know."""
 
     def __init__(self, ports: Ports, opened: Mapping[str, Conversation]) -> None:

@@ -164,7 +164,7 @@ class StateChanged(Struct, frozen=True):
     resumable: bool = False
 
 
-class Asked(Struct, frozen=True):
+class ApprovalAsked(Struct, frozen=True):
     """A question is open; None when it is closed."""
 
     question: Question | None
@@ -260,7 +260,7 @@ Update: TypeAlias = (
     | ToolProgressed
     | ToolEnded
     | StateChanged
-    | Asked
+    | ApprovalAsked
     | ContextChanged
     | CallEnded
     | RetryScheduled

@@ -34,9 +34,9 @@ from phoenix_tui.terminal.driver import QuietDriver
 from phoenix_tui.terminal.shadow import ShadowScreen, Shortened
 from phoenix_tui.terminal.size import LEAST, drawable, is_too_small
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.notices import Standing
+from phoenix_tui.widgets.notices import StandingNotice
 from phoenix_tui.workspace.screen import WorkspaceScreen
-from phoenix_tui.workspace.slow_start import LateStart
+from phoenix_tui.workspace.slow_start import SlowStart
 
 log = logging.getLogger(__name__)
 
@@ -197,7 +197,7 @@ class PhoenixApp(App[None]):
     async def _open(self) -> None:
         keymap = self._keymap_of_user()
         workspace = self._workspace
-        late = workspace.ready.late = LateStart(workspace, self._launch, workspace.parts.dock)
+        late = workspace.ready.late = SlowStart(workspace, self._launch, workspace.parts.dock)
         try:
             async with seldom_switched():
                 services, module, _ = await asyncio.gather(
@@ -207,7 +207,7 @@ class PhoenixApp(App[None]):
                 )
         except CannotOpen as error:
             late.over()
-            workspace.parts.dock.notice.standing = Standing(str(error), Tone.BAD, hint(("quit", "quits")))
+            workspace.parts.dock.notice.standing = StandingNotice(str(error), Tone.BAD, hint(("quit", "quits")))
             return
         self.ending.services = services
         late.over()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from engine.rule_desk import Standing
+    from engine.rule_desk import ActiveRule
 
 
 class RulesSurface(Protocol):
     """The stored rules and those of the open conversations. Changes raise EngineError, in one sentence."""
 
-    def all(self) -> tuple[Standing, ...]:
+    def all(self) -> tuple[ActiveRule, ...]:
         """Those that hold everywhere, then by project, then by conversation."""
         ...
 
@@ -27,22 +27,22 @@ class RulesSurface(Protocol):
         """What it lets through; empty for what is no rule."""
         ...
 
-    def add(self, rule: Standing) -> None:
+    def add(self, rule: ActiveRule) -> None:
         """Let a checked rule hold."""
         ...
 
-    def put_back(self, rule: Standing) -> None:
+    def put_back(self, rule: ActiveRule) -> None:
         """Let hold again what was taken out."""
         ...
 
-    def remove(self, rule: Standing) -> None:
+    def remove(self, rule: ActiveRule) -> None:
         """Let it hold no longer."""
         ...
 
-    def move(self, old: Standing, project: str) -> Standing:
+    def move(self, old: ActiveRule, project: str) -> ActiveRule:
         """Let a stored rule hold in this project, or everywhere where that is empty."""
         ...
 
-    def replace(self, old: Standing, text: str) -> Standing:
+    def replace(self, old: ActiveRule, text: str) -> ActiveRule:
         """Another text, checked, for a rule."""
         ...

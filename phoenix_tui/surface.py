@@ -14,7 +14,7 @@ from tools.contract import Enforcement, SandboxMode
 
 if TYPE_CHECKING:
     from engine.executor.composing import History
-    from engine.executor.requests import Activity, Answer, Receipt
+    from engine.executor.requests import Activity, ApprovalAnswer, Receipt
     from engine.machine.states import State
     from engine.ports import ConversationChanges, ModelInfo
     from engine.ports.database_waits import DatabaseWaits
@@ -138,7 +138,7 @@ class ConversationSurface(ConversationParts, Protocol):
         """Stop the run, then send a message."""
         ...
 
-    async def answer(self, call_id: str, answer: Answer) -> Receipt:
+    async def answer(self, call_id: str, answer: ApprovalAnswer) -> Receipt:
         """Answer the open question."""
         ...
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from engine.agents.board import AgentBoard
-from engine.agents.recruiting import Recruiting
-from engine.agents.shift import Hand, Shift
+from engine.agents.recruiting import AgentStarter
+from engine.agents.shift import AgentScheduler, RunningAgent
 from engine.conversation import Conversation
 from engine.executor.launching import log_read_on
 from engine.executor.requests import EngineError, Refused
@@ -16,15 +16,15 @@ from engine.ports.agents import USER, AgentStore
 from engine.records import AgentFacts
 
 
-class Advising:
+class AgentMessages:
     """Puts messages where sub-agents read them, and those that have ended on the shift again."""
 
     def __init__(
         self,
         ports: Ports,
         store: AgentStore,
-        shift: Shift,
-        recruiting: Recruiting,
+        shift: AgentScheduler,
+        recruiting: AgentStarter,
         board: AgentBoard,
         opened: Mapping[str, Conversation],
         reopen: Callable[[str], Awaitable[Conversation]],
@@ -56,7 +56,7 @@ class Advising:
             if hand.is_over():  # meanwhile: nobody may have read it
                 await self.hear_late(hand)
 
-    async def hear_late(self, hand: Hand) -> None:
+    async def hear_late(self, hand: RunningAgent) -> None:
         """What it was told while it handed in its result was not read: it goes on with that, if its parent is there."""
         await hand.settled.wait()
         agent_id, parent = hand.conversation.id, hand.parent

@@ -11,7 +11,7 @@ from engine.machine.states import AwaitingApproval, AwaitingLlm, Idle, State, ru
 from engine.records import AgentRow, SpawnMode
 from engine.updates import (
     AgentView,
-    Asked,
+    ApprovalAsked,
     ContextChanged,
     StateChanged,
     TextArrived,
@@ -102,7 +102,7 @@ class AgentBoard:
                 view = replace(view, activity="", last_output=self._now())
             case ContextChanged(used=used, cost_usd=cost):
                 view = replace(view, tokens=used, cost_usd=cost)
-            case Asked(question):
+            case ApprovalAsked(question):
                 # The question itself is the conversation's; who shows it looks there.
                 view = replace(view, asked=view.asked or self._now()) if question is not None else view
             case _:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 
-from engine.agents.advising import Advising
+from engine.agents.advising import AgentMessages
 from engine.agents.board import AgentBoard, view_of
-from engine.agents.endings import Endings
-from engine.agents.making import Making
-from engine.agents.orders import ResumeOrder, SpawnOrder, TaskOrder
-from engine.agents.recruiting import Recruiting
-from engine.agents.retiring import Retiring
-from engine.agents.shift import Hand, Shift
-from engine.agents.waking import Waking
+from engine.agents.endings import AgentResults
+from engine.agents.making import AgentFactory
+from engine.agents.orders import ResumeOrder, SpawnRequest, TaskOrder
+from engine.agents.recruiting import AgentStarter
+from engine.agents.retiring import AgentCloser
+from engine.agents.shift import AgentScheduler, RunningAgent
+from engine.agents.waking import ParentWaker
 from engine.conversation import Conversation
 from engine.executor.publisher import Publisher
 from engine.executor.session import EngineSettings, Ports
@@ -24,7 +24,7 @@ from engine.updates import AgentView, RunEnded, StateChanged, Update
 from tools.contract import StartedAgent, ToolInputError
 
 
-class Crew:
+class SubAgents:
     """Starts, watches and stops sub-agents; the machines of parent and child decide what it means."""
 
     def __init__(
@@ -42,18 +42,18 @@ class Crew:
         self._store = ports.agents
         self._opened = opened
         self._forget = forget
-        self._endings = Endings(ports.agents, opened, ports.clock.now)
+        self._endings = AgentResults(ports.agents, opened, ports.clock.now)
         self.board = AgentBoard(ports.clock.now, self._tell)
-        self._waking = Waking(self._endings, self.board)
-        self._shift = Shift(settings.max_agents, self._endings, self.board, ports.clock.now)
+        self._waking = ParentWaker(self._endings, self.board)
+        self._shift = AgentScheduler(settings.max_agents, self._endings, self.board, ports.clock.now)
         self._shift.left = self._ended
-        making = Making(ports, ports.agents, settings)
-        self._recruiting = Recruiting(making, ports.agents, adopt, self._shift, self._endings, self.board)
-        self._advising = Advising(ports, ports.agents, self._shift, self._recruiting, self.board, opened, reopen)
+        making = AgentFactory(ports, ports.agents, settings)
+        self._recruiting = AgentStarter(making, ports.agents, adopt, self._shift, self._endings, self.board)
+        self._advising = AgentMessages(ports, ports.agents, self._shift, self._recruiting, self.board, opened, reopen)
         works = self._shift.get
-        self.retiring = Retiring(opened, lambda agent_id: works(agent_id) is not None, forget, self._endings.start)
+        self.retiring = AgentCloser(opened, lambda agent_id: works(agent_id) is not None, forget, self._endings.start)
 
-    async def spawn(self, parent_id: str, call_id: str, order: SpawnOrder) -> tuple[StartedAgent, ...]:
+    async def spawn(self, parent_id: str, call_id: str, order: SpawnRequest) -> tuple[StartedAgent, ...]:
         """Make the sub-agents of a call and start those that may."""
         self._refuse_when_full()
         hands = await self._recruiting.recruit(
@@ -172,7 +172,7 @@ class Crew:
         if parent is not None and isinstance(parent.state, AwaitingSubagents):
             parent.agents.wait_for_user(asked=self._shift.only_asks(parent.id))
 
-    def _ended(self, hand: Hand) -> None:
+    def _ended(self, hand: RunningAgent) -> None:
         self.retiring.soon(hand.conversation)
         self._endings.start(self._advising.hear_late(hand))
 

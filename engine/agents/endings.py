@@ -18,7 +18,7 @@ from engine.ports.agents import AgentStore
 log = logging.getLogger(__name__)
 
 
-class Endings:
+class AgentResults:
     """Reads outcomes from the store, wakes parents at rest."""
 
     def __init__(self, store: AgentStore, opened: Mapping[str, Conversation], now: Callable[[], float]) -> None:

@@ -23,7 +23,7 @@ TITLE = 50
 """Characters (SPEC c11)."""
 
 
-class Making:
+class AgentFactory:
     """Turns orders into conversations that wait to start."""
 
     def __init__(self, ports: Ports, store: AgentStore, settings: EngineSettings) -> None:

@@ -32,7 +32,7 @@ class TaskOrder(Struct, frozen=True):
     """What it is called where the task itself is a longer prompt."""
 
 
-class SpawnOrder(Struct, frozen=True):
+class SpawnRequest(Struct, frozen=True):
     """A call of spawn_agents."""
 
     tasks: tuple[TaskOrder, ...]
@@ -46,7 +46,7 @@ class ResumeOrder(Struct, frozen=True):
     message: str
 
 
-def spawn_order(args: JsonObject) -> SpawnOrder:
+def spawn_order(args: JsonObject) -> SpawnRequest:
     """Read a call of spawn_agents.
 
     Raises:
@@ -60,7 +60,9 @@ def spawn_order(args: JsonObject) -> SpawnOrder:
     if not isinstance(tasks, list) or not 1 <= len(tasks) <= MOST_TASKS:
         count = f"{len(tasks)}" if isinstance(tasks, list) else "none"
         raise ToolInputError(f"tasks must be a list of 1 to {MOST_TASKS} tasks; there are {count}.")
-    return SpawnOrder(tuple(_task(one, f"tasks[{place}].") for place, one in enumerate(tasks)), strategy == SEQUENTIAL)
+    return SpawnRequest(
+        tuple(_task(one, f"tasks[{place}].") for place, one in enumerate(tasks)), strategy == SEQUENTIAL
+    )
 
 
 def background_order(args: JsonObject) -> TaskOrder | ResumeOrder:

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from engine.agents.board import AgentBoard, view_of
-from engine.agents.endings import Endings
-from engine.agents.making import Making
+from engine.agents.endings import AgentResults
+from engine.agents.making import AgentFactory
 from engine.agents.orders import TaskOrder
-from engine.agents.shift import Hand, Shift
+from engine.agents.shift import AgentScheduler, RunningAgent
 from engine.conversation import Conversation
 from engine.ports import StorageError
 from engine.ports.agents import AgentStore
@@ -18,16 +18,16 @@ from engine.records import AgentFacts, ConversationRecord, SpawnMode
 from tools.contract import ToolInputError
 
 
-class Recruiting:
+class AgentStarter:
     """Makes sub-agents, opens their conversations and puts them on the shift."""
 
     def __init__(
         self,
-        making: Making,
+        making: AgentFactory,
         store: AgentStore,
         adopt: Callable[[ConversationRecord], Awaitable[Conversation]],
-        shift: Shift,
-        endings: Endings,
+        shift: AgentScheduler,
+        endings: AgentResults,
         board: AgentBoard,
     ) -> None:
         self._making = making
@@ -45,7 +45,7 @@ class Recruiting:
         mode: SpawnMode,
         *,
         sequential: bool = False,
-    ) -> list[Hand]:
+    ) -> list[RunningAgent]:
         """Make the sub-agents of a call and start them; where the call is cut off meanwhile they end unbegun."""
         making = asyncio.ensure_future(self._make(parent, call_id, tasks, mode))
         try:
@@ -59,16 +59,16 @@ class Recruiting:
         self._shift.start(hands)
         return hands
 
-    async def _give_up(self, making: asyncio.Future[list[Hand]]) -> None:
+    async def _give_up(self, making: asyncio.Future[list[RunningAgent]]) -> None:
         with suppress(ToolInputError, StorageError):  # then there are none
             self._shift.dismiss(await making)
 
     async def _make(
         self, parent: Conversation, call_id: str, tasks: Sequence[TaskOrder], mode: SpawnMode
-    ) -> list[Hand]:
+    ) -> list[RunningAgent]:
         records = await self._making.make(parent.record, call_id, tasks, mode)
         background = mode is SpawnMode.BACKGROUND
-        hands: list[Hand] = []
+        hands: list[RunningAgent] = []
         try:
             for record in records:
                 conversation = await self._adopt(record)
@@ -82,9 +82,11 @@ class Recruiting:
             raise
         return hands
 
-    def take_on(self, conversation: Conversation, facts: AgentFacts, parent: Conversation, *, background: bool) -> Hand:
+    def take_on(
+        self, conversation: Conversation, facts: AgentFacts, parent: Conversation, *, background: bool
+    ) -> RunningAgent:
         """Put one on the shift: it is its parent's, and works once it is started."""
         conversation.agents.belong_to(parent.agents)
-        hand = Hand(conversation, parent, facts, background)
+        hand = RunningAgent(conversation, parent, facts, background)
         self._shift.take(hand)
         return hand

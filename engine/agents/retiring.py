@@ -12,7 +12,7 @@ PATIENCE: Final = 5.0
 """Seconds that one stays open after its end or the last look: whoever opens it just then finds it live."""
 
 
-class Retiring:
+class AgentCloser:
     """Looks a while after an end whether a conversation is still wanted."""
 
     def __init__(

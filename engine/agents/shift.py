@@ -10,9 +10,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.agents.board import AgentBoard
-from engine.agents.endings import Endings
+from engine.agents.endings import AgentResults
 from engine.agents.prompting import previous_results
-from engine.agents.start_line import StartLine
+from engine.agents.start_line import AgentQueue
 from engine.conversation import Conversation
 from engine.executor.requests import Receipt
 from engine.machine import agent_texts
@@ -20,7 +20,7 @@ from engine.machine.states import AgentOutcome, AgentTask, AwaitingApproval, Com
 from engine.records import AgentFacts, RunPriority
 
 
-class Hand(Struct, eq=False):
+class RunningAgent(Struct, eq=False):
     """One sub-agent that works, or waits to."""
 
     conversation: Conversation
@@ -32,7 +32,7 @@ class Hand(Struct, eq=False):
     stopped: bool = False
     begun: bool = False
     ended: bool = False
-    after: tuple[Hand, ...] = ()
+    after: tuple[RunningAgent, ...] = ()
     """Those whose results it gets, where they work one after the other."""
     outcome: AgentOutcome | None = None
     settled: asyncio.Event = field(default_factory=asyncio.Event)
@@ -52,23 +52,23 @@ class Hand(Struct, eq=False):
         return not self.stopped and all(one.outcome is not None for one in self.after)
 
 
-class Shift:
+class AgentScheduler:
     """Every hand of this process. Whatever happens to one, it leaves: nobody waits for it for ever."""
 
-    def __init__(self, room: int, endings: Endings, board: AgentBoard, now: Callable[[], float]) -> None:
-        self._line = StartLine(room)
+    def __init__(self, room: int, endings: AgentResults, board: AgentBoard, now: Callable[[], float]) -> None:
+        self._line = AgentQueue(room)
         self._endings = endings
         self._board = board
         self._now = now
-        self._hands: dict[str, Hand] = {}
-        self.left: Callable[[Hand], None] = lambda _hand: None
+        self._hands: dict[str, RunningAgent] = {}
+        self.left: Callable[[RunningAgent], None] = lambda _hand: None
         """Called for each one that has ended and been told of."""
 
-    def get(self, agent_id: str) -> Hand | None:
+    def get(self, agent_id: str) -> RunningAgent | None:
         """The one that works under this id."""
         return self._hands.get(agent_id)
 
-    def of(self, parent_id: str) -> list[Hand]:
+    def of(self, parent_id: str) -> list[RunningAgent]:
         """Those of a conversation."""
         return [hand for hand in self._hands.values() if hand.facts.parent_id == parent_id]
 
@@ -78,7 +78,7 @@ class Shift:
         begun = [hand.conversation.state for hand in at_work if hand.begun]
         return bool(begun) and all(isinstance(state, AwaitingApproval) for state in begun)
 
-    def dismiss(self, hands: Iterable[Hand]) -> None:
+    def dismiss(self, hands: Iterable[RunningAgent]) -> None:
         """End these, which have not begun."""
         hands = tuple(hands)
         self.stop([hand.conversation.id for hand in hands])
@@ -88,11 +88,11 @@ class Shift:
         """The ids of all."""
         return list(self._hands)
 
-    def take(self, hand: Hand) -> None:
+    def take(self, hand: RunningAgent) -> None:
         """Count one in; it begins with `start`."""
         self._hands[hand.conversation.id] = hand
 
-    def start(self, hands: Iterable[Hand]) -> None:
+    def start(self, hands: Iterable[RunningAgent]) -> None:
         """Let these wait for their turn, and those begin whose turn it is; those that were stopped before end."""
         for hand in hands:
             early, hand.ready = hand.stopped and not hand.ready, True
@@ -125,22 +125,22 @@ class Shift:
         if hand is not None and isinstance(state, Completed | Failed | Errored):
             self._end(hand, state)
 
-    def _drop(self, hand: Hand) -> None:
+    def _drop(self, hand: RunningAgent) -> None:
         dropped = hand.conversation.agents.drop("cancelled", agent_texts.CANCELLED)
         dropped.add_done_callback(partial(self._answered, hand))
 
-    def _answered(self, hand: Hand, _receipt: asyncio.Future[Receipt]) -> None:
+    def _answered(self, hand: RunningAgent, _receipt: asyncio.Future[Receipt]) -> None:
         """Its first message was taken, or not: one that does not work now never will, and changes its state no more."""
         hand.begun = is_busy(hand.conversation.state)
         if not hand.begun:
             self._end(hand, hand.conversation.state)
 
-    def _end(self, hand: Hand, state: State) -> None:
+    def _end(self, hand: RunningAgent, state: State) -> None:
         if not hand.ended:
             hand.ended = True
             self._endings.start(self._settle(hand, state))
 
-    async def _settle(self, hand: Hand, state: State) -> None:
+    async def _settle(self, hand: RunningAgent, state: State) -> None:
         """Find out how it ended, tell its parent, let the next ones start."""
         agent_id, parent = hand.conversation.id, hand.parent
         if isinstance(state, Errored):
@@ -167,7 +167,7 @@ class Shift:
             self._endings.wake(parent)
 
 
-def _earlier(hands: Iterable[Hand]) -> str:
+def _earlier(hands: Iterable[RunningAgent]) -> str:
     """What those before it found, as their parent will read it."""
     tasks = [AgentTask(hand.conversation.id, hand.facts.task) for hand in hands]
     outcomes = [hand.outcome for hand in hands if hand.outcome is not None]

@@ -11,7 +11,7 @@ from engine.agents.orders import (
     PARALLEL,
     SEQUENTIAL,
     ResumeOrder,
-    SpawnOrder,
+    SpawnRequest,
     TaskOrder,
     background_order,
     spawn_order,
@@ -37,7 +37,7 @@ from tools.wording import counted
 class Starter(Protocol):
     """Who makes and starts sub-agents."""
 
-    async def spawn(self, parent_id: str, call_id: str, order: SpawnOrder) -> tuple[StartedAgent, ...]:
+    async def spawn(self, parent_id: str, call_id: str, order: SpawnRequest) -> tuple[StartedAgent, ...]:
         """Make the sub-agents of a call and start those that may."""
         ...
 

@@ -7,7 +7,7 @@ from engine.records import RunPriority
 _RANK = {RunPriority.CRITICAL: 0, RunPriority.HIGH: 1, RunPriority.NORMAL: 2, RunPriority.LOW: 3}
 
 
-class StartLine:
+class AgentQueue:
     """Ids in order of priority, then of arrival; at most `room` are out at once."""
 
     def __init__(self, room: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.agents.board import AgentBoard
-from engine.agents.endings import Endings
+from engine.agents.endings import AgentResults
 from engine.conversation import Conversation
 from engine.machine.states import Compacting, Idle
 from engine.updates import RunEnded, StateChanged, Update
@@ -11,10 +11,10 @@ from engine.updates import RunEnded, StateChanged, Update
 SUCCESS = "success"
 
 
-class Waking:
+class ParentWaker:
     """Follows parents to where they come to rest."""
 
-    def __init__(self, endings: Endings, board: AgentBoard) -> None:
+    def __init__(self, endings: AgentResults, board: AgentBoard) -> None:
         self._endings = endings
         self._board = board
         self._compacting: set[str] = set()

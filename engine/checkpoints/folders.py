@@ -16,7 +16,7 @@ from engine.ports.files import (
     FileChange,
     FilesError,
     FileState,
-    Look,
+    FolderSnapshot,
     Restored,
 )
 from tools.contract import DiffDisplay
@@ -44,7 +44,7 @@ class CheckpointFolders:
         self._stopping = Event()
         self._made: FolderWork | None = None
 
-    async def look(self, folder: Path, since: str = "") -> Look:
+    async def look(self, folder: Path, since: str = "") -> FolderSnapshot:
         """Remember the folder as it is now."""
         return await self._run(lambda work: work.look(folder, since))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from engine.ports.files import Coverage, FileChange, FilesError, FileState, Look, Restored
+from engine.ports.files import Coverage, FileChange, FilesError, FileState, FolderSnapshot, Restored
 from tools.contract import DiffDisplay
 
 SWITCHED_OFF = "Checkpoints are off (checkpoint_total_mb = 0): the conversation can go back, files cannot."
@@ -18,9 +18,9 @@ class NoFolders:
     def __init__(self, refusal: str = REFUSAL) -> None:
         self._refusal = refusal
 
-    async def look(self, folder: Path, since: str = "") -> Look:
+    async def look(self, folder: Path, since: str = "") -> FolderSnapshot:
         """A look that covers nothing."""
-        return Look("", Coverage(refusal=self._refusal))
+        return FolderSnapshot("", Coverage(refusal=self._refusal))
 
     async def knows(self, folder: Path) -> bool:
         """No folder is known."""

@@ -28,7 +28,7 @@ from engine.ports.files import (
     FileKind,
     FilesError,
     FileState,
-    Look,
+    FolderSnapshot,
     Restored,
 )
 from tools.contract import DiffDisplay
@@ -78,22 +78,22 @@ class FolderWork:
         except OSError as error:
             raise FilesError(f"{error.filename or 'The folder'} cannot be read: {error.strerror or error}.") from error
 
-    def look(self, folder: Path, since: str) -> Look:
+    def look(self, folder: Path, since: str) -> FolderSnapshot:
         """Remember the folder as it is now; `since` tells what was passed over and is gone."""
         root = os.fsencode(folder)
         refusal = REFUSAL.format(folder=folder, most=MOST_ENTRIES)
         if time.monotonic() - self._too_large.get(root, float("-inf")) < TRIED_AGAIN:
-            return Look("", Coverage(refusal=refusal))
+            return FolderSnapshot("", Coverage(refusal=refusal))
         walker = self._walkers.setdefault(root, Walker(root, self._excluded, self._stopping))
         try:
             walked = walker.walk()
         except TooMany:
             self._too_large[root] = time.monotonic()
-            return Look("", Coverage(refusal=refusal))
+            return FolderSnapshot("", Coverage(refusal=refusal))
         contents, book = self._kept(), self._book()
         now = Capture(contents, self._limits, self._stopping).take(root, walked, book.newest(root))
         coverage = self._with_gone(root, now, since) if since else now.coverage
-        return Look(book.add(root, now), coverage)
+        return FolderSnapshot(book.add(root, now), coverage)
 
     def _with_gone(self, root: bytes, now: LookAt, since: str) -> Coverage:
         folder = opened_root(root)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from engine.executor.inbox import Entry, Priority
+from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.launching import log_launch
 from engine.executor.requests import Receipt, Refused, RunCaps
 from engine.executor.session import Session
@@ -20,7 +20,7 @@ from engine.records import AgentFacts
 from engine.updates import AgentsChanged, AgentView
 
 
-class AgentDesk:
+class AgentMailbox:
     """Puts the events of sub-agents into the inbox of one conversation."""
 
     def __init__(self, session: Session) -> None:
@@ -48,16 +48,16 @@ class AgentDesk:
             log_launch(session.record)
             return AgentBegun(run_id, facts.max_turns, found)
 
-        return self._put(Priority.USER, Entry(begun, caps=RunCaps(timeout=facts.timeout)))
+        return self._put(Priority.USER, InboxEntry(begun, caps=RunCaps(timeout=facts.timeout)))
 
     def recall(self, text: str, sender: str) -> asyncio.Future[Receipt]:
         """This one is a sub-agent that has ended and is told how to go on; without a text it reads what it has."""
         told = (Deposit(text, sender),) if text else ()
-        return self._put(Priority.USER, Entry(AgentRecalled, writes=(*told, MakeBackground())))
+        return self._put(Priority.USER, InboxEntry(AgentRecalled, writes=(*told, MakeBackground())))
 
     def drop(self, kind: str, error: str) -> asyncio.Future[Receipt]:
         """This one is a sub-agent that will not start; one that its store failed is brought to rest."""
-        return self._put(Priority.OUTCOME, Entry(lambda: AgentDropped(kind, error)))
+        return self._put(Priority.OUTCOME, InboxEntry(lambda: AgentDropped(kind, error)))
 
     def ended(self, outcome: AgentOutcome) -> asyncio.Future[Receipt]:
         """A sub-agent that this one waits for has ended; the receipt is there once that is stored, or will never be.
@@ -70,7 +70,7 @@ class AgentDesk:
             state = session.state
             return isinstance(state, AwaitingSubagents | Cancelling) and outcome.agent_id in state.pending
 
-        finished = Entry(lambda: AgentFinished(session.state.gen, outcome, message_id), wanted=awaited)
+        finished = InboxEntry(lambda: AgentFinished(session.state.gen, outcome, message_id), wanted=awaited)
         if session.broken:  # it has ended without them; only its user may set it going again
             return _answered(Refused(session.state.message if isinstance(session.state, Errored) else ""))
         return self._put(Priority.OUTCOME, finished)
@@ -99,7 +99,7 @@ class AgentDesk:
             put_away = session.record.archived or session.record.deleted
             return InboxArrived(not put_away, session.last, run_id, limit)
 
-        session.inbox.put(Priority.OUTCOME, Entry(arrived, caps=caps, wanted=self._wakes))
+        session.inbox.put(Priority.OUTCOME, InboxEntry(arrived, caps=caps, wanted=self._wakes))
 
     async def _wakes(self) -> bool:
         store, session = self._session.ports.agents, self._session
@@ -111,7 +111,7 @@ class AgentDesk:
         """Tell subscribers how its sub-agents stand, and how many ends its model has not read yet."""
         self._session.publisher.publish(AgentsChanged(views, results))
 
-    def belong_to(self, parent: AgentDesk) -> None:
+    def belong_to(self, parent: AgentMailbox) -> None:
         """Make this one a sub-agent of `parent`: it asks in its name and begins with a copy of its rules.
 
         A copy: what the user allows one of them later holds for that one alone.
@@ -121,7 +121,7 @@ class AgentDesk:
         folder = str(above.record.cwd)
         self._session.rules.update({replace(one, folder=one.folder or folder): at for one, at in above.rules.items()})
 
-    def _put(self, priority: Priority, entry: Entry) -> asyncio.Future[Receipt]:
+    def _put(self, priority: Priority, entry: InboxEntry) -> asyncio.Future[Receipt]:
         entry.receipt = asyncio.get_running_loop().create_future()
         self._session.inbox.put(priority, entry)
         return entry.receipt

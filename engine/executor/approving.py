@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.executor.requests import Answer, Choice
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.executor.session import Session
 from engine.permissions.asked import differences
 from engine.permissions.place import Place
@@ -66,19 +66,19 @@ def approved(
     return Ask(f"changed after your yes: {changed}. {decision.reason}", decision.grant, decision.lasting)
 
 
-def answer_note(question: Question, answer: Answer) -> str:
+def answer_note(question: Question, answer: ApprovalAnswer) -> str:
     """The row of the audit trail that says what was allowed; empty for a denial, which the result of the call says."""
     rule = answer.rule or question.rule
     match answer.choice:
-        case Choice.ONCE:
+        case ApprovalChoice.ONCE:
             return f"{named(question)}: allowed once"
-        case Choice.CONVERSATION:
+        case ApprovalChoice.CONVERSATION:
             return f"{named(question, rule)}: allowed for this conversation: {rule}"
-        case Choice.ALWAYS:
+        case ApprovalChoice.ALWAYS:
             return f"{named(question, rule)}: always allowed in this project: {rule}"
-        case Choice.EVERYWHERE:
+        case ApprovalChoice.EVERYWHERE:
             return f"{named(question, rule)}: always allowed everywhere: {rule}"
-        case Choice.DENY:
+        case ApprovalChoice.DENY:
             return ""
 
 

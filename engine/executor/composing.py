@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from engine.executor.attaching import attachments
-from engine.executor.inbox import Entry, Priority
+from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.launching import log_launch
 from engine.executor.mentions import UnknownMention, digests
-from engine.executor.requests import Choice, Receipt, Refused, RunCaps
+from engine.executor.requests import ApprovalChoice, Receipt, Refused, RunCaps
 from engine.executor.session import Session
 from engine.machine import texts
 from engine.machine.events import Event, UserMessage, UserShell
@@ -85,18 +85,18 @@ def window_of(session: Session, model: str) -> int:
     return provider.describe(name).context_window
 
 
-def keep_rule(session: Session, choice: Choice, text: str, question: Question) -> str:
+def keep_rule(session: Session, choice: ApprovalChoice, text: str, question: Question) -> str:
     """Keep a rule for this conversation, its project or everywhere; gives the reason where it cannot."""
     call = Call(question.call.name, question.tool_class, question.request, session.record.cwd)
     rule = parse_rule(text)
     if (why := refusal(text, call)) or rule is None:
         return why
     now, rule = session.ports.clock.now(), bound(rule, call)
-    if choice is Choice.CONVERSATION:
+    if choice is ApprovalChoice.CONVERSATION:
         session.rules[rule] = now
         _note_access(session, rule, question)
         return ""
-    project = "" if choice is Choice.EVERYWHERE else str(project_of(session.record.cwd))
+    project = "" if choice is ApprovalChoice.EVERYWHERE else str(project_of(session.record.cwd))
     try:
         session.ports.rules.add(KeptRule(str(rule), now, project))
     except OSError as error:
@@ -129,7 +129,7 @@ async def ask(
     if session.record.agent is not None and not answers:
         return Refused(texts.READ_ONLY)
     receipt: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
-    session.inbox.put(Priority.USER, Entry(build, message_id, caps or RunCaps(), receipt, writes))
+    session.inbox.put(Priority.USER, InboxEntry(build, message_id, caps or RunCaps(), receipt, writes))
     return await asyncio.shield(receipt)
 
 

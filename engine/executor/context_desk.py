@@ -82,7 +82,7 @@ class SystemPrompt(Struct, frozen=True):
     tools: tuple[str, ...]
 
 
-class ContextDesk:
+class ContextManager:
     """Looks at the window of a conversation and changes what is sent."""
 
     def __init__(self, session: Session, between_moves: asyncio.Lock) -> None:

@@ -27,7 +27,7 @@ class Priority(IntEnum):
     OUTCOME = 2
 
 
-class Entry(Struct, eq=False):
+class InboxEntry(Struct, eq=False):
     """An event to come: built when its turn comes, so that the facts in it are those of that moment."""
 
     build: Callable[[], Event]
@@ -48,12 +48,12 @@ class Entry(Struct, eq=False):
 class Inbox(Struct, eq=False):
     """A priority queue; within a priority, first come, first served."""
 
-    _heap: list[tuple[Priority, int, Entry]] = field(default_factory=list[tuple[Priority, int, Entry]])
+    _heap: list[tuple[Priority, int, InboxEntry]] = field(default_factory=list[tuple[Priority, int, InboxEntry]])
     _order: itertools.count[int] = field(default_factory=itertools.count)
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
     _closed: str = ""
 
-    def put(self, priority: Priority, entry: Entry) -> None:
+    def put(self, priority: Priority, entry: InboxEntry) -> None:
         """Add one; never waits. Once it is closed, whoever asks is refused."""
         if self._closed:
             entry.settle(Refused(self._closed))
@@ -71,7 +71,7 @@ class Inbox(Struct, eq=False):
         """Whether the user has asked to stop, and that is still to be served."""
         return bool(self._heap) and self._heap[0][0] is Priority.CANCEL
 
-    async def take(self) -> Entry:
+    async def take(self) -> InboxEntry:
         """The next one by priority."""
         while not self._heap:
             self._arrived.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from engine.executor.performer import Performer
+from engine.executor.performer import EffectRunner
 from engine.executor.requests import Accepted, Receipt, Refused
 from engine.executor.session import Session
 from engine.updates import JobsChanged
@@ -14,10 +14,10 @@ from tools.contract import Captured, JobInfo
 NOTHING_RUNS: Final = "No command runs here that could go to the background."
 
 
-class JobDesk:
+class BackgroundJobs:
     """Lists, reads and ends them. No state: the jobs stand on the board, the running call in the machine."""
 
-    def __init__(self, session: Session, performer: Performer) -> None:
+    def __init__(self, session: Session, performer: EffectRunner) -> None:
         self._session = session
         self._performer = performer
         self._leave: Callable[[], None] | None = None

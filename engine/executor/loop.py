@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from engine.call_records import ModelCall
 from engine.executor.asking import OF_RUNS
-from engine.executor.inbox import UNWANTED, Entry
+from engine.executor.inbox import UNWANTED, InboxEntry
 from engine.executor.mending import mend
-from engine.executor.performer import FAILED_INSIDE, Performer
+from engine.executor.performer import FAILED_INSIDE, EffectRunner
 from engine.executor.requests import Accepted, Refused
 from engine.executor.session import Session, with_view
 from engine.executor.spending import count
@@ -34,7 +34,7 @@ from engine.machine.transition import Step
 from engine.ports import Committed, LimitRun, Move, StorageError, Write
 from engine.records import COMMAND_TITLE, ConversationRecord, StoredMessage, TitleBy
 from engine.updates import (
-    Asked,
+    ApprovalAsked,
     ConversationChanged,
     LiveTextDropped,
     MessageSaved,
@@ -51,7 +51,7 @@ class MoveLoop(Struct, eq=False):
     """Runs the moves of one conversation, one at a time."""
 
     session: Session
-    performer: Performer
+    performer: EffectRunner
     between_moves: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held during a move: whoever reads a snapshot under it sees no half move."""
     moving: bool = False
@@ -74,7 +74,7 @@ class MoveLoop(Struct, eq=False):
             self.moving = False
             self.settled.set()
 
-    async def _move(self, entry: Entry) -> None:
+    async def _move(self, entry: InboxEntry) -> None:
         session = self.session
         if session.broken and not await self._mended(entry):
             return
@@ -112,7 +112,7 @@ class MoveLoop(Struct, eq=False):
             self.performer.start(act)
 
     async def _commit(
-        self, entry: Entry, event: Event, before: State, after: Step
+        self, entry: InboxEntry, event: Event, before: State, after: Step
     ) -> tuple[Committed, tuple[ModelCall, ...]]:
         session = self.session
         run = run_of(after.state) or run_of(before)
@@ -140,7 +140,7 @@ class MoveLoop(Struct, eq=False):
             await self._take_title()
         return committed, calls
 
-    def _limits(self, entry: Entry, saves: tuple[Save, ...]) -> tuple[Write, ...]:
+    def _limits(self, entry: InboxEntry, saves: tuple[Save, ...]) -> tuple[Write, ...]:
         """How long a run of the user's may take; what a sub-agent may is stored with it."""
         began = [save for save in saves if isinstance(save, StartRun) and self.session.record.agent is None]
         return tuple(LimitRun(save.run_id, entry.caps.timeout) for save in began)
@@ -161,7 +161,7 @@ class MoveLoop(Struct, eq=False):
             log.warning("what waits in an inbox could not be read: %s", error)
             return False
 
-    async def _mended(self, entry: Entry) -> bool:
+    async def _mended(self, entry: InboxEntry) -> bool:
         """Whether the store works again; if not, whoever asks is told why once more."""
         try:
             await mend(self.session)
@@ -170,7 +170,7 @@ class MoveLoop(Struct, eq=False):
             return False
         return True
 
-    def _storage_failed(self, entry: Entry, wanted: State, message: str) -> None:
+    def _storage_failed(self, entry: InboxEntry, wanted: State, message: str) -> None:
         """Nothing was written, so nothing starts; what runs is stopped, the draft goes back (SPEC c)."""
         session = self.session
         run = run_of(wanted) or run_of(session.state)
@@ -200,7 +200,7 @@ class MoveLoop(Struct, eq=False):
         count(session, calls)
         if isinstance(before, AwaitingApproval) and not isinstance(after.state, AwaitingApproval):
             session.question = None
-            publish(Asked(None))
+            publish(ApprovalAsked(None))
         self._tell_end(after.effects)
         if after.state != before:
             if not _waits_on(before, after.state):

@@ -47,7 +47,7 @@ from engine.machine.events import (
 )
 from engine.machine.messages import ToolResult, ToolStatus
 from engine.machine.states import ToolExecuting
-from engine.updates import Asked, Noticed, RetryScheduled, RunningCall
+from engine.updates import ApprovalAsked, Noticed, RetryScheduled, RunningCall
 from tools.contract import JobInfo
 
 log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ AskingAct: TypeAlias = RequestLlm | AbortLlm | ScheduleRetry | CancelTimer | Com
 ToolAct: TypeAlias = ExecTool | KillTool | StartCancelDeadline | AskApproval
 
 
-class Performer(Struct, eq=False):
+class EffectRunner(Struct, eq=False):
     """The running effects of one conversation."""
 
     session: Session
@@ -126,7 +126,7 @@ class Performer(Struct, eq=False):
                 self._later(act.seconds, lambda: CancelDeadlinePassed(act.gen, new_id()))
             case AskApproval():
                 session.question = session.drafted_question
-                session.publisher.publish(Asked(session.question))
+                session.publisher.publish(ApprovalAsked(session.question))
             case _:
                 assert_never(act)
 

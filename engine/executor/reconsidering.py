@@ -7,7 +7,7 @@ import asyncio
 from msgspec.structs import replace
 
 from engine.executor.approving import limits_of, named
-from engine.executor.inbox import Entry, Priority
+from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.session import Session
 from engine.executor.tool_call import decide_call, prepare
 from engine.machine.effects import ExecTool
@@ -81,7 +81,7 @@ def _post(session: Session, limits: Limits, event: ApprovalLapsed) -> None:
     async def still_so() -> bool:
         return await limits_of(session) == limits
 
-    session.inbox.put(Priority.OUTCOME, Entry(lambda: event, wanted=still_so))
+    session.inbox.put(Priority.OUTCOME, InboxEntry(lambda: event, wanted=still_so))
 
 
 def _note(question: Question, decision: Decision, before: Limits, now: Limits) -> str:

@@ -38,7 +38,7 @@ class RunCaps(Struct, frozen=True):
     """Seconds of wall time."""
 
 
-class Choice(StrEnum):
+class ApprovalChoice(StrEnum):
     """The answers to an approval (CONTRACT 6)."""
 
     ONCE = "once"
@@ -50,10 +50,10 @@ class Choice(StrEnum):
     DENY = "deny"
 
 
-class Answer(Struct, frozen=True):
+class ApprovalAnswer(Struct, frozen=True):
     """The user's answer; `rule` replaces the suggested one where one is kept."""
 
-    choice: Choice
+    choice: ApprovalChoice
     reason: str = ""
     rule: str = ""
 

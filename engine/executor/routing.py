@@ -155,7 +155,7 @@ def _note(made: Route, chosen: Route) -> str:
     return f"Routing: {words} ({made.confidence:.0%} sure){reason}"
 
 
-class RoutingDesk:
+class RoutingControl:
     """The decision that lies before the user of one conversation."""
 
     def __init__(self, session: Session) -> None:

@@ -17,7 +17,7 @@ from engine.context.growing import GrowingView
 from engine.diagnostics import Diagnostics
 from engine.executor.call_log import CallLog
 from engine.executor.governor import Governor
-from engine.executor.inbox import Entry, Inbox, Priority
+from engine.executor.inbox import Inbox, InboxEntry, Priority
 from engine.executor.publisher import Publisher
 from engine.executor.reviewing import Review
 from engine.executor.run_facts import RunFacts
@@ -237,7 +237,7 @@ class Session(Struct, eq=False):
 
     def post(self, build: Callable[[], Event]) -> None:
         """Put an event of the executor into the inbox."""
-        self.inbox.put(Priority.OUTCOME, Entry(build))
+        self.inbox.put(Priority.OUTCOME, InboxEntry(build))
 
     def set_window(self, tokens: int) -> None:
         """Take the window of the model in use."""

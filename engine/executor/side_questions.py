@@ -36,7 +36,7 @@ LONGEST_SUGGESTION: Final = 120
 """Characters."""
 
 
-class SideDesk:
+class SideQuestions:
     """Asks models beside the conversation, also while the agent works; what it costs counts to the conversation."""
 
     def __init__(self, conversation: Changing, session: Session) -> None:

@@ -106,7 +106,7 @@ class CheckpointUse(Struct, frozen=True):
     limits: CheckpointLimits
 
 
-class Look(Struct, frozen=True):
+class FolderSnapshot(Struct, frozen=True):
     """A folder as it was at one moment; `id` is empty when nothing is covered."""
 
     id: str
@@ -123,7 +123,7 @@ class Restored(Struct, frozen=True):
 class Folders(Protocol):
     """Remembers how folders were. Every method may raise FilesError."""
 
-    async def look(self, folder: Path, since: str = "") -> Look:
+    async def look(self, folder: Path, since: str = "") -> FolderSnapshot:
         """Remember the folder as it is now. A file that changes before it is read counts as not kept, so whoever
         waits no longer loses no more than that. `since`: an earlier look, which tells what was passed over and is gone.
         """

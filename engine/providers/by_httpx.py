@@ -17,10 +17,10 @@ from engine.providers.carrier import (
     CONNECT_TIMEOUT,
     KEEPALIVE,
     MOST_KEPT,
-    CarrierError,
-    NotConnected,
-    Silent,
-    Unreadable,
+    ConnectTimeout,
+    InvalidResponse,
+    ReadTimeout,
+    TransportError,
     Unsendable,
     header_lines,
 )
@@ -90,22 +90,22 @@ async def bound(response: httpx2.Response) -> None:
         response.stream = BoundedStream(response.stream, most, most_event)
 
 
-def carried(error: Exception) -> CarrierError:
-    """The same failure in the words of `Carrier`."""
+def carried(error: Exception) -> TransportError:
+    """The same failure in the words of `HttpTransport`."""
     match error:
         case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
-            return NotConnected()
+            return ConnectTimeout()
         case httpx2.ReadTimeout():
-            return Silent()
+            return ReadTimeout()
         case httpx2.LocalProtocolError():  # which quotes the header, and that may be the key
             return Unsendable()
         case httpx2.DecodingError() | httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
-            return Unreadable(str(error))
+            return InvalidResponse(str(error))
         case _:
-            return CarrierError(str(error))
+            return TransportError(str(error))
 
 
-class HttpxAnswer:
+class HttpxResponse:
     """Implements `Answer`."""
 
     def __init__(self, response: httpx2.Response) -> None:
@@ -123,8 +123,8 @@ class HttpxAnswer:
                     yield piece
 
 
-class HttpxCarrier:
-    """Implements `Carrier`."""
+class HttpxTransport:
+    """Implements `HttpTransport`."""
 
     def __init__(self, base_url: str, idle_timeout: float) -> None:
         self._base_url = base_url
@@ -135,8 +135,8 @@ class HttpxCarrier:
     @contextlib.asynccontextmanager
     async def ask(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
-    ) -> AsyncGenerator[HttpxAnswer]:
-        """See `Carrier.ask`."""
+    ) -> AsyncGenerator[HttpxResponse]:
+        """See `HttpTransport.ask`."""
         client = await self._made()
         encoded = header_lines(headers)
         with _failures():
@@ -146,17 +146,17 @@ class HttpxCarrier:
                     async with asyncio.timeout(self._idle_timeout):
                         response = await answering.enter_async_context(asked)
                 except TimeoutError:
-                    raise Silent from None
-                yield HttpxAnswer(response)
+                    raise ReadTimeout from None
+                yield HttpxResponse(response)
 
     async def warm(self) -> None:
-        """See `Carrier.warm`; without the headers of a request, where the key stands."""
+        """See `HttpTransport.warm`; without the headers of a request, where the key stands."""
         client = await self._made()
         with _failures():
             await client.head(self._base_url)
 
     async def close(self) -> None:
-        """See `Carrier.close`."""
+        """See `HttpTransport.close`."""
         if self._client is not None:
             await self._client.aclose()
             self._client = None

@@ -17,27 +17,27 @@ MOST_KEPT: Final = 8
 _VALUE: Final = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 
 
-class CarrierError(Exception):
+class TransportError(Exception):
     """The request failed, or its answer broke off; the text says how, if anything does."""
 
 
-class HungUp(CarrierError):
+class HungUp(TransportError):
     """The server closed the connection without a byte of an answer."""
 
 
-class NotConnected(CarrierError):
+class ConnectTimeout(TransportError):
     """No connection came about within `CONNECT_TIMEOUT`."""
 
 
-class Silent(CarrierError):
+class ReadTimeout(TransportError):
     """Nothing came for the idle limit."""
 
 
-class Unreadable(CarrierError):
+class InvalidResponse(TransportError):
     """The address is none, or the body is in no known encoding."""
 
 
-class Unsendable(CarrierError):
+class Unsendable(TransportError):
     """A header holds what HTTP does not allow; which and what is not told, since it may be the key."""
 
 
@@ -52,7 +52,7 @@ def header_lines(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     return lines
 
 
-class Answer(Protocol):
+class HttpResponse(Protocol):
     """The answer of a service, its body still to come."""
 
     @property
@@ -70,12 +70,12 @@ class Answer(Protocol):
         ...
 
 
-class Carrier(Protocol):
+class HttpTransport(Protocol):
     """Carries requests to one service."""
 
     def ask(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
-    ) -> AbstractAsyncContextManager[Answer]:
+    ) -> AbstractAsyncContextManager[HttpResponse]:
         """Send, and wait for the head of the answer; leaving early drops the connection. Raises CarrierError."""
         ...
 

@@ -15,7 +15,7 @@ from urllib.parse import SplitResult
 
 import h11
 
-from engine.providers.carrier import CONNECT_TIMEOUT, KEEPALIVE, CarrierError, HungUp, NotConnected, Silent
+from engine.providers.carrier import CONNECT_TIMEOUT, KEEPALIVE, ConnectTimeout, HungUp, ReadTimeout, TransportError
 
 PIECE: Final = 64 * 1024
 LONGEST_HEAD: Final = 100 * 1024
@@ -62,7 +62,7 @@ class _Watched(asyncio.StreamReaderProtocol):
         super().connection_lost(None)
 
 
-class Line:
+class HttpConnection:
     """One connection, and what HTTP/1.1 has come to on it."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, protocol: _Watched) -> None:
@@ -81,7 +81,7 @@ class Line:
             async with asyncio.timeout(patience):
                 await self._writer.drain()
         except TimeoutError:
-            raise CarrierError(f"the request could not be sent within {patience:g} s") from None
+            raise TransportError(f"the request could not be sent within {patience:g} s") from None
         except ConnectionError:
             return
 
@@ -97,13 +97,13 @@ class Line:
                 if not received and self._http.their_state is h11.SEND_RESPONSE:
                     if not self._heard:
                         raise HungUp
-                    raise CarrierError(str(self._protocol.lost or "the answer broke off"))
+                    raise TransportError(str(self._protocol.lost or "the answer broke off"))
                 self._heard = True
                 self._http.receive_data(received)
         except TimeoutError:
-            raise Silent from None
+            raise ReadTimeout from None
         except h11.RemoteProtocolError as error:
-            raise CarrierError(str(self._protocol.lost or error)) from None
+            raise TransportError(str(self._protocol.lost or error)) from None
 
     def rest(self) -> bool:
         """Get ready for another request; False where nothing more can be asked over this connection."""
@@ -131,7 +131,7 @@ class Line:
             await self._writer.wait_closed()
 
 
-async def connect(address: SplitResult) -> Line:
+async def connect(address: SplitResult) -> HttpConnection:
     """A connection to the server at `address`.
 
     Raises:
@@ -149,7 +149,7 @@ async def connect(address: SplitResult) -> Line:
                 lambda: protocol, host, port, ssl=context, happy_eyeballs_delay=SECOND_ADDRESS
             )
     except TimeoutError:
-        raise NotConnected from None
+        raise ConnectTimeout from None
     except OSError as error:  # what TLS refuses, too
-        raise CarrierError(str(error)) from None
-    return Line(reader, asyncio.StreamWriter(transport, protocol, reader, loop), protocol)
+        raise TransportError(str(error)) from None
+    return HttpConnection(reader, asyncio.StreamWriter(transport, protocol, reader, loop), protocol)

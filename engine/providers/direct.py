@@ -15,14 +15,14 @@ from urllib.parse import SplitResult, urlsplit
 import h11
 
 from engine.providers.bounds import MOST_SKIPPED, Unpacker
-from engine.providers.carrier import MOST_KEPT, CarrierError, HungUp, Silent, Unsendable, header_lines
-from engine.providers.connection import Line, connect
+from engine.providers.carrier import MOST_KEPT, HungUp, ReadTimeout, TransportError, Unsendable, header_lines
+from engine.providers.connection import HttpConnection, connect
 
 
-class DirectAnswer:
+class DirectResponse:
     """Implements `Answer`."""
 
-    def __init__(self, line: Line, head: h11.Response, patience: float) -> None:
+    def __init__(self, line: HttpConnection, head: h11.Response, patience: float) -> None:
         self._line = line
         self._patience = patience
         self.status = head.status_code
@@ -36,19 +36,19 @@ class DirectAnswer:
                 yield piece
 
 
-class DirectCarrier:
-    """Implements `Carrier`."""
+class DirectTransport:
+    """Implements `HttpTransport`."""
 
     def __init__(self, base_url: str, idle_timeout: float) -> None:
         self._base = urlsplit(base_url)
         self._patience = idle_timeout
-        self._resting: list[Line] = []
+        self._resting: list[HttpConnection] = []
 
     @contextlib.asynccontextmanager
     async def ask(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
-    ) -> AsyncGenerator[DirectAnswer]:
-        """See `Carrier.ask`."""
+    ) -> AsyncGenerator[DirectResponse]:
+        """See `HttpTransport.ask`."""
         request = _request(method, urlsplit(url), headers, len(body))
         rested = self._rested()
         line = rested or await connect(self._base)
@@ -59,12 +59,12 @@ class DirectCarrier:
                 line = await connect(self._base)
                 head = await self._asked(line, request, body)
             if head is None:
-                raise CarrierError("the server hung up without an answer")
-            yield DirectAnswer(line, head, self._patience)
+                raise TransportError("the server hung up without an answer")
+            yield DirectResponse(line, head, self._patience)
         finally:
             self._put_down(line)
 
-    async def _asked(self, line: Line, request: h11.Request, body: bytes) -> h11.Response | None:
+    async def _asked(self, line: HttpConnection, request: h11.Request, body: bytes) -> h11.Response | None:
         """The head of the answer; None where the connection ended without a byte of it."""
         await line.send(request, body, self._patience)
         try:
@@ -72,20 +72,20 @@ class DirectCarrier:
         except HungUp:
             return None
         if not isinstance(head, h11.Response):
-            raise CarrierError("the server answered in another protocol")
+            raise TransportError("the server answered in another protocol")
         return head
 
     async def warm(self) -> None:
-        """See `Carrier.warm`."""
+        """See `HttpTransport.warm`."""
         self._put_down(await connect(self._base))
 
     async def close(self) -> None:
-        """See `Carrier.close`."""
+        """See `HttpTransport.close`."""
         lines, self._resting = self._resting, []
         for line in lines:
             await line.close()
 
-    def _rested(self) -> Line | None:
+    def _rested(self) -> HttpConnection | None:
         while self._resting:
             line = self._resting.pop()
             if line.wake():
@@ -93,7 +93,7 @@ class DirectCarrier:
             line.drop()
         return None
 
-    def _put_down(self, line: Line) -> None:
+    def _put_down(self, line: HttpConnection) -> None:
         if len(self._resting) < MOST_KEPT and line.rest():
             self._resting.append(line)
         else:
@@ -110,7 +110,7 @@ def _request(method: str, url: SplitResult, headers: Mapping[str, str], length: 
         raise Unsendable from None
 
 
-async def _head(line: Line, patience: float) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+async def _head(line: HttpConnection, patience: float) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
     """The head of the answer; one that trickles in is held to the same patience as one that does not come."""
     try:
         async with asyncio.timeout(patience):
@@ -119,5 +119,5 @@ async def _head(line: Line, patience: float) -> h11.Event | type[h11.NEED_DATA] 
                 if not isinstance(head, h11.InformationalResponse):
                     return head
     except TimeoutError:
-        raise Silent from None
-    raise CarrierError("the server announced an answer again and again and gave none")
+        raise ReadTimeout from None
+    raise TransportError("the server announced an answer again and again and gave none")

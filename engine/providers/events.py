@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from engine.ollama_tags import names_in
 from engine.ports import ProviderError
 from engine.providers.bounds import LONGEST_PINGS, MOST_DOCUMENT, MOST_MODELS, MOST_NAME
-from engine.providers.carrier import Unreadable
+from engine.providers.carrier import InvalidResponse
 from engine.providers.failures import Service, refused, silent, unreadable
 from engine.providers.http import Head, HttpService, read_refusal
 from engine.providers.lenient import fitted
@@ -113,7 +113,7 @@ async def payloads_of(
                 yield payloads
             if clock() - heard > LONGEST_PINGS:
                 raise silent(service, LONGEST_PINGS)
-    except Unreadable as error:
+    except InvalidResponse as error:
         raise unreadable(service, str(error)) from None
     yield reader.finish()
 
@@ -136,7 +136,7 @@ class _BodyReader:
             return self._events.feed(chunk)
         self._document += chunk
         if len(self._document) > MOST_DOCUMENT:
-            raise Unreadable("a document larger than any reply")
+            raise InvalidResponse("a document larger than any reply")
         return []
 
     def finish(self) -> list[bytes]:

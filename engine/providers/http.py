@@ -16,15 +16,15 @@ from engine.providers.addresses import is_loopback, is_straight
 from engine.providers.bounds import MOST_BODY, MOST_DOCUMENT, bounded
 from engine.providers.carrier import (
     CONNECT_TIMEOUT,
-    Answer,
-    Carrier,
-    CarrierError,
-    NotConnected,
-    Silent,
-    Unreadable,
+    ConnectTimeout,
+    HttpResponse,
+    HttpTransport,
+    InvalidResponse,
+    ReadTimeout,
+    TransportError,
     Unsendable,
 )
-from engine.providers.direct import DirectCarrier
+from engine.providers.direct import DirectTransport
 from engine.providers.failures import (
     Refusal,
     Service,
@@ -90,7 +90,7 @@ class HttpService:
         self.service = service
         self._headers = dict(headers)
         self._idle_timeout = idle_timeout
-        self._carrier: Carrier | None = None
+        self._carrier: HttpTransport | None = None
         self._making = asyncio.Lock()
 
     async def post_stream(self, path: str, body: bytes, head: Head | None = None) -> AsyncGenerator[bytes, None]:
@@ -117,7 +117,7 @@ class HttpService:
                     if (seconds := pace.rest()) is not None:
                         await asyncio.sleep(seconds)
                         pace.rested()
-        except CarrierError as error:
+        except TransportError as error:
             raise self.failure(error, started) from None
 
     async def get(self, path: str) -> bytes:
@@ -135,7 +135,7 @@ class HttpService:
                     return b"".join([piece async for piece in bounded(answer.pieces(), MOST_DOCUMENT)])
         except TimeoutError:
             raise silent(self.service, self._idle_timeout) from None
-        except CarrierError as error:
+        except TransportError as error:
             raise self.failure(error, started=False) from None
 
     async def warm(self) -> None:
@@ -143,7 +143,7 @@ class HttpService:
         carrier = await self._carried()
         if is_loopback(self.service.base_url):
             return
-        with contextlib.suppress(CarrierError):
+        with contextlib.suppress(TransportError):
             await carrier.warm()
 
     async def close(self) -> None:
@@ -157,14 +157,14 @@ class HttpService:
         base, mark, query = self.service.base_url.partition("?")
         return base.rstrip("/") + path + mark + query
 
-    def failure(self, error: CarrierError, started: bool) -> ProviderError:
+    def failure(self, error: TransportError, started: bool) -> ProviderError:
         """What a failure on the way means, before or after the answer had `started`."""
         match error:
-            case NotConnected():
+            case ConnectTimeout():
                 return unreachable(self.service, f"no connection within {CONNECT_TIMEOUT:g} s")
-            case Silent():
+            case ReadTimeout():
                 return silent(self.service, self._idle_timeout)
-            case Unreadable():
+            case InvalidResponse():
                 return unreadable(self.service, str(error))
             case Unsendable():
                 return unsendable(self.service)
@@ -173,7 +173,7 @@ class HttpService:
             case _:
                 return unreachable(self.service, str(error))
 
-    async def _carried(self) -> Carrier:
+    async def _carried(self) -> HttpTransport:
         """The carrier, loaded on first use: httpx2 in a thread, since that takes 110 ms."""
         async with self._making:
             if self._carrier is None:
@@ -181,7 +181,7 @@ class HttpService:
             return self._carrier
 
     @asynccontextmanager
-    async def _accepted(self, carrier: Carrier, path: str, body: bytes) -> AsyncGenerator[Answer, None]:
+    async def _accepted(self, carrier: HttpTransport, path: str, body: bytes) -> AsyncGenerator[HttpResponse, None]:
         """The answer with status 200 to a request; a server that loads its model is asked until it has."""
         end = monotonic() + LOADING_SECONDS
         while True:
@@ -194,7 +194,7 @@ class HttpService:
                 raise error
             await asyncio.sleep(LOADING_PAUSE)
 
-    async def _refusal(self, answer: Answer) -> ProviderError:
+    async def _refusal(self, answer: HttpResponse) -> ProviderError:
         if answer.status in REDIRECTS and "location" in answer.headers:
             return redirected(self.service, answer.headers["location"])
         body = b""
@@ -209,11 +209,11 @@ class HttpService:
         return error
 
 
-async def _carrier_to(base_url: str, idle_timeout: float) -> Carrier:
+async def _carrier_to(base_url: str, idle_timeout: float) -> HttpTransport:
     if is_straight(base_url):
-        return DirectCarrier(base_url, idle_timeout)
+        return DirectTransport(base_url, idle_timeout)
     module = await asyncio.to_thread(import_module, "engine.providers.by_httpx")
-    carrier: Carrier = module.HttpxCarrier(base_url, idle_timeout)
+    carrier: HttpTransport = module.HttpxCarrier(base_url, idle_timeout)
     return carrier
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.providers.bounds import MEBIBYTE, MOST_EVENT
-from engine.providers.carrier import Unreadable
+from engine.providers.carrier import InvalidResponse
 
 BOM = b"\xef\xbb\xbf"
 
@@ -53,7 +53,7 @@ class EventParser:
         self._open_line = line
         self._open_event += more
         if self._open_line + self._open_event > MOST_EVENT:
-            raise Unreadable(f"an event of more than {MOST_EVENT // MEBIBYTE} MB")
+            raise InvalidResponse(f"an event of more than {MOST_EVENT // MEBIBYTE} MB")
 
     def _with_plain_newlines(self, chunk: bytes) -> bytes:
         if self._after_return and chunk:

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.ports import Clock, Ids, StorageError
-from engine.ports.files import Coverage, FileChange, FilesError, Folders, Look
+from engine.ports.files import Coverage, FileChange, FilesError, Folders, FolderSnapshot
 from engine.ports.turns import FileStep, StepKind, StepState, TurnLog
 from engine.records import ConversationRecord
 from engine.rewinding.named import coverage_of, ended, joined, merged, sorted_paths
@@ -52,7 +52,7 @@ class Begun(Struct, eq=False):
     named: set[Path] = field(default_factory=set[Path])
 
 
-class TurnKeeper(Struct, eq=False):
+class TurnRecorder(Struct, eq=False):
     """The looks of all conversations that are open here. Nothing it does can fail a run."""
 
     folders: Folders
@@ -281,12 +281,12 @@ class TurnKeeper(Struct, eq=False):
         found = tuple(FileChange(path, state, state) for path, state in states.items())
         return replace(step, changes=(*step.changes, *found), coverage=coverage)
 
-    async def _look(self, folder: Path) -> Look:
+    async def _look(self, folder: Path) -> FolderSnapshot:
         """A look; a folder that cannot be looked at is said to be so, where a rewind would miss it."""
         try:
             return await self.folders.look(folder)
         except FilesError as error:
-            return Look("", Coverage(refusal=str(error)))
+            return FolderSnapshot("", Coverage(refusal=str(error)))
 
     async def _end(self, conversation_id: str, look: Begun) -> None:
         try:

@@ -16,7 +16,7 @@ CHANGED_BETWEEN = "also changed by somebody else between two turns"
 NOT_KEPT = "its earlier content is not kept"
 
 
-class Wanted(Struct, frozen=True):
+class PathChange(Struct, frozen=True):
     """One path: how this conversation left it, and how it was before."""
 
     path: bytes
@@ -26,13 +26,13 @@ class Wanted(Struct, frozen=True):
     """Whether somebody else changed it between two steps."""
 
 
-def wanted(steps: Sequence[FileStep], seq: int) -> tuple[Wanted, ...]:
+def wanted(steps: Sequence[FileStep], seq: int) -> tuple[PathChange, ...]:
     """What was done to files from the prompt `seq` on, turned around.
 
     A step that followed the conversation to another branch is no deed of this one: it tells how files were left, not
     how they were. Only before a turn is a gap the work of somebody else: a restore begins with what was shown.
     """
-    found: dict[bytes, Wanted] = {}
+    found: dict[bytes, PathChange] = {}
     for step in steps:
         if step.seq < seq:
             continue
@@ -41,18 +41,18 @@ def wanted(steps: Sequence[FileStep], seq: int) -> tuple[Wanted, ...]:
             if known is not None:
                 gap = step.kind is StepKind.TURN and not same_state(known.expected, change.before)
                 between = known.between or gap
-                found[change.path] = Wanted(change.path, change.after, known.target, between)
+                found[change.path] = PathChange(change.path, change.after, known.target, between)
             elif step.kind is not StepKind.BRANCH:
-                found[change.path] = Wanted(change.path, change.after, change.before)
+                found[change.path] = PathChange(change.path, change.after, change.before)
     return tuple(found[path] for path in sorted(found))
 
 
-def turned_around(changes: Sequence[FileChange]) -> tuple[Wanted, ...]:
+def turned_around(changes: Sequence[FileChange]) -> tuple[PathChange, ...]:
     """What takes these changes back."""
-    return tuple(Wanted(change.path, change.after, change.before) for change in changes)
+    return tuple(PathChange(change.path, change.after, change.before) for change in changes)
 
 
-def without(wishes: Sequence[Wanted], lost: Collection[bytes]) -> list[Wanted]:
+def without(wishes: Sequence[PathChange], lost: Collection[bytes]) -> list[PathChange]:
     """The same; of contents that made room for newer ones it is said that they are not kept."""
     return [
         replace(wish, target=replace(wish.target, kept=False))
@@ -62,7 +62,7 @@ def without(wishes: Sequence[Wanted], lost: Collection[bytes]) -> list[Wanted]:
     ]
 
 
-def previewed(wishes: Sequence[Wanted], now: Mapping[bytes, FileState | None]) -> list[PreviewFile]:
+def previewed(wishes: Sequence[PathChange], now: Mapping[bytes, FileState | None]) -> list[PreviewFile]:
     """What is to be done, seen what stands there now; paths that are as wanted are left out."""
     files: list[PreviewFile] = []
     for wish in wishes:

@@ -14,8 +14,8 @@ from engine.ports import Clock, Ids
 from engine.ports.files import Coverage, FileChange, FilesError, Folders, Restored
 from engine.ports.turns import BranchRow, FileStep, NewBranch, StepKind, StepState, TurnLog
 from engine.records import ConversationRecord
-from engine.rewinding.keeper import TurnKeeper
-from engine.rewinding.plans import Wanted, as_done, previewed, turned_around, wanted, without
+from engine.rewinding.keeper import TurnRecorder
+from engine.rewinding.plans import PathChange, as_done, previewed, turned_around, wanted, without
 from engine.rewinding.values import Changed, Done, Preview, PreviewFile, RewindList, RewindPoint, Scope, Takeback
 from tools.contract import DiffDisplay
 
@@ -38,7 +38,7 @@ class Rewinding(Struct, eq=False):
 
     folders: Folders
     log: TurnLog
-    keeper: TurnKeeper
+    keeper: TurnRecorder
     clock: Clock
     ids: Ids
     answering: float = ANSWERING
@@ -202,7 +202,7 @@ class Rewinding(Struct, eq=False):
             raise CannotRewind("There is no rewind to undo here.")
         return step
 
-    async def _preview(self, folder: Path, wishes: tuple[Wanted, ...], coverage: Coverage) -> Preview:
+    async def _preview(self, folder: Path, wishes: tuple[PathChange, ...], coverage: Coverage) -> Preview:
         if not wishes:
             return Preview((), coverage, coverage.refusal)
         try:

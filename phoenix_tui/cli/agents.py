@@ -11,7 +11,7 @@ from msgspec import Struct
 from engine.call_records import CallPurpose, CallStatus, ModelCall
 from engine.machine.messages import ToolCall, ToolResult, ToolStatus, Usage
 from engine.totals import total_cost
-from engine.updates import AgentsChanged, AgentView, Asked, CallEnded, Snapshot, ToolEnded, ToolStarted, Update
+from engine.updates import AgentsChanged, AgentView, ApprovalAsked, CallEnded, Snapshot, ToolEnded, ToolStarted, Update
 from phoenix_tui.cli.blocks import usage_object
 from tools.contract import JsonObject, JsonValue
 
@@ -40,7 +40,7 @@ class Denials:
         match update:
             case ToolStarted(call):
                 self._calls[agent_id, call.id] = call
-            case Asked(question) if question is not None:
+            case ApprovalAsked(question) if question is not None:
                 self._calls[agent_id, question.call.id] = question.call
             case ToolEnded(result) if is_denial(result):
                 self._deny(self._calls.get((agent_id, result.call_id)))

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 
-from engine.agents.crew import Crew
+from engine.agents.crew import SubAgents
 from engine.conversation import Conversation
 from engine.engine import Engine
-from engine.executor.requests import Answer, Choice, Receipt, Refused, RunCaps
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice, Receipt, Refused, RunCaps
 from engine.machine.states import is_busy
 from engine.records import ConversationRecord, PermissionMode
-from engine.updates import Asked, CallEnded, Question, RunEnded, Update
+from engine.updates import ApprovalAsked, CallEnded, Question, RunEnded, Update
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.outcome import Outcome
 from phoenix_tui.cli.output import behind_the_loop, write_progress
@@ -140,14 +140,14 @@ class HeadlessRun:
             return RunCaps(turns if caps.max_turns else 0, budget if caps.max_budget_usd else 0.0)
         return None
 
-    async def _at_rest(self, crew: Crew) -> None:
+    async def _at_rest(self, crew: SubAgents) -> None:
         seen = 0
         while seen != self._runs:
             seen = self._runs
             await crew.finished(self.conversation.id)
             await self.conversation.wait_idle()
 
-    async def _end_agents(self, crew: Crew) -> None:
+    async def _end_agents(self, crew: SubAgents) -> None:
         left = [view.task for view in crew.views(self.conversation.id) if view.outcome is None]
         if not crew.at_work(self.conversation.id):
             return
@@ -161,7 +161,7 @@ class HeadlessRun:
         self.outcome.follow(update)
         self._check_price(update)
         match update:
-            case Asked(question) if question is not None:
+            case ApprovalAsked(question) if question is not None:
                 self._deny(self.conversation, question)
             case RunEnded():
                 self._runs += 1
@@ -177,7 +177,7 @@ class HeadlessRun:
         self.outcome.denials.follow(update, agent.id)
         self.outcome.agents.follow_agent(agent.id, update)
         self._check_price(update)
-        if isinstance(update, Asked) and update.question is not None:
+        if isinstance(update, ApprovalAsked) and update.question is not None:
             self._deny(agent, update.question)
         self._report(lambda: self.reporter.follow_agent(agent.record, facts, update))
 
@@ -199,7 +199,7 @@ class HeadlessRun:
 
     def _deny(self, conversation: Conversation, question: Question) -> None:
         reason = _why_denied(conversation.record, question.tool_class)
-        answer = conversation.answer(question.call.id, Answer(Choice.DENY, reason=reason))
+        answer = conversation.answer(question.call.id, ApprovalAnswer(ApprovalChoice.DENY, reason=reason))
         task = asyncio.ensure_future(answer)
         self._answers.add(task)
         task.add_done_callback(self._answers.discard)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.commands.bench import CommandContext, Run
 from phoenix_tui.commands.panes import split_with
 from phoenix_tui.features.sub_agents import at_work, family_of, parent_title, views_of
 from phoenix_tui.modals.agents import BESIDE, AgentsSheet
@@ -13,7 +13,7 @@ NONE: Final = "This conversation has no sub-agents. The model starts them where 
 USAGE: Final = "/agents takes next, previous, parent, stop, fold, or the id or the beginning of the task of one."
 
 
-async def agents(bench: Bench, argument: str) -> None:
+async def agents(bench: CommandContext, argument: str) -> None:
     """The list of all; or one by its id or task; or a way through them."""
     conversation = bench.desk.conversation
     if conversation is None:
@@ -40,7 +40,7 @@ async def agents(bench: Bench, argument: str) -> None:
             await _named(bench, argument)
 
 
-async def _choose(bench: Bench, current: str = "") -> None:
+async def _choose(bench: CommandContext, current: str = "") -> None:
     desk = bench.desk
     conversation, engine = desk.conversation, desk.services.engine
     if conversation is None or engine.crew is None or not views_of(engine, family_of(conversation)):
@@ -56,7 +56,7 @@ async def _choose(bench: Bench, current: str = "") -> None:
         await desk.open(chosen)
 
 
-async def _step(bench: Bench, by: int) -> None:
+async def _step(bench: CommandContext, by: int) -> None:
     """To the next one; from their parent to the first, or the last, of those at work, else of all."""
     conversation = bench.desk.conversation
     assert conversation is not None, "asked for with a conversation in view"
@@ -72,7 +72,7 @@ async def _step(bench: Bench, by: int) -> None:
         await bench.desk.open(seen[0 if by > 0 else -1])
 
 
-async def _parent(bench: Bench) -> None:
+async def _parent(bench: CommandContext) -> None:
     conversation = bench.desk.conversation
     if conversation is None or conversation.record.agent is None:
         bench.tell("This is no sub-agent: it has no parent.")
@@ -80,7 +80,7 @@ async def _parent(bench: Bench) -> None:
     await bench.desk.open(conversation.record.agent.parent_id)
 
 
-def _stop(bench: Bench) -> None:
+def _stop(bench: CommandContext) -> None:
     """Stop all of them; their parent goes on with what they found."""
     conversation, engine = bench.desk.conversation, bench.desk.services.engine
     working = at_work(views_of(engine, family_of(conversation))) if conversation is not None else []
@@ -91,14 +91,14 @@ def _stop(bench: Bench) -> None:
     bench.tell(f"{len(working)} stopped; what they found is kept.")
 
 
-def _fold(bench: Bench) -> None:
+def _fold(bench: CommandContext) -> None:
     if bench.dock.agents is not None and bench.dock.agents.display:
         bench.dock.agents.fold()
     else:
         bench.tell("No sub-agent is at work here.")
 
 
-async def _named(bench: Bench, words: str) -> None:
+async def _named(bench: CommandContext, words: str) -> None:
     conversation = bench.desk.conversation
     assert conversation is not None, "asked for with a conversation in view"
     engine = bench.desk.services.engine
@@ -116,7 +116,7 @@ async def _named(bench: Bench, words: str) -> None:
         bench.tell(f"{len(found)} sub-agents begin so: /agents lists them.", bad=True)
 
 
-def _whose(bench: Bench) -> str:
+def _whose(bench: CommandContext) -> str:
     conversation, engine = bench.desk.conversation, bench.desk.services.engine
     if conversation is None or conversation.record.agent is None:
         return "this conversation"

@@ -7,14 +7,14 @@ from typing import Final
 
 from engine.machine.states import STATE_NAMES, AwaitingApproval
 from engine.records import ConversationQuery
-from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.commands.bench import CommandContext, Run
 from phoenix_tui.features.approvals import UNTITLED, pending
 from phoenix_tui.modals.approvals import ApprovalsSheet
 
 NOTHING: Final = "Nothing waits for your approval."
 
 
-async def approvals(bench: Bench, _: str) -> None:
+async def approvals(bench: CommandContext, _: str) -> None:
     """All of them, oldest first, to answer without going there."""
     engine = bench.desk.services.engine
     elsewhere = [

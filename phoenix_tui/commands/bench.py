@@ -11,14 +11,14 @@ from msgspec import Struct
 from engine.ports import ConversationChanges
 from phoenix_tui.terminal.clipboard import Clipboard
 from phoenix_tui.widgets.dock import Dock
-from phoenix_tui.workspace.active_conversation import Desk
+from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.sending import Sending
-from phoenix_tui.workspace.widgets import Teller
+from phoenix_tui.workspace.widgets import Notify
 
 if TYPE_CHECKING:
     from phoenix_tui.modals.opening import Sheets
-    from phoenix_tui.workspace.actions import Deeds
-    from phoenix_tui.workspace.environment import Surroundings
+    from phoenix_tui.workspace.actions import Actions
+    from phoenix_tui.workspace.environment import Environment
 
 
 class UndoStep(Struct, frozen=True):
@@ -28,18 +28,18 @@ class UndoStep(Struct, frozen=True):
     changes: ConversationChanges
 
 
-class Bench(Struct, frozen=True):
+class CommandContext(Struct, frozen=True):
     """Everything a command may touch."""
 
-    desk: Desk
+    desk: ActiveConversation
     sending: Sending
     dock: Dock
     sheets: Sheets
-    tell: Teller
+    tell: Notify
     clipboard: Clipboard
     keymap: Mapping[str, str]
-    make_deeds: Callable[[], Deeds]
-    around: Surroundings
+    make_deeds: Callable[[], Actions]
+    around: Environment
     leave: Callable[[], Awaitable[None]]
     """Quits, after asking where something runs."""
     offered: list[str] = msgspec.field(default_factory=list[str])
@@ -48,9 +48,9 @@ class Bench(Struct, frozen=True):
     """What u in the list takes back, the newest last."""
 
     @property
-    def deeds(self) -> Deeds:
+    def deeds(self) -> Actions:
         """What is done for the keys and widgets of the workspace; loaded with the first of it."""
         return self.make_deeds()
 
 
-Run: TypeAlias = Callable[[Bench, str], Awaitable[None]]
+Run: TypeAlias = Callable[[CommandContext, str], Awaitable[None]]

@@ -11,13 +11,13 @@ from typing import Final, assert_never
 
 from textual.app import App
 
-from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.commands.bench import CommandContext, Run
 from phoenix_tui.commands.catalogue import as_message
 from phoenix_tui.keys.active_keys import key
-from phoenix_tui.modals.turns import TurnsScreen
+from phoenix_tui.modals.turns import TurnsSheet
 from phoenix_tui.terminal.clipboard import DISPLAY_NAMES
-from phoenix_tui.widgets.transcript.signals import BlockDeed, FarPrompt, Remark, Wanted
-from phoenix_tui.widgets.transcript.targets import Deed, Target
+from phoenix_tui.widgets.transcript.signals import BlockDeed, BlockWanted, FarPrompt, Remark
+from phoenix_tui.widgets.transcript.targets import BlockAction, Target
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.workspace.external_editor import open_outside
 from tools.contract import UNCONFINED, Command
@@ -25,7 +25,7 @@ from tools.contract import UNCONFINED, Command
 VIEWER_SECONDS: Final = 10.0
 
 
-async def act(bench: Bench, app: App[object], wanted: Wanted) -> None:
+async def act(bench: CommandContext, app: App[object], wanted: BlockWanted) -> None:
     """Do what a transcript asked for."""
     match wanted.request:
         case Remark(text=text):
@@ -38,30 +38,30 @@ async def act(bench: Bench, app: App[object], wanted: Wanted) -> None:
             assert_never(wanted.request)
 
 
-async def _do(bench: Bench, app: App[object], deed: Deed, target: Target) -> None:
+async def _do(bench: CommandContext, app: App[object], deed: BlockAction, target: Target) -> None:
     match deed:
-        case Deed.FORK:
+        case BlockAction.FORK:
             await fork_at(bench, target.conversation_id, target.last_seq)
             bench.tell(f"This copy ends after message {target.last_seq}; the other one is untouched.")
-        case Deed.EDIT:
+        case BlockAction.EDIT:
             await edit_again(bench, target)
-        case Deed.OPEN_FILE:
+        case BlockAction.OPEN_FILE:
             await _open_file(bench, app, target)
-        case Deed.OPEN_IMAGE:
+        case BlockAction.OPEN_IMAGE:
             await open_image(bench, target.image_id)
-        case Deed.TOGGLE | Deed.COPY:
+        case BlockAction.TOGGLE | BlockAction.COPY:
             raise AssertionError(deed)  # the transcript does these itself
         case _:
             assert_never(deed)
 
 
-async def fork_at(bench: Bench, conversation_id: str, last_seq: int) -> None:
+async def fork_at(bench: CommandContext, conversation_id: str, last_seq: int) -> None:
     """Continue in a copy that ends with message `last_seq`; 0 for one without messages."""
     await bench.desk.show(await bench.desk.services.engine.fork(conversation_id, last_seq))
     await bench.desk.overview.reload()
 
 
-async def edit_again(bench: Bench, prompt: Target) -> None:
+async def edit_again(bench: CommandContext, prompt: Target) -> None:
     """A copy that ends before a prompt, with the prompt and its images in the composer."""
     images = await bench.desk.services.engine.attachments(prompt.image_ids)
     await fork_at(bench, prompt.conversation_id, prompt.seq - 1)
@@ -71,7 +71,7 @@ async def edit_again(bench: Bench, prompt: Target) -> None:
     bench.tell("Edit and send: this copy ends before that prompt, the other one is untouched.")
 
 
-async def _open_file(bench: Bench, app: App[object], target: Target) -> None:
+async def _open_file(bench: CommandContext, app: App[object], target: Target) -> None:
     path, trouble = await asyncio.to_thread(_found, bench.desk.folder, target.path)
     if trouble:
         bench.tell(trouble, bad=True)
@@ -79,7 +79,7 @@ async def _open_file(bench: Bench, app: App[object], target: Target) -> None:
         bench.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
 
 
-async def open_image(bench: Bench, image_id: str) -> None:
+async def open_image(bench: CommandContext, image_id: str) -> None:
     """Show a stored image in the desktop's own viewer; where there is no desktop, say where the file is."""
     stored = await bench.desk.services.engine.attachments([image_id])
     if not stored:
@@ -100,7 +100,7 @@ def viewer_of(platform: str, environment: Mapping[str, str]) -> str:
     return "xdg-open" if environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY") else ""
 
 
-async def _shown(bench: Bench, viewer: str, path: Path) -> bool:
+async def _shown(bench: CommandContext, viewer: str, path: Path) -> bool:
     names = {name: os.environ[name] for name in DISPLAY_NAMES if name in os.environ}
     command = Command((viewer, str(path)), path.parent, VIEWER_SECONDS, names, sandbox=UNCONFINED)
     try:
@@ -117,7 +117,7 @@ def _found(folder: Path, name: str) -> tuple[Path, str]:
     return path, f"{path} is a folder." if path.is_dir() else f"{path} is not there any more."
 
 
-async def turns(bench: Bench, _: str) -> None:
+async def turns(bench: CommandContext, _: str) -> None:
     """The list of turns; Enter goes to one."""
     conversation = bench.desk.conversation
     found = () if conversation is None else await bench.desk.services.library.turns(conversation.id)
@@ -126,12 +126,12 @@ async def turns(bench: Bench, _: str) -> None:
         return
     view = bench.desk.parts.transcript
     viewport, model = view.canvas.viewport, view.canvas.model
-    chosen = await bench.sheets.show(TurnsScreen(found, model.count if viewport.following else viewport.slot + 1))
+    chosen = await bench.sheets.show(TurnsSheet(found, model.count if viewport.following else viewport.slot + 1))
     if chosen:
         view.scroller.jump(int(chosen))
 
 
-async def _far_prompt(bench: Bench, wanted: Wanted, seq: int, by: int) -> None:
+async def _far_prompt(bench: CommandContext, wanted: BlockWanted, seq: int, by: int) -> None:
     """Jump to a prompt that is not in memory."""
     conversation = bench.desk.conversation
     if conversation is None or not isinstance(wanted.view, TranscriptView):

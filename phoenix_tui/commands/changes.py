@@ -7,7 +7,7 @@ from typing import Final
 
 from textual.app import App
 
-from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.commands.bench import CommandContext, Run
 from phoenix_tui.features.changes import FolderChanges
 from phoenix_tui.modals.changes import ChangesSheet
 from phoenix_tui.workspace.external_editor import open_outside
@@ -16,7 +16,7 @@ from tools.clean import clean_line
 PARENTS: Final = "What sub-agents change belongs to their parent's turn: /agents parent goes there, then /diff."
 
 
-async def diff(bench: Bench, _: str) -> None:
+async def diff(bench: CommandContext, _: str) -> None:
     """Look through the changes of this conversation and its turns, and through what git has not committed."""
     desk = bench.desk
     record = desk.conversation.record if desk.conversation is not None else None

@@ -6,7 +6,7 @@ from typing import Final
 
 from textual.content import Content
 
-from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.commands.bench import CommandContext, Run
 from phoenix_tui.modals.context import COMPACT, ContextSheet
 from phoenix_tui.modals.summary import SummarySheet
 from phoenix_tui.text.labels import Tone
@@ -16,7 +16,7 @@ from tools.wording import counted
 NOTHING: Final = "Nothing was sent yet: the context is empty."
 
 
-async def context(bench: Bench, _: str) -> None:
+async def context(bench: CommandContext, _: str) -> None:
     """What fills the window, and what can be done about it."""
     conversation = bench.desk.conversation
     if conversation is None or not conversation.record.message_count:
@@ -29,7 +29,7 @@ async def context(bench: Bench, _: str) -> None:
         bench.desk.parts.transcript.scroller.jump(int(answer.removeprefix("#")))
 
 
-async def prompt(bench: Bench, _: str) -> None:
+async def prompt(bench: CommandContext, _: str) -> None:
     """The system prompt as it is sent, and the tools beside it."""
     conversation = bench.desk.conversation
     if conversation is None:
@@ -42,7 +42,7 @@ async def prompt(bench: Bench, _: str) -> None:
     bench.sheets.read("System prompt", Content.assemble(text, (tools, Tone.QUIET.value)))
 
 
-async def compact(bench: Bench, focus: str) -> None:
+async def compact(bench: CommandContext, focus: str) -> None:
     """Summarize older messages now; what is typed behind the command is kept above all. It shows before it counts."""
     conversation = bench.desk.conversation
     if conversation is None or not conversation.record.message_count:
@@ -51,7 +51,7 @@ async def compact(bench: Bench, focus: str) -> None:
     await decide_on_summary(bench, SummarySheet(conversation, focus))
 
 
-async def decide_on_summary(bench: Bench, sheet: SummarySheet) -> None:
+async def decide_on_summary(bench: CommandContext, sheet: SummarySheet) -> None:
     """Show it; say why there is none."""
     visible = bench.desk.visible
     if visible is not None:

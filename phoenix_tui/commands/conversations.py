@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine.records import ConversationQuery, ConversationSummary
-from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.commands.bench import CommandContext, Run
 from phoenix_tui.commands.shelving import put_aside, rename_one
 from phoenix_tui.features.run_limits import caps_for
-from phoenix_tui.modals.picker import Choice, PickScreen
+from phoenix_tui.modals.picker import PickerRow, PickerSheet
 from phoenix_tui.text.labels import age
 from phoenix_tui.widgets.question_text import short_path
 from tools.wording import counted
@@ -19,12 +19,12 @@ MOST: Final = 5_000
 """Conversations to choose from; /search finds the words of all."""
 
 
-async def new(bench: Bench, _: str) -> None:
+async def new(bench: CommandContext, _: str) -> None:
     """An empty conversation."""
     await bench.desk.begin()
 
 
-async def resume(bench: Bench, reference: str) -> None:
+async def resume(bench: CommandContext, reference: str) -> None:
     """Open one by title, slug or id, else choose."""
     engine = bench.desk.services.engine
     found: Sequence[ConversationSummary] = ()
@@ -41,8 +41,8 @@ async def resume(bench: Bench, reference: str) -> None:
         bench.tell("There is no conversation to resume yet.")
         return
     now = time.time()
-    choices = [Choice(row.id, row.title or "New conversation", _remark(row, now)) for row in rows]
-    if chosen := await bench.sheets.show(PickScreen("Resume a conversation", choices)):
+    choices = [PickerRow(row.id, row.title or "New conversation", _remark(row, now)) for row in rows]
+    if chosen := await bench.sheets.show(PickerSheet("Resume a conversation", choices)):
         await bench.desk.open(chosen)
 
 
@@ -51,14 +51,14 @@ def _remark(row: ConversationSummary, now: float) -> str:
     return f"by a script · {words}" if row.scripted else words
 
 
-async def rename(bench: Bench, title: str) -> None:
+async def rename(bench: CommandContext, title: str) -> None:
     """Give the open conversation a title."""
     conversation = bench.desk.conversation
     if conversation is not None:
         await rename_one(bench, conversation.id, conversation.record.title, title)
 
 
-async def fork(bench: Bench, _: str) -> None:
+async def fork(bench: CommandContext, _: str) -> None:
     """Continue in a copy."""
     conversation = bench.desk.conversation
     if conversation is None:
@@ -69,32 +69,32 @@ async def fork(bench: Bench, _: str) -> None:
     bench.tell("This is the copy.")
 
 
-async def retry(bench: Bench, _: str) -> None:
+async def retry(bench: CommandContext, _: str) -> None:
     """Resume an interrupted turn, or try again."""
     desk = bench.desk
     await desk.attempt(lambda one: one.retry(caps_for(desk, one)))
 
 
-async def stop(bench: Bench, _: str) -> None:
+async def stop(bench: CommandContext, _: str) -> None:
     """Stop the run in view."""
     if not bench.sending.stop():
         bench.tell("Nothing runs here.")
 
 
-async def stopall(bench: Bench, _: str) -> None:
+async def stopall(bench: CommandContext, _: str) -> None:
     """Stop every run."""
     count = bench.desk.overview.busy
     await bench.desk.services.engine.stop_all()
     bench.tell(f"{count} stopped." if count else "Nothing runs.")
 
 
-async def archive(bench: Bench, _: str) -> None:
+async def archive(bench: CommandContext, _: str) -> None:
     """Put the open conversation away."""
     if bench.desk.conversation is not None:
         await put_aside(bench, [bench.desk.conversation.id], delete=False)
 
 
-async def delete(bench: Bench, _: str) -> None:
+async def delete(bench: CommandContext, _: str) -> None:
     """Move the open conversation to the trash."""
     if bench.desk.conversation is not None:
         await put_aside(bench, [bench.desk.conversation.id], delete=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from phoenix_tui.cli.exits import CommandError
-from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.commands.bench import CommandContext, Run
 from phoenix_tui.features.export import export as write_out
 
 
-async def export(bench: Bench, target: str) -> None:
+async def export(bench: CommandContext, target: str) -> None:
     """Write it as Markdown, or as JSON where the file's name ends so."""
     conversation = bench.desk.conversation
     if conversation is None:

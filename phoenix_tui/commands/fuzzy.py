@@ -26,7 +26,7 @@ Rank: TypeAlias = tuple[int, int, int, int, str]
 """Kind of match, how far its letters are spread, lengths of name and path, the path: lower is better."""
 
 
-class Found(Struct, frozen=True):
+class FuzzyMatch(Struct, frozen=True):
     """A path and the places of the letters that were looked for."""
 
     name: str
@@ -131,13 +131,13 @@ class Corpus:
         self._narrowed: tuple[str, Corpus] | None = None
         self._shallow = heapq.nsmallest(200, self.names, key=_nearness)
 
-    def search(self, query: str, most: int) -> list[Found]:
+    def search(self, query: str, most: int) -> list[FuzzyMatch]:
         """The best `most`, best first; for an empty query those nearest to the root."""
         wanted = query.lower()
         if not wanted or "\n" in wanted:
-            return [] if wanted else [Found(name, ()) for name in self._shallow[:most]]
+            return [] if wanted else [FuzzyMatch(name, ()) for name in self._shallow[:most]]
         best = self._beginning(wanted, most) or self._containing(wanted, most) or self._all(wanted, most)
-        return [Found(name, places(wanted, name)) for name in best]
+        return [FuzzyMatch(name, places(wanted, name)) for name in best]
 
     def _beginning(self, wanted: str, most: int) -> list[str]:
         """The best of those whose own name begins so, if they are enough: no other can be better."""

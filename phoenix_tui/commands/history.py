@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.commands.bench import CommandContext, Run
 from phoenix_tui.modals.prompt_history import HistorySheet
 
 
-async def history(bench: Bench, argument: str) -> None:
+async def history(bench: CommandContext, argument: str) -> None:
     """Search them; the chosen one takes the place of the draft, which undo brings back."""
     composer = bench.dock.composer
     prompts = composer.keys.prompts

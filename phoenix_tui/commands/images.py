@@ -6,13 +6,13 @@ import asyncio
 from typing import Final
 
 from engine.records import Attachment
-from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.commands.bench import CommandContext, Run
 from phoenix_tui.features.image_files import named_images
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.modals.images import ImageSheet
 
 
-async def images(bench: Bench, argument: str) -> None:
+async def images(bench: CommandContext, argument: str) -> None:
     """Look at them; the argument may be the number of one."""
     chips = bench.dock.chips
     if not chips.images:
@@ -27,7 +27,7 @@ async def images(bench: Bench, argument: str) -> None:
     await bench.sheets.show(sheet)
 
 
-async def image(bench: Bench, argument: str) -> None:
+async def image(bench: CommandContext, argument: str) -> None:
     """Attach a file, named as it is dropped or by its path from the working directory."""
     if not argument:
         bench.tell("Say which: /image FILE.")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.commands.bench import CommandContext, Run
 from phoenix_tui.modals.jobs import JobsSheet
 
 
-async def background(bench: Bench, _: str) -> None:
+async def background(bench: CommandContext, _: str) -> None:
     """Wait for the command that runs no longer."""
     bench.sending.let_go()
 
 
-async def jobs(bench: Bench, _: str) -> None:
+async def jobs(bench: CommandContext, _: str) -> None:
     """Background commands: read one, end one."""
     conversation = bench.desk.conversation
     if conversation is None or not conversation.jobs.all():

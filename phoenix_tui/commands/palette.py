@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from engine.executor.requests import EngineError
 from engine.records import ConversationQuery, ConversationSummary
-from phoenix_tui.commands.bench import Bench
+from phoenix_tui.commands.bench import CommandContext
 from phoenix_tui.commands.catalogue import BY_NAME, COMMANDS
 from phoenix_tui.commands.run import run_command
 from phoenix_tui.commands.settings import change_setting
 from phoenix_tui.keys.keymap import KEYS, KEYS_BY_ID, Scope, key_names
-from phoenix_tui.modals.rows import EntriesSheet, Entry
+from phoenix_tui.modals.rows import RowsSheet, SheetRow
 from phoenix_tui.settings_surface import Setting
 from phoenix_tui.text.labels import age
 from tools.files.own_files import read_file, write_file
@@ -32,17 +32,17 @@ RECENT_FILE: Final = "palette.json"
 MOST_BYTES: Final = 64 * 1024
 
 
-async def palette(bench: Bench) -> None:
+async def palette(bench: CommandContext) -> None:
     """Choose one of everything and do it."""
     recent = Recent(bench.desk.launch.state_folder / RECENT_FILE)
-    sheet = EntriesSheet("Everything", await _entries(bench, recent.keys()), "Enter takes")
+    sheet = RowsSheet("Everything", await _entries(bench, recent.keys()), "Enter takes")
     chosen = await bench.sheets.show(sheet)
     if chosen:
         await asyncio.to_thread(recent.add, chosen)
         await _do(bench, chosen)
 
 
-async def _entries(bench: Bench, recent: Sequence[str]) -> list[Entry]:
+async def _entries(bench: CommandContext, recent: Sequence[str]) -> list[SheetRow]:
     listed = await bench.desk.services.engine.list(ConversationQuery(limit=MOST_CONVERSATIONS))
     try:
         settings = bench.desk.services.settings.all()
@@ -54,10 +54,10 @@ async def _entries(bench: Bench, recent: Sequence[str]) -> list[Entry]:
     return [*(replace(one, section="Recent") for one in first), *(one for one in entries if one not in first)]
 
 
-def _commands(keymap: Mapping[str, str]) -> list[Entry]:
+def _commands(keymap: Mapping[str, str]) -> list[SheetRow]:
     keys = {key.action: key_names(keymap.get(key.id, key.keys)) for key in reversed(KEYS)}
     commands = [
-        Entry(
+        SheetRow(
             "Commands",
             f"command:{one.name}",
             f"/{one.name}",
@@ -68,27 +68,29 @@ def _commands(keymap: Mapping[str, str]) -> list[Entry]:
         for one in COMMANDS
     ]
     actions = [
-        Entry("Keys", f"key:{key.id}", key.id.replace("_", " "), key.meaning, key_names(keymap.get(key.id, key.keys)))
+        SheetRow(
+            "Keys", f"key:{key.id}", key.id.replace("_", " "), key.meaning, key_names(keymap.get(key.id, key.keys))
+        )
         for key in KEYS
         if key.scope in HERE and not key.action.startswith("command(") and key.id not in NOT_LISTED
     ]
     return [*commands, *actions]
 
 
-def _conversations(listed: Sequence[ConversationSummary]) -> list[Entry]:
+def _conversations(listed: Sequence[ConversationSummary]) -> list[SheetRow]:
     now = time.time()
     rows = [(one, one.title or "New conversation", age(now - one.updated_at)) for one in listed]
-    return [Entry("Conversations", f"open:{one.id}", title, one.cwd.name, when) for one, title, when in rows]
+    return [SheetRow("Conversations", f"open:{one.id}", title, one.cwd.name, when) for one, title, when in rows]
 
 
-def _settings(settings: Sequence[Setting]) -> list[Entry]:
+def _settings(settings: Sequence[Setting]) -> list[SheetRow]:
     return [
-        Entry("Settings", f"setting:{one.name}", one.name, one.meaning.partition(";")[0], one.words or one.value)
+        SheetRow("Settings", f"setting:{one.name}", one.name, one.meaning.partition(";")[0], one.words or one.value)
         for one in settings
     ]
 
 
-async def _do(bench: Bench, chosen: str) -> None:
+async def _do(bench: CommandContext, chosen: str) -> None:
     kind, _, name = chosen.partition(":")
     match kind:
         case "command" if BY_NAME[name].required:

@@ -6,8 +6,8 @@ import time
 from typing import Final, cast
 
 from engine.records import ConversationQuery
-from phoenix_tui.commands.bench import Bench, Run
-from phoenix_tui.modals.picker import Choice, PickScreen
+from phoenix_tui.commands.bench import CommandContext, Run
+from phoenix_tui.modals.picker import PickerRow, PickerSheet
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.panes.memory import recall
 from phoenix_tui.panes.split import MOST, Split
@@ -20,13 +20,13 @@ LEAST: Final = 2
 NO_PANES: Final = "There is one pane: /split shows another conversation beside it."
 
 
-def panes_of(bench: Bench) -> Split | None:
+def panes_of(bench: CommandContext) -> Split | None:
     """The panes, where there are several."""
     beside = bench.desk.beside
     return beside if isinstance(beside, Split) else None
 
 
-async def split(bench: Bench, reference: str) -> None:
+async def split(bench: CommandContext, reference: str) -> None:
     """Another conversation beside this one: by title or id, else chosen."""
     engine = bench.desk.services.engine
     chosen: str | None = reference if reference == NEW else ""
@@ -40,7 +40,7 @@ async def split(bench: Bench, reference: str) -> None:
         await split_with(bench, "" if chosen == NEW else chosen)
 
 
-async def split_with(bench: Bench, conversation_id: str) -> None:
+async def split_with(bench: CommandContext, conversation_id: str) -> None:
     """This conversation beside the one in view, or an empty pane; where it is in a pane already, that one is shown.
 
     Raises:
@@ -56,26 +56,26 @@ async def split_with(bench: Bench, conversation_id: str) -> None:
     await (panes or _first(bench)).add(conversation)
 
 
-def _first(bench: Bench) -> Split:
+def _first(bench: CommandContext) -> Split:
     column = cast("ConversationColumn", bench.dock.parent)
     return Split(column, bench.desk.parts, bench.desk, bench.tell)
 
 
-async def _choose(bench: Bench) -> str | None:
+async def _choose(bench: CommandContext) -> str | None:
     panes, current = panes_of(bench), bench.desk.conversation
     in_panes = panes.shown if panes is not None else [current]
     shown = {one.id for one in in_panes if one is not None}
     now = time.time()
     choices = [
-        Choice(row.id, row.title or "New conversation", f"{short_path(row.cwd)} · {age(now - row.updated_at)}")
+        PickerRow(row.id, row.title or "New conversation", f"{short_path(row.cwd)} · {age(now - row.updated_at)}")
         for row in await bench.desk.services.engine.list(ConversationQuery())
         if row.id not in shown
     ]
-    sheet = PickScreen("Show beside this conversation", [*choices, Choice(NEW, "A new conversation")])
+    sheet = PickerSheet("Show beside this conversation", [*choices, PickerRow(NEW, "A new conversation")])
     return await bench.sheets.show(sheet)
 
 
-async def pane(bench: Bench, where: str) -> None:
+async def pane(bench: CommandContext, where: str) -> None:
     """To another pane: next, previous or its number."""
     panes = panes_of(bench)
     if panes is None:
@@ -90,7 +90,7 @@ async def pane(bench: Bench, where: str) -> None:
         bench.tell(f"/pane takes next, previous or a number from 1 to {panes.count}.", bad=True)
 
 
-async def close(bench: Bench, _: str) -> None:
+async def close(bench: CommandContext, _: str) -> None:
     """Put the pane in view away."""
     panes = panes_of(bench)
     if panes is None:
@@ -99,7 +99,7 @@ async def close(bench: Bench, _: str) -> None:
     await panes.close()
 
 
-async def restore(bench: Bench) -> bool:
+async def restore(bench: CommandContext) -> bool:
     """Show the panes of the last time again, where one of them or nothing else was asked for; whether it did."""
     launch, desk, engine = bench.desk.launch, bench.desk, bench.desk.services.engine
     remembered = recall(launch.state_folder, launch.cwd)

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from engine.machine.states import Idle
 from engine.ports.profiles import GENERAL
-from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.commands.bench import CommandContext, Run
 from phoenix_tui.features.profiles import use_of
 from phoenix_tui.modals.profiles import ProfilesSheet
 
 
-async def profile(bench: Bench, name: str) -> None:
+async def profile(bench: CommandContext, name: str) -> None:
     """Choose one, or use the one that is named."""
     if not name:
         in_use = bench.desk.launch.profile or GENERAL
@@ -22,7 +22,7 @@ async def profile(bench: Bench, name: str) -> None:
         await use_profile(bench, name)
 
 
-async def use_profile(bench: Bench, name: str) -> None:
+async def use_profile(bench: CommandContext, name: str) -> None:
     """Begin new conversations as this one, and the one on the desk if nothing was said in it yet."""
     desk = bench.desk
     use = use_of(desk.launch, desk.services.profiles, name, desk.mode)
@@ -40,7 +40,7 @@ async def use_profile(bench: Bench, name: str) -> None:
     bench.tell(" ".join(filter(None, sentences)))
 
 
-async def _begin_anew(bench: Bench) -> None:
+async def _begin_anew(bench: CommandContext) -> None:
     """A conversation that exists but for its draft was made with the profile before: leave it, keep what is written."""
     if bench.desk.conversation is None:
         return

@@ -8,7 +8,7 @@ from textual.content import Content
 
 from engine.machine.messages import Role, text_in
 from engine.records import StoredMessage
-from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.commands.bench import CommandContext, Run
 from phoenix_tui.commands.runs import choose_run, last_run
 from phoenix_tui.features.side_questions import why_not
 from phoenix_tui.features.sub_agents import views_of
@@ -24,14 +24,14 @@ LOOK_BACK: Final = 60
 """Messages in which the last answer is looked for."""
 
 
-async def help_(bench: Bench, _: str) -> None:
+async def help_(bench: CommandContext, _: str) -> None:
     """Every key and command, from those on that count where the focus is."""
     screen = bench.dock.screen
     own = [one.binding.id for one in screen.active_bindings.values() if one.node is screen.focused]
     await bench.sheets.show(HelpSheet(bench.keymap, scope_of(own)))
 
 
-async def cost(bench: Bench, what: str) -> None:
+async def cost(bench: CommandContext, what: str) -> None:
     """Tokens and cost, and the last run; `runs`: any of them."""
     conversation = bench.desk.conversation
     if conversation is None:
@@ -56,7 +56,7 @@ async def cost(bench: Bench, what: str) -> None:
     bench.sheets.read("Cost of this conversation", text)
 
 
-async def btw(bench: Bench, question: str) -> None:
+async def btw(bench: CommandContext, question: str) -> None:
     """A question beside the conversation, also while the agent works."""
     conversation = bench.desk.conversation
     refused = why_not(conversation, question)
@@ -66,7 +66,7 @@ async def btw(bench: Bench, question: str) -> None:
         await bench.sheets.show(SideQuestionSheet(question, conversation.side.ask))
 
 
-async def copy(bench: Bench, _: str) -> None:
+async def copy(bench: CommandContext, _: str) -> None:
     """Copy the last answer, or what a stopped one had written."""
     text = bench.desk.unsaved
     if not text and bench.desk.conversation is not None:
@@ -85,7 +85,7 @@ def answer(message: StoredMessage) -> str:
     return text_in(message.blocks, "\n\n")
 
 
-async def quit_(bench: Bench, _: str) -> None:
+async def quit_(bench: CommandContext, _: str) -> None:
     """Leave."""
     await bench.leave()
 

@@ -7,13 +7,13 @@ from typing import Final
 
 from engine.ports.turns import BranchRow
 from engine.rewinding.values import Preview, RewindList, RewindPoint, Scope
-from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.commands.bench import CommandContext, Run
 from phoenix_tui.commands.context import decide_on_summary
 from phoenix_tui.features.rewind import NOTHING_SAID, GoingBack, HowFar, Instead, Order, Way
 from phoenix_tui.keys.active_keys import key
-from phoenix_tui.modals.branches import BranchesScreen
+from phoenix_tui.modals.branches import BranchesSheet
 from phoenix_tui.modals.rewind import RewindSheet
-from phoenix_tui.modals.rewind_confirm import GoBackSheet, LastLook
+from phoenix_tui.modals.rewind_confirm import LastLook, RewindConfirmSheet
 from phoenix_tui.modals.summary import SummarySheet
 from phoenix_tui.rewind_surface import RewindSurface
 from phoenix_tui.surface import ConversationSurface
@@ -30,7 +30,7 @@ UNDO: Final = ((Scope.BOTH, "undo           everything that the last rewind did"
 class SheetAsker:
     """Asks with sheets over the workspace."""
 
-    def __init__(self, bench: Bench, rewinding: RewindSurface) -> None:
+    def __init__(self, bench: CommandContext, rewinding: RewindSurface) -> None:
         self._bench = bench
         twice = f"{key('stop')} {key('stop')}"
         self.undo_keys = f"{twice}, then {key('rewind_undo')}"
@@ -66,7 +66,7 @@ class SheetAsker:
     async def which_branch(self, family: Sequence[BranchRow]) -> str | None:
         """The tree of branches."""
         here = self._bench.desk.conversation
-        sheet = BranchesScreen(family, here.id if here is not None else "", plain=self._plain)
+        sheet = BranchesSheet(family, here.id if here is not None else "", plain=self._plain)
         return await self._bench.sheets.show(sheet)
 
     async def show(self, branch: ConversationSurface) -> None:
@@ -78,12 +78,12 @@ class SheetAsker:
         self, heading: str, preview: Preview, ways: tuple[tuple[Scope, str], ...], *, summarizes: bool = False
     ) -> HowFar | None:
         look = LastLook(heading, preview, ways, summarizes=summarizes)
-        sheet = GoBackSheet(look, self._rewinding.diff, plain=self._plain)
+        sheet = RewindConfirmSheet(look, self._rewinding.diff, plain=self._plain)
         return await self._bench.sheets.show(sheet)
 
 
 def _run(way: Callable[[GoingBack], Awaitable[None]]) -> Run:
-    async def run(bench: Bench, _: str) -> None:
+    async def run(bench: CommandContext, _: str) -> None:
         desk = bench.desk
         conversation, rewinding = desk.conversation, desk.services.rewinding
         if conversation is None or rewinding is None:

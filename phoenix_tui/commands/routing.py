@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from engine.executor.requests import Refused
-from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.commands.bench import CommandContext, Run
 from phoenix_tui.text import routing
 
 
-async def route(bench: Bench, wish: str) -> None:
+async def route(bench: CommandContext, wish: str) -> None:
     """On, off, start or alone."""
     said = await routing.change_route(await bench.desk.current(), wish)
     if isinstance(said, Refused):

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Final
 
 from engine.permissions.projects import project_of
-from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.commands.bench import CommandContext, Run
 from phoenix_tui.modals.rules import RulesSheet
 from phoenix_tui.text.rules import no_rule_counts
 
 
-async def rules(bench: Bench, _: str) -> None:
+async def rules(bench: CommandContext, _: str) -> None:
     """All of them; the sheet stays open over changes."""
     desk = bench.desk
     conversation = desk.conversation

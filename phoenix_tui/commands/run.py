@@ -7,7 +7,7 @@ import sys
 from importlib import import_module
 from typing import Final
 
-from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.commands.bench import CommandContext, Run
 from phoenix_tui.commands.catalogue import closest
 from phoenix_tui.features.engine_errors import ENGINE_ERRORS
 from phoenix_tui.keys.active_keys import key
@@ -50,7 +50,7 @@ NOT_IN_SUB_AGENTS: Final = frozenset({
 _MODULE_OF: Final = {name: module for module, names in MODULES.items() for name in names}
 
 
-async def run_command(bench: Bench, name: str, argument: str) -> bool:
+async def run_command(bench: CommandContext, name: str, argument: str) -> bool:
     """Do it; an unknown name is answered with the nearest one. False when there is no such command."""
     run = await _run_of(name)
     if run is None:

@@ -6,8 +6,8 @@ from typing import Final
 
 from textual.content import Content
 
-from phoenix_tui.commands.bench import Bench
-from phoenix_tui.modals.picker import Choice, PickScreen
+from phoenix_tui.commands.bench import CommandContext
+from phoenix_tui.modals.picker import PickerRow, PickerSheet
 from phoenix_tui.text.labels import clock, money
 from phoenix_tui.text.runs import run_heading, run_lines
 
@@ -16,7 +16,7 @@ LISTED: Final = 100
 HANG: Final = 2
 
 
-async def last_run(bench: Bench, conversation_id: str) -> Content:
+async def last_run(bench: CommandContext, conversation_id: str) -> Content:
     """The details of the newest run, behind a heading; nothing where there was none."""
     newest = await bench.desk.services.library.runs(conversation_id, 1)
     if not newest:
@@ -24,17 +24,17 @@ async def last_run(bench: Bench, conversation_id: str) -> Content:
     return Content.assemble("\n\n", ("Last run", "bold"), "\n", "\n".join(run_lines(newest[0])))
 
 
-async def choose_run(bench: Bench, conversation_id: str) -> None:
+async def choose_run(bench: CommandContext, conversation_id: str) -> None:
     """Choose a run and read its details."""
     found = await bench.desk.services.library.runs(conversation_id, LISTED)
     if not found:
         bench.tell("Nothing ran here yet.")
         return
     choices = [
-        Choice(run.id, run_heading(run), " · ".join(filter(None, (clock(run.seconds), money(run.cost_usd)))))
+        PickerRow(run.id, run_heading(run), " · ".join(filter(None, (clock(run.seconds), money(run.cost_usd)))))
         for run in found
     ]
-    chosen = await bench.sheets.show(PickScreen("Runs of this conversation, newest first", choices))
+    chosen = await bench.sheets.show(PickerSheet("Runs of this conversation, newest first", choices))
     for run in found:
         if run.id == chosen:
             bench.sheets.read("Run details", Content("\n".join(run_lines(run))), HANG)

@@ -10,10 +10,10 @@ from engine.executor.requests import EngineError
 from engine.ports import ConversationChanges, ModelInfo
 from engine.ports.profiles import SANDBOX_FREEDOM
 from engine.records import PermissionMode
-from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.commands.bench import CommandContext, Run
 from phoenix_tui.commands.rules import rules
-from phoenix_tui.modals.picker import Choice, PickScreen
-from phoenix_tui.modals.settings import RESET, SettingsSheet, ThemePick, when
+from phoenix_tui.modals.picker import PickerRow, PickerSheet
+from phoenix_tui.modals.settings import RESET, SettingsSheet, ThemeSheet, when
 from phoenix_tui.settings_surface import Setting
 from phoenix_tui.text.labels import MODE_MEANINGS, SANDBOX_MEANINGS, sandbox_set, tokens, widening
 from phoenix_tui.widgets.pasting import provider_of
@@ -24,14 +24,14 @@ RULES: Final = "rules"
 """What stands beside the modes: the rules."""
 
 
-async def model(bench: Bench, reference: str) -> None:
+async def model(bench: CommandContext, reference: str) -> None:
     """Choose the model of this conversation."""
     if not reference:
         now = bench.desk.conversation.record.model if bench.desk.conversation else bench.desk.model
         offered = await bench.desk.services.models()
-        choices = {one.reference: Choice(one.reference, one.reference, _remark(one)) for one in offered}
-        present = choices.pop(now, Choice(now, now, "in use"))
-        sheet = PickScreen("Model of this conversation", [present, *choices.values()], current=now, free=True)
+        choices = {one.reference: PickerRow(one.reference, one.reference, _remark(one)) for one in offered}
+        present = choices.pop(now, PickerRow(now, now, "in use"))
+        sheet = PickerSheet("Model of this conversation", [present, *choices.values()], current=now, free=True)
         reference = await bench.sheets.show(sheet) or ""
     if reference:
         await use_model(bench, reference)
@@ -42,7 +42,7 @@ def _remark(one: ModelInfo) -> str:
     return " · ".join(part for part in ("on this machine" if one.local else "", window, one.note) if part)
 
 
-async def use_model(bench: Bench, reference: str) -> None:
+async def use_model(bench: CommandContext, reference: str) -> None:
     """Use this model here and for new conversations of this session."""
     bench.desk.prefer(model=reference)
     try:
@@ -54,19 +54,19 @@ async def use_model(bench: Bench, reference: str) -> None:
     await bench.desk.attempt(lambda conversation: conversation.change(ConversationChanges(model=reference)))
 
 
-async def key(bench: Bench, _: str) -> None:
+async def key(bench: CommandContext, _: str) -> None:
     """Keep an API key; it is never shown."""
     secret = await bench.sheets.ask_line("Paste an API key (it is not shown)", secret=True)
     if secret:
         await keep_key(bench, secret)
 
 
-async def keep_key(bench: Bench, secret: str) -> None:
+async def keep_key(bench: CommandContext, secret: str) -> None:
     """Keep it under the provider it belongs to and use that provider."""
     provider = provider_of(secret)
     if not provider:
-        names = [Choice(name, name) for name in ("anthropic", "openai")]
-        provider = await bench.sheets.show(PickScreen("Whose key is it?", names)) or ""
+        names = [PickerRow(name, name) for name in ("anthropic", "openai")]
+        provider = await bench.sheets.show(PickerSheet("Whose key is it?", names)) or ""
     if not provider:
         return
     try:
@@ -78,25 +78,25 @@ async def keep_key(bench: Bench, secret: str) -> None:
     bench.tell(f"Kept. {reference} is in use.")
 
 
-async def permissions(bench: Bench, word: str) -> None:
+async def permissions(bench: CommandContext, word: str) -> None:
     """Choose what runs without asking."""
     modes = {mode.value: mode for mode in PermissionMode}
     if word and word not in {*modes, RULES}:
         bench.tell(f"Modes: {', '.join(modes)}; {RULES} shows the rules.", bad=True)
         return
     if not word:
-        choices = [Choice(mode.value, mode.value, MODE_MEANINGS[mode]) for mode in PermissionMode]
+        choices = [PickerRow(mode.value, mode.value, MODE_MEANINGS[mode]) for mode in PermissionMode]
         count = len(bench.desk.services.engine.rules.all())
-        choices.append(Choice(RULES, RULES, f"{counted(count, 'rule')}: see, edit, take back"))
+        choices.append(PickerRow(RULES, RULES, f"{counted(count, 'rule')}: see, edit, take back"))
         now = bench.desk.conversation.record.permission_mode if bench.desk.conversation else bench.desk.mode
-        word = await bench.sheets.show(PickScreen("What runs without asking", choices, current=now.value)) or ""
+        word = await bench.sheets.show(PickerSheet("What runs without asking", choices, current=now.value)) or ""
     if word == RULES:
         await rules(bench, "")
     elif word:
         await use_mode(bench, modes[word])
 
 
-async def use_mode(bench: Bench, mode: PermissionMode) -> None:
+async def use_mode(bench: CommandContext, mode: PermissionMode) -> None:
     """Use this mode here."""
     bench.desk.prefer(mode=mode)
     await bench.desk.attempt(lambda conversation: conversation.change(ConversationChanges(permission_mode=mode)))
@@ -106,21 +106,21 @@ CYCLE: Final = (PermissionMode.ASK, PermissionMode.ACCEPT_EDITS, PermissionMode.
 """The modes that Shift+Tab goes through."""
 
 
-async def next_mode(bench: Bench) -> None:
+async def next_mode(bench: CommandContext) -> None:
     """The mode after the present one."""
     now = bench.desk.conversation.record.permission_mode if bench.desk.conversation else bench.desk.mode
     place = CYCLE.index(now) if now in CYCLE else -1
     await use_mode(bench, CYCLE[(place + 1) % len(CYCLE)])
 
 
-async def sandbox(bench: Bench, word: str) -> None:
+async def sandbox(bench: CommandContext, word: str) -> None:
     """Choose the sandbox of this conversation; a wider one is confirmed."""
     desk = bench.desk
     record = desk.conversation.record if desk.conversation else None
     now = record.sandbox if record else desk.sandbox or desk.launch.sandbox
     if not word:
-        choices = [Choice(one.value, one.value, SANDBOX_MEANINGS[one]) for one in SandboxMode]
-        word = await bench.sheets.show(PickScreen("Sandbox of this conversation", choices, current=now.value)) or ""
+        choices = [PickerRow(one.value, one.value, SANDBOX_MEANINGS[one]) for one in SandboxMode]
+        word = await bench.sheets.show(PickerSheet("Sandbox of this conversation", choices, current=now.value)) or ""
     if word not in set(SandboxMode):
         if word:
             bench.tell(f"Sandboxes: {', '.join(SandboxMode)}.", bad=True)
@@ -141,31 +141,31 @@ async def sandbox(bench: Bench, word: str) -> None:
     bench.tell(sandbox_set(wanted, enforced=enforced))
 
 
-async def theme(bench: Bench, name: str) -> None:
+async def theme(bench: CommandContext, name: str) -> None:
     """Choose the colours and keep the choice."""
     names = bench.around.colours.names()
     if name and name not in names:
         bench.tell(f"There is no theme {name}. There are {', '.join(sorted(names))}.", bad=True)
         return
-    sheet = ThemePick(names, names[0], bench.around.colours.choose)
+    sheet = ThemeSheet(names, names[0], bench.around.colours.choose)
     if chosen := name or await bench.sheets.show(sheet):
         _keep(bench, "theme", chosen)
 
 
-async def mouse(bench: Bench, word: str) -> None:
+async def mouse(bench: CommandContext, word: str) -> None:
     """Take the mouse, or leave it to the terminal, which then selects and copies by itself."""
     wanted = {"on": True, "off": False}.get(word, not bench.around.mouse)
     bench.around.watch_mouse(wanted)
     bench.tell("The mouse is Phoenix's." if wanted else "The mouse is the terminal's: it selects and copies.")
 
 
-async def vim(bench: Bench, word: str) -> None:
+async def vim(bench: CommandContext, word: str) -> None:
     """Vim's keys in the composer, or no longer; the choice is kept."""
     wanted = {"on": True, "off": False}.get(word, bench.dock.composer.vim.keys is None)
     _keep(bench, "vim", "true" if wanted else "false")
 
 
-async def config(bench: Bench, name: str) -> None:
+async def config(bench: CommandContext, name: str) -> None:
     """Every setting; changed ones are kept in the user's file."""
     if name:
         if (now := await change_setting(bench, name)) is not None:
@@ -181,7 +181,7 @@ async def config(bench: Bench, name: str) -> None:
             await change_setting(bench, current)
 
 
-async def change_setting(bench: Bench, name: str) -> Setting | None:
+async def change_setting(bench: CommandContext, name: str) -> Setting | None:
     """Ask for another value and keep it; gives how it stands then, None where it is not to be told.
 
     Raises:
@@ -197,20 +197,20 @@ async def change_setting(bench: Bench, name: str) -> Setting | None:
     return None
 
 
-def _setting(bench: Bench, name: str) -> Setting | None:
+def _setting(bench: CommandContext, name: str) -> Setting | None:
     return next((one for one in bench.desk.services.settings.all() if one.name == name), None)
 
 
-async def _asked_value(bench: Bench, setting: Setting) -> str | None:
+async def _asked_value(bench: CommandContext, setting: Setting) -> str | None:
     if setting.choices == ("true", "false"):
         return "false" if setting.value == "true" else "true"
     if setting.choices:
-        choices = [Choice(one, one) for one in setting.choices]
-        return await bench.sheets.show(PickScreen(setting.name, choices, current=setting.value))
+        choices = [PickerRow(one, one) for one in setting.choices]
+        return await bench.sheets.show(PickerSheet(setting.name, choices, current=setting.value))
     return await bench.sheets.ask_line(f"{setting.name}: {setting.allowed}", setting.value)
 
 
-def _keep(bench: Bench, name: str, value: str) -> Setting | None:
+def _keep(bench: CommandContext, name: str, value: str) -> Setting | None:
     """Keep it in the user's file; what is stronger than that file is named, and gives None."""
     try:
         bench.desk.services.settings.save(name, value)
@@ -225,7 +225,7 @@ def _keep(bench: Bench, name: str, value: str) -> Setting | None:
     return now
 
 
-def _apply(bench: Bench, name: str) -> None:
+def _apply(bench: CommandContext, name: str) -> None:
     for one in bench.desk.services.settings.all():
         if one.name == name and one.live:
             bench.around.apply(name, one.value)
@@ -235,7 +235,7 @@ DOCTOR_COLUMN: Final = 20
 """Cells before what the doctor found (`ServiceOpener._doctor`)."""
 
 
-async def doctor(bench: Bench, _: str) -> None:
+async def doctor(bench: CommandContext, _: str) -> None:
     """What works on this machine."""
     bench.sheets.read("Doctor", Content(await bench.desk.services.doctor()), DOCTOR_COLUMN)
 

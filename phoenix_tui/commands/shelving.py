@@ -6,32 +6,32 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeAlias
 
 from engine.ports import ConversationChanges
-from phoenix_tui.commands.bench import Bench, Run, UndoStep
+from phoenix_tui.commands.bench import CommandContext, Run, UndoStep
 from phoenix_tui.commands.panes import split_with
 from phoenix_tui.keys.active_keys import hint, key
-from phoenix_tui.modals.archive import AsideScreen
-from phoenix_tui.modals.peek import PeekScreen
+from phoenix_tui.modals.archive import ArchiveSheet
+from phoenix_tui.modals.peek import PeekSheet
 from phoenix_tui.panes.split import MOST
 from phoenix_tui.widgets.roster import Group
 
 MOST_STEPS: Final = 50
 """Archives and deletes that u takes back, one after another."""
-Act: TypeAlias = Callable[[Bench, tuple[str, ...]], Awaitable[None]]
+Act: TypeAlias = Callable[[CommandContext, tuple[str, ...]], Awaitable[None]]
 
 
-async def act(bench: Bench, action: str, ids: tuple[str, ...]) -> None:
+async def act(bench: CommandContext, action: str, ids: tuple[str, ...]) -> None:
     """Do something to these rows; without one only what needs none."""
     if ids or action in NEED_NONE:
         await ACTS[action](bench, ids)
 
 
-async def rename_row(bench: Bench, ids: tuple[str, ...]) -> None:
+async def rename_row(bench: CommandContext, ids: tuple[str, ...]) -> None:
     """Ask for a title."""
     row = bench.desk.overview.summary(ids[0])
     await rename_one(bench, ids[0], row.title if row is not None else "")
 
 
-async def rename_one(bench: Bench, conversation_id: str, before: str, title: str = "") -> None:
+async def rename_one(bench: CommandContext, conversation_id: str, before: str, title: str = "") -> None:
     """Ask for a title where none is given."""
     title = title or await bench.sheets.ask_line("Title of this conversation", before) or ""
     if title.strip():
@@ -39,17 +39,17 @@ async def rename_one(bench: Bench, conversation_id: str, before: str, title: str
         await bench.desk.overview.reload()
 
 
-async def archive(bench: Bench, ids: tuple[str, ...]) -> None:
+async def archive(bench: CommandContext, ids: tuple[str, ...]) -> None:
     """Put them away."""
     await put_aside(bench, ids, delete=False)
 
 
-async def delete(bench: Bench, ids: tuple[str, ...]) -> None:
+async def delete(bench: CommandContext, ids: tuple[str, ...]) -> None:
     """Move them to the trash."""
     await put_aside(bench, ids, delete=True)
 
 
-async def put_aside(bench: Bench, ids: Sequence[str], *, delete: bool) -> None:
+async def put_aside(bench: CommandContext, ids: Sequence[str], *, delete: bool) -> None:
     """Archive or trash; what runs stays. One undo takes all of it back."""
     desk = bench.desk
     resting = [one for one in ids if not desk.overview.runs(one)]
@@ -76,7 +76,7 @@ async def put_aside(bench: Bench, ids: Sequence[str], *, delete: bool) -> None:
     )
 
 
-def _report(bench: Bench, done: str, running: int, elsewhere: int) -> None:
+def _report(bench: CommandContext, done: str, running: int, elsewhere: int) -> None:
     parts = [done]
     if running:
         parts.append("It is running: stop it first." if running == 1 else f"{running} are running: stop them first.")
@@ -85,7 +85,7 @@ def _report(bench: Bench, done: str, running: int, elsewhere: int) -> None:
     bench.tell(" ".join(part for part in parts if part), bad=not done)
 
 
-async def bring_back(bench: Bench, _: tuple[str, ...] = ()) -> None:
+async def bring_back(bench: CommandContext, _: tuple[str, ...] = ()) -> None:
     """Take back the last archive or delete, however many it was."""
     if not bench.undo:
         ways = hint(("archived", "shows the archive"), ("trash", "the trash"))
@@ -97,7 +97,7 @@ async def bring_back(bench: Bench, _: tuple[str, ...] = ()) -> None:
     bench.tell("It is back." if len(step.ids) == 1 else f"{len(step.ids)} are back.")
 
 
-async def pin(bench: Bench, ids: tuple[str, ...]) -> None:
+async def pin(bench: CommandContext, ids: tuple[str, ...]) -> None:
     """Pin them to the top; where all of them are, unpin."""
     overview = bench.desk.overview
     pinned = all((row := overview.summary(one)) is not None and row.pinned_at for one in ids)
@@ -107,7 +107,7 @@ async def pin(bench: Bench, ids: tuple[str, ...]) -> None:
         _report(bench, "", 0, len(refused))
 
 
-async def stop(bench: Bench, ids: tuple[str, ...]) -> None:
+async def stop(bench: CommandContext, ids: tuple[str, ...]) -> None:
     """Stop what runs in them."""
     running = [one for one in bench.desk.services.engine.live() if one.id in ids and bench.desk.overview.runs(one.id)]
     for one in running:
@@ -118,47 +118,47 @@ async def stop(bench: Bench, ids: tuple[str, ...]) -> None:
         bench.tell(f"{len(running)} stopped.")
 
 
-async def fork(bench: Bench, ids: tuple[str, ...]) -> None:
+async def fork(bench: CommandContext, ids: tuple[str, ...]) -> None:
     """Continue in a copy."""
     await bench.desk.show(await bench.desk.services.engine.fork(ids[0]))
     await bench.desk.overview.reload()
     bench.tell("This is the copy.")
 
 
-async def peek(bench: Bench, ids: tuple[str, ...]) -> None:
+async def peek(bench: CommandContext, ids: tuple[str, ...]) -> None:
     """Look in without opening; the sheet answers and replies by itself, o opens."""
     row = bench.desk.overview.summary(ids[0])
     if row is None:
         return
     desk = bench.desk
-    if await bench.sheets.show(PeekScreen(desk.services.engine, row, bench.tell, plain=desk.launch.plain)):
+    if await bench.sheets.show(PeekSheet(desk.services.engine, row, bench.tell, plain=desk.launch.plain)):
         await desk.open(row.id)
 
 
-async def show_archived(bench: Bench, _: tuple[str, ...] | str = ()) -> None:
+async def show_archived(bench: CommandContext, _: tuple[str, ...] | str = ()) -> None:
     """The conversations that were put away."""
     await _aside(bench, Group.ARCHIVED)
 
 
-async def show_trash(bench: Bench, _: tuple[str, ...] | str = ()) -> None:
+async def show_trash(bench: CommandContext, _: tuple[str, ...] | str = ()) -> None:
     """The conversations that were deleted."""
     await _aside(bench, Group.TRASH)
 
 
-async def _aside(bench: Bench, group: Group) -> None:
-    opened = await bench.sheets.show(AsideScreen(bench.desk.services.engine, group, plain=bench.desk.launch.plain))
+async def _aside(bench: CommandContext, group: Group) -> None:
+    opened = await bench.sheets.show(ArchiveSheet(bench.desk.services.engine, group, plain=bench.desk.launch.plain))
     await bench.desk.overview.reload()
     if opened:
         await bench.desk.open(opened)
 
 
-async def pin_this(bench: Bench, _: str) -> None:
+async def pin_this(bench: CommandContext, _: str) -> None:
     """Pin the open conversation, or unpin it."""
     if bench.desk.conversation is not None:
         await pin(bench, (bench.desk.conversation.id,))
 
 
-async def beside(bench: Bench, ids: tuple[str, ...]) -> None:
+async def beside(bench: CommandContext, ids: tuple[str, ...]) -> None:
     """Show them beside the one in view, each in its pane."""
     for one in ids[:MOST]:
         await split_with(bench, one)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from engine.records import ConversationQuery, ConversationSummary, PermissionMode
-from phoenix_tui.commands.bench import Bench
+from phoenix_tui.commands.bench import CommandContext
 from phoenix_tui.text.labels import MODE_MEANINGS, SANDBOX_MEANINGS, age
 from phoenix_tui.widgets.completion_popup import Completion
 from tools.clean import clean_line
@@ -23,7 +23,7 @@ SHORT_ID: Final = 8
 REFERENCE: Final = "@conversation:"
 
 
-def join(bench: Bench) -> None:
+def join(bench: CommandContext) -> None:
     """Tell the composer what it may offer."""
 
     async def mentions(query: str) -> Sequence[Completion]:
@@ -48,7 +48,7 @@ def _ago(one: ConversationSummary) -> str:
     return f"{age(max(time.time() - one.updated_at, 0.0))} ago"
 
 
-def _arguments(bench: Bench) -> Mapping[str, Arguments]:
+def _arguments(bench: CommandContext) -> Mapping[str, Arguments]:
     async def models() -> Sequence[Completion]:
         offered = await bench.desk.services.models()
         return [Completion(f"{one.provider}/{one.name}", one.note, runs=True) for one in offered]

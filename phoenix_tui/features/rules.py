@@ -7,16 +7,16 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from engine.executor.requests import EngineError
-from engine.rule_desk import Standing
+from engine.rule_desk import ActiveRule
 from phoenix_tui.rules_surface import RulesSurface
 from phoenix_tui.text.rules import one_line
 
 
-class Step(Struct, frozen=True):
+class RuleChange(Struct, frozen=True):
     """One change, which undo turns around."""
 
-    added: Standing | None = None
-    removed: Standing | None = None
+    added: ActiveRule | None = None
+    removed: ActiveRule | None = None
 
 
 class RuleChanges:
@@ -26,33 +26,33 @@ class RuleChanges:
         self._rules = rules
         self._way_back = way_back
         """How the last change is turned around, in words."""
-        self._done: list[Step] = []
+        self._done: list[RuleChange] = []
 
-    def remove(self, rule: Standing) -> str:
+    def remove(self, rule: ActiveRule) -> str:
         """Take one back."""
         self._rules.remove(rule)
-        self._done.append(Step(removed=rule))
+        self._done.append(RuleChange(removed=rule))
         return f"{one_line(rule.text)} asks again from now on; {self._way_back()}."
 
-    def keep(self, old: Standing | None, new: Standing) -> str:
+    def keep(self, old: ActiveRule | None, new: ActiveRule) -> str:
         """Another text for a rule, or a new one."""
         if any((one.text, one.place) == (new.text, new.place) for one in self._rules.all()):
             raise EngineError("This rule is there already.")
         if old is not None:
-            self._done.append(Step(self._rules.replace(old, new.text), old))
+            self._done.append(RuleChange(self._rules.replace(old, new.text), old))
         else:
             self._rules.add(new)
-            self._done.append(Step(new))
+            self._done.append(RuleChange(new))
         return "Kept; it counts from now on."
 
-    def move(self, rule: Standing, here: str) -> str:
+    def move(self, rule: ActiveRule, here: str) -> str:
         """From a project to everywhere, or from everywhere to the project `here`."""
         if rule.conversation_id:
             raise EngineError("A rule of one conversation ends with it: write it anew to keep it longer.")
         if not rule.project and any(one.text == rule.text and one.project == here for one in self._rules.all()):
             raise EngineError("This rule is there already.")
         moved = self._rules.move(rule, "" if rule.project else here)
-        self._done.append(Step(moved, rule))
+        self._done.append(RuleChange(moved, rule))
         return "It holds in this project alone now." if moved.project else "It holds in every project now."
 
     def undo(self) -> str:

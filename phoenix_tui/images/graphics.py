@@ -21,7 +21,7 @@ _PLACEHOLDERS_SINCE: Final = (0, 28)
 _SIXEL: Final = "4"
 
 
-class Way(StrEnum):
+class GraphicsProtocol(StrEnum):
     """How images are shown."""
 
     KITTY = "kitty"
@@ -42,21 +42,21 @@ class CellSize(Struct, frozen=True):
         return self.height / self.width
 
 
-def known_way(setting: str, environment: Mapping[str, str]) -> Way | None:
+def known_way(setting: str, environment: Mapping[str, str]) -> GraphicsProtocol | None:
     """What needs no question; None where the terminal must be asked."""
-    if setting in {way.value for way in Way}:
-        return Way(setting)
+    if setting in {way.value for way in GraphicsProtocol}:
+        return GraphicsProtocol(setting)
     term = environment.get("TERM", "")
     if environment.get("NO_COLOR") or term in {"", "dumb", "linux"}:
-        return Way.OFF
+        return GraphicsProtocol.OFF
     if "TMUX" in environment or "STY" in environment or term.startswith(("screen", "tmux")):
-        return Way.BLOCKS  # a multiplexer between: what the terminal can do does not reach it
+        return GraphicsProtocol.BLOCKS  # a multiplexer between: what the terminal can do does not reach it
     if term in {"xterm-kitty", "xterm-ghostty"}:
-        return Way.KITTY
+        return GraphicsProtocol.KITTY
     return None
 
 
-def told_way(replies: str) -> Way | None:
+def told_way(replies: str) -> GraphicsProtocol | None:
     """What a terminal said of itself; None until all of it is there."""
     attributes = _ATTRIBUTES.search(replies)
     if attributes is None:
@@ -64,5 +64,5 @@ def told_way(replies: str) -> Way | None:
     name = _NAME.search(replies)
     kitty = _KITTY.match(name[1]) if name is not None else None
     if kitty is not None and (kitty[1] is None or (int(kitty[1]), int(kitty[2])) >= _PLACEHOLDERS_SINCE):
-        return Way.KITTY
-    return Way.SIXEL if _SIXEL in attributes[1].split(";")[1:] else Way.BLOCKS
+        return GraphicsProtocol.KITTY
+    return GraphicsProtocol.SIXEL if _SIXEL in attributes[1].split(";")[1:] else GraphicsProtocol.BLOCKS

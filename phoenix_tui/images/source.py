@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from engine.ports import StorageError
 from engine.records import Attachment
 from phoenix_tui.images.boxes import Box
-from phoenix_tui.images.graphics import CellSize, Way, known_way
+from phoenix_tui.images.graphics import CellSize, GraphicsProtocol, known_way
 from phoenix_tui.images.pictures import BlocksPicture, KittyPicture, Picture, SixelPicture
 from tools.contract import ImageRejected
 from tools.files.own_files import read_own
@@ -36,7 +36,7 @@ class Terminal(Protocol):
         """The pixels of a cell."""
         ...
 
-    async def ask(self) -> Way:
+    async def ask(self) -> GraphicsProtocol:
         """What it can show."""
         ...
 
@@ -79,7 +79,7 @@ class ImageSource:
     @property
     def is_off(self) -> bool:
         """Whether images are not shown at all."""
-        return self._way is Way.OFF
+        return self._way is GraphicsProtocol.OFF
 
     @property
     def aspect(self) -> float:
@@ -126,24 +126,26 @@ class ImageSource:
         except StorageError as error:
             raise ImageRejected(str(error)) from error
 
-    async def _known(self) -> Way:
+    async def _known(self) -> GraphicsProtocol:
         if self._way is None:
-            self._way = Way.BLOCKS if self._terminal is None else await self._terminal.ask()
-        return Way.BLOCKS if self._terminal is None else self._way
+            self._way = GraphicsProtocol.BLOCKS if self._terminal is None else await self._terminal.ask()
+        return GraphicsProtocol.BLOCKS if self._terminal is None else self._way
 
-    async def _make(self, way: Way, box: Box, data: bytes, background: str) -> tuple[Picture, tuple[str, ...]]:
+    async def _make(
+        self, way: GraphicsProtocol, box: Box, data: bytes, background: str
+    ) -> tuple[Picture, tuple[str, ...]]:
         cell = self._cell()
         width, height = box.columns * cell.width, box.rows * cell.height
         match way:
-            case Way.KITTY:
+            case GraphicsProtocol.KITTY:
                 order = PreviewOrder(PreviewKind.PNG, width, height)
                 (png,) = await self._previewer.make(data, order)
                 return self._kitty(box, png), ()
-            case Way.SIXEL:
+            case GraphicsProtocol.SIXEL:
                 order = PreviewOrder(PreviewKind.SIXEL, width, height, box.rows, background)
                 rows = await self._previewer.make(data, order)
                 return self._sixel(box, rows)
-            case Way.BLOCKS | Way.OFF:
+            case GraphicsProtocol.BLOCKS | GraphicsProtocol.OFF:
                 order = PreviewOrder(PreviewKind.PIXELS, box.columns, 2 * box.rows)
                 (pixels,) = await self._previewer.make(data, order)
                 return BlocksPicture(box.columns, pixels), ()

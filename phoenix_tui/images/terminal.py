@@ -8,7 +8,7 @@ import struct
 import termios
 from contextlib import suppress
 
-from phoenix_tui.images.graphics import ANSWER_SECONDS, QUESTION, CellSize, Way, told_way
+from phoenix_tui.images.graphics import ANSWER_SECONDS, QUESTION, CellSize, GraphicsProtocol, told_way
 from phoenix_tui.terminal.driver import QuietDriver
 
 
@@ -27,10 +27,10 @@ class ImageTerminal:
                 return CellSize(max(width // columns, 1), max(height // rows, 1))
         return CellSize()
 
-    async def ask(self) -> Way:
+    async def ask(self) -> GraphicsProtocol:
         """What it says of itself; half blocks where it says nothing."""
         replies: list[str] = []
-        told: asyncio.Future[Way] = asyncio.get_running_loop().create_future()
+        told: asyncio.Future[GraphicsProtocol] = asyncio.get_running_loop().create_future()
 
         def listen(reply: str) -> None:
             replies.append(reply)
@@ -44,7 +44,7 @@ class ImageTerminal:
             async with asyncio.timeout(ANSWER_SECONDS):
                 return await told
         except TimeoutError:
-            return Way.BLOCKS
+            return GraphicsProtocol.BLOCKS
         finally:
             self._driver.replies.remove(listen)
 

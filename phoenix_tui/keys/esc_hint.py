@@ -19,7 +19,7 @@ from engine.machine.states import (
     is_busy,
 )
 from phoenix_tui.keys.active_keys import hint, key, keys
-from phoenix_tui.text.labels import Family
+from phoenix_tui.text.labels import AgentCounts
 from tools.wording import counted
 
 CLOSES: Final = "Esc closes"
@@ -34,7 +34,7 @@ STOPS_ONE: Final = "stops this sub-agent"
 
 
 def escape_hint(
-    state: State, *, has_text: bool, is_prose: bool = True, way_out: str = "", family: Family | None = None
+    state: State, *, has_text: bool, is_prose: bool = True, way_out: str = "", family: AgentCounts | None = None
 ) -> str:
     """What Esc, or the key that matters more, does now; `way_out` is what it does to a thing that is open.
 
@@ -42,7 +42,7 @@ def escape_hint(
     """
     if way_out:
         return way_out
-    family = family or Family()
+    family = family or AgentCounts()
     if family.is_agent:
         return _agent_hint(state, has_text=has_text)
     if family.agents:
@@ -95,7 +95,7 @@ def _agent_hint(state: State, *, has_text: bool) -> str:
             return hint(("send", "sends a hint") if has_text else "", ("stop", "stops it" if has_text else STOPS_ONE))
 
 
-def _family_hint(state: State, family: Family, *, has_text: bool, is_prose: bool) -> str:
+def _family_hint(state: State, family: AgentCounts, *, has_text: bool, is_prose: bool) -> str:
     """With sub-agents at work Esc stops them too: it says so before it does."""
     those = counted(family.agents, "sub-agent")
     what = those if isinstance(state, Idle | AwaitingSubagents) else f"this and {those}"

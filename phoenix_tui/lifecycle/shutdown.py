@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from phoenix_tui.lifecycle.memory_limit import MemoryLimit
     from phoenix_tui.surface import Services
-    from phoenix_tui.workspace.startup import Readiness
+    from phoenix_tui.workspace.startup import Startup
     from tools.process.link import ZygoteLink
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 class Ending:
     """Keeps what is open and gives the screen back, once."""
 
-    def __init__(self, app: App[Any], ready: Readiness, keep_report: Callable[[BaseException], str] | None) -> None:
+    def __init__(self, app: App[Any], ready: Startup, keep_report: Callable[[BaseException], str] | None) -> None:
         self._app = app
         self._ready = ready
         self._keep_report = keep_report

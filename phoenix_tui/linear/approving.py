@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from engine.executor.requests import Activity, Answer, Choice, Refused
+from engine.executor.requests import Activity, ApprovalAnswer, ApprovalChoice, Refused
 from engine.updates import Question
 from phoenix_tui.features.approvals import pending
 from phoenix_tui.features.sub_agents import family_of
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from phoenix_tui.linear.front import LinearFront
 
 ANSWERS: Final = {
-    "y": Choice.ONCE,
-    "s": Choice.CONVERSATION,
-    "a": Choice.ALWAYS,
-    "e": Choice.EVERYWHERE,
-    "n": Choice.DENY,
-    "r": Choice.DENY,
+    "y": ApprovalChoice.ONCE,
+    "s": ApprovalChoice.CONVERSATION,
+    "a": ApprovalChoice.ALWAYS,
+    "e": ApprovalChoice.EVERYWHERE,
+    "n": ApprovalChoice.DENY,
+    "r": ApprovalChoice.DENY,
 }
-KEEPING: Final = frozenset({Choice.CONVERSATION, Choice.ALWAYS, Choice.EVERYWHERE})
+KEEPING: Final = frozenset({ApprovalChoice.CONVERSATION, ApprovalChoice.ALWAYS, ApprovalChoice.EVERYWHERE})
 """Answers that keep a rule."""
 
 
-async def answer_of(front: LinearFront, question: Question, text: str) -> Answer | None:
+async def answer_of(front: LinearFront, question: Question, text: str) -> ApprovalAnswer | None:
     """The answer that a letter gives; None for any other line, and for what needs a rule where there is none."""
     choice = ANSWERS.get(text.strip().lower())
     if choice is None or (choice in KEEPING and not question.rule):
         return None
     reason = await front.ask_line("Reason: ") if text.strip().lower() == "r" else ""
-    return Answer(choice, reason, question.rule if choice in KEEPING else "")
+    return ApprovalAnswer(choice, reason, question.rule if choice in KEEPING else "")
 
 
 class OthersAsk:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from phoenix_tui.features.side_questions import SideAnswer, answer_of, in_one_line, why_not
 from phoenix_tui.linear.command import LinearCommand
-from phoenix_tui.linear.spoken import Answer
+from phoenix_tui.linear.spoken import SpokenAnswer
 from phoenix_tui.surface import ConversationSurface
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _lines(answer: SideAnswer) -> list[str]:
     """The answer without its Markdown signs, or why there is none."""
     if answer.failed:
         return [f"Refused: {answer.text}"]
-    words = Answer(begun=True)
+    words = SpokenAnswer(begun=True)
     return [*words.add(answer.text), *words.end(), "End of the answer beside it."]
 
 

@@ -61,7 +61,7 @@ def tokens(text: str) -> Iterator[tuple[str, str]]:
 
 
 @dataclass(slots=True)
-class Line:
+class LineBuffer:
     """The line being typed and where the cursor is in it; every method gives what to write."""
 
     history: History | None = None
@@ -173,24 +173,24 @@ class Line:
         return self._remove(self.cursor, len(self.text))
 
 
-KEYS: Final[dict[str, Callable[[Line], str]]] = {
-    "\r": Line.enter,
-    "\n": Line.newline,
-    "\x1b": Line.stop,
-    "\x04": Line.end_or_delete,
-    "\x7f": Line.rub,
-    "\b": Line.rub,
+KEYS: Final[dict[str, Callable[[LineBuffer], str]]] = {
+    "\r": LineBuffer.enter,
+    "\n": LineBuffer.newline,
+    "\x1b": LineBuffer.stop,
+    "\x04": LineBuffer.end_or_delete,
+    "\x7f": LineBuffer.rub,
+    "\b": LineBuffer.rub,
     "\x17": lambda line: line.rub(word=True),
     "\x15": lambda line: line.rub(everything=True),
-    "\x0b": Line.cut,
+    "\x0b": LineBuffer.cut,
     "\x01": lambda line: line.edge(end=False),
     "\x05": lambda line: line.edge(end=True),
-    "\x10": Line.older,
-    "\x0e": Line.newer,
-    "\x1b[A": Line.older,
-    "\x1bOA": Line.older,
-    "\x1b[B": Line.newer,
-    "\x1bOB": Line.newer,
+    "\x10": LineBuffer.older,
+    "\x0e": LineBuffer.newer,
+    "\x1b[A": LineBuffer.older,
+    "\x1bOA": LineBuffer.older,
+    "\x1b[B": LineBuffer.newer,
+    "\x1bOB": LineBuffer.newer,
     "\x1b[C": lambda line: line.move(1),
     "\x1b[D": lambda line: line.move(-1),
     "\x1b[H": lambda line: line.edge(end=False),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.executor.requests import EngineError
 from engine.permissions.projects import project_of
-from engine.rule_desk import Standing
+from engine.rule_desk import ActiveRule
 from phoenix_tui.features.approvals import UNTITLED
 from phoenix_tui.linear.command import LinearCommand
 from phoenix_tui.text.labels import age
@@ -64,9 +64,9 @@ async def _write(front: LinearFront, text: str) -> None:
         front.say(clean_line(why))
         return
     conversation = front.talk.conversation
-    places = [Standing(text, project=_project(front)), Standing(text)]
+    places = [ActiveRule(text, project=_project(front)), ActiveRule(text)]
     if conversation is not None and not conversation.read_only:
-        places.append(Standing(text, conversation.id))
+        places.append(ActiveRule(text, conversation.id))
     chosen = await front.choose(rules.effect(text), PLACES[: len(places)])
     if chosen is None:
         front.say("Not kept.")
@@ -74,7 +74,7 @@ async def _write(front: LinearFront, text: str) -> None:
         _do(front, lambda: front.rule_changes.keep(None, places[chosen]))
 
 
-def _rows(found: Sequence[Standing]) -> list[str]:
+def _rows(found: Sequence[ActiveRule]) -> list[str]:
     now = time.time()
     return [
         f"{one_line(rule.text)}, {_where(rule)}{f', {age(now - rule.since)} ago' if rule.since else ''}"
@@ -82,7 +82,7 @@ def _rows(found: Sequence[Standing]) -> list[str]:
     ]
 
 
-def _where(rule: Standing) -> str:
+def _where(rule: ActiveRule) -> str:
     if rule.conversation_id:
         return f"only in {one_line(rule.title) or UNTITLED}"
     return f"in the project {one_line(rule.project)}" if rule.project else PLACES[1]

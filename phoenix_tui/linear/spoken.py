@@ -80,7 +80,7 @@ _TABLE_RULE: Final = re.compile(r"[\s|:-]+")
 
 
 @dataclass(slots=True)
-class Answer:
+class SpokenAnswer:
     """The answer that arrives, cut into whole lines; Markdown signs become words or go."""
 
     rest: str = ""
@@ -132,7 +132,7 @@ class Spoken:
     """Ids of messages that were typed here: they stand on the screen already."""
     tools: dict[str, str] = field(default_factory=dict[str, str])
     """Names of calls under way."""
-    answer: Answer = field(default_factory=Answer)
+    answer: SpokenAnswer = field(default_factory=SpokenAnswer)
     ended_jobs: set[str] = field(default_factory=set[str])
     """Background commands whose end was said."""
     last_output: str = ""
@@ -261,7 +261,7 @@ class Spoken:
 def said(who: str, text: str) -> list[str]:
     """A whole message; an answer loses its Markdown signs."""
     if who == ASSISTANT:
-        answer = Answer()
+        answer = SpokenAnswer()
         return [*answer.add(text), *answer.end()]
     first, *rest = clean(text).split("\n")
     return [f"{who}: {first}", *rest]

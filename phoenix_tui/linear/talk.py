@@ -7,13 +7,13 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from engine.executor.requests import Answer, Receipt, Refused
+from engine.executor.requests import ApprovalAnswer, Receipt, Refused
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
 from engine.records import Attachment, PermissionMode
 from engine.updates import (
     AgentsChanged,
-    Asked,
+    ApprovalAsked,
     ConversationChanged,
     MessageSaved,
     Question,
@@ -194,7 +194,7 @@ class Talk:
             self._follow(update)
         return not isinstance(receipt, Refused)
 
-    async def answer(self, question: Question, answer: Answer) -> None:
+    async def answer(self, question: Question, answer: ApprovalAnswer) -> None:
         """Answer the open question."""
         if self.conversation is not None:
             asker = asked_by(self.services.engine, self.conversation, question.call.id)
@@ -235,12 +235,12 @@ class Talk:
                 self.spoken.agents = update.agents
                 self._moved(is_busy(state))
                 self.say(*(asked(question) if question is not None else ()))
-            case Asked(question=question) if question is not None:
+            case ApprovalAsked(question=question) if question is not None:
                 self.rested.set()
                 self._ring()
                 self.say(*asked(question))
                 self._invite()
-            case AgentsChanged() | Asked():
+            case AgentsChanged() | ApprovalAsked():
                 self.say(*self.spoken.follow(update))
                 self._agents_ask()
             case ConversationChanged():

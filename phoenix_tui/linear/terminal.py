@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
-from phoenix_tui.linear.editing import LeaveWanted, Line, StopWanted, Typed, Wish
+from phoenix_tui.linear.editing import LeaveWanted, LineBuffer, StopWanted, Typed, Wish
 from phoenix_tui.linear.keyboard import Keyboard
 from phoenix_tui.terminal.output_thread import OutputThread, write_all
 
@@ -42,7 +42,7 @@ class LineTerminal:
     """One line being typed at the end of everything that was said."""
 
     def __init__(self, *, ascii_only: bool, clock: Callable[[], float]) -> None:
-        self.line = Line()
+        self.line = LineBuffer()
         self.prompt = ""
         """Stands before what is typed."""
         self._ascii = ascii_only

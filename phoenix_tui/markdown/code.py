@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from phoenix_tui.markdown.lines import CODE, QUIET, Line, Span, Surface, Tone, altered, spans_width
+from phoenix_tui.markdown.lines import CODE, QUIET, Span, StyledLine, Surface, Tone, altered, spans_width
 from phoenix_tui.markdown.wrap import wrap
 
 
@@ -44,13 +44,13 @@ _LOOKS = (*_TONES.values(), CODE)
 """By the index of a kind; the last is for -1, a piece of no kind."""
 
 
-def code_rows(spans: Sequence[Span], gutter: tuple[Span, ...], width: int) -> list[Line]:
+def code_rows(spans: Sequence[Span], gutter: tuple[Span, ...], width: int) -> list[StyledLine]:
     """One source line of code as rows, tinted to the full `width` (cells right of `gutter`)."""
     margin = spans_width(gutter) + 1
-    rows: list[Line] = []
+    rows: list[StyledLine] = []
     for row, joint in wrap(spans, max(width - 2, 1), hard=True):
         blank = Span(" " * max(width - 1 - spans_width(row), 1), CODE)
-        rows.append(Line((*gutter, _PAD, *row, blank), joint, margin))
+        rows.append(StyledLine((*gutter, _PAD, *row, blank), joint, margin))
     return rows
 
 
@@ -110,7 +110,7 @@ class CodeJob:
         """Ask for its colours; blocks: call it from a thread."""
         self._coloured = iter(list(coloured_lines("\n".join(self._sources), self.language)))
 
-    def work(self, lines: list[Line], limit: int) -> tuple[int, int]:
+    def work(self, lines: list[StyledLine], limit: int) -> tuple[int, int]:
         """Colour up to `limit` more source lines in place; gives the first row changed and the one after the last."""
         if self._coloured is None:
             self.lex()  # who draws has it lexed in a thread before
@@ -123,7 +123,7 @@ class CodeJob:
             self._place(lines, spans)
         return start, self.first + self._row
 
-    def _place(self, lines: list[Line], spans: tuple[Span, ...]) -> None:
+    def _place(self, lines: list[StyledLine], spans: tuple[Span, ...]) -> None:
         source = self._sources[self._next]
         self._next += 1
         same = "".join(span.text for span in spans) == source

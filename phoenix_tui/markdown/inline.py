@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from markdown_it.token import Token
 
-from phoenix_tui.markdown.lines import PLAIN, QUIET, Look, Span, Surface, Tone, altered
+from phoenix_tui.markdown.lines import PLAIN, QUIET, Span, Surface, TextStyle, Tone, altered
 
 SCHEMES: Final = frozenset({"http", "https", "mailto"})
 """What a click may open (FAULTS 58)."""
@@ -32,7 +32,7 @@ def link_action(target: str) -> str:
 class Inline:
     """Collects the spans of one paragraph, a list per source line."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: TextStyle) -> None:
         self.lines: list[list[Span]] = [[]]
         self._looks = [look]
         self._targets: list[tuple[str, str, int, int]] = []
@@ -66,14 +66,14 @@ class Inline:
             case _:
                 self._put(token.content, look)
 
-    def _put(self, text: str, look: Look, action: str = "") -> None:
+    def _put(self, text: str, look: TextStyle, action: str = "") -> None:
         if not text:
             return
         action = action or (self._targets[-1][1] if self._targets else "")
         # A tab has no width of its own; in prose it is a blank.
         self.lines[-1].append(Span(text.replace("\t", " "), look, action))
 
-    def _text(self, text: str, look: Look) -> None:
+    def _text(self, text: str, look: TextStyle) -> None:
         """Text, in which bare addresses are links too."""
         position = 0
         for match in (_NEVER if self._targets or "://" not in text else _ADDRESS).finditer(text):
@@ -97,7 +97,7 @@ class Inline:
             self.lines[-1].append(Span(f" ({target})", QUIET, action))
 
 
-def inline_lines(tokens: Sequence[Token], look: Look = PLAIN) -> list[list[Span]]:
+def inline_lines(tokens: Sequence[Token], look: TextStyle = PLAIN) -> list[list[Span]]:
     """The source lines of one paragraph, heading or cell as spans."""
     inline = Inline(look)
     inline.add_all(tokens)

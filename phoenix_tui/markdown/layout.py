@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from phoenix_tui.markdown.bounded import DEEPEST
 from phoenix_tui.markdown.code import CodeBlock, CodeJob, code_rows, plain_code
 from phoenix_tui.markdown.inline import inline_lines
-from phoenix_tui.markdown.lines import PLAIN, QUIET, Line, Look, Span, altered, cells, spans_width
+from phoenix_tui.markdown.lines import PLAIN, QUIET, Span, StyledLine, TextStyle, altered, cells, spans_width
 from phoenix_tui.markdown.table import read_table, table_lines
 from phoenix_tui.markdown.wrap import wrap
 
@@ -56,7 +56,7 @@ class Gutter:
 class Page(Struct, frozen=True):
     """Where lines go: `width` counts all cells, gutters included."""
 
-    lines: list[Line]
+    lines: list[StyledLine]
     jobs: list[CodeJob]
     width: int
     codes: list[CodeBlock] = field(default_factory=list[CodeBlock])
@@ -69,7 +69,7 @@ class Page(Struct, frozen=True):
         """Put wrapped text."""
         for source in source_lines:
             for row, joint in wrap(source, self.room(gutter)):
-                self.lines.append(Line((*gutter.take(), *row), joint))
+                self.lines.append(StyledLine((*gutter.take(), *row), joint))
 
     def code(self, sources: Sequence[str], language: str, gutter: Gutter) -> None:
         """Put code, plain, with a job to colour it."""
@@ -130,7 +130,7 @@ def lay_block(tokens: Sequence[Token], start: int, end: int, page: Page, gutter:
         case "code_block":
             page.code(code_sources(token.content), "", gutter)
         case "hr":
-            page.lines.append(Line((*gutter.take(), Span("─" * page.room(gutter), QUIET))))
+            page.lines.append(StyledLine((*gutter.take(), Span("─" * page.room(gutter), QUIET))))
         case "blockquote_open":
             lay_blocks(tokens, start + 1, end - 1, page, Gutter((_QUOTE,), (_QUOTE,), gutter), depth)
         case "bullet_list_open" | "ordered_list_open":
@@ -138,12 +138,12 @@ def lay_block(tokens: Sequence[Token], start: int, end: int, page: Page, gutter:
             lay_items(tokens, items, page, gutter, first_number(token), depth)
         case "table_open":
             for spans in table_lines(read_table(tokens[start:end]), page.room(gutter)):
-                page.lines.append(Line((*gutter.take(), *spans)))
+                page.lines.append(StyledLine((*gutter.take(), *spans)))
         case _:
             page.text([[Span(token.content, PLAIN)]], gutter)
 
 
-def _heading_look(tag: str) -> Look:
+def _heading_look(tag: str) -> TextStyle:
     return altered(PLAIN, bold=True, underline=tag == "h1", italic=tag > "h2")
 
 
@@ -165,7 +165,7 @@ def lay_items(
         mark = f"{_BULLETS[depth % len(_BULLETS)]} " if number is None else f"{number + offset}. "
         hanging = Gutter((Span(mark, QUIET),), (Span(" " * cells(mark)),), gutter)
         if end - start == 2:
-            page.lines.append(Line(hanging.take()))
+            page.lines.append(StyledLine(hanging.take()))
         lay_blocks(tokens, start + 1, end - 1, page, hanging, depth + 1)
 
 
@@ -175,6 +175,6 @@ def lay_blocks(tokens: Sequence[Token], start: int, end: int, page: Page, gutter
     for first, after in block_ranges(tokens, start, end):
         kind = tokens[first].type
         if before and not (depth and kind.endswith("list_open") and before == "paragraph_open"):
-            page.lines.append(Line(gutter.take()))
+            page.lines.append(StyledLine(gutter.take()))
         lay_block(tokens, first, after, page, gutter, depth)
         before = kind

@@ -37,7 +37,7 @@ class Surface(IntEnum):
     REMOVED_WORDS = 5
 
 
-class Look(NamedTuple):
+class TextStyle(NamedTuple):
     """How a piece of text looks, in meanings."""
 
     tone: Tone = Tone.TEXT
@@ -48,14 +48,14 @@ class Look(NamedTuple):
     underline: bool = False
 
 
-PLAIN = Look()
-QUIET = Look(Tone.QUIET)
-CODE = Look(surface=Surface.CODE)
+PLAIN = TextStyle()
+QUIET = TextStyle(Tone.QUIET)
+CODE = TextStyle(surface=Surface.CODE)
 
 
 @lru_cache(maxsize=1024)
 def altered(
-    look: Look,
+    look: TextStyle,
     *,
     tone: Tone | None = None,
     surface: Surface | None = None,
@@ -63,9 +63,9 @@ def altered(
     italic: bool = False,
     strike: bool = False,
     underline: bool = False,
-) -> Look:
+) -> TextStyle:
     """`look` with more on top; None and False leave a trait as it is."""
-    return Look(
+    return TextStyle(
         look.tone if tone is None else tone,
         look.surface if surface is None else surface,
         look.bold or bold,
@@ -79,7 +79,7 @@ class Span(NamedTuple):
     """Text in one look; `action` is what a click on it does, empty for nothing."""
 
     text: str
-    look: Look = PLAIN
+    look: TextStyle = PLAIN
     action: str = ""
 
 
@@ -89,7 +89,7 @@ MARGIN = 2
 """Cells left of every text: the column of bars and one blank."""
 
 
-class Line(NamedTuple):
+class StyledLine(NamedTuple):
     """One row of the screen, not padded."""
 
     spans: tuple[Span, ...]
@@ -106,7 +106,7 @@ class Line(NamedTuple):
         return "".join(span.text for span in self.spans)
 
 
-BLANK = Line(())
+BLANK = StyledLine(())
 
 
 def cells(text: str) -> int:

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Final
 
 from phoenix_tui.markdown.code import CodeJob
-from phoenix_tui.markdown.lines import Line
+from phoenix_tui.markdown.lines import StyledLine
 from phoenix_tui.markdown.wrap import breaks
 from tools.clean_pieces import PieceCleaner
 
@@ -71,7 +71,7 @@ class LongText:
     jobs: tuple[CodeJob, ...] = ()
     """No code to colour."""
 
-    def __init__(self, lines: list[Line], rows: Iterable[Line]) -> None:
+    def __init__(self, lines: list[StyledLine], rows: Iterable[StyledLine]) -> None:
         self.lines = lines
         self._rows = iter(rows)
         self.waiting = True

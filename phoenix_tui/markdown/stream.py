@@ -21,7 +21,7 @@ from phoenix_tui.markdown.layout import (
     lay_items,
     too_deep,
 )
-from phoenix_tui.markdown.lines import BLANK, MARGIN, TEXT_COLUMN, Line, Span
+from phoenix_tui.markdown.lines import BLANK, MARGIN, TEXT_COLUMN, Span, StyledLine
 from phoenix_tui.markdown.open_table import OpenTable, grown
 from phoenix_tui.markdown.table import read_table
 from tools.clean_pieces import PieceCleaner
@@ -66,7 +66,7 @@ class MarkdownStream:
 
     def __init__(self, width: int) -> None:
         self.width = min(width, TEXT_COLUMN + MARGIN)
-        self.lines: list[Line] = []
+        self.lines: list[StyledLine] = []
         self.settled = 0
         self.jobs: list[CodeJob] = []
         """Settled code that stands plain until `colour` has passed over it."""
@@ -203,9 +203,9 @@ class MarkdownStream:
         if self._table is None and self.lines:
             self.lines.append(BLANK)
         self._table, self._tail = found.table, found.rest
-        self.lines.extend(Line((*gutter.take(), *spans)) for spans in found.settled)
+        self.lines.extend(StyledLine((*gutter.take(), *spans)) for spans in found.settled)
         self.settled = len(self.lines)
-        self.lines.extend(Line((*gutter.take(), *spans)) for spans in found.open)
+        self.lines.extend(StyledLine((*gutter.take(), *spans)) for spans in found.open)
         return True
 
     def _certain_cut(self, units: Sequence[_Unit], certain: int) -> int:
@@ -235,7 +235,7 @@ class MarkdownStream:
         gutter = Gutter(_MARGIN, _MARGIN)
         if self._table is not None and unit.first == 0:
             rows = read_table(tokens[: unit.after]).rows
-            self.lines.extend(Line((*gutter.take(), *spans)) for spans in self._table.lines(rows))
+            self.lines.extend(StyledLine((*gutter.take(), *spans)) for spans in self._table.lines(rows))
             return
         if self.lines and not unit.joins:
             self.lines.append(BLANK)

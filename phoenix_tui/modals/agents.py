@@ -22,14 +22,14 @@ from phoenix_tui.features.sub_agents import at_work
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.answering import MOST_ROWS, AnsweringSheet
-from phoenix_tui.modals.line import AskLineScreen
+from phoenix_tui.modals.line import LineSheet
 from phoenix_tui.surface import EngineSurface
 from phoenix_tui.text.agents import counted
 from phoenix_tui.text.labels import Tone, money, short_model, tokens
 from phoenix_tui.widgets.agent_figures import last_words, profile_words, time_used, turns
 from phoenix_tui.widgets.agent_rows import agent_rows, doing, ending_words, rows_each
 from phoenix_tui.widgets.row_choice import first_in_sight, moved
-from phoenix_tui.workspace.widgets import Teller
+from phoenix_tui.workspace.widgets import Notify
 from tools.clean import clean, clean_line
 
 BESIDE: Final = "beside:"
@@ -78,7 +78,7 @@ class AgentsSheet(AnsweringSheet):
         self,
         engine: EngineSurface,
         parent_id: str,
-        tell: Teller,
+        tell: Notify,
         *,
         plain: bool = False,
         current: str = "",
@@ -220,7 +220,7 @@ class AgentsSheet(AnsweringSheet):
     async def _hint(self, view: AgentView) -> None:
         name = clean_line(" ".join(view.task.split()))[:40]
         ended = " (it goes on in the background)" if view.outcome is not None else ""
-        text = await self.app.push_screen_wait(AskLineScreen(f"Hint for {name}{ended}"))
+        text = await self.app.push_screen_wait(LineSheet(f"Hint for {name}{ended}"))
         if not text or not text.strip():
             return
         try:

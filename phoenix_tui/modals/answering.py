@@ -9,14 +9,14 @@ from typing import ClassVar, Final
 
 from textual.binding import BindingType
 
-from engine.executor.requests import Answer, Choice, Refused
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice, Refused
 from phoenix_tui.features.approvals import Pending, as_asked
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import ANSWER_KEYS, Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.surface import EngineSurface, Unsubscribe
 from phoenix_tui.widgets.question_panel import ROWS_BESIDE, QuestionPanel
-from phoenix_tui.workspace.widgets import Teller
+from phoenix_tui.workspace.widgets import Notify
 
 MOST_ROWS: Final = 6
 """Rows of the list in sight beside a question; its text needs the room."""
@@ -36,7 +36,7 @@ class AnsweringSheet(Sheet[str]):
         *bindings(Scope.APPROVALS),
     ]
 
-    def __init__(self, engine: EngineSurface, tell: Teller, *, plain: bool = False) -> None:
+    def __init__(self, engine: EngineSurface, tell: Notify, *, plain: bool = False) -> None:
         super().__init__()
         self._engine = engine
         self._tell = tell
@@ -115,11 +115,11 @@ class AnsweringSheet(Sheet[str]):
         wanted = self.waiting() if self._denying else chosen[:1]
         self.app.run_worker(self._answer(tuple(wanted), event.answer), group="answers")  # outlives the sheet
 
-    async def _answer(self, wanted: Sequence[Pending], answer: Answer) -> None:
+    async def _answer(self, wanted: Sequence[Pending], answer: ApprovalAnswer) -> None:
         for one in wanted:
             receipt = await one.conversation.answer(one.question.call.id, answer)
             if isinstance(receipt, Refused):
                 self._tell(f"{one.title}: {receipt.reason}", bad=True)
-        if self._denying and answer.choice is Choice.DENY:
+        if self._denying and answer.choice is ApprovalChoice.DENY:
             self._tell(f"{len(wanted)} denied.")
         self._denying = False

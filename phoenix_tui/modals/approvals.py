@@ -20,7 +20,7 @@ from phoenix_tui.surface import EngineSurface
 from phoenix_tui.text.labels import ASKING, Tone, age
 from phoenix_tui.text.rules import one_line
 from phoenix_tui.widgets.row_choice import first_in_sight, moved
-from phoenix_tui.workspace.widgets import Teller
+from phoenix_tui.workspace.widgets import Notify
 from tools.clean import clean_line
 from tools.wording import counted
 
@@ -40,7 +40,7 @@ class ApprovalsSheet(AnsweringSheet):
     ]
 
     def __init__(
-        self, engine: EngineSurface, tell: Teller, *, plain: bool = False, elsewhere: Sequence[str] = ()
+        self, engine: EngineSurface, tell: Notify, *, plain: bool = False, elsewhere: Sequence[str] = ()
     ) -> None:
         super().__init__(engine, tell, plain=plain)
         self._elsewhere = elsewhere

@@ -15,7 +15,7 @@ from engine.ports import ConversationChanges, StorageError
 from engine.records import ConversationQuery
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.modals.confirm import ConfirmScreen
+from phoenix_tui.modals.confirm import ConfirmSheet
 from phoenix_tui.surface import EngineSurface
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.conversation_list import ConversationList
@@ -34,11 +34,11 @@ HEADINGS: Final = {Group.ARCHIVED: "Archive", Group.TRASH: "Trash"}
 DELETES: Final = {Group.ARCHIVED: "deletes", Group.TRASH: "removes for good"}
 
 
-class AsideScreen(Sheet[str]):
+class ArchiveSheet(Sheet[str]):
     """Gives the id of a conversation that was brought back to be opened, else None."""
 
     DEFAULT_CSS = """
-    AsideScreen {
+    ArchiveSheet {
         & Static { height: auto; }
         & ConversationList { height: 1fr; width: 1fr; background: $background; }
     }
@@ -114,7 +114,7 @@ class AsideScreen(Sheet[str]):
 
     async def _purge(self, ids: tuple[str, ...]) -> None:
         what = f"Remove {counted(len(ids), 'conversation')} for good? Nothing brings them back."
-        question = ConfirmScreen(what, "remove", "keep")
+        question = ConfirmSheet(what, "remove", "keep")
         if cast("bool | None", await self.app.push_screen_wait(question)):
             try:
                 self._say_refused(len(await self._engine.shelf.purge(ids)))

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.ports.turns import BranchRow
-from phoenix_tui.modals.picker import Choice, PickScreen
+from phoenix_tui.modals.picker import PickerRow, PickerSheet
 from phoenix_tui.text.labels import age
 from tools.wording import counted
 
@@ -43,7 +43,7 @@ def tree_rows(family: Sequence[BranchRow]) -> list[TreeRow]:
     return rows
 
 
-class BranchesScreen(PickScreen):
+class BranchesSheet(PickerSheet):
     """Type to narrow, Enter opens the branch in place of this one. Gives its id."""
 
     TAKES = "Enter opens"
@@ -53,7 +53,7 @@ class BranchesScreen(PickScreen):
         super().__init__("Branches", [_choice(row, current, now, plain) for row in tree_rows(family)], current=current)
 
 
-def _choice(row: TreeRow, current: str, now: float, plain: bool) -> Choice:
+def _choice(row: TreeRow, current: str, now: float, plain: bool) -> PickerRow:
     branch, lines = row.branch, row.lines
     if plain:
         for sign, instead in PLAIN_LINES.items():
@@ -64,4 +64,4 @@ def _choice(row: TreeRow, current: str, now: float, plain: bool) -> Choice:
     remark = " · ".join(
         part for part in (here, counted(branch.message_count, "message"), age(now - branch.updated_at)) if part
     )
-    return Choice(branch.id, f"{lines}{place}{words}", remark)
+    return PickerRow(branch.id, f"{lines}{place}{words}", remark)

@@ -15,7 +15,7 @@ from phoenix_tui.text.labels import ASKING, Tone
 from tools.clean import clean
 
 
-class ConfirmScreen(Sheet[bool]):
+class ConfirmSheet(Sheet[bool]):
     """Gives True for y, False for n; Enter says neither."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -50,14 +50,14 @@ class Places:
         return self._ends[number - 1] - 1 if number else 0
 
 
-class FindBar(Sheet[str]):
+class FindSheet(Sheet[str]):
     """Type to find; Enter and Up go to older places, Shift+Enter and Down to newer ones, Esc stays where one is.
 
     Gives the text where Ctrl+F asks to search all conversations for it, else None.
     """
 
     DEFAULT_CSS = """
-    FindBar {
+    FindSheet {
         & > .sheet { max-height: 4; }
         & Static { height: 1; }
         & LineInput { margin: 0 0 0 2; background: $background; }

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 
 from phoenix_tui.commands.catalogue import COMMANDS
 from phoenix_tui.keys.keymap import Scope, help_rows
-from phoenix_tui.modals.rows import EntriesSheet, Entry
+from phoenix_tui.modals.rows import RowsSheet, SheetRow
 from phoenix_tui.widgets.line_input import LineInput
 
 ALSO: Final = (
@@ -19,7 +19,7 @@ ALSO: Final = (
 )
 
 
-class HelpSheet(EntriesSheet):
+class HelpSheet(RowsSheet):
     """Esc, F1, and ? on an empty line close it."""
 
     WRAPS = True
@@ -49,14 +49,14 @@ class HelpSheet(EntriesSheet):
             self.dismiss(None)
 
 
-def help_entries(keymap: Mapping[str, str]) -> list[Entry]:
+def help_entries(keymap: Mapping[str, str]) -> list[SheetRow]:
     """Keys by where they count, then commands, then the signs that begin a line."""
     rows = help_rows(keymap)
     keys = [
-        Entry(scope.value, scope.value, names, meaning)
+        SheetRow(scope.value, scope.value, names, meaning)
         for scope in Scope
         for where, names, meaning in rows
         if where is scope
     ]
-    commands = [Entry("Commands", one.name, f"/{one.name}", one.meaning, argument=one.argument) for one in COMMANDS]
-    return [*keys, *commands, *(Entry("Also", sign, sign, meaning) for sign, meaning in ALSO)]
+    commands = [SheetRow("Commands", one.name, f"/{one.name}", one.meaning, argument=one.argument) for one in COMMANDS]
+    return [*keys, *commands, *(SheetRow("Also", sign, sign, meaning) for sign, meaning in ALSO)]

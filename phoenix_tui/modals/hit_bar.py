@@ -17,11 +17,11 @@ from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.transcript.view import TranscriptView
 
 
-class HitBar(Sheet[str]):
+class HitSheet(Sheet[str]):
     """Gives `stay`, `next`, `previous`, or None for back."""
 
     DEFAULT_CSS = """
-    HitBar { & > .sheet { max-height: 3; } & Static { height: 1; } }
+    HitSheet { & > .sheet { max-height: 3; } & Static { height: 1; } }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(Scope.HIT),

@@ -19,7 +19,7 @@ from phoenix_tui.modals.text import TextSheet
 from phoenix_tui.text.jobs import how_it_stands, running
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.row_choice import first_in_sight, moved
-from phoenix_tui.workspace.widgets import Teller
+from phoenix_tui.workspace.widgets import Notify
 from tools.clean import clean_line
 from tools.contract import JobInfo
 from tools.shell_output import all_lines, readable
@@ -45,7 +45,7 @@ class JobsSheet(Sheet[None]):
     DEFAULT_CSS = "JobsSheet { & Static { height: auto; } & #output { margin: 1 0 0 2; } }"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS), *bindings(Scope.JOBS)]
 
-    def __init__(self, desk: JobsSurface, tell: Teller) -> None:
+    def __init__(self, desk: JobsSurface, tell: Notify) -> None:
         super().__init__()
         self._desk = desk
         self._tell = tell

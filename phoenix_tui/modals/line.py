@@ -12,7 +12,7 @@ from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.line_input import LineInput
 
 
-class AskLineScreen(Sheet[str]):
+class LineSheet(Sheet[str]):
     """Gives the line, or None where Esc was pressed."""
 
     def __init__(self, heading: str, text: str = "", *, secret: bool = False) -> None:

@@ -12,7 +12,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.executor.requests import Answer, Choice, Receipt, Refused
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice, Receipt, Refused
 from engine.machine.states import Errored, Idle, is_busy
 from engine.records import ConversationSummary, StoredMessage
 from engine.updates import LiveTextDropped, MessageSaved, Question, Snapshot, StateChanged, TextArrived, Update
@@ -29,7 +29,7 @@ from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.request_text import laid_out
 from phoenix_tui.widgets.unseen import Rows
-from phoenix_tui.workspace.widgets import Teller
+from phoenix_tui.workspace.widgets import Notify
 from tools.clean import clean_line
 
 ENOUGH: Final = 30
@@ -47,14 +47,14 @@ WAYS: Final = (
     ("peek_reply", "no, because…"),
     ("peek_open", "open"),
 )
-ANSWERS: Final = {"y": Choice.ONCE, "s": Choice.CONVERSATION, "n": Choice.DENY}
+ANSWERS: Final = {"y": ApprovalChoice.ONCE, "s": ApprovalChoice.CONVERSATION, "n": ApprovalChoice.DENY}
 
 
-class PeekScreen(Sheet[str]):
+class PeekSheet(Sheet[str]):
     """Gives `open` where the conversation shall be opened; answers and replies go out from here."""
 
     DEFAULT_CSS = """
-    PeekScreen {
+    PeekSheet {
         & Static { height: auto; }
         & VerticalScroll { height: auto; max-height: 16; scrollbar-size-vertical: 1; }
         & #body.asked { border-left: heavy $warning; padding: 0 0 0 1; }
@@ -67,7 +67,7 @@ class PeekScreen(Sheet[str]):
         *bindings(Scope.QUESTION, "answer_once", "answer_conversation", "answer_no"),
     ]
 
-    def __init__(self, engine: EngineSurface, row: ConversationSummary, tell: Teller, *, plain: bool = False) -> None:
+    def __init__(self, engine: EngineSurface, row: ConversationSummary, tell: Notify, *, plain: bool = False) -> None:
         super().__init__()
         self._plain = plain
         self._engine = engine
@@ -221,12 +221,12 @@ class PeekScreen(Sheet[str]):
     def action_answer(self, letter: str) -> None:
         """Answer the question."""
         question = self._question
-        if question is None or (ANSWERS[letter] is Choice.CONVERSATION and not question.rule):
+        if question is None or (ANSWERS[letter] is ApprovalChoice.CONVERSATION and not question.rule):
             return
         if self.gate.is_open and (letter == "n" or not self._refuses()):
-            self.run_worker(self._answer(question, Answer(ANSWERS[letter])))
+            self.run_worker(self._answer(question, ApprovalAnswer(ANSWERS[letter])))
 
-    async def _answer(self, question: Question, answer: Answer) -> None:
+    async def _answer(self, question: Question, answer: ApprovalAnswer) -> None:
         if self._conversation is not None:
             self._told(await self._conversation.answer(question.call.id, answer), "answered")
 
@@ -234,7 +234,7 @@ class PeekScreen(Sheet[str]):
         """Reply, give the reason of a no, or open where nothing was written."""
         event.stop()
         if self._question is not None:
-            self.run_worker(self._answer(self._question, Answer(Choice.DENY, reason=event.text)))
+            self.run_worker(self._answer(self._question, ApprovalAnswer(ApprovalChoice.DENY, reason=event.text)))
         elif event.text:
             self.run_worker(self._reply(event.text))
         else:

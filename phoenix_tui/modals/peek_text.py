@@ -19,7 +19,7 @@ from phoenix_tui.widgets.transcript.model import text_of
 from tools.clean import clean, clean_line
 
 if TYPE_CHECKING:
-    from phoenix_tui.markdown.lines import Look
+    from phoenix_tui.markdown.lines import TextStyle
 
 LONGEST: Final = 8_000
 """Characters of the newest words that are shown: their end."""
@@ -75,7 +75,7 @@ def markdown_rows(text: str, width: int) -> tuple[Content, ...]:
     return tuple(Content.assemble(*((span.text, _style(span.look)) for span in line.spans)) for line in stream.lines)
 
 
-def _style(look: Look) -> str:
+def _style(look: TextStyle) -> str:
     traits = [name for name in ("bold", "italic", "strike", "underline") if getattr(look, name)]
     tone = TONES[look.tone] if look.tone < len(TONES) else ""
     return " ".join([*traits, tone, "on $surface" if look.surface else ""]).strip()

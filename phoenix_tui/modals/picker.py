@@ -30,7 +30,7 @@ WORDS_PERCENT: Final = 60
 """Of a row, at most, where there are remarks too."""
 
 
-class Choice(Struct, frozen=True):
+class PickerRow(Struct, frozen=True):
     """One row: what is given back, its words, and a quiet remark at the right."""
 
     key: str
@@ -46,11 +46,11 @@ def is_reference(text: str) -> bool:
     return bool(provider and slash and model) and not any(letter.isspace() for letter in text.strip())
 
 
-class PickScreen(Sheet[str]):
+class PickerSheet(Sheet[str]):
     """Type to narrow, Up and Down to choose, Enter to take, Esc to leave. Gives the key of the row."""
 
     DEFAULT_CSS = """
-    PickScreen { & Static { height: auto; } & LineInput { margin: 0 0 0 2; background: $background; } }
+    PickerSheet { & Static { height: auto; } & LineInput { margin: 0 0 0 2; background: $background; } }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.TYPED, typed_page_up="move(-10)", typed_page_down="move(10)")
 
@@ -59,7 +59,7 @@ class PickScreen(Sheet[str]):
     rows_below: int = 0
     """What a kind of it shows below the list."""
 
-    def __init__(self, heading: str, choices: Sequence[Choice], *, current: str = "", free: bool = False) -> None:
+    def __init__(self, heading: str, choices: Sequence[PickerRow], *, current: str = "", free: bool = False) -> None:
         super().__init__()
         self._heading = heading
         self._choices = choices
@@ -133,7 +133,7 @@ class PickScreen(Sheet[str]):
         ]
         return Content("\n").join(lines)
 
-    def _row(self, choice: Choice, chosen: bool) -> Content:
+    def _row(self, choice: PickerRow, chosen: bool) -> Content:
         width = self.measure
         has_remarks = any(one.remark for one in self._choices)
         column = min(self._longest, width * WORDS_PERCENT // 100) if has_remarks else width - SIGN

@@ -15,14 +15,14 @@ from phoenix_tui.config.profile_files import ProfileTrouble
 from phoenix_tui.config.profile_text import profile_text
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.keys.keymap import Scope, bindings
-from phoenix_tui.modals.line import AskLineScreen
-from phoenix_tui.modals.picker import Choice, PickScreen
-from phoenix_tui.modals.rows import EntriesSheet, Entry
+from phoenix_tui.modals.line import LineSheet
+from phoenix_tui.modals.picker import PickerRow, PickerSheet
+from phoenix_tui.modals.rows import RowsSheet, SheetRow
 from phoenix_tui.modals.text import TextSheet
 from phoenix_tui.text.labels import Tone, age
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.workspace.external_editor import open_outside
-from phoenix_tui.workspace.widgets import Teller
+from phoenix_tui.workspace.widgets import Notify
 from tools.clean import clean, clean_line
 
 if TYPE_CHECKING:
@@ -51,21 +51,21 @@ What it should do, and how its result should look.
 NO_EDITOR: Final = "The editor could not be used: set VISUAL or EDITOR."
 
 
-class ProfilesSheet(EntriesSheet):
+class ProfilesSheet(RowsSheet):
     """Gives the name of the profile to use; editing and making one happens while it stays open."""
 
     DEFAULT_CSS = "ProfilesSheet { & #remark { margin: 1 0 0 2; } }"
     TYPED: ClassVar[bool] = False
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS), *bindings(Scope.PROFILES)]
 
-    def __init__(self, profiles: ProfilesSurface, in_use: str, tell: Teller) -> None:
+    def __init__(self, profiles: ProfilesSurface, in_use: str, tell: Notify) -> None:
         self._profiles = profiles
         self._in_use = in_use
         self._tell = tell
         self._by_key: dict[str, Profile | ProfileTrouble] = {}
         super().__init__("Profiles", self._read(), _keys(), current=in_use)
 
-    def remark(self, entry: Entry | None) -> str:
+    def remark(self, entry: SheetRow | None) -> str:
         """All of the chosen one's description and settings, or of what is wrong."""
         one = self._by_key.get(entry.key) if entry is not None else None
         if one is None:
@@ -105,12 +105,12 @@ class ProfilesSheet(EntriesSheet):
         self.run_worker(self._new(), group="edit", exclusive=True)
 
     async def _new(self) -> None:
-        name = await self.app.push_screen_wait(AskLineScreen("Name of the new profile"))
+        name = await self.app.push_screen_wait(LineSheet("Name of the new profile"))
         if not name:
             return
         here = self.chosen.key if self.chosen is not None else EMPTY
-        copies = [Choice(one.name, f"a copy of {one.name}", one.description) for one in self._profiles.all()]
-        sheet = PickScreen("Begin with", [Choice(EMPTY, "an explained template"), *copies], current=here)
+        copies = [PickerRow(one.name, f"a copy of {one.name}", one.description) for one in self._profiles.all()]
+        sheet = PickerSheet("Begin with", [PickerRow(EMPTY, "an explained template"), *copies], current=here)
         begin = await self.app.push_screen_wait(sheet)
         if not begin:
             return
@@ -136,25 +136,26 @@ class ProfilesSheet(EntriesSheet):
         self._chosen = next((place for place, one in enumerate(self._entries) if one.key == key), self._chosen)
         self._draw()
 
-    def _read(self) -> Sequence[Entry]:
+    def _read(self) -> Sequence[SheetRow]:
         troubles, profiles = self._profiles.troubles(), self._profiles.all()
         self._by_key = {one.name: one for one in profiles}
         self._by_key |= {f"{TROUBLE} {number}": one for number, one in enumerate(troubles)}
         rows = [
-            Entry(TROUBLE, f"{TROUBLE} {number}", one.path.name, _sentence(one)) for number, one in enumerate(troubles)
+            SheetRow(TROUBLE, f"{TROUBLE} {number}", one.path.name, _sentence(one))
+            for number, one in enumerate(troubles)
         ]
         return [*rows, *self._rows_of(profiles)]
 
-    def _rows_of(self, profiles: Sequence[Profile]) -> Iterator[Entry]:
+    def _rows_of(self, profiles: Sequence[Profile]) -> Iterator[SheetRow]:
         sections = ("Built in", "Yours", "Of this project")
         for place, section in enumerate(sections):
             for one in profiles:
                 if place == (2 if one.project else one.source != BUILT_IN):
                     mode = one.permission_mode.value if one.permission_mode is not None else ""
                     used = "in use" if one.name == (self._in_use or GENERAL) else ""
-                    yield Entry(section, one.name, one.name, one.description, " · ".join(filter(None, (mode, used))))
+                    yield SheetRow(section, one.name, one.name, one.description, " · ".join(filter(None, (mode, used))))
 
-    def _row(self, entry: Entry, words_width: int, *, chosen: bool) -> list[Content]:
+    def _row(self, entry: SheetRow, words_width: int, *, chosen: bool) -> list[Content]:
         lines = super()._row(entry, words_width, chosen=chosen)
         if chosen or entry.section != TROUBLE:
             return lines

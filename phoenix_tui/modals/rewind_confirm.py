@@ -45,11 +45,11 @@ class LastLook(Struct, frozen=True):
     """Whether what came before can become a summary instead."""
 
 
-class GoBackSheet(Sheet[HowFar]):
+class RewindConfirmSheet(Sheet[HowFar]):
     """Up and Down go through the ways and then the files; Enter takes the way that is marked."""
 
     DEFAULT_CSS = """
-    GoBackSheet { & > .sheet { max-height: 92%; } & Static { height: auto; } }
+    RewindConfirmSheet { & > .sheet { max-height: 92%; } & Static { height: auto; } }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         *keymap.bindings(keymap.Scope.ROWS),

@@ -32,7 +32,7 @@ CHROME: Final = 4
 """Rows of a sheet that are neither entries nor remark: rule, heading, input, margin."""
 
 
-class Entry(Struct, frozen=True):
+class SheetRow(Struct, frozen=True):
     """One row: its words, what they mean, and a remark at the right; `section` heads its group."""
 
     section: str
@@ -44,11 +44,11 @@ class Entry(Struct, frozen=True):
     """Stands in a column of its own."""
 
 
-class EntriesSheet(Sheet[str]):
+class RowsSheet(Sheet[str]):
     """Type to find, Up and Down to choose, Enter to take, Esc to leave. Gives the key of the row."""
 
     DEFAULT_CSS = """
-    EntriesSheet {
+    RowsSheet {
         & > .sheet { height: auto; max-height: 85%; }
         & Static { height: auto; }
         & LineInput { margin: 0 0 0 2; background: $background; }
@@ -61,7 +61,7 @@ class EntriesSheet(Sheet[str]):
     TYPED: ClassVar[bool] = True
     """Whether letters find a row; else they are keys."""
 
-    def __init__(self, heading: str, entries: Sequence[Entry], hint: str, *, current: str = "") -> None:
+    def __init__(self, heading: str, entries: Sequence[SheetRow], hint: str, *, current: str = "") -> None:
         super().__init__()
         self._heading = heading
         self._hint = hint
@@ -69,7 +69,7 @@ class EntriesSheet(Sheet[str]):
         names = [Content(clean_line(one.words)).cell_length for one in entries if one.argument]
         self._argument_from = max(names, default=0) + GAP
         self._query: str = ""
-        self._found: Sequence[Entry] = entries
+        self._found: Sequence[SheetRow] = entries
         self._chosen = next((place for place, one in enumerate(entries) if one.key == current), 0)
 
     def compose(self) -> ComposeResult:
@@ -106,7 +106,7 @@ class EntriesSheet(Sheet[str]):
             self.dismiss(self.chosen.key)
 
     @property
-    def chosen(self) -> Entry | None:
+    def chosen(self) -> SheetRow | None:
         """The row under the cursor."""
         return self._found[self._chosen] if self._found else None
 
@@ -120,7 +120,7 @@ class EntriesSheet(Sheet[str]):
         """A screenful on."""
         self.action_move(by * max(self._room - 1, 1))
 
-    def remark(self, entry: Entry | None) -> str:
+    def remark(self, entry: SheetRow | None) -> str:
         """What is said below the rows of the chosen one."""
         return ""
 
@@ -162,7 +162,7 @@ class EntriesSheet(Sheet[str]):
             shown[-1] = Content("")  # a heading without a row below it
         return Content("\n").join(shown)
 
-    def _named(self, entry: Entry) -> Content:
+    def _named(self, entry: SheetRow) -> Content:
         """Its words, and its argument below those of the others."""
         words = self._marked(clean_line(entry.words))
         if not entry.argument:
@@ -174,7 +174,7 @@ class EntriesSheet(Sheet[str]):
         longest = max(self._named(one).cell_length for one in self._found)
         return max(min(longest, MOST_WORDS, (self.measure - SIGN) * 45 // 100), LEAST_WORDS)
 
-    def _row(self, entry: Entry, words_width: int, *, chosen: bool) -> list[Content]:
+    def _row(self, entry: SheetRow, words_width: int, *, chosen: bool) -> list[Content]:
         width = max(self.measure - SIGN, 1)
         meaning = Content.styled(clean_line(entry.meaning), Tone.QUIET.value)
         left = max(width // 3, width - words_width - meaning.cell_length - 2 * GAP)
@@ -201,7 +201,7 @@ class EntriesSheet(Sheet[str]):
         return content
 
 
-def find(entries: Sequence[Entry], query: str) -> list[Entry]:
+def find(entries: Sequence[SheetRow], query: str) -> list[SheetRow]:
     """Entries that hold every word of the query, in their words or their meaning; best first."""
     words = query.split()
     ranked: list[tuple[int, int, int]] = []
@@ -217,7 +217,7 @@ def find(entries: Sequence[Entry], query: str) -> list[Entry]:
     return [entries[place] for *_, place in ranked]
 
 
-def _rank(word: str, entry: Entry) -> int | None:
+def _rank(word: str, entry: SheetRow) -> int | None:
     found = rank(word, clean_line(entry.words))
     if found is not None:
         return found[0]

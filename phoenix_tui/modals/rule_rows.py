@@ -8,7 +8,7 @@ from typing import Final
 
 from textual.content import Content
 
-from engine.rule_desk import Standing
+from engine.rule_desk import ActiveRule
 from phoenix_tui.features.approvals import UNTITLED
 from phoenix_tui.rules_surface import RulesSurface
 from phoenix_tui.text.labels import Tone, age
@@ -26,7 +26,7 @@ NONE_YET: Final = "No rule yet. The answer a to a question keeps one for its pro
 
 
 def rows_of(
-    rules: Sequence[Standing], chosen: int, width: int, room: int, now: float, trouble: str, desk: RulesSurface
+    rules: Sequence[ActiveRule], chosen: int, width: int, room: int, now: float, trouble: str, desk: RulesSurface
 ) -> list[Content]:
     """Heading, what is wrong, and as many rules as there is room for, the chosen one among them."""
     head = Content.assemble(
@@ -61,13 +61,13 @@ def remark(text: str, rules: RulesSurface, width: int, *, writing: bool) -> Cont
     return Content.assemble(whole[:LONGEST], "\n", effect) if is_cut else effect
 
 
-def _where(rule: Standing) -> str:
+def _where(rule: ActiveRule) -> str:
     if rule.conversation_id:
         return f"Only in “{one_line(rule.title) or UNTITLED}”"
     return f"In the project {one_line(short_path(Path(rule.project)))}" if rule.project else EVERYWHERE
 
 
-def _row(rule: Standing, width: int, now: float, *, chosen: bool, bad: bool) -> Content:
+def _row(rule: ActiveRule, width: int, now: float, *, chosen: bool, bad: bool) -> Content:
     since = Content.styled(f"  {age(now - rule.since)} ago" if rule.since else "", Tone.QUIET.value)
     room = max(width - since.cell_length - 2, 1)
     words = Content(one_line(rule.text)).truncate(room, ellipsis=True, pad=True)

@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.widgets import Static, TextArea
 
 from engine.executor.requests import EngineError
-from engine.rule_desk import Standing
+from engine.rule_desk import ActiveRule
 from phoenix_tui.features.rules import RuleChanges
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.esc_hint import BACK, CLOSES
@@ -65,10 +65,10 @@ class RulesSheet(Sheet[None]):
         """Folder of the project in view, in which a new rule holds."""
         self._note = note
         self._clock = clock
-        self._found: tuple[Standing, ...] = ()
+        self._found: tuple[ActiveRule, ...] = ()
         self._chosen = 0
         self._changes = RuleChanges(rules, lambda: hint(("rule_undo", "brings it back")))
-        self._edited: Standing | None = None
+        self._edited: ActiveRule | None = None
         """The rule in the line; None for a new one."""
         self._said = Content("")
 
@@ -94,7 +94,7 @@ class RulesSheet(Sheet[None]):
         return self.query_one(LineInput).display
 
     @property
-    def _row(self) -> Standing | None:
+    def _row(self) -> ActiveRule | None:
         return self._found[self._chosen] if self._found else None
 
     def _look(self) -> None:
@@ -173,7 +173,7 @@ class RulesSheet(Sheet[None]):
         line = self.query_one(LineInput)
         if self._edited is None and self._here:
             # Behind the letters typed before it.
-            line.call_later(lambda: self._keep(line.text, Standing("", self._here)))
+            line.call_later(lambda: self._keep(line.text, ActiveRule("", self._here)))
 
     def action_everywhere(self) -> None:
         """Keep a new rule in every project."""
@@ -181,7 +181,7 @@ class RulesSheet(Sheet[None]):
             raise SkipAction
         line = self.query_one(LineInput)
         if self._edited is None:
-            line.call_later(lambda: self._keep(line.text, Standing("")))
+            line.call_later(lambda: self._keep(line.text, ActiveRule("")))
 
     def action_close(self) -> None:
         """Close the line, else the sheet."""
@@ -199,9 +199,9 @@ class RulesSheet(Sheet[None]):
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
         """In this project, or where the edited one held."""
         event.stop()
-        self._keep(event.text, Standing("", project=self._project))
+        self._keep(event.text, ActiveRule("", project=self._project))
 
-    def _keep(self, text: str, new: Standing) -> None:
+    def _keep(self, text: str, new: ActiveRule) -> None:
         """A rule that can match something; another one stays in its line with the reason below it."""
         text, old = text.strip(), self._edited
         if old is not None and text in {old.text, clean_line(old.text).strip()}:

@@ -21,7 +21,7 @@ from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.library_surface import LibrarySurface
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.hit_list import HitList
-from phoenix_tui.modals.search_loop import Found, SearchLoop
+from phoenix_tui.modals.search_loop import SearchLoop, SearchResults
 from phoenix_tui.modals.search_rows import when
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.line_input import LineInput
@@ -56,7 +56,7 @@ class SearchMemory:
     only_here: bool = False
     chosen: int = 0
     query: SearchQuery = field(default_factory=SearchQuery)
-    found: Found = field(default_factory=Found)
+    found: SearchResults = field(default_factory=SearchResults)
     below: int | None = None
 
 
@@ -170,7 +170,7 @@ class SearchSheet(Sheet[SearchHit]):
         self._loop.ask(query)
         self._draw()
 
-    def _show(self, found: Found) -> None:
+    def _show(self, found: SearchResults) -> None:
         self._memory.chosen = max(0, min(self._memory.chosen, len(found.hits) - 1))
         if self.is_standing:
             self._draw()
@@ -189,7 +189,7 @@ class SearchSheet(Sheet[SearchHit]):
         else:
             rows.update(Content.styled(self._nothing(found), Tone.QUIET.value))
 
-    def _heading(self, found: Found) -> Content:
+    def _heading(self, found: SearchResults) -> Content:
         if self._error is not None and not self._fits(self._error):
             return Content.styled(clean_line(str(self._error)), Tone.BAD.value)
         count = len(found.hits)
@@ -201,7 +201,7 @@ class SearchSheet(Sheet[SearchHit]):
         keys = " · ".join(part for part in (place, switch, "Enter opens") if part)
         return Content.assemble(("Search", "bold"), "   ", (keys, Tone.QUIET.value))
 
-    def _remark(self, found: Found) -> Content:
+    def _remark(self, found: SearchResults) -> Content:
         """The row under the input: what is wrong and where, else how far the search is."""
         if self._error is not None:
             sentence = clean_line(str(self._error)) if self._fits(self._error) else ""
@@ -226,7 +226,7 @@ class SearchSheet(Sheet[SearchHit]):
         start = max(cell_len(before) - round(line.scroll_offset.x), 0)
         return " " * (PROMPT + start) + "^" * max(min(cell_len(piece), MOST_CARETS), 1)
 
-    def _nothing(self, found: Found) -> str:
+    def _nothing(self, found: SearchResults) -> str:
         if self._error is not None or found.looking or found.trouble:
             return ""
         if self._memory.query.is_empty:

@@ -22,7 +22,7 @@ PAGE: Final = 300
 """Hits ranked together: the newest ones, so that a common word costs no more than a rare one."""
 
 
-class Found(Struct, frozen=True):
+class SearchResults(Struct, frozen=True):
     """What is known of the question in force."""
 
     hits: tuple[SearchHit, ...] = ()
@@ -39,7 +39,7 @@ class Found(Struct, frozen=True):
 class SearchLoop:
     """Runs as one worker; `show` is told of every change."""
 
-    def __init__(self, library: LibrarySurface, show: Callable[[Found], None]) -> None:
+    def __init__(self, library: LibrarySurface, show: Callable[[SearchResults], None]) -> None:
         self._library = library
         self._show = show
         self._query = SearchQuery()
@@ -47,7 +47,7 @@ class SearchLoop:
         self._number = 0
         """Counts questions; an answer to an older one is not shown."""
         self._wanted = PAGE
-        self.found = Found()
+        self.found = SearchResults()
         self.below: int | None = None
         """Where to search on for the question in force."""
 
@@ -65,7 +65,7 @@ class SearchLoop:
             self._wanted = len(self.found.hits) + PAGE
             self._asked.set()
 
-    def resume(self, query: SearchQuery, found: Found, below: int | None) -> None:
+    def resume(self, query: SearchQuery, found: SearchResults, below: int | None) -> None:
         """Start with what was found before."""
         self._query, self.found, self.below = query, found, below
 
@@ -88,13 +88,13 @@ class SearchLoop:
         """Look until the page is full, everything was looked through, or another question came."""
         hits, query = before, self._query
         if query.is_empty:
-            self._tell(Found())
+            self._tell(SearchResults())
             return
         while number == self._number:
             try:
                 answer = await self._library.search(query, limit=PAGE, below=self.below)
             except StorageError as error:
-                self._tell(Found(hits, trouble=str(error)))
+                self._tell(SearchResults(hits, trouble=str(error)))
                 return
             if number != self._number:
                 return
@@ -102,11 +102,11 @@ class SearchLoop:
             self.below = answer.next
             more = answer.next is not None
             looking = more and len(hits) < self._wanted
-            self._tell(Found(hits, looking, answer.reached if more else 0.0, answer.unindexed))
+            self._tell(SearchResults(hits, looking, answer.reached if more else 0.0, answer.unindexed))
             if not looking:
                 return
             await asyncio.sleep(BREATH)
 
-    def _tell(self, found: Found) -> None:
+    def _tell(self, found: SearchResults) -> None:
         self.found = found
         self._show(found)

@@ -11,8 +11,8 @@ from textual.widgets import TextArea
 
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
-from phoenix_tui.modals.picker import Choice, PickScreen
-from phoenix_tui.modals.rows import EntriesSheet, Entry
+from phoenix_tui.modals.picker import PickerRow, PickerSheet
+from phoenix_tui.modals.rows import RowsSheet, SheetRow
 from phoenix_tui.settings_surface import Setting
 from phoenix_tui.widgets.question_text import short_path
 
@@ -20,7 +20,7 @@ RESET: Final = "-"
 """Before the name of a setting that is to be taken out of the file."""
 
 
-class SettingsSheet(EntriesSheet):
+class SettingsSheet(RowsSheet):
     """Gives the name of the setting to change, with a `-` before it to reset it."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.SETTINGS)
@@ -28,12 +28,12 @@ class SettingsSheet(EntriesSheet):
     def __init__(self, settings: Sequence[Setting], current: str = "") -> None:
         self._by_name = {one.name: one for one in settings}
         entries = [
-            Entry("", one.name, one.name, one.words or one.value, "" if one.source == "default" else source(one))
+            SheetRow("", one.name, one.name, one.words or one.value, "" if one.source == "default" else source(one))
             for one in settings
         ]
         super().__init__("Settings", entries, hint("Enter changes", ("setting_reset", "resets")), current=current)
 
-    def remark(self, entry: Entry | None) -> str:
+    def remark(self, entry: SheetRow | None) -> str:
         """What the chosen setting does, what it may be, and when a change counts."""
         if entry is None:
             return ""
@@ -56,11 +56,11 @@ def source(setting: Setting) -> str:
     return setting.source.rpartition("/")[2]
 
 
-class ThemePick(PickScreen):
+class ThemeSheet(PickerSheet):
     """Shows each theme while it is under the cursor; Esc brings the old one back."""
 
     def __init__(self, names: Sequence[str], current: str, show: Callable[[str], None]) -> None:
-        super().__init__("Colours", [Choice(name, name) for name in names], current=current)
+        super().__init__("Colours", [PickerRow(name, name) for name in names], current=current)
         self._before = current
         self._show = show
 

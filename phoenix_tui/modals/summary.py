@@ -22,7 +22,7 @@ from engine.updates import Update
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.modals.line import AskLineScreen
+from phoenix_tui.modals.line import LineSheet
 from phoenix_tui.modals.text_editor import EditSheet
 from phoenix_tui.surface import ConversationSurface, Unsubscribe
 from phoenix_tui.text.labels import Tone
@@ -128,7 +128,7 @@ class SummarySheet(Sheet[str]):
     def action_again(self) -> None:
         """Another one, with a hint."""
         if self._verdict is not None:
-            self.app.push_screen(AskLineScreen("What matters most? Empty: as before"), self._hinted)
+            self.app.push_screen(LineSheet("What matters most? Empty: as before"), self._hinted)
 
     def action_scroll(self, by: int) -> None:
         """Move by lines."""

@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.turn_records import TurnSummary
-from phoenix_tui.modals.picker import Choice, PickScreen
+from phoenix_tui.modals.picker import PickerRow, PickerSheet
 from phoenix_tui.text.labels import Tone, age, money
 from phoenix_tui.widgets.blocks.rows import duration_text
 from tools.clean import clean_line
@@ -20,11 +20,11 @@ SUMMARY_ROWS: Final = 3
 DETAIL_ROWS: Final = 2
 
 
-class TurnsScreen(PickScreen):
+class TurnsSheet(PickerSheet):
     """Like every list to pick from, with rows on the chosen turn below it. Gives the seq of a prompt."""
 
     TAKES = "Enter goes there"
-    DEFAULT_CSS = "TurnsScreen { & #turn { margin: 1 0 0 0; } }"
+    DEFAULT_CSS = "TurnsSheet { & #turn { margin: 1 0 0 0; } }"
 
     def __init__(self, turns: Sequence[TurnSummary], current: int) -> None:
         self._turns = {str(turn.seq): turn for turn in turns}
@@ -33,7 +33,7 @@ class TurnsScreen(PickScreen):
         nearest = max((turn.seq for turn in turns if turn.seq <= current), default=0)
         width = len(str(len(turns)))
         choices = [
-            Choice(str(turn.seq), f"{number:>{width}}  {turn.words or 'an image'}", remark(turn), turn.summary)
+            PickerRow(str(turn.seq), f"{number:>{width}}  {turn.words or 'an image'}", remark(turn), turn.summary)
             for number, turn in enumerate(turns, 1)
         ]
         super().__init__("Turns", choices, current=str(nearest))

@@ -18,8 +18,8 @@ from phoenix_tui.surface import ConversationSurface
 from phoenix_tui.text.labels import label
 from phoenix_tui.widgets.title_row import TitleRow
 from phoenix_tui.widgets.transcript.view import TranscriptView
-from phoenix_tui.workspace.conversation_view import Visible
-from phoenix_tui.workspace.widgets import Parts
+from phoenix_tui.workspace.conversation_view import ConversationView
+from phoenix_tui.workspace.widgets import WorkspaceWidgets
 from tools.clean import reveal_line
 
 PANES_CLASS: Final = "-panes"
@@ -35,7 +35,7 @@ class Pane:
     foot: PaneFoot
     side: SideRule = field(default_factory=SideRule)
     top: TopRule = field(default_factory=TopRule)
-    visible: Visible | None = None
+    visible: ConversationView | None = None
     """None while the desk follows it, and for an empty pane."""
 
     @property
@@ -52,7 +52,7 @@ class Pane:
 class PaneRow:
     """The panes from left to right; with one alone everything is as if there were none."""
 
-    def __init__(self, column: ConversationColumn, parts: Parts, *, plain: bool) -> None:
+    def __init__(self, column: ConversationColumn, parts: WorkspaceWidgets, *, plain: bool) -> None:
         self._column = column
         self._parts = parts
         self._plain = plain

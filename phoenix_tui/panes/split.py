@@ -14,9 +14,9 @@ from phoenix_tui.panes.memory import Panes, remember
 from phoenix_tui.panes.row import Pane, PaneRow
 from phoenix_tui.surface import ConversationSurface
 from phoenix_tui.widgets.status_line import Status
-from phoenix_tui.workspace.active_conversation import Desk
-from phoenix_tui.workspace.conversation_view import Visible
-from phoenix_tui.workspace.widgets import Parts, Teller
+from phoenix_tui.workspace.active_conversation import ActiveConversation
+from phoenix_tui.workspace.conversation_view import ConversationView
+from phoenix_tui.workspace.widgets import Notify, WorkspaceWidgets
 
 MOST: Final = 4
 """Panes. A fifth has no room at 200x60, nobody reads five streams, and each may cost 16 frames a second."""
@@ -25,7 +25,9 @@ MOST: Final = 4
 class Split:
     """Two to four panes; exactly one has the dock. Changing the focus stops no run (`screens.desk.Beside`)."""
 
-    def __init__(self, column: ConversationColumn, parts: Parts, desk: Desk, tell: Teller) -> None:
+    def __init__(
+        self, column: ConversationColumn, parts: WorkspaceWidgets, desk: ActiveConversation, tell: Notify
+    ) -> None:
         self._column = column
         self._parts = parts
         self._desk = desk
@@ -64,7 +66,7 @@ class Split:
         async with self._desk.changing:
             pane = await self._insert(place)
             parts = replace(self._parts, title=pane.title, view=pane.transcript)
-            pane.visible = visible = Visible(conversation, parts, self._tell)
+            pane.visible = visible = ConversationView(conversation, parts, self._tell)
             visible.step_back(pane.foot)
             visible.noticed = self._notice
             await visible.start()
@@ -99,7 +101,7 @@ class Split:
                     return True
         return False
 
-    def keeps(self, visible: Visible) -> bool:
+    def keeps(self, visible: ConversationView) -> bool:
         """Take over what the pane in focus follows, where the focus goes elsewhere."""
         if self._turning:
             pane = self.row.panes[self.row.focus]
@@ -107,12 +109,12 @@ class Split:
             visible.step_back(pane.foot)
         return self._turning
 
-    def waiting(self, conversation: ConversationSurface) -> Visible | None:
+    def waiting(self, conversation: ConversationSurface) -> ConversationView | None:
         """What follows this conversation in the pane that has the focus now."""
         pane = self.row.panes[self.row.focus]
         visible, pane.visible = pane.visible, None
         if visible is None or visible.conversation is not conversation:
-            visible = Visible(conversation, self._parts, self._tell)
+            visible = ConversationView(conversation, self._parts, self._tell)
             visible.noticed = self._notice
         self._column.call_later(self._changed)  # another conversation in this pane is to be remembered too
         return visible

@@ -22,7 +22,7 @@ _SEEN_ON_BLANKS: Final = frozenset({"4", "7", "9", "21", "51", "52", "53"})
 """Attributes that show where nothing is written: lines, frames, exchanged colours."""
 
 
-class Look(NamedTuple):
+class CellStyle(NamedTuple):
     """A style taken apart."""
 
     attributes: tuple[str, ...]
@@ -45,7 +45,7 @@ def code_of(style: Style | None, colours: ColorSystem) -> str:
 
 
 @lru_cache(KEPT)
-def look_of(code: str) -> Look:
+def look_of(code: str) -> CellStyle:
     """The style that SGR parameters set where none was set before."""
     attributes, colour, ground = list[str](), "", ""
     for each in _parameters(code):
@@ -56,7 +56,7 @@ def look_of(code: str) -> Look:
             ground = "" if kind == "49" else each
         else:
             attributes.append(each)
-    return Look(tuple(attributes), colour, ground)
+    return CellStyle(tuple(attributes), colour, ground)
 
 
 def _parameters(code: str) -> Iterator[str]:
@@ -94,7 +94,7 @@ def change_of_style(before: str, after: str) -> str:
     return f"\x1b[{step if step is not None and len(step) <= len(afresh) else afresh}m"
 
 
-def _step(old: Look, new: Look) -> str | None:
+def _step(old: CellStyle, new: CellStyle) -> str | None:
     """The parameters that change what differs; None where one that stays would be switched off too."""
     gone = [each for each in old.attributes if each not in new.attributes]
     off = {_OFF.get(each, "") for each in gone}

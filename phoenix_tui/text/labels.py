@@ -72,7 +72,7 @@ TURNING: Final = "◐◓◑◒"
 """The faces of THINKING, shown one after another where it is alive."""
 
 
-class Moment(Struct, frozen=True):
+class StatusDetails(Struct, frozen=True):
     """What a label needs beside the state; times in seconds."""
 
     elapsed: float = 0.0
@@ -112,7 +112,7 @@ class Label(Struct, frozen=True):
     text: str
 
 
-def label(state: State, moment: Moment) -> Label:
+def label(state: State, moment: StatusDetails) -> Label:
     """Say what a conversation does; every state has its own words."""
     match state:
         case Idle():
@@ -136,7 +136,7 @@ def label(state: State, moment: Moment) -> Label:
             assert_never(state)
 
 
-def _compacting(moment: Moment) -> Label:
+def _compacting(moment: StatusDetails) -> Label:
     if moment.decides:
         return Label(ASKING, "the summary waits for your answer")
     if paced := _paced(moment):
@@ -172,7 +172,7 @@ TROUBLES: Final[dict[str, str]] = {
 """What the status line says of an error; the whole sentence stands in the conversation, once."""
 
 
-def _idle(moment: Moment) -> Label:
+def _idle(moment: StatusDetails) -> Label:
     agents = f" · {moment.agents} at work" if moment.agents else ""
     waiting = f" · {counted(moment.results, 'result')} waiting" if moment.results else ""
     if moment.stopped_after is not None:
@@ -182,7 +182,7 @@ def _idle(moment: Moment) -> Label:
     return Label(READY, f"ready{agents}{waiting}")
 
 
-def _awaiting_llm(state: AwaitingLlm, moment: Moment) -> Label:
+def _awaiting_llm(state: AwaitingLlm, moment: StatusDetails) -> Label:
     match state.phase:
         case Requesting():
             return Label(THINKING, _requesting(state, moment))
@@ -197,13 +197,13 @@ def _awaiting_llm(state: AwaitingLlm, moment: Moment) -> Label:
             assert_never(state.phase)
 
 
-def _paced(moment: Moment) -> str:
+def _paced(moment: StatusDetails) -> str:
     """The wait ahead of a call; empty without one."""
     left = moment.paced_until - moment.now
     return f"paced: {ceil(left)} s to stay below the rate limit" if left > 0 else ""
 
 
-def _routing(moment: Moment) -> str:
+def _routing(moment: StatusDetails) -> str:
     if not moment.planned:
         return _paced(moment) or f"routing… {clock(moment.elapsed)}"
     agents = counted(moment.planned, "agent")
@@ -211,7 +211,7 @@ def _routing(moment: Moment) -> str:
     return f"routing: {agents}, {f'starts in {left} s' if moment.starts_at else 'waits for you'}"
 
 
-def _requesting(state: AwaitingLlm, moment: Moment) -> str:
+def _requesting(state: AwaitingLlm, moment: StatusDetails) -> str:
     step = f" · step {state.run.iteration}/{state.run.max_iterations}" if state.run.iteration > 1 else ""
     if paced := _paced(moment):
         return paced
@@ -239,7 +239,7 @@ def _place(tool_round: ToolRound) -> str:
     return f" · {len(tool_round.results) + 1} of {total}" if total > 1 else ""
 
 
-class Family(Struct, frozen=True):
+class AgentCounts(Struct, frozen=True):
     """What a hint must know of sub-agents."""
 
     agents: int = 0
@@ -250,9 +250,9 @@ class Family(Struct, frozen=True):
     """Whether the conversation is one itself."""
 
 
-def invitation(state: State, *, begun: bool, family: Family | None = None) -> str:
+def invitation(state: State, *, begun: bool, family: AgentCounts | None = None) -> str:
     """What the empty composer says; `begun` is whether anything was said in the conversation."""
-    family = family or Family()
+    family = family or AgentCounts()
     if family.is_agent and not isinstance(state, AwaitingApproval):
         return "What you write goes to this sub-agent as a hint"
     if family.asking:

@@ -14,7 +14,7 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Static, TextArea
 
-from engine.executor.requests import Answer, Choice
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.updates import Question
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.widgets.line_input import LineInput
@@ -44,7 +44,7 @@ class AnswerLine(Vertical):
     class Written(Message):
         """Enter, or Tab in a rule."""
 
-        def __init__(self, answer: Answer) -> None:
+        def __init__(self, answer: ApprovalAnswer) -> None:
             super().__init__()
             self.answer = answer
 
@@ -87,13 +87,13 @@ class AnswerLine(Vertical):
         """Tab in a rule: for this conversation alone."""
         if self._question is None:
             raise SkipAction
-        self._keep(Choice.CONVERSATION, self.query_one("#line", LineInput).text.strip())
+        self._keep(ApprovalChoice.CONVERSATION, self.query_one("#line", LineInput).text.strip())
 
     def action_keep_everywhere(self) -> None:
         """Keep the rule in every project."""
         if self._question is None:
             raise SkipAction
-        self._keep(Choice.EVERYWHERE, self.query_one("#line", LineInput).text.strip())
+        self._keep(ApprovalChoice.EVERYWHERE, self.query_one("#line", LineInput).text.strip())
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Say what the rule would let through, or why it is none for this call."""
@@ -107,21 +107,21 @@ class AnswerLine(Vertical):
         """The rule or the reason is written."""
         event.stop()
         if self._question is None:
-            self.post_message(self.Written(Answer(Choice.DENY, reason=event.text)))
+            self.post_message(self.Written(ApprovalAnswer(ApprovalChoice.DENY, reason=event.text)))
         else:
-            self._keep(Choice.ALWAYS, event.text)
+            self._keep(ApprovalChoice.ALWAYS, event.text)
 
     def _rule(self, question: Question, text: str) -> str:
         """One that was not touched is what was offered, also where a line cannot show it."""
         return question.rule if text.strip() == clean_line(question.rule).strip() else text
 
-    def _keep(self, choice: Choice, text: str) -> None:
+    def _keep(self, choice: ApprovalChoice, text: str) -> None:
         """A rule that matches the call; another one stays in its line with the reason below it."""
         question = self._question
         if question is not None and self._clock() - self._since >= READING:
             rule = self._rule(question, text)
             if not rule_effect(question, rule, self._folder)[0]:
-                self.post_message(self.Written(Answer(choice, rule=rule)))
+                self.post_message(self.Written(ApprovalAnswer(choice, rule=rule)))
 
     def _open(self, text: str, placeholder: str) -> None:
         self.display, self._since = True, self._clock()

@@ -21,7 +21,7 @@ from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.composer_keys import Answering, ComposerKeys, VimMode
 from phoenix_tui.widgets.in_order import edit_at_once
 from phoenix_tui.widgets.paste_marks import PasteMarks
-from phoenix_tui.widgets.pasting import Pasted, PastedImages, PastedKey, Shelf, paste_of
+from phoenix_tui.widgets.pasting import Pasted, PastedImages, PastedKey, PasteStore, paste_of
 from phoenix_tui.widgets.readline import Readline, ShellKeys, replace_at
 from phoenix_tui.widgets.still import Still
 
@@ -72,7 +72,7 @@ class Composer(Still, ShellKeys, TextArea):
         self.highlight_cursor_line = False
         self.room = 0
         """Rows of the pane it stands in; 0 for the whole screen."""
-        self.shelf = Shelf()
+        self.shelf = PasteStore()
         self.marks = PasteMarks(self, self.shelf)
         self.vim = VimMode(self)
         self.answering = Answering(clock)

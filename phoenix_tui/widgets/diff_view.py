@@ -11,7 +11,7 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from phoenix_tui.markdown.lines import BLANK, MARGIN, QUIET, Line, Span, Surface
+from phoenix_tui.markdown.lines import BLANK, MARGIN, QUIET, Span, StyledLine, Surface
 from phoenix_tui.widgets.blocks.diff import DiffBlock, diff_block
 from phoenix_tui.widgets.blocks.diff_layout import SPLIT_FROM
 from phoenix_tui.widgets.transcript.painter import Painter
@@ -45,7 +45,7 @@ class DiffView(ScrollView):
         super().__init__()
         self._display: DiffDisplay | None = None
         self._words = ""
-        self._lines: list[Line] = []
+        self._lines: list[StyledLine] = []
         self._painter: Painter | None = None
         self._unified = False
         self._width = 0
@@ -124,7 +124,7 @@ class DiffView(ScrollView):
             return
         self._block = None
         if self._display is None:
-            self._lines = [Line((Span(" " * MARGIN), Span(self._words, QUIET)))]
+            self._lines = [StyledLine((Span(" " * MARGIN), Span(self._words, QUIET)))]
         else:
             room = min(width, SPLIT_FROM - 1) if self._unified else width
             self._block = block = diff_block(self._display, room, is_open=True, right=self._words)

@@ -13,7 +13,7 @@ from phoenix_tui.text.labels import Tone
 from tools.clean import clean
 
 
-class Standing(Struct, frozen=True):
+class StandingNotice(Struct, frozen=True):
     """Words that stay until they are no longer true."""
 
     text: str
@@ -32,10 +32,10 @@ class NoticeBar(Widget):
         &.-mild { border-left: heavy $warning; }
     }
     """
-    standing: reactive[Standing | None] = reactive(None, layout=True)
+    standing: reactive[StandingNotice | None] = reactive(None, layout=True)
     """Set by the screen."""
 
-    def watch_standing(self, standing: Standing | None) -> None:
+    def watch_standing(self, standing: StandingNotice | None) -> None:
         """Show or hide."""
         self.display = standing is not None
         self.set_class(standing is not None and standing.tone is not Tone.BAD, "-mild")

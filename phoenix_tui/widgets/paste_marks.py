@@ -6,14 +6,14 @@ from rich.style import Style
 from rich.text import Text
 from textual.widgets import TextArea
 
-from phoenix_tui.widgets.pasting import Shelf
+from phoenix_tui.widgets.pasting import PasteStore
 from phoenix_tui.widgets.readline import Place, replace_at
 
 
 class PasteMarks:
     """The cursor stands before a mark or behind it, never in it; before it, it stands on it."""
 
-    def __init__(self, area: TextArea, shelf: Shelf) -> None:
+    def __init__(self, area: TextArea, shelf: PasteStore) -> None:
         self._area = area
         self._shelf = shelf
         self._column_before = 0

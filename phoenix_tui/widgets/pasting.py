@@ -69,7 +69,7 @@ class PastedImages(Struct, frozen=True):
 Paste: TypeAlias = Pasted | PastedKey | PastedImages
 
 
-class Shelf:
+class PasteStore:
     """Long texts that stand in the composer as one mark each. A text taken off stays: undo may bring its mark back."""
 
     def __init__(self) -> None:

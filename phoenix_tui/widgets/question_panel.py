@@ -17,7 +17,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from engine.executor.requests import Answer, Choice
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.updates import Question
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.keys.esc_hint import BACK
@@ -86,7 +86,7 @@ class QuestionPanel(RequestReading):
     class Answered(Message):
         """The user decided on the call `call_id`."""
 
-        def __init__(self, call_id: str, answer: Answer) -> None:
+        def __init__(self, call_id: str, answer: ApprovalAnswer) -> None:
             super().__init__()
             self.call_id = call_id
             self.answer = answer
@@ -294,11 +294,11 @@ class QuestionPanel(RequestReading):
             return
         match key:
             case "y":
-                self._answer(Answer(Choice.ONCE))
+                self._answer(ApprovalAnswer(ApprovalChoice.ONCE))
             case "s" if rule:
-                self._answer(Answer(Choice.CONVERSATION))
+                self._answer(ApprovalAnswer(ApprovalChoice.CONVERSATION))
             case "n":
-                self._answer(Answer(Choice.DENY))
+                self._answer(ApprovalAnswer(ApprovalChoice.DENY))
             case "a" if rule and self._question is not None:
                 self._fill()
                 self.line.open_rule(self._question, self._folder)
@@ -348,7 +348,7 @@ class QuestionPanel(RequestReading):
         """Say no with a reason; False where nothing is asked."""
         if self._question is None or self.line.is_open:
             return False
-        self._answer(Answer(Choice.DENY, reason=reason))
+        self._answer(ApprovalAnswer(ApprovalChoice.DENY, reason=reason))
         return True
 
     def action_scroll_asked(self, by: int) -> None:
@@ -364,7 +364,7 @@ class QuestionPanel(RequestReading):
         event.stop()
         self._answer(event.answer)
 
-    def _answer(self, answer: Answer) -> None:
+    def _answer(self, answer: ApprovalAnswer) -> None:
         if self._question is not None:
             self.post_message(self.Answered(self._question.call.id, answer))
             self.close_line()

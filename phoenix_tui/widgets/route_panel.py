@@ -21,7 +21,7 @@ from phoenix_tui.widgets.still import Still, Ticker
 
 if TYPE_CHECKING:
     from phoenix_tui.surface import ConversationSurface
-    from phoenix_tui.workspace.widgets import Teller
+    from phoenix_tui.workspace.widgets import Notify
 
 TICK: Final = 0.25
 """Seconds between two looks at the countdown."""
@@ -55,7 +55,7 @@ class RoutePanel(Still, Widget):
         self.gate = AnswerGate(lambda: self._clock())
         """Whether an answer counts yet."""
         self._conversation: ConversationSurface | None = None
-        self._tell: Teller | None = None
+        self._tell: Notify | None = None
         self._ticker = Ticker(self, TICK, self._tick)
         self._drawn = ""
         self._edited_text = ""
@@ -64,7 +64,7 @@ class RoutePanel(Still, Widget):
         """Told how many agents are left."""
 
     def show(
-        self, card: RouteCard | None, conversation: ConversationSurface | None = None, tell: Teller | None = None
+        self, card: RouteCard | None, conversation: ConversationSurface | None = None, tell: Notify | None = None
     ) -> None:
         """Show a decision of this conversation, or none."""
         known = self._card is not None and card is not None and self._card.id == card.id

@@ -23,9 +23,9 @@ from phoenix_tui.text.labels import (
     THINKING,
     TURNING,
     UNENFORCED,
-    Family,
+    AgentCounts,
     Label,
-    Moment,
+    StatusDetails,
     Tone,
     clock,
     label,
@@ -72,12 +72,12 @@ class Status(Struct, frozen=True):
     """What Esc does to the innermost open thing, if there is one."""
     vim_way_out: str = ""
     """What Esc does to vim's mode, or to a command that was begun, before anything else."""
-    moment: Moment = field(default_factory=Moment)
+    moment: StatusDetails = field(default_factory=StatusDetails)
     """Without `elapsed`: the row has its own clock."""
     jobs: int = 0
     """Background commands that run."""
     read_only: bool = False
-    family: Family = field(default_factory=Family)
+    family: AgentCounts = field(default_factory=AgentCounts)
     results: int = 0
     """Ends of sub-agents that wait to be read."""
 

@@ -11,8 +11,8 @@ from phoenix_tui.widgets.vim_motions import (
     BIG_WORD,
     MOTIONS,
     WORD,
-    Found,
-    Kind,
+    CharSearch,
+    MotionKind,
     find,
     on_a_sign,
     row,
@@ -20,7 +20,7 @@ from phoenix_tui.widgets.vim_motions import (
     word_last,
 )
 from phoenix_tui.widgets.vim_objects import around
-from phoenix_tui.widgets.vim_state import MOST, Draft, Mode, State, Step
+from phoenix_tui.widgets.vim_state import MOST, Draft, Mode, State, VimStep
 
 OPERATORS: Final = "dcy"
 SHORT: Final = {"x": ("d", "l"), "X": ("d", "h"), "D": ("d", "$"), "C": ("c", "$")} | {
@@ -35,7 +35,7 @@ VISUAL: Final = {"x": "d", "s": "c"}
 """Keys that are an operator on what is selected."""
 
 
-def press(state: State, key: str, draft: Draft) -> Step:
+def press(state: State, key: str, draft: Draft) -> VimStep:
     """One key in NORMAL or VISUAL; a key that means nothing drops what was begun."""
     keys = state.keys + key
     step = _pressed(state, key, replace(draft, at=on_a_sign(draft.text, draft.at)))
@@ -45,13 +45,13 @@ def press(state: State, key: str, draft: Draft) -> Step:
     return replace(step, state=replace(step.state, keys="", change=keys if is_change else state.change))
 
 
-def _pressed(state: State, key: str, draft: Draft) -> Step:
+def _pressed(state: State, key: str, draft: Draft) -> VimStep:
     if state.prefix:
         return _after_prefix(state, key, draft)
     if key in "123456789" or (key == "0" and state.count):
-        return Step(replace(state, count=min(state.count * 10 + int(key), MOST)), draft.at)
+        return VimStep(replace(state, count=min(state.count * 10 + int(key), MOST)), draft.at)
     if key in _prefixes(state):
-        return Step(replace(state, prefix=key), draft.at)
+        return VimStep(replace(state, prefix=key), draft.at)
     if key in ";,":
         return _again(state, key, draft)
     if state.mode is not Mode.NORMAL and VISUAL.get(key, key) in OPERATORS:
@@ -63,7 +63,7 @@ def _pressed(state: State, key: str, draft: Draft) -> Step:
         return _operator(state, key, draft)
     if key in MOTIONS:
         return _motion(state, key, draft)
-    return Step(state.rest(state.mode), draft.at) if state.operator else _other(state, key, draft)
+    return VimStep(state.rest(state.mode), draft.at) if state.operator else _other(state, key, draft)
 
 
 def _prefixes(state: State) -> str:
@@ -72,65 +72,65 @@ def _prefixes(state: State) -> str:
     return "fFtTg" + ("ia" if takes_objects else "r")
 
 
-def _other(state: State, key: str, draft: Draft) -> Step:
+def _other(state: State, key: str, draft: Draft) -> VimStep:
     """What is neither a motion nor an operator."""
     if state.mode is not Mode.NORMAL:
         wanted = SELECTING.get(key, state.mode)
-        return Step(state.rest(Mode.NORMAL if key in SELECTING and wanted is state.mode else wanted), draft.at)
+        return VimStep(state.rest(Mode.NORMAL if key in SELECTING and wanted is state.mode else wanted), draft.at)
     if key in SHORT:
         operator, motion = SHORT[key]
         return press(press(state, operator, draft).state, motion, draft)
     return command(state, key, draft)
 
 
-def _after_prefix(state: State, key: str, draft: Draft) -> Step:
+def _after_prefix(state: State, key: str, draft: Draft) -> VimStep:
     prefix, state = state.prefix, replace(state, prefix="")
     if prefix == "g":
-        return _motion(state, "gg", draft) if key == "g" else Step(state.rest(state.mode), draft.at)
+        return _motion(state, "gg", draft) if key == "g" else VimStep(state.rest(state.mode), draft.at)
     if prefix == "r":
         return overwritten(state, draft, lambda old: key * len(old))
     if prefix in "ia":
         return _object(state, key, draft, whole=prefix == "a")
-    found = Found(prefix, key)
+    found = CharSearch(prefix, key)
     target = find(draft.text, draft.at, found, state.number or 1)
     return _go(replace(state, found=found), draft, target, _kind_of(found))
 
 
-def _object(state: State, key: str, draft: Draft, *, whole: bool) -> Step:
+def _object(state: State, key: str, draft: Draft, *, whole: bool) -> VimStep:
     """Taken by the operator that waits, else selected."""
     place = draft.at if state.operator else max(draft.at, state.anchor)
     span = around(draft.text, place, key, state.number or 1, whole=whole)
     if span is None:
-        return Step(state.rest(state.mode), draft.at)
+        return VimStep(state.rest(state.mode), draft.at)
     if state.operator:
         return operate(state, draft, *span, lines=key == "p")
-    return Step(replace(state.rest(state.mode), anchor=span[0]), max(span[1] - 1, span[0]))
+    return VimStep(replace(state.rest(state.mode), anchor=span[0]), max(span[1] - 1, span[0]))
 
 
-def _again(state: State, key: str, draft: Draft) -> Step:
+def _again(state: State, key: str, draft: Draft) -> VimStep:
     """The sign that was looked for last, once more or the other way."""
     if state.found is None:
-        return Step(state.rest(state.mode), draft.at)
+        return VimStep(state.rest(state.mode), draft.at)
     found = state.found if key == ";" else state.found.other_way
     target = find(draft.text, draft.at, found, state.number or 1, again=True)
     return _go(state, draft, target, _kind_of(found))
 
 
-def _kind_of(found: Found) -> Kind:
-    return Kind.WITH if found.how in "ft" else Kind.BEFORE
+def _kind_of(found: CharSearch) -> MotionKind:
+    return MotionKind.WITH if found.how in "ft" else MotionKind.BEFORE
 
 
-def _operator(state: State, key: str, draft: Draft) -> Step:
+def _operator(state: State, key: str, draft: Draft) -> VimStep:
     """The first time it waits; twice it takes whole lines."""
     if not state.operator:
-        return Step(replace(state, operator=key, times=state.count, count=0), draft.at)
+        return VimStep(replace(state, operator=key, times=state.count, count=0), draft.at)
     if state.operator != key:
-        return Step(state.rest(), draft.at)
+        return VimStep(state.rest(), draft.at)
     last = row(draft.text, draft.at, state.number - 1) if state.number > 1 else None
     return operate(state, draft, draft.at, draft.at if last is None else last, lines=True)
 
 
-def _motion(state: State, key: str, draft: Draft) -> Step:
+def _motion(state: State, key: str, draft: Draft) -> VimStep:
     motion, kind = MOTIONS[key]
     count = state.number
     if state.operator and key in "wW":
@@ -138,19 +138,19 @@ def _motion(state: State, key: str, draft: Draft) -> Step:
         pattern = WORD if key == "w" else BIG_WORD
         if state.operator == "c" and is_word:  # as vim: the blanks behind the word stay
             last = word_last(draft.text, draft.at - 1, count or 1, pattern)
-            return _go(state, draft, last, Kind.WITH)
+            return _go(state, draft, last, MotionKind.WITH)
         return _go(state, draft, taken_word(draft.text, draft.at, count or 1, pattern), kind)
     target = motion(draft.text, draft.at, count)
     if target is None and key in "jk" and not state.operator and state.mode is Mode.NORMAL:
-        return Step(state.rest(), draft.at, wish="newer" if key == "j" else "older")
+        return VimStep(state.rest(), draft.at, wish="newer" if key == "j" else "older")
     return _go(state, draft, target, kind)
 
 
-def _go(state: State, draft: Draft, target: int | None, kind: Kind) -> Step:
+def _go(state: State, draft: Draft, target: int | None, kind: MotionKind) -> VimStep:
     """Move, or let the operator that waits take what lies between."""
     if target is None:
-        return Step(state.rest(state.mode), draft.at)
+        return VimStep(state.rest(state.mode), draft.at)
     if not state.operator:
-        return Step(state.rest(state.mode), on_a_sign(draft.text, target))
+        return VimStep(state.rest(state.mode), on_a_sign(draft.text, target))
     start, end = sorted((draft.at, target))
-    return operate(state, draft, start, end + (kind is Kind.WITH), lines=kind is Kind.LINES)
+    return operate(state, draft, start, end + (kind is MotionKind.WITH), lines=kind is MotionKind.LINES)

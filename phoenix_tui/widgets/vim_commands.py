@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from phoenix_tui.widgets.vim_motions import first_sign, line_end, line_start, on_a_sign
-from phoenix_tui.widgets.vim_state import Draft, Edit, Mode, Register, State, Step
+from phoenix_tui.widgets.vim_state import Draft, Edit, Mode, Register, State, VimStep
 
 BEGINNINGS: Final = frozenset("/!@")
 """Signs that begin something on an empty line: they type themselves."""
@@ -16,25 +16,25 @@ MOST_PUT: Final = 1_000_000
 """Signs that one key puts at most: a count with many digits is a slip."""
 
 
-def operate(state: State, draft: Draft, start: int, end: int, *, lines: bool = False) -> Step:
+def operate(state: State, draft: Draft, start: int, end: int, *, lines: bool = False) -> VimStep:
     """Delete, change or yank what lies between, or its whole lines."""
     text = draft.text
     if lines:
         start, end = line_start(text, start), line_end(text, end)
     start, end = draft.whole(start, end)
     if start == end and not lines:
-        return Step(state.rest(Mode.INSERT if state.operator == "c" else Mode.NORMAL), draft.at)
+        return VimStep(state.rest(Mode.INSERT if state.operator == "c" else Mode.NORMAL), draft.at)
     state = replace(state, register=Register(text[start:end], lines))
     match state.operator:
         case "y":
-            return Step(state.rest(), draft.at if lines and line_start(text, draft.at) == start else start)
+            return VimStep(state.rest(), draft.at if lines and line_start(text, draft.at) == start else start)
         case "c":
-            return Step(state.rest(Mode.INSERT), start, Edit(start, end))
+            return VimStep(state.rest(Mode.INSERT), start, Edit(start, end))
         case _:
             return _deleted(state.rest(), draft, start, end, lines=lines)
 
 
-def _deleted(state: State, draft: Draft, start: int, end: int, *, lines: bool) -> Step:
+def _deleted(state: State, draft: Draft, start: int, end: int, *, lines: bool) -> VimStep:
     """Whole lines go with a line break: their own, else the one before."""
     if lines and end < len(draft.text):
         end += 1
@@ -42,24 +42,24 @@ def _deleted(state: State, draft: Draft, start: int, end: int, *, lines: bool) -
         start -= 1
     edit = Edit(start, end)
     after = edit.applied(draft.text)
-    return Step(state, on_a_sign(after, first_sign(after, start) if lines else start), edit)
+    return VimStep(state, on_a_sign(after, first_sign(after, start) if lines else start), edit)
 
 
-def overwritten(state: State, draft: Draft, change: Callable[[str], str], *, goes_on: bool = False) -> Step:
+def overwritten(state: State, draft: Draft, change: Callable[[str], str], *, goes_on: bool = False) -> VimStep:
     """So many signs of the line changed in place; a folded paste is none."""
     count, line = state.number or 1, line_end(draft.text, draft.at)
     end = min(draft.at + count, line) if goes_on else draft.at + count
     if end > line or end == draft.at or _in_mark(draft, end):
-        return Step(state.rest(), draft.at)
+        return VimStep(state.rest(), draft.at)
     edit = Edit(draft.at, end, change(draft.text[draft.at : end]))
-    return Step(state.rest(), on_a_sign(edit.applied(draft.text), end if goes_on else end - 1), edit)
+    return VimStep(state.rest(), on_a_sign(edit.applied(draft.text), end if goes_on else end - 1), edit)
 
 
 def _in_mark(draft: Draft, end: int) -> bool:
     return any(left < end and draft.at < right for left, right in draft.marks)
 
 
-def command(state: State, key: str, draft: Draft) -> Step:
+def command(state: State, key: str, draft: Draft) -> VimStep:
     """One of the single keys of NORMAL; another drops what was begun."""
     match key:
         case "p" | "P":
@@ -69,58 +69,58 @@ def command(state: State, key: str, draft: Draft) -> Step:
         case "~":
             return overwritten(state, draft, str.swapcase, goes_on=True)
         case "u":
-            return Step(state.rest(), draft.at, wish="undo")
+            return VimStep(state.rest(), draft.at, wish="undo")
         case ".":
-            return Step(state.rest(), draft.at, wish="repeat")
+            return VimStep(state.rest(), draft.at, wish="repeat")
         case "v" | "V":
             mode = Mode.VISUAL if key == "v" else Mode.LINES
-            return Step(replace(state.rest(mode), anchor=draft.at), draft.at)
+            return VimStep(replace(state.rest(mode), anchor=draft.at), draft.at)
         case _ if key in BEGINNINGS and not draft.text:
-            return Step(state.rest(Mode.INSERT), 1, Edit(0, 0, key))
+            return VimStep(state.rest(Mode.INSERT), 1, Edit(0, 0, key))
         case _:
             return _insert(state, key, draft)
 
 
-def _insert(state: State, key: str, draft: Draft) -> Step:
+def _insert(state: State, key: str, draft: Draft) -> VimStep:
     """The keys that begin to write, each at its place."""
     text, at = draft.text, draft.at
     typing = state.rest(Mode.INSERT)
     start, end = line_start(text, at), line_end(text, at)
     match key:
         case "i":
-            return Step(typing, at)
+            return VimStep(typing, at)
         case "a":
-            return Step(typing, min(at + 1, end))
+            return VimStep(typing, min(at + 1, end))
         case "I":
-            return Step(typing, first_sign(text, at))
+            return VimStep(typing, first_sign(text, at))
         case "A":
-            return Step(typing, end)
+            return VimStep(typing, end)
         case "o":
-            return Step(typing, end + 1, Edit(end, end, "\n"))
+            return VimStep(typing, end + 1, Edit(end, end, "\n"))
         case "O":
-            return Step(typing, start, Edit(start, start, "\n"))
+            return VimStep(typing, start, Edit(start, start, "\n"))
         case _:
-            return Step(state.rest(), at)
+            return VimStep(state.rest(), at)
 
 
-def _put(state: State, draft: Draft, *, behind: bool) -> Step:
+def _put(state: State, draft: Draft, *, behind: bool) -> VimStep:
     """What was taken last: lines as lines, else beside the cursor."""
     text, at, register = draft.text, draft.at, state.register
     count = min(state.number or 1, MOST_PUT // max(len(register.text), 1) or 1)
     if not (register.text or register.lines):
-        return Step(state.rest(), at)
+        return VimStep(state.rest(), at)
     if not register.lines:
         place = min(at + behind, line_end(text, at))
         edit = Edit(place, place, register.text * count)
-        return Step(state.rest(), on_a_sign(edit.applied(text), place + len(edit.text) - 1), edit)
+        return VimStep(state.rest(), on_a_sign(edit.applied(text), place + len(edit.text) - 1), edit)
     lines = "\n".join([register.text] * count)
     place = line_end(text, at) if behind else line_start(text, at)
     edit = Edit(place, place, f"\n{lines}" if behind else f"{lines}\n")
     after = edit.applied(text)
-    return Step(state.rest(), on_a_sign(after, first_sign(after, place + behind)), edit)
+    return VimStep(state.rest(), on_a_sign(after, first_sign(after, place + behind)), edit)
 
 
-def _joined(state: State, draft: Draft) -> Step:
+def _joined(state: State, draft: Draft) -> VimStep:
     """This line and the next ones as one, a blank between."""
     text, end = draft.text, line_end(draft.text, draft.at)
     joined, place = text[line_start(text, end) : end], end
@@ -134,6 +134,6 @@ def _joined(state: State, draft: Draft) -> Step:
         place = start + len(joined)
         joined += blank + line
     if end == line_end(text, draft.at):
-        return Step(state.rest(), draft.at)
+        return VimStep(state.rest(), draft.at)
     edit = Edit(start, end, joined)
-    return Step(state.rest(), on_a_sign(edit.applied(text), place), edit)
+    return VimStep(state.rest(), on_a_sign(edit.applied(text), place), edit)

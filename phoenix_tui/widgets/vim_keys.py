@@ -13,7 +13,7 @@ from textual.widgets.text_area import Selection
 from phoenix_tui.widgets.vim import press
 from phoenix_tui.widgets.vim_changes import VimChanges, written
 from phoenix_tui.widgets.vim_motions import line_end, line_start
-from phoenix_tui.widgets.vim_state import Draft, Mode, State, Step, Wish
+from phoenix_tui.widgets.vim_state import Draft, Mode, State, VimStep, Wish
 
 TO_NORMAL: Final = "to normal"
 DROPS: Final = "drops what was begun"
@@ -101,7 +101,7 @@ class VimKeys:
         self._before = None
         self._enter(self.state.rest(Mode.INSERT))
 
-    def _do(self, step: Step) -> None:
+    def _do(self, step: VimStep) -> None:
         begins = step.state.mode is Mode.INSERT and self.mode is not Mode.INSERT
         if step.edit is not None or begins:
             self._changes.begin()

@@ -15,7 +15,7 @@ BIG_WORD: Final = re.compile(r"\S+|^$", re.MULTILINE)
 """An empty line is a word, too."""
 
 
-class Kind(Enum):
+class MotionKind(Enum):
     """What an operator takes along with a motion."""
 
     BEFORE = auto()
@@ -30,16 +30,16 @@ Motion: TypeAlias = Callable[[str, int, int], int | None]
 """Text, offset and a count (0 where none was given) to the target; None where there is none."""
 
 
-class Found(Struct, frozen=True):
+class CharSearch(Struct, frozen=True):
     """The last sign that was looked for in a line, and how: one of f F t T."""
 
     how: str
     sign: str
 
     @property
-    def other_way(self) -> Found:
+    def other_way(self) -> CharSearch:
         """The same sign, looked for in the other direction."""
-        return Found(self.how.swapcase(), self.sign)
+        return CharSearch(self.how.swapcase(), self.sign)
 
 
 def line_start(text: str, at: int) -> int:
@@ -100,7 +100,7 @@ def taken_word(text: str, at: int, count: int, pattern: re.Pattern[str] = WORD) 
     return min(word_ahead(text, last, 1, pattern), max(line_end(text, last), last))
 
 
-def find(text: str, at: int, found: Found, count: int, *, again: bool = False) -> int | None:
+def find(text: str, at: int, found: CharSearch, count: int, *, again: bool = False) -> int | None:
     """The sign in this line; `again` looks past the one that t or T stopped before."""
     ahead, till = found.how in "ft", found.how in "tT"
     step = 1 if ahead else -1
@@ -133,20 +133,20 @@ def _line(text: str, _: int, count: int, *, last: bool) -> int:
     return first_sign(text, row(text, 0, count - 1) or 0)
 
 
-MOTIONS: Final[dict[str, tuple[Motion, Kind]]] = {
-    "h": (_left, Kind.BEFORE),
-    "l": (_right, Kind.BEFORE),
-    "j": (lambda text, at, count: row(text, at, count or 1), Kind.LINES),
-    "k": (lambda text, at, count: row(text, at, -(count or 1)), Kind.LINES),
-    "w": (lambda text, at, count: word_ahead(text, at, count or 1), Kind.BEFORE),
-    "W": (lambda text, at, count: word_ahead(text, at, count or 1, BIG_WORD), Kind.BEFORE),
-    "b": (lambda text, at, count: word_back(text, at, count or 1), Kind.BEFORE),
-    "B": (lambda text, at, count: word_back(text, at, count or 1, BIG_WORD), Kind.BEFORE),
-    "e": (lambda text, at, count: word_last(text, at, count or 1), Kind.WITH),
-    "E": (lambda text, at, count: word_last(text, at, count or 1, BIG_WORD), Kind.WITH),
-    "0": (lambda text, at, _: line_start(text, at), Kind.BEFORE),
-    "^": (lambda text, at, _: first_sign(text, at), Kind.BEFORE),
-    "$": (_line_end, Kind.BEFORE),
-    "gg": (partial(_line, last=False), Kind.LINES),
-    "G": (partial(_line, last=True), Kind.LINES),
+MOTIONS: Final[dict[str, tuple[Motion, MotionKind]]] = {
+    "h": (_left, MotionKind.BEFORE),
+    "l": (_right, MotionKind.BEFORE),
+    "j": (lambda text, at, count: row(text, at, count or 1), MotionKind.LINES),
+    "k": (lambda text, at, count: row(text, at, -(count or 1)), MotionKind.LINES),
+    "w": (lambda text, at, count: word_ahead(text, at, count or 1), MotionKind.BEFORE),
+    "W": (lambda text, at, count: word_ahead(text, at, count or 1, BIG_WORD), MotionKind.BEFORE),
+    "b": (lambda text, at, count: word_back(text, at, count or 1), MotionKind.BEFORE),
+    "B": (lambda text, at, count: word_back(text, at, count or 1, BIG_WORD), MotionKind.BEFORE),
+    "e": (lambda text, at, count: word_last(text, at, count or 1), MotionKind.WITH),
+    "E": (lambda text, at, count: word_last(text, at, count or 1, BIG_WORD), MotionKind.WITH),
+    "0": (lambda text, at, _: line_start(text, at), MotionKind.BEFORE),
+    "^": (lambda text, at, _: first_sign(text, at), MotionKind.BEFORE),
+    "$": (_line_end, MotionKind.BEFORE),
+    "gg": (partial(_line, last=False), MotionKind.LINES),
+    "G": (partial(_line, last=True), MotionKind.LINES),
 }

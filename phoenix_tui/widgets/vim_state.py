@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from phoenix_tui.widgets.vim_motions import Found
+from phoenix_tui.widgets.vim_motions import CharSearch
 
 MOST: Final = 9999
 """The highest count: a longer one is a slip, and would hold the keys up."""
@@ -50,7 +50,7 @@ class State(Struct, frozen=True):
     """The keys of the last command that changed the text, or began to."""
     anchor: int = 0
     """Where the selection was begun."""
-    found: Found | None = None
+    found: CharSearch | None = None
     register: Register = Register()
 
     @property
@@ -96,7 +96,7 @@ class Edit(Struct, frozen=True):
 Wish: TypeAlias = Literal["", "undo", "repeat", "older", "newer"]
 
 
-class Step(Struct, frozen=True):
+class VimStep(Struct, frozen=True):
     """What a key does: an edit first, then the cursor; `wish` is for who holds the text."""
 
     state: State

@@ -16,7 +16,7 @@ from engine.executor.session import NEVER, EngineSettings, Ports
 from engine.ports import Library
 from engine.ports.database_waits import DatabaseWaits
 from engine.ports.files import CheckpointLimits, Folders
-from engine.rewinding.keeper import TurnKeeper
+from engine.rewinding.keeper import TurnRecorder
 from engine.rewinding.rewinding import Rewinding
 from engine.store import BUSY_SECONDS, SqliteStore, StorePaths, open_ephemeral_store, open_store
 from engine.store.remains import Remains
@@ -174,7 +174,7 @@ def rewinding(store: SqliteStore, paths: Paths, limits: CheckpointLimits) -> Rew
     if kept and limits.total:
         folders = CheckpointFolders(paths.checkpoints, own, limits)
     clock, ids = SystemClock(), RandomIds()
-    return Rewinding(folders, store.turn_log, TurnKeeper(folders, store.turn_log, clock, ids), clock, ids)
+    return Rewinding(folders, store.turn_log, TurnRecorder(folders, store.turn_log, clock, ids), clock, ids)
 
 
 def process_settings(setup: Setup, environment: Mapping[str, str]) -> ProcessSettings:

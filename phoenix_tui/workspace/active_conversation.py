@@ -24,42 +24,42 @@ from phoenix_tui.widgets.composer_keys import is_prose
 from phoenix_tui.widgets.context_meter import ContextUse
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import Status
-from phoenix_tui.workspace.conversation_index import Overview
-from phoenix_tui.workspace.conversation_view import Visible
+from phoenix_tui.workspace.conversation_index import ConversationIndex
+from phoenix_tui.workspace.conversation_view import ConversationView
 from phoenix_tui.workspace.draft_store import Drafting
 from phoenix_tui.workspace.in_flight import OnTheWay
 from phoenix_tui.workspace.reentrant_lock import OneAtATime
 from phoenix_tui.workspace.scroll_positions import keep_place
-from phoenix_tui.workspace.widgets import Parts, Teller
+from phoenix_tui.workspace.widgets import Notify, WorkspaceWidgets
 from tools.contract import SandboxMode
 
 
-class Beside(Protocol):
+class PaneHost(Protocol):
     """The panes, once there are several; the desk is in the one that has the focus."""
 
     async def bring(self, conversation_id: str) -> bool:
         """Go to the pane that shows this conversation; False where none does."""
         ...
 
-    def keeps(self, visible: Visible) -> bool:
+    def keeps(self, visible: ConversationView) -> bool:
         """Take over what is followed, because another pane gets the focus; False where it is replaced in its pane."""
         ...
 
-    def waiting(self, conversation: ConversationSurface) -> Visible | None:
+    def waiting(self, conversation: ConversationSurface) -> ConversationView | None:
         """What follows this conversation already in the pane that has the focus now."""
         ...
 
 
-class Desk:
+class ActiveConversation:
     """One conversation at a time; the others run on. A new one exists once something was written."""
 
     def __init__(
         self,
         services: Services,
         launch: Launch,
-        parts: Parts,
-        overview: Overview,
-        tell: Teller,
+        parts: WorkspaceWidgets,
+        overview: ConversationIndex,
+        tell: Notify,
         later: Callable[[float, Callable[[], Awaitable[None]]], Timer],
     ) -> None:
         self.services = services
@@ -72,7 +72,7 @@ class Desk:
         """Mode and chosen sandbox of the empty conversation in view; the one after it begins as `launch` says."""
         self.parts = parts
         self._tell = tell
-        self.visible: Visible | None = None
+        self.visible: ConversationView | None = None
         """What follows the open conversation."""
         self.drafts = Drafting(parts.dock, tell, later, lambda: self.conversation, self.current)
         self.on_the_way = OnTheWay()
@@ -82,7 +82,7 @@ class Desk:
         """Conversations that were on the desk: their mode is the user's choice."""
         self.changing = OneAtATime()
         """Held while another conversation is put on the desk: keys may ask for several at once."""
-        self.beside: Beside | None = None
+        self.beside: PaneHost | None = None
         """Set while there are panes."""
 
     @property
@@ -205,9 +205,9 @@ class Desk:
             elif self.beside is None or not self.beside.keeps(visible):
                 visible.stop()
 
-    def _follow(self, conversation: ConversationSurface) -> Visible:
+    def _follow(self, conversation: ConversationSurface) -> ConversationView:
         kept = self.beside.waiting(conversation) if self.beside is not None else None
-        self.visible = visible = kept or Visible(conversation, self.parts, self._tell)
+        self.visible = visible = kept or ConversationView(conversation, self.parts, self._tell)
         dock = self.parts.dock
         dock.completer.look_in(conversation.record.cwd)
         dock.composer.keys.prompts = PromptHistory(self.launch.state_folder, conversation.record.cwd)
@@ -261,7 +261,7 @@ def _attended(conversation: ConversationSurface, mode: PermissionMode) -> Permis
     return narrower_mode(mode, PermissionMode.ASK)
 
 
-def _is_empty(visible: Visible) -> bool:
+def _is_empty(visible: ConversationView) -> bool:
     """Whether nothing would be missed if it were gone."""
     conversation = visible.conversation
     record = conversation.record

@@ -8,7 +8,7 @@ from engine.machine.states import AwaitingApproval, AwaitingSubagents, State, is
 from engine.updates import AgentView
 from phoenix_tui.features.sub_agents import asking, at_work, family_of, parent_title, place_of, views_of
 from phoenix_tui.surface import ConversationSurface, EngineSurface
-from phoenix_tui.text.labels import Family
+from phoenix_tui.text.labels import AgentCounts
 from phoenix_tui.widgets.dock import Dock
 
 
@@ -50,7 +50,7 @@ class AgentsInView:
         working = at_work(views)
         self._batch |= {view.id for view in working}
         asks = sum(isinstance(view.state, AwaitingApproval) for view in working)
-        family = Family(len(working), asks, self._conversation.record.agent is not None)
+        family = AgentCounts(len(working), asks, self._conversation.record.agent is not None)
         self._update(family=family, results=results)
         self.moved(self._conversation.state)
 

@@ -12,11 +12,11 @@ from phoenix_tui.widgets.queue_panel import QueuePanel
 
 if TYPE_CHECKING:
     from phoenix_tui.modals.base import PhoenixScreen
-    from phoenix_tui.workspace.startup import Readiness
-    from phoenix_tui.workspace.toasts import PassingWords
-    from phoenix_tui.workspace.widgets import Parts
+    from phoenix_tui.workspace.startup import Startup
+    from phoenix_tui.workspace.toasts import Toasts
+    from phoenix_tui.workspace.widgets import WorkspaceWidgets
 
-Asked: TypeAlias = (
+AttachmentEvent: TypeAlias = (
     Composer.ImagesDropped
     | Composer.KeyPasted
     | Composer.PasteOpened
@@ -28,16 +28,16 @@ Asked: TypeAlias = (
 )
 
 
-class AroundText:
+class AttachmentEvents:
     """Hands it on to the services as soon as they are there."""
 
-    def __init__(self, screen: PhoenixScreen[None], parts: Parts, ready: Readiness, words: PassingWords) -> None:
+    def __init__(self, screen: PhoenixScreen[None], parts: WorkspaceWidgets, ready: Startup, words: Toasts) -> None:
         self._screen = screen
         self._parts = parts
         self._ready = ready
         self._words = words
 
-    def take(self, asked: Asked) -> None:
+    def take(self, asked: AttachmentEvent) -> None:
         """Do what is asked for."""
         match asked:
             case Composer.ImagesDropped():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from textual.timer import Timer
 
 from engine.ports import ConversationChanges
-from phoenix_tui.commands.bench import Bench
+from phoenix_tui.commands.bench import CommandContext
 from phoenix_tui.commands.run import run_command
 from phoenix_tui.commands.sources import join as join_sources
 from phoenix_tui.features.approvals import titles_of_others
@@ -25,9 +25,9 @@ from phoenix_tui.terminal.clipboard import Clipboard
 from phoenix_tui.text.database import told_here
 from phoenix_tui.text.jobs import leaving_question, running
 from phoenix_tui.widgets.transcript.view import TranscriptView
-from phoenix_tui.workspace.active_conversation import Desk
-from phoenix_tui.workspace.conversation_index import Overview
-from phoenix_tui.workspace.environment import Surroundings
+from phoenix_tui.workspace.active_conversation import ActiveConversation
+from phoenix_tui.workspace.conversation_index import ConversationIndex
+from phoenix_tui.workspace.environment import Environment
 from phoenix_tui.workspace.external_changes import follow
 from phoenix_tui.workspace.onboarding import Welcoming
 from phoenix_tui.workspace.sending import Sending
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     from phoenix_tui.surface import Launch, Services
     from phoenix_tui.terminal.driver import QuietDriver
-    from phoenix_tui.workspace.actions import Deeds
-    from phoenix_tui.workspace.stage import Stage
+    from phoenix_tui.workspace.actions import Actions
+    from phoenix_tui.workspace.stage import WorkspaceParts
 
 
 LOST_DRAFT = "The message in the box cannot be stored. Quit and lose it?"
@@ -49,10 +49,12 @@ SOONEST = 0.001
 """Seconds until the soonest timer: Textual divides by them when it is late."""
 
 
-class Backstage:
+class WorkspaceServices:
     """Joins the stage to the services."""
 
-    def __init__(self, stage: Stage, services: Services, driver: QuietDriver | None, keymap: dict[str, str]) -> None:
+    def __init__(
+        self, stage: WorkspaceParts, services: Services, driver: QuietDriver | None, keymap: dict[str, str]
+    ) -> None:
         self._stage = stage
         self._services = services
         parts = stage.parts
@@ -63,14 +65,14 @@ class Backstage:
         parts.pictures, parts.engine = pictures, services.engine
         resumed = cast("Signal[object]", stage.screen.app.app_resume_signal)  # pyright: ignore[reportUnknownMemberType] - open
         resumed.subscribe(stage.screen, lambda _: _picture_anew(stage.screen, pictures))
-        overview = Overview(services.engine, stage.rows, parts, self._mark_unread)
+        overview = ConversationIndex(services.engine, stage.rows, parts, self._mark_unread)
         tell = stage.words.tell
-        desk = Desk(services, stage.launch, parts, overview, tell, self._later)
-        self.around = Surroundings(stage.screen, stage.launch, desk, services, driver, keymap)
+        desk = ActiveConversation(services, stage.launch, parts, overview, tell, self._later)
+        self.around = Environment(stage.screen, stage.launch, desk, services, driver, keymap)
         overview.shown = self.around.mark.show
         overview.left = stage.words.leave
         sending = Sending(desk, tell)
-        self.bench = Bench(
+        self.bench = CommandContext(
             desk,
             sending,
             parts.dock,
@@ -145,7 +147,7 @@ class Backstage:
             enforcement = await self._services.enforcement()
             self._stage.parts.status.enforced = enforcement is not Enforcement.NONE
 
-    async def do(self, work: Callable[[Bench], Awaitable[None]]) -> None:
+    async def do(self, work: Callable[[CommandContext], Awaitable[None]]) -> None:
         """Do `work`; what the engine refuses is said."""
         try:
             await work(self.bench)
@@ -164,12 +166,12 @@ class Backstage:
         return await self.bench.sheets.confirm(what, "quit", "stay")
 
     @cached_property
-    def _made_deeds(self) -> Deeds:
-        from phoenix_tui.workspace.actions import Deeds  # noqa: PLC0415 - with all its sheets 20 ms, which no start needs
+    def _made_deeds(self) -> Actions:
+        from phoenix_tui.workspace.actions import Actions  # noqa: PLC0415 - with all its sheets 20 ms, which no start needs
 
-        return Deeds(self._stage.screen)
+        return Actions(self._stage.screen)
 
-    def _deeds(self) -> Deeds:
+    def _deeds(self) -> Actions:
         return self._made_deeds
 
     def _mark_unread(self, conversation_id: str) -> None:

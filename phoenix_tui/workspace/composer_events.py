@@ -19,20 +19,20 @@ from phoenix_tui.widgets.composer_keys import is_prose
 from phoenix_tui.widgets.dock import Dock
 
 if TYPE_CHECKING:
-    from phoenix_tui.commands.bench import Bench
+    from phoenix_tui.commands.bench import CommandContext
     from phoenix_tui.modals.base import PhoenixScreen
     from phoenix_tui.surface import ConversationSurface
     from phoenix_tui.widgets.status_line import Status
-    from phoenix_tui.workspace.active_conversation import Desk
+    from phoenix_tui.workspace.active_conversation import ActiveConversation
     from phoenix_tui.workspace.onboarding import Welcoming
-    from phoenix_tui.workspace.startup import Readiness
-    from phoenix_tui.workspace.toasts import PassingWords
-    from phoenix_tui.workspace.widgets import Parts
+    from phoenix_tui.workspace.startup import Startup
+    from phoenix_tui.workspace.toasts import Toasts
+    from phoenix_tui.workspace.widgets import WorkspaceWidgets
 
 READ_ONLY: Final = "Read-only: what you write stays here"
 ABOVE: Final = "The line above is being written"
 
-Asked: TypeAlias = (
+ComposerEvent: TypeAlias = (
     Composer.Submitted
     | Composer.QueueWanted
     | Composer.HelpWanted
@@ -45,17 +45,17 @@ Asked: TypeAlias = (
 )
 
 
-class Writing:
+class ComposerEvents:
     """Decides whether a text is a message, a command or a shell line, and who gets it."""
 
-    def __init__(self, screen: PhoenixScreen[None], parts: Parts, ready: Readiness, words: PassingWords) -> None:
+    def __init__(self, screen: PhoenixScreen[None], parts: WorkspaceWidgets, ready: Startup, words: Toasts) -> None:
         self._screen = screen
         self._parts = parts
         self._composer = parts.dock.composer
         self._ready = ready
         self._words = words
 
-    def take(self, asked: Asked) -> None:
+    def take(self, asked: ComposerEvent) -> None:
         """Do what the composer asks for."""
         match asked:
             case Composer.Submitted():
@@ -110,7 +110,7 @@ class Writing:
             interrupted = self._parts.status.status.moment.resumable
             self._ready.then(lambda bench: bench.deeds.resume(bench, interrupted=interrupted))
 
-    async def _install(self, bench: Bench, welcoming: Welcoming) -> None:
+    async def _install(self, bench: CommandContext, welcoming: Welcoming) -> None:
         """Install the model on offer after a yes of its own: one Enter may have been meant for something else."""
         if await bench.sheets.confirm(welcoming.install_question, "download it", "not now"):
             self._screen.run_worker(welcoming.install(), group="install", exclusive=True)
@@ -189,5 +189,5 @@ def why_not(asked: Composer.DraftHeld | Composer.NothingToComplete) -> str:
     return f"The question came while you were writing: {again}."
 
 
-def _send_queued(desk: Desk, conversation: ConversationSurface) -> Awaitable[object]:
+def _send_queued(desk: ActiveConversation, conversation: ConversationSurface) -> Awaitable[object]:
     return conversation.queue.send_now("", caps_for(desk, conversation))

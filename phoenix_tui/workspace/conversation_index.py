@@ -16,7 +16,7 @@ from engine.summaries import summary_of
 from phoenix_tui.surface import EngineSurface, Unsubscribe
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.roster import Live
-from phoenix_tui.workspace.widgets import Parts
+from phoenix_tui.workspace.widgets import WorkspaceWidgets
 
 CANCELLED: Final = "cancelled"
 """A run's status where the user stopped it: there is nothing new to read."""
@@ -24,14 +24,14 @@ PAGE: Final = 500
 """Conversations that are read at once; the first page is shown before the next is read."""
 
 
-class Overview:
+class ConversationIndex:
     """Keeps the list and the counts in the title row true; holds rows only."""
 
     def __init__(
         self,
         engine: EngineSurface,
         view: ConversationList,
-        parts: Parts,
+        parts: WorkspaceWidgets,
         unread: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,

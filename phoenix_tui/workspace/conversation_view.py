@@ -16,7 +16,7 @@ from engine.ports import StorageError
 from engine.records import ConversationRecord, QueuedMessage, StoredMessage, ToolCallRecord
 from engine.updates import (
     AgentsChanged,
-    Asked,
+    ApprovalAsked,
     ContextChanged,
     ConversationChanged,
     JobsChanged,
@@ -35,17 +35,17 @@ from engine.updates import (
 )
 from phoenix_tui.features.approvals import as_asked
 from phoenix_tui.surface import ConversationSurface, Unsubscribe
-from phoenix_tui.text.labels import WRITABLE, Moment, Tone
+from phoenix_tui.text.labels import WRITABLE, StatusDetails, Tone
 from phoenix_tui.widgets.blocks.speech import is_stop_notice
 from phoenix_tui.widgets.context_meter import ContextUse, crossing
-from phoenix_tui.widgets.notices import Standing
+from phoenix_tui.widgets.notices import StandingNotice
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import Status, StatusLine
 from phoenix_tui.widgets.transcript.model import text_of
 from phoenix_tui.workspace.agents_in_view import AgentsInView
 from phoenix_tui.workspace.jobs_in_view import JobsInView
 from phoenix_tui.workspace.route_in_view import RouteInView
-from phoenix_tui.workspace.widgets import Parts, Teller
+from phoenix_tui.workspace.widgets import Notify, WorkspaceWidgets
 from tools.clean import clean_line
 
 CHARACTERS_PER_TOKEN: Final = 4
@@ -61,11 +61,15 @@ class Stream(Struct, eq=False):
     looked: float = 0.0
 
 
-class Visible:
+class ConversationView:
     """Follows one conversation until another takes its place; holds nothing that is not in the engine."""
 
     def __init__(
-        self, conversation: ConversationSurface, parts: Parts, tell: Teller, clock: Callable[[], float] = time.monotonic
+        self,
+        conversation: ConversationSurface,
+        parts: WorkspaceWidgets,
+        tell: Notify,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.conversation = conversation
         self._parts = replace(parts)  # its own: the ones in focus change
@@ -92,7 +96,7 @@ class Visible:
         self._parts.status = foot
         self._front = False
 
-    def step_forward(self, parts: Parts) -> None:
+    def step_forward(self, parts: WorkspaceWidgets) -> None:
         """This pane has the dock again."""
         before, line = self._parts.status.status, parts.status.status
         self._parts = replace(parts)
@@ -108,7 +112,7 @@ class Visible:
         self._route.show(parts.dock)
         self._warn(self.conversation.read_only)
 
-    async def start(self, parts: Parts | None = None) -> None:
+    async def start(self, parts: WorkspaceWidgets | None = None) -> None:
         """Show how things stand, then follow; where it is followed already it only steps forward to these widgets."""
         if self._unsubscribe is not None:
             if parts is not None:
@@ -150,7 +154,7 @@ class Visible:
                 self._count(len(text))
             case StateChanged():
                 self._moved(update)
-            case Asked(question=question):
+            case ApprovalAsked(question=question):
                 self._ask(question is not None)
             case MessageSaved() | LiveTextDropped() | ToolDrafted() | RunEnded() | Noticed() | Paced():
                 self._happened(update)
@@ -182,7 +186,9 @@ class Visible:
             is_prose=self._parts.status.status.is_prose,
             way_out=self._parts.status.status.way_out,
             vim_way_out=self._parts.status.status.vim_way_out,
-            moment=Moment(resumable=snapshot.resumable and not _stopped(snapshot), writing=bool(snapshot.live_text)),
+            moment=StatusDetails(
+                resumable=snapshot.resumable and not _stopped(snapshot), writing=bool(snapshot.live_text)
+            ),
             jobs=self._jobs.show(self.conversation.jobs.all()),
             read_only=bool(snapshot.read_only),
         )
@@ -214,7 +220,7 @@ class Visible:
 
     def _warn(self, read_only: str) -> None:
         if self._front:
-            warning = Standing(read_only, Tone.NEEDS_YOU) if read_only else None
+            warning = StandingNotice(read_only, Tone.NEEDS_YOU) if read_only else None
             self._parts.dock.notice.standing = warning
 
     def _show_transcript(self, has_messages: bool) -> None:
@@ -260,7 +266,7 @@ class Visible:
         self._update(
             state=update.state,
             since=update.since,
-            moment=Moment(stopped_after=stopped),
+            moment=StatusDetails(stopped_after=stopped),
         )
         self._agents.moved(update.state)
         if self._front:

@@ -17,13 +17,13 @@ from tools.files.own_files import write_file
 from tools.files.spills import spills_of
 
 if TYPE_CHECKING:
-    from phoenix_tui.commands.bench import Bench
+    from phoenix_tui.commands.bench import CommandContext
 
 
-class WritingDeeds:
+class DraftActions:
     """Queue, pasted texts and images of the next message."""
 
-    async def queued(self, bench: Bench, action: str, message: QueuedMessage, by: int) -> None:
+    async def queued(self, bench: CommandContext, action: str, message: QueuedMessage, by: int) -> None:
         """Edit, move, remove or send a queued message."""
         conversation = bench.desk.conversation
         if conversation is None:
@@ -47,7 +47,7 @@ class WritingDeeds:
                 desk = bench.desk
                 await desk.attempt(lambda one: one.queue.send_now(message.id, caps_for(desk, one)))
 
-    async def paste(self, bench: Bench, mark: str) -> None:
+    async def paste(self, bench: CommandContext, mark: str) -> None:
         """View and change a long paste; it may become a file that the message names."""
         composer = bench.dock.composer
         sheet = EditSheet(mark.strip("[]"), composer.shelf.text_of(mark), may_be_file=True)
@@ -67,7 +67,7 @@ class WritingDeeds:
             text = f'@"{path}"' if " " in str(path) else f"@{path}"
         composer.marks.change(mark, text)
 
-    async def _edit_queued(self, bench: Bench, message: QueuedMessage) -> None:
+    async def _edit_queued(self, bench: CommandContext, message: QueuedMessage) -> None:
         text = await bench.sheets.show(EditSheet("Queued message", message.text))
         if text is not None and text != message.text:
             await bench.desk.attempt(lambda one: one.queue.edit(message.id, text))

@@ -13,7 +13,7 @@ from phoenix_tui.features.draft_codec import joined
 from phoenix_tui.features.engine_errors import ENGINE_ERRORS
 from phoenix_tui.surface import ConversationSurface
 from phoenix_tui.widgets.dock import Dock
-from phoenix_tui.workspace.widgets import Teller
+from phoenix_tui.workspace.widgets import Notify
 
 PAUSE: Final = 0.3
 """Seconds without typing after which a draft is stored."""
@@ -27,7 +27,7 @@ class Drafting:
     def __init__(
         self,
         dock: Dock,
-        tell: Teller,
+        tell: Notify,
         later: Callable[[float, Callable[[], Awaitable[None]]], Timer],
         on_desk: Callable[[], ConversationSurface | None],
         current: Callable[[], Awaitable[ConversationSurface]],

@@ -22,12 +22,12 @@ from phoenix_tui.terminal.attention.signals import skills_of
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.workspace.scroll_positions import keep_place
 from phoenix_tui.workspace.suggestions import Suggesting
-from phoenix_tui.workspace.theme_control import Asked, Colours
+from phoenix_tui.workspace.theme_control import BackgroundAsked, ThemeControl
 
 if TYPE_CHECKING:
     from phoenix_tui.modals.base import PhoenixScreen
     from phoenix_tui.surface import Launch, Services
-    from phoenix_tui.workspace.active_conversation import Desk
+    from phoenix_tui.workspace.active_conversation import ActiveConversation
 
 TROUBLE_SECONDS: Final = 20.0
 """How long a broken file is named: longer than a toast in passing."""
@@ -39,7 +39,7 @@ KEEP_PLACE_AFTER: Final = 5
 """Looks after which the scroll position is stored, where it changed."""
 
 
-class Driver(Terminal, Asked, Protocol):
+class Driver(Terminal, BackgroundAsked, Protocol):
     """What is needed of the driver."""
 
     def watch_mouse(self, wanted: bool) -> None:
@@ -47,14 +47,14 @@ class Driver(Terminal, Asked, Protocol):
         ...
 
 
-class Surroundings:
+class Environment:
     """Keeps title, colours, keys and settings true while Phoenix runs."""
 
     def __init__(
         self,
         screen: PhoenixScreen[None],
         launch: Launch,
-        desk: Desk,
+        desk: ActiveConversation,
         services: Services,
         driver: Driver | None,
         keymap: dict[str, str],
@@ -68,7 +68,7 @@ class Surroundings:
         self.mouse = launch.mouse
         self._wishes = Wishes(launch.notifications, launch.terminal_title, launch.plain)
         self._skills = skills_of(os.environ)
-        self.colours = Colours(screen.app, launch, driver, self._trouble)
+        self.colours = ThemeControl(screen.app, launch, driver, self._trouble)
         self._attention = Attention(self._skills, self._wishes, driver, lambda: screen.app.app_focus)
         self._suggesting = Suggesting(screen, desk, wanted=launch.suggestions)
         self._files = LiveFiles(self._watched)

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.widgets.conversation_list import way_out
-from phoenix_tui.workspace.escape_rules import AGAIN, AT_REST, DOUBLE, Deed, Pair, Situation, escape, interrupt
+from phoenix_tui.workspace.escape_rules import AGAIN, AT_REST, DOUBLE, EscAction, EscContext, Pair, escape, interrupt
 
 if TYPE_CHECKING:
-    from phoenix_tui.workspace.composer_events import Writing
-    from phoenix_tui.workspace.sidebar import ListDrawer
-    from phoenix_tui.workspace.stage import Stage
+    from phoenix_tui.workspace.composer_events import ComposerEvents
+    from phoenix_tui.workspace.sidebar import Sidebar
+    from phoenix_tui.workspace.stage import WorkspaceParts
 
 
-class WaysOut:
+class EscapeHandler:
     """Does what `escape` and `interrupt` say."""
 
-    def __init__(self, stage: Stage, drawer: ListDrawer, writing: Writing) -> None:
+    def __init__(self, stage: WorkspaceParts, drawer: Sidebar, writing: ComposerEvents) -> None:
         self._screen, self._parts = stage.screen, stage.parts
         self._ready, self._words = stage.ready, stage.words
         self._drawer = drawer
@@ -26,23 +26,23 @@ class WaysOut:
         self.escapes = Pair(DOUBLE)
         """Any other key ends it."""
         self.interrupts = Pair(AGAIN)
-        self.deeds: Mapping[Deed, Callable[[], object]] = {
-            Deed.COPY: self._copy,
-            Deed.LEAVE_FILTER: drawer.rows.leave,
-            Deed.CLOSE_IN_DOCK: self._close_in_dock,
-            Deed.CLOSE_LIST: drawer.leave,
-            Deed.LEAVE_BLOCKS: lambda: self._parts.transcript.blocks.leave(),
-            Deed.STOP_INSTALLING: self._stop_installing,
-            Deed.LEAVE_INSERT: self._parts.dock.composer.vim.escape,
-            Deed.STOP_RUN: self._ready.stop,
-            Deed.LEAVE_LIST: self._take_keys,
-            Deed.GO_TO_PARENT: lambda: self._ready.command("agents parent"),
-            Deed.DISMISS_NOTICE: self._dismiss_notice,
-            Deed.AWAIT_SECOND: self.escapes.begin,
-            Deed.CLEAR_DRAFT: self._clear_draft,
-            Deed.GO_BACK: self._go_back,
-            Deed.ASK_AGAIN: self._ask_again,
-            Deed.QUIT: self.interrupts.begin,
+        self.deeds: Mapping[EscAction, Callable[[], object]] = {
+            EscAction.COPY: self._copy,
+            EscAction.LEAVE_FILTER: drawer.rows.leave,
+            EscAction.CLOSE_IN_DOCK: self._close_in_dock,
+            EscAction.CLOSE_LIST: drawer.leave,
+            EscAction.LEAVE_BLOCKS: lambda: self._parts.transcript.blocks.leave(),
+            EscAction.STOP_INSTALLING: self._stop_installing,
+            EscAction.LEAVE_INSERT: self._parts.dock.composer.vim.escape,
+            EscAction.STOP_RUN: self._ready.stop,
+            EscAction.LEAVE_LIST: self._take_keys,
+            EscAction.GO_TO_PARENT: lambda: self._ready.command("agents parent"),
+            EscAction.DISMISS_NOTICE: self._dismiss_notice,
+            EscAction.AWAIT_SECOND: self.escapes.begin,
+            EscAction.CLEAR_DRAFT: self._clear_draft,
+            EscAction.GO_BACK: self._go_back,
+            EscAction.ASK_AGAIN: self._ask_again,
+            EscAction.QUIT: self.interrupts.begin,
         }
 
     def escape(self) -> None:
@@ -59,12 +59,12 @@ class WaysOut:
         if deed in AT_REST:
             self._ready.stop()
         self.deeds[deed]()
-        return deed is Deed.QUIT
+        return deed is EscAction.QUIT
 
-    def _situation(self, pair: Pair, *, selected: bool = False) -> Situation:
+    def _situation(self, pair: Pair, *, selected: bool = False) -> EscContext:
         dock, status, view = self._parts.dock, self._parts.status.status, self._parts.view
         welcoming = self._ready.welcoming
-        return Situation(
+        return EscContext(
             selected=selected,
             narrowed=bool(way_out(self._drawer.rows.model)),
             open_in_dock=dock.is_open,

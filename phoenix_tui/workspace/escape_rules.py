@@ -16,7 +16,7 @@ AGAIN: Final = 1.5
 NEVER: Final = float("-inf")
 
 
-class Deed(Enum):
+class EscAction(Enum):
     """What one press does."""
 
     COPY = auto()
@@ -50,19 +50,19 @@ class Deed(Enum):
 
 
 AT_REST: Final = frozenset({
-    Deed.LEAVE_LIST,
-    Deed.GO_TO_PARENT,
-    Deed.DISMISS_NOTICE,
-    Deed.AWAIT_SECOND,
-    Deed.CLEAR_DRAFT,
-    Deed.GO_BACK,
-    Deed.ASK_AGAIN,
-    Deed.QUIT,
+    EscAction.LEAVE_LIST,
+    EscAction.GO_TO_PARENT,
+    EscAction.DISMISS_NOTICE,
+    EscAction.AWAIT_SECOND,
+    EscAction.CLEAR_DRAFT,
+    EscAction.GO_BACK,
+    EscAction.ASK_AGAIN,
+    EscAction.QUIT,
 })
 """What is done where nothing is open and nothing runs."""
 
 
-class Situation(Struct, frozen=True):
+class EscContext(Struct, frozen=True):
     """What Esc or Ctrl+C finds."""
 
     selected: bool = False
@@ -91,41 +91,41 @@ class Situation(Struct, frozen=True):
     """The same key was pressed a moment ago."""
 
 
-def escape(now: Situation) -> Deed:
+def escape(now: EscContext) -> EscAction:
     """What Esc does."""
     deeds = (
         *_innermost(now),
-        (now.inserting, Deed.LEAVE_INSERT),
-        (now.running, Deed.STOP_RUN),
-        (now.in_list, Deed.LEAVE_LIST),
-        (now.in_agent and not now.written, Deed.GO_TO_PARENT),
-        (now.noticed, Deed.DISMISS_NOTICE),
-        (not now.again, Deed.AWAIT_SECOND),
-        (now.written, Deed.CLEAR_DRAFT),
+        (now.inserting, EscAction.LEAVE_INSERT),
+        (now.running, EscAction.STOP_RUN),
+        (now.in_list, EscAction.LEAVE_LIST),
+        (now.in_agent and not now.written, EscAction.GO_TO_PARENT),
+        (now.noticed, EscAction.DISMISS_NOTICE),
+        (not now.again, EscAction.AWAIT_SECOND),
+        (now.written, EscAction.CLEAR_DRAFT),
     )
-    return next((deed for applies, deed in deeds if applies), Deed.GO_BACK)
+    return next((deed for applies, deed in deeds if applies), EscAction.GO_BACK)
 
 
-def interrupt(now: Situation) -> Deed:
+def interrupt(now: EscContext) -> EscAction:
     """What Ctrl+C does."""
     deeds = (
-        (now.selected, Deed.COPY),
+        (now.selected, EscAction.COPY),
         *_innermost(now),
-        (now.running, Deed.STOP_RUN),
-        (now.written, Deed.CLEAR_DRAFT),
-        (not now.again, Deed.ASK_AGAIN),
+        (now.running, EscAction.STOP_RUN),
+        (now.written, EscAction.CLEAR_DRAFT),
+        (not now.again, EscAction.ASK_AGAIN),
     )
-    return next((deed for applies, deed in deeds if applies), Deed.QUIT)
+    return next((deed for applies, deed in deeds if applies), EscAction.QUIT)
 
 
-def _innermost(now: Situation) -> tuple[tuple[bool, Deed], ...]:
+def _innermost(now: EscContext) -> tuple[tuple[bool, EscAction], ...]:
     """Whatever is open closes before anything else ends."""
     return (
-        (now.narrowed, Deed.LEAVE_FILTER),
-        (now.open_in_dock, Deed.CLOSE_IN_DOCK),
-        (now.list_over, Deed.CLOSE_LIST),
-        (now.in_blocks, Deed.LEAVE_BLOCKS),
-        (now.installing, Deed.STOP_INSTALLING),
+        (now.narrowed, EscAction.LEAVE_FILTER),
+        (now.open_in_dock, EscAction.CLOSE_IN_DOCK),
+        (now.list_over, EscAction.CLOSE_LIST),
+        (now.in_blocks, EscAction.LEAVE_BLOCKS),
+        (now.installing, EscAction.STOP_INSTALLING),
     )
 
 

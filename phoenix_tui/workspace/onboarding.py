@@ -12,7 +12,7 @@ from engine.executor.requests import EngineError
 from phoenix_tui.onboarding_surface import InstallProgress, Onboarding
 from phoenix_tui.text.labels import MODE_MEANINGS
 from phoenix_tui.widgets.welcome_panel import EXAMPLES, GUIDE, MEGABYTE, Welcome
-from phoenix_tui.workspace.widgets import Parts, Teller
+from phoenix_tui.workspace.widgets import Notify, WorkspaceWidgets
 
 REPAINT_SECONDS: Final = 0.1
 """Shortest time between two paints of the progress bar."""
@@ -23,10 +23,10 @@ class Welcoming:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: WorkspaceWidgets,
         onboarding: Onboarding,
         use_model: Callable[[str], None],
-        tell: Teller,
+        tell: Notify,
         begin: Callable[[Coroutine[object, object, None]], object],
     ) -> None:
         self._parts = parts

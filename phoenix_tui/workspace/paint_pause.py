@@ -15,7 +15,7 @@ UNTIL_SENT: Final = 0.03
 """Seconds in which a message that was taken becomes a request."""
 
 
-class Stillness:
+class PaintPause:
     """Once, behind the first frame: drawing the frames between would hold the request up by 60 ms."""
 
     def __init__(self, screen: PhoenixScreen[None]) -> None:

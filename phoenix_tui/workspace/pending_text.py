@@ -9,7 +9,7 @@ from typing import Final
 
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.dock import Dock
-from phoenix_tui.widgets.notices import Standing
+from phoenix_tui.widgets.notices import StandingNotice
 from tools.clean import clean_line
 from tools.wording import one_line
 
@@ -26,11 +26,11 @@ def waiting_words(dock: Dock, text: str) -> Generator[None]:
     """Around the sending of `text`."""
     notice = dock.notice
     before = notice.standing
-    words: Standing | None = None
+    words: StandingNotice | None = None
 
     def show() -> None:
         nonlocal words
-        notice.standing = words = Standing(
+        notice.standing = words = StandingNotice(
             f"Not stored yet, the database is busy: “{one_line(clean_line(text[:LOOKED_AT]), SHOWN)}”",
             Tone.NEEDS_YOU,
             "It is tried for half a minute; then the words come back into the box.",

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from engine.routes import RouteCard
 from phoenix_tui.surface import ConversationSurface
 from phoenix_tui.widgets.dock import Dock
-from phoenix_tui.workspace.widgets import Teller
+from phoenix_tui.workspace.widgets import Notify
 
 
 class RouteInView:
     """Keeps the open decision of one conversation."""
 
-    def __init__(self, conversation: ConversationSurface, tell: Teller, moment: Callable[..., None]) -> None:
+    def __init__(self, conversation: ConversationSurface, tell: Notify, moment: Callable[..., None]) -> None:
         self._conversation = conversation
         self._tell = tell
         self._moment = moment

@@ -25,14 +25,14 @@ from phoenix_tui.widgets.queue_panel import QueuePanel
 from phoenix_tui.widgets.status_line import Status, StatusLine
 from phoenix_tui.widgets.still import StillRow
 from phoenix_tui.widgets.title_row import Heading, TitleRow
-from phoenix_tui.widgets.transcript.signals import CursorMoved, LinkClicked, SelectionCopied, Wanted
+from phoenix_tui.widgets.transcript.signals import BlockWanted, CursorMoved, LinkClicked, SelectionCopied
 from phoenix_tui.widgets.welcome_panel import WelcomePanel
 from phoenix_tui.workspace import attachment_events, composer_events, sidebar, transcript_events
-from phoenix_tui.workspace.escape import WaysOut
-from phoenix_tui.workspace.stage import Stage
-from phoenix_tui.workspace.startup import Readiness
-from phoenix_tui.workspace.toasts import PassingWords
-from phoenix_tui.workspace.widgets import Parts
+from phoenix_tui.workspace.escape import EscapeHandler
+from phoenix_tui.workspace.stage import WorkspaceParts
+from phoenix_tui.workspace.startup import Startup
+from phoenix_tui.workspace.toasts import Toasts
+from phoenix_tui.workspace.widgets import WorkspaceWidgets
 
 if TYPE_CHECKING:
     from phoenix_tui.surface import Launch
@@ -56,15 +56,15 @@ class WorkspaceScreen(PhoenixScreen[None]):
         plain = launch.plain
         self.launch = launch
         self.rows = ConversationList(plain=plain)
-        self.parts = Parts(WelcomePanel(), TitleRow(plain=plain), Dock(plain=plain), StatusLine(plain=plain))
-        self.words = PassingWords(self)
-        self.ready = Readiness(self, launch, self.parts, lambda: self.post_message(self.Leaving()))
-        self.stage = Stage(self, launch, self.parts, self.rows, self.words, self.ready)
-        self.drawer = sidebar.ListDrawer(self, self.rows, self.parts, self.ready)
-        self.writing = composer_events.Writing(self, self.parts, self.ready, self.words)
-        self.around_text = attachment_events.AroundText(self, self.parts, self.ready, self.words)
-        self.reading = transcript_events.Reading(self, self.parts, self.ready)
-        self.ways_out = WaysOut(self.stage, self.drawer, self.writing)
+        self.parts = WorkspaceWidgets(WelcomePanel(), TitleRow(plain=plain), Dock(plain=plain), StatusLine(plain=plain))
+        self.words = Toasts(self)
+        self.ready = Startup(self, launch, self.parts, lambda: self.post_message(self.Leaving()))
+        self.stage = WorkspaceParts(self, launch, self.parts, self.rows, self.words, self.ready)
+        self.drawer = sidebar.Sidebar(self, self.rows, self.parts, self.ready)
+        self.writing = composer_events.ComposerEvents(self, self.parts, self.ready, self.words)
+        self.around_text = attachment_events.AttachmentEvents(self, self.parts, self.ready, self.words)
+        self.reading = transcript_events.TranscriptEvents(self, self.parts, self.ready)
+        self.ways_out = EscapeHandler(self.stage, self.drawer, self.writing)
 
     # How it stands there.
 
@@ -128,7 +128,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
     @on(Composer.NothingToComplete)
     @on(Dock.Chosen)
     @on(Dock.Edited)
-    def write(self, asked: composer_events.Asked) -> None:
+    def write(self, asked: composer_events.ComposerEvent) -> None:
         """Something with the draft."""
         self.writing.take(asked)
 
@@ -140,21 +140,21 @@ class WorkspaceScreen(PhoenixScreen[None]):
     @on(QueuePanel.Left)
     @on(QueuePanel.Wanted)
     @on(QuestionPanel.Answered)
-    def write_around(self, asked: attachment_events.Asked) -> None:
+    def write_around(self, asked: attachment_events.AttachmentEvent) -> None:
         """Something with pastes and images in it, or with the queue and the question above it."""
         self.around_text.take(asked)
 
     @on(CursorMoved)
     @on(LinkClicked)
     @on(SelectionCopied)
-    @on(Wanted)
-    def read(self, asked: transcript_events.Asked) -> None:
+    @on(BlockWanted)
+    def read(self, asked: transcript_events.TranscriptEvent) -> None:
         """Something with the conversation in view."""
         self.reading.take(asked)
 
     @on(ConversationList.Opened)
     @on(ConversationList.Wanted)
-    def choose(self, asked: sidebar.Asked) -> None:
+    def choose(self, asked: sidebar.SidebarEvent) -> None:
         """Something with rows of the list."""
         self.drawer.take(asked)
 
@@ -195,6 +195,6 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.ready.command(line)
 
     def action_deed(self, name: str) -> None:
-        """What is no command: `Deeds.by_key`; likewise."""
+        """What is no command: `Actions.by_key`; likewise."""
         self._hold_keys()
         self.ready.then(lambda bench: bench.deeds.by_key[name](bench))

@@ -20,9 +20,9 @@ from phoenix_tui.features.sub_agents import Hinting, runs_in_view, stop_in_view
 from phoenix_tui.surface import ConversationSurface
 from phoenix_tui.text.jobs import NOTHING_RUNS, RUNS_ON
 from phoenix_tui.text.refusals import in_keys
-from phoenix_tui.workspace.active_conversation import Desk
+from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.pending_text import waiting_words
-from phoenix_tui.workspace.widgets import Teller
+from phoenix_tui.workspace.widgets import Notify
 from tools.clean import clean_line
 from tools.contract import ImageRejected
 from tools.wording import one_line
@@ -38,7 +38,7 @@ SHOWN_OF_HINT: Final = 200
 class Sending:
     """Messages, commands of the user, images; where one is refused it stands in the composer again."""
 
-    def __init__(self, desk: Desk, tell: Teller) -> None:
+    def __init__(self, desk: ActiveConversation, tell: Notify) -> None:
         self._desk = desk
         self._tell = tell
 
@@ -157,7 +157,7 @@ async def _run_line(conversation: ConversationSurface, line: str, *, now: bool) 
     return receipt
 
 
-async def _keep_elsewhere(conversation: ConversationSurface, unsent: Unsent, receipt: Receipt, tell: Teller) -> None:
+async def _keep_elsewhere(conversation: ConversationSurface, unsent: Unsent, receipt: Receipt, tell: Notify) -> None:
     """What was refused after the user had gone to another conversation becomes the draft of its own."""
     if not isinstance(receipt, Refused):
         return

@@ -10,8 +10,8 @@ from phoenix_tui.widgets.title_row import LIST_FROM
 
 if TYPE_CHECKING:
     from phoenix_tui.modals.base import PhoenixScreen
-    from phoenix_tui.workspace.startup import Readiness
-    from phoenix_tui.workspace.widgets import Parts
+    from phoenix_tui.workspace.startup import Startup
+    from phoenix_tui.workspace.widgets import WorkspaceWidgets
 
 WIDE_FROM: Final = 160
 LIST_WIDTH, WIDE_LIST = 29, 31
@@ -21,19 +21,21 @@ BREAKPOINTS: Final = [(0, NARROW), (LIST_FROM, "-with-list"), (WIDE_FROM, "-wide
 """Columns from which the screen has a class."""
 OVER: Final = "-list-over"
 
-Asked: TypeAlias = ConversationList.Opened | ConversationList.Wanted
+SidebarEvent: TypeAlias = ConversationList.Opened | ConversationList.Wanted
 
 
-class ListDrawer:
+class Sidebar:
     """Gives the list room and the keys, and both back; does what is asked for in it."""
 
-    def __init__(self, screen: PhoenixScreen[None], rows: ConversationList, parts: Parts, ready: Readiness) -> None:
+    def __init__(
+        self, screen: PhoenixScreen[None], rows: ConversationList, parts: WorkspaceWidgets, ready: Startup
+    ) -> None:
         self._screen = screen
         self.rows = rows
         self._parts = parts
         self._ready = ready
 
-    def take(self, asked: Asked) -> None:
+    def take(self, asked: SidebarEvent) -> None:
         """Do what is asked for in a row."""
         match asked:
             case ConversationList.Opened():

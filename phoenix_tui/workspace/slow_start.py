@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.notices import Standing
+from phoenix_tui.widgets.notices import StandingNotice
 from tools.clean import clean_line
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ WORDS: Final = "Still opening: a slow machine, or another program keeps the data
 KEPT: Final = "What you send goes out when that is done."
 
 
-class LateStart:
+class SlowStart:
     """From the first frame until the services are there."""
 
     def __init__(self, screen: PhoenixScreen[None], launch: Launch, dock: Dock) -> None:
         self._launch = launch
         self._composer, self._notice = dock.composer, dock.notice
-        self._said: Standing | None = None
+        self._said: StandingNotice | None = None
         self.sent: list[str] = []
         """Messages and commands that wait, in order."""
         self._timer = screen.set_timer(PATIENCE, self.show)
@@ -39,7 +39,7 @@ class LateStart:
         """Say that it takes long, and what goes out then."""
         line = clean_line(" ".join(self.sent[-1].split())) if self.sent else ""
         sent = f" “{line[:SHOWN]}{'…' * (len(line) > SHOWN)}”" if line else ""
-        self._said = Standing(WORDS, Tone.NEEDS_YOU, f"{KEPT}{sent} · {hint(('quit', 'quits'))}")
+        self._said = StandingNotice(WORDS, Tone.NEEDS_YOU, f"{KEPT}{sent} · {hint(('quit', 'quits'))}")
         self._notice.standing = self._said
 
     def send(self, text: str) -> None:

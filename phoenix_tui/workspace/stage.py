@@ -10,18 +10,18 @@ if TYPE_CHECKING:
     from phoenix_tui.modals.base import PhoenixScreen
     from phoenix_tui.surface import Launch
     from phoenix_tui.widgets.conversation_list import ConversationList
-    from phoenix_tui.workspace.startup import Readiness
-    from phoenix_tui.workspace.toasts import PassingWords
-    from phoenix_tui.workspace.widgets import Parts
+    from phoenix_tui.workspace.startup import Startup
+    from phoenix_tui.workspace.toasts import Toasts
+    from phoenix_tui.workspace.widgets import WorkspaceWidgets
 
 
-class Stage(Struct, frozen=True, eq=False):
+class WorkspaceParts(Struct, frozen=True, eq=False):
     """The widgets and objects it owns; of the screen itself only what every screen can do."""
 
     screen: PhoenixScreen[None]
     """For sheets, workers, timers and the app."""
     launch: Launch
-    parts: Parts
+    parts: WorkspaceWidgets
     rows: ConversationList
-    words: PassingWords
-    ready: Readiness
+    words: Toasts
+    ready: Startup

@@ -7,32 +7,34 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from phoenix_tui.lifecycle.loading import load
-from phoenix_tui.workspace.paint_pause import Stillness
+from phoenix_tui.workspace.paint_pause import PaintPause
 
 if TYPE_CHECKING:
-    from phoenix_tui.commands.bench import Bench
+    from phoenix_tui.commands.bench import CommandContext
     from phoenix_tui.modals.base import PhoenixScreen
     from phoenix_tui.surface import Launch
-    from phoenix_tui.workspace.backstage import Backstage
+    from phoenix_tui.workspace.backstage import WorkspaceServices
     from phoenix_tui.workspace.onboarding import Welcoming
-    from phoenix_tui.workspace.slow_start import LateStart
-    from phoenix_tui.workspace.widgets import Parts
+    from phoenix_tui.workspace.slow_start import SlowStart
+    from phoenix_tui.workspace.widgets import WorkspaceWidgets
 
 
-class Readiness:
+class Startup:
     """Knows whether the services are there; what is asked for before waits for them, in the order of asking."""
 
-    def __init__(self, screen: PhoenixScreen[None], launch: Launch, parts: Parts, left: Callable[[], object]) -> None:
+    def __init__(
+        self, screen: PhoenixScreen[None], launch: Launch, parts: WorkspaceWidgets, left: Callable[[], object]
+    ) -> None:
         self._screen = screen
         self._launch = launch
         self._parts = parts
         self._left = left
         """Called once nothing is in the way of quitting."""
         parts.greet = self.greet
-        self.stillness = Stillness(screen)
-        self.backstage: Backstage | None = None
+        self.stillness = PaintPause(screen)
+        self.backstage: WorkspaceServices | None = None
         """Everything that needs the services; its modules are loaded behind the first frame."""
-        self.late: LateStart | None = None
+        self.late: SlowStart | None = None
         """Until the services are there."""
         self._ready = asyncio.Event()
         self._frame_stands = False
@@ -57,7 +59,7 @@ class Readiness:
             await self._screen.query_one("#conversation").mount(view, self._parts.welcome, after=blank)
             await blank.remove()
 
-    async def attend(self, backstage: Backstage) -> None:
+    async def attend(self, backstage: WorkspaceServices) -> None:
         """Open what the command line named and answer what was typed meanwhile."""
         self.backstage = backstage
         await backstage.open(self._launch)
@@ -70,12 +72,12 @@ class Readiness:
             self.stillness.end_soon()
 
     @property
-    def bench(self) -> Bench | None:
+    def bench(self) -> CommandContext | None:
         """What commands work with; None until the services are there."""
         return self.backstage.bench if self.backstage is not None else None
 
     @property
-    def bench_in_use(self) -> Bench | None:
+    def bench_in_use(self) -> CommandContext | None:
         """Likewise, and None until what was asked for at the start is open."""
         return self.bench if self._ready.is_set() else None
 
@@ -93,7 +95,7 @@ class Readiness:
         """Whether something runs in view, or was asked for early."""
         return self.bench_in_use.sending.may_stop if self.bench_in_use is not None else self._asks_early
 
-    def then(self, work: Callable[[Bench], Awaitable[None]]) -> None:
+    def then(self, work: Callable[[CommandContext], Awaitable[None]]) -> None:
         """Do `work` as soon as the services are there, in the order of asking."""
         early = not self._ready.is_set()
         if early:
@@ -102,7 +104,7 @@ class Readiness:
                 self.stillness.begin()
         self._screen.run_worker(self._then(work, early=early), group="work")
 
-    async def _then(self, work: Callable[[Bench], Awaitable[None]], *, early: bool) -> None:
+    async def _then(self, work: Callable[[CommandContext], Awaitable[None]], *, early: bool) -> None:
         await self._ready.wait()
         if self.backstage is None:
             return

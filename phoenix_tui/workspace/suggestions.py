@@ -12,14 +12,14 @@ from tools.clean import clean_line
 if TYPE_CHECKING:
     from engine.executor.requests import Activity
     from phoenix_tui.modals.base import PhoenixScreen
-    from phoenix_tui.workspace.active_conversation import Desk
-    from phoenix_tui.workspace.conversation_view import Visible
+    from phoenix_tui.workspace.active_conversation import ActiveConversation
+    from phoenix_tui.workspace.conversation_view import ConversationView
 
 
 class Suggesting:
     """Asks for a suggestion when a run in view has ended well and nothing is being written."""
 
-    def __init__(self, screen: PhoenixScreen[None], desk: Desk, *, wanted: bool) -> None:
+    def __init__(self, screen: PhoenixScreen[None], desk: ActiveConversation, *, wanted: bool) -> None:
         self._screen = screen
         self._desk = desk
         self.wanted = wanted
@@ -41,7 +41,7 @@ class Suggesting:
         if visible is not None and visible.conversation.id == conversation_id and self._may_show(visible):
             self._screen.run_worker(self._ask(visible), group="suggestion")
 
-    async def _ask(self, visible: Visible) -> None:
+    async def _ask(self, visible: ConversationView) -> None:
         """Behind the keys; a model that cannot be asked proposes nothing."""
         text = ""
         with suppress(ProviderError, StorageError):
@@ -49,7 +49,7 @@ class Suggesting:
         if text and visible is self._desk.visible and self._may_show(visible):
             visible.say_moment(suggestion=clean_line(text))
 
-    def _may_show(self, visible: Visible) -> bool:
+    def _may_show(self, visible: ConversationView) -> bool:
         conversation, composer = visible.conversation, self._desk.parts.dock.composer
         rests = isinstance(conversation.state, Idle) and not conversation.queue.waiting
         return rests and conversation.record.agent is None and not conversation.read_only and not composer.text

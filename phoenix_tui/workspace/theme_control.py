@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from phoenix_tui.surface import Launch
 
 
-class Asked(Protocol):
+class BackgroundAsked(Protocol):
     """What is needed of the driver."""
 
     replies: list[Callable[[str], None]]
@@ -28,11 +28,15 @@ class Asked(Protocol):
         ...
 
 
-class Colours:
+class ThemeControl:
     """Reads the user's themes and puts one in force; a broken one changes nothing."""
 
     def __init__(
-        self, app: App[object], launch: Launch, terminal: Asked | None, trouble: Callable[[Exception, str], None]
+        self,
+        app: App[object],
+        launch: Launch,
+        terminal: BackgroundAsked | None,
+        trouble: Callable[[Exception, str], None],
     ) -> None:
         self._app = app
         self._folder = launch.themes_folder

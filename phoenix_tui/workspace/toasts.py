@@ -16,7 +16,7 @@ READ_SECONDS: Final = 1.0
 """In which something short is seen and read; a sheet that comes sooner belongs to what was said."""
 
 
-class PassingWords:
+class Toasts:
     """Toasts: each is said once as long as it stands there, and none lies over what comes later."""
 
     def __init__(self, screen: PhoenixScreen[None]) -> None:

@@ -5,35 +5,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 from phoenix_tui.keys.esc_hint import BACK
-from phoenix_tui.widgets.transcript.signals import CursorMoved, LinkClicked, SelectionCopied, Wanted
+from phoenix_tui.widgets.transcript.signals import BlockWanted, CursorMoved, LinkClicked, SelectionCopied
 
 if TYPE_CHECKING:
     from phoenix_tui.modals.base import PhoenixScreen
-    from phoenix_tui.workspace.startup import Readiness
-    from phoenix_tui.workspace.widgets import Parts
+    from phoenix_tui.workspace.startup import Startup
+    from phoenix_tui.workspace.widgets import WorkspaceWidgets
 
 PAGES: Final = {"page_up": -10, "page_down": 10}
 """Rows that a page of a question is."""
 
-Asked: TypeAlias = CursorMoved | LinkClicked | SelectionCopied | Wanted
+TranscriptEvent: TypeAlias = CursorMoved | LinkClicked | SelectionCopied | BlockWanted
 
 
-class Reading:
+class TranscriptEvents:
     """Moves it, and does what it cannot do itself."""
 
-    def __init__(self, screen: PhoenixScreen[None], parts: Parts, ready: Readiness) -> None:
+    def __init__(self, screen: PhoenixScreen[None], parts: WorkspaceWidgets, ready: Startup) -> None:
         self._screen = screen
         self._parts = parts
         self._ready = ready
 
-    def take(self, asked: Asked) -> None:
+    def take(self, asked: TranscriptEvent) -> None:
         """Do what a transcript asks for."""
         match asked:
             case SelectionCopied():
                 self._ready.then(lambda bench: bench.deeds.copy(bench, asked.text))
             case LinkClicked():
                 self._ready.then(lambda bench: bench.deeds.open_link(bench, asked.target))
-            case Wanted():
+            case BlockWanted():
                 self._ready.then(lambda bench: bench.deeds.block(bench, asked))
             case CursorMoved():
                 self._move_keys(asked)

@@ -22,7 +22,7 @@ def _nobody_yet(_: bool) -> None:
     """Nothing greets before the services are there."""
 
 
-class Parts(Struct, eq=False):
+class WorkspaceWidgets(Struct, eq=False):
     """The widgets that show the conversation in focus; with panes, transcript and title change with the focus."""
 
     welcome: WelcomePanel
@@ -33,7 +33,7 @@ class Parts(Struct, eq=False):
     """Show the welcome panel, or put it away."""
     view: TranscriptView | None = None
     """What shows the messages; its modules are a third of what a start would load, so it is made behind the first frame
-    (`Readiness.furnish`)."""
+    (`Startup.furnish`)."""
     pictures: Pictures | None = None
     """Where transcripts get the pictures of stored images; None until the services are there."""
     engine: EngineSurface | None = None
@@ -46,7 +46,7 @@ class Parts(Struct, eq=False):
         return self.view
 
 
-class Teller(Protocol):
+class Notify(Protocol):
     """Says something in passing."""
 
     def __call__(self, text: str, *, bad: bool = False) -> None:

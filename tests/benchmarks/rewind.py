@@ -13,7 +13,7 @@ from typing import Final
 from engine.checkpoints.folders import CheckpointFolders
 from engine.machine.messages import NewMessage, Origin, Role, TextBlock
 from engine.ports import AppendMessage
-from engine.rewinding.keeper import TurnKeeper
+from engine.rewinding.keeper import TurnRecorder
 from engine.store import SqliteStore, StorePaths, open_store
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.rows import Row, median, spread
@@ -42,7 +42,7 @@ async def _looks(bench: Bench) -> list[Row]:
     megabytes = await asyncio.to_thread(_make_tree, folder) / 1e6
     folders = CheckpointFolders(bench.folder / "kept" / "contents.db")
     store = await open_store(StorePaths.under(bench.folder / "store"))
-    keeper = TurnKeeper(folders, store.turn_log, SystemClock(), RandomIds())
+    keeper = TurnRecorder(folders, store.turn_log, SystemClock(), RandomIds())
     try:
         first = await _milliseconds(folders, folder)
         later = [await _milliseconds(folders, folder) for _ in range(bench.rounds(20, 5))]
@@ -67,7 +67,7 @@ async def _milliseconds(folders: CheckpointFolders, folder: Path) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-async def _wait_of_a_tool(store: SqliteStore, keeper: TurnKeeper, folder: Path, *, ahead: bool = False) -> float:
+async def _wait_of_a_tool(store: SqliteStore, keeper: TurnRecorder, folder: Path, *, ahead: bool = False) -> float:
     record = await store.create(new_conversation(cwd=str(folder)), 1.0)
     if ahead:
         keeper.command_drafted(record)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.engine import ConversationOptions, EngineError
-from engine.executor.requests import Accepted, Answer, Choice, Refused, RunCaps
+from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Refused, RunCaps
 from engine.machine.messages import Origin, Role, StopReason, TextBlock, ToolResultBlock, ToolStatus
 from engine.machine.states import AwaitingApproval, AwaitingLlm, Cancelling, Errored, Idle, ToolExecuting
 from engine.permissions.projects import project_of
@@ -17,7 +17,7 @@ from engine.ports import ConversationChanges, ModelMessage
 from engine.providers.scripted import Call, Fail, Hang, Reply, Text
 from engine.records import PermissionMode
 from engine.updates import (
-    Asked,
+    ApprovalAsked,
     ContextChanged,
     LiveTextDropped,
     MessageSaved,
@@ -201,12 +201,12 @@ async def test_a_question_waits_for_its_answer_and_a_rule_answers_the_next_one(t
         assert question is not None
         assert (question.rule, question.call.id) == ("bash(make test)", "t1")
         assert bench.tool.calls == []
-        await conversation.answer("t1", Answer(Choice.ALWAYS))
+        await conversation.answer("t1", ApprovalAnswer(ApprovalChoice.ALWAYS))
         await conversation.wait_idle()
         (kept,) = bench.rules.kept
         assert (kept.text, kept.project) == ("bash(make test)", str(project_of(conversation.record.cwd)))
         assert len(bench.tool.calls) == 2
-        assert len([u for u in bench.seen(Asked) if u.question]) == 1
+        assert len([u for u in bench.seen(ApprovalAsked) if u.question]) == 1
         assert ("system", "bash: always allowed in this project: bash(make test)") in await saved(
             bench, conversation.id
         )
@@ -217,11 +217,14 @@ async def test_a_rule_that_does_not_match_the_call_is_refused_and_the_question_s
         conversation = await bench.conversation(PermissionMode.ASK)
         await conversation.say("test it")
         await until(lambda: isinstance(conversation.state, AwaitingApproval))
-        receipt = await conversation.answer("t1", Answer(Choice.ALWAYS, rule="bash(make lint*)"))
+        receipt = await conversation.answer("t1", ApprovalAnswer(ApprovalChoice.ALWAYS, rule="bash(make lint*)"))
         expected = "This rule does not match: begin with the words of the command, such as `make test`."
         assert receipt == Refused(expected)
         assert (bench.rules.kept, isinstance(conversation.state, AwaitingApproval)) == ([], True)
-        assert await conversation.answer("t1", Answer(Choice.CONVERSATION, rule="bash(make*)")) == Accepted()
+        assert (
+            await conversation.answer("t1", ApprovalAnswer(ApprovalChoice.CONVERSATION, rule="bash(make*)"))
+            == Accepted()
+        )
         await conversation.wait_idle()
         assert (bench.rules.kept, len(bench.tool.calls)) == ([], 1)
 
@@ -238,7 +241,7 @@ async def test_what_could_not_work_is_not_asked_about(tmp_path: Path) -> None:
         conversation = await bench.conversation(PermissionMode.ASK)
         await conversation.say("go")
         await conversation.wait_idle()
-        assert bench.seen(Asked) == []
+        assert bench.seen(ApprovalAsked) == []
         assert bench.seen(ToolEnded)[0].result.text == "bash: it was not read."
 
 
@@ -247,7 +250,7 @@ async def test_a_deny_with_a_reason_is_what_the_model_reads(tmp_path: Path) -> N
         conversation = await bench.conversation(PermissionMode.ASK)
         await conversation.say("go")
         await until(lambda: conversation.question)
-        await conversation.answer("t1", Answer(Choice.DENY, "use make"))
+        await conversation.answer("t1", ApprovalAnswer(ApprovalChoice.DENY, "use make"))
         await conversation.wait_idle()
         assert bench.seen(ToolEnded)[0].result.text == "User denied permission to run bash: use make"
         assert bench.tool.calls == []
@@ -262,7 +265,7 @@ async def test_the_row_of_a_yes_names_the_call_in_short(tmp_path: Path) -> None:
         await conversation.say("go")
         for call in ("t1", "t2"):
             await until(lambda call=call: conversation.question is not None and conversation.question.call.id == call)
-            await conversation.answer(call, Answer(Choice.ONCE))
+            await conversation.answer(call, ApprovalAnswer(ApprovalChoice.ONCE))
         await conversation.wait_idle()
         assert [text for role, text in await saved(bench, conversation.id) if role == "system"] == [
             f"bash {command[:59]}…: allowed once",

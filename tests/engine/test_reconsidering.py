@@ -10,14 +10,14 @@ from typing import Any, cast
 import pytest
 
 from engine.conversation import Conversation
-from engine.executor.requests import Answer, Choice
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.executor.session import EngineSettings
 from engine.machine.messages import Role, text_in
 from engine.machine.states import AwaitingApproval, Idle
 from engine.ports import ConversationChanges
 from engine.providers.scripted import Call, Reply, Text
 from engine.records import PermissionMode
-from engine.updates import Asked
+from engine.updates import ApprovalAsked
 from tests.support.engine import Bench, StubTool, engine_bench, until
 from tools.contract import JsonObject, SandboxMode, ToolClass, ToolRequest
 
@@ -61,7 +61,7 @@ async def test_a_mode_that_allows_the_call_answers_and_a_row_says_so(tmp_path: P
         await until(lambda: isinstance(conversation.state, Idle))
         assert len(bench.tool.calls) == 1
         assert await notices(bench, conversation) == [f"{EDIT} ls: allowed by mode {allows.value}"]
-        assert bench.seen(Asked)[-1].question is None
+        assert bench.seen(ApprovalAsked)[-1].question is None
 
 
 @pytest.mark.parametrize("refuses", [PermissionMode.PLAN, PermissionMode.DENY])
@@ -76,16 +76,18 @@ async def test_a_mode_that_refuses_it_tells_the_model(tmp_path: Path, refuses: P
 
 async def test_what_still_asks_stays_open_with_the_reason_that_is_true_now(tmp_path: Path) -> None:
     async with asking(tmp_path, StubTool()) as (bench, conversation):
-        asked = len(bench.seen(Asked))
+        asked = len(bench.seen(ApprovalAsked))
         await conversation.change(mode(PermissionMode.ACCEPT_EDITS))
-        await until(lambda: len(bench.seen(Asked)) > asked)
+        await until(lambda: len(bench.seen(ApprovalAsked)) > asked)
         question = conversation.question
         assert question is not None
         assert question.reason.startswith("in mode accept-edits commands need your yes")
         assert isinstance(conversation.state, AwaitingApproval)
         assert conversation.state.reason == question.reason
-        assert [one.question for one in bench.seen(Asked)[asked:]] == [question], "it was not taken away in between"
-        await conversation.answer("t1", Answer(Choice.ONCE))
+        assert [one.question for one in bench.seen(ApprovalAsked)[asked:]] == [question], (
+            "it was not taken away in between"
+        )
+        await conversation.answer("t1", ApprovalAnswer(ApprovalChoice.ONCE))
         await until(lambda: isinstance(conversation.state, Idle))
         assert len(bench.tool.calls) == 1, "the yes is for the question as it stands"
 
@@ -104,8 +106,8 @@ async def test_another_sandbox_asks_another_question(tmp_path: Path) -> None:
         before = conversation.question
         await conversation.change(ConversationChanges(sandbox=SandboxMode.OFF))
         await until(lambda: conversation.question not in {None, before})
-        assert Asked(None) in bench.seen(Asked), "it was shown anew"
-        await conversation.answer("t1", Answer(Choice.ONCE))
+        assert ApprovalAsked(None) in bench.seen(ApprovalAsked), "it was shown anew"
+        await conversation.answer("t1", ApprovalAnswer(ApprovalChoice.ONCE))
         await until(lambda: isinstance(conversation.state, Idle))
         assert len(bench.tool.calls) == 1
 
@@ -139,8 +141,8 @@ async def test_a_question_whose_facts_changed_is_asked_anew(tmp_path: Path) -> N
         before = conversation.question
         await conversation.change(mode(PermissionMode.ACCEPT_EDITS))
         await until(lambda: conversation.question not in {None, before})
-        assert Asked(None) in bench.seen(Asked)
-        await conversation.answer("t1", Answer(Choice.ONCE))
+        assert ApprovalAsked(None) in bench.seen(ApprovalAsked)
+        await conversation.answer("t1", ApprovalAnswer(ApprovalChoice.ONCE))
         await until(
             lambda: conversation.question is not None and "changed after your yes" in conversation.question.reason
         )
@@ -150,7 +152,7 @@ async def test_a_question_whose_facts_changed_is_asked_anew(tmp_path: Path) -> N
 async def test_an_answer_that_came_first_counts(tmp_path: Path) -> None:
     async with asking(tmp_path, settings=EngineSettings(mode_rest=0.05)) as (bench, conversation):
         await conversation.change(mode(PermissionMode.ACCEPT_EDITS))
-        await conversation.answer("t1", Answer(Choice.DENY, "not there"))
+        await conversation.answer("t1", ApprovalAnswer(ApprovalChoice.DENY, "not there"))
         await until(lambda: isinstance(conversation.state, Idle))
         assert bench.tool.calls == []
         assert cast(Any, conversation.reconsidering)._session.question is None

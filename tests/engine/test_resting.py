@@ -12,7 +12,7 @@ import pytest
 
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions
-from engine.executor.requests import Answer, Choice
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.messages import TextBlock
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, Idle
 from engine.providers.scripted import Call, Fail, Hang, Reply, Text
@@ -94,7 +94,7 @@ async def test_a_question_an_error_a_rule_and_a_side_question_keep_one_open(tmp_
         leave()
         assert is_open(bench, conversation)
         await until(lambda: conversation.question is not None)
-        await conversation.answer("t1", Answer(Choice.CONVERSATION))
+        await conversation.answer("t1", ApprovalAnswer(ApprovalChoice.CONVERSATION))
         await until(lambda: isinstance(conversation.state, Idle))
         assert conversation.rules
         assert is_open(bench, conversation), "its rule would be gone"

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from engine.executor.requests import Accepted, Answer, Choice, EngineError
+from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, EngineError
 from engine.machine.states import AwaitingApproval
 from engine.providers.scripted import Call, Reply
 from engine.records import PermissionMode
-from engine.rule_desk import RuleDesk, Standing
+from engine.rule_desk import ActiveRule, RuleStore
 from phoenix_tui.config.rules import RuleFile
 from tests.support.engine import engine_bench, until
 from tests.support.fake_rules import NOW, rule_desk
@@ -33,7 +33,7 @@ def texts(file: RuleFile) -> list[str]:
 
 
 @pytest.fixture
-def desk(file: RuleFile) -> RuleDesk:
+def desk(file: RuleFile) -> RuleStore:
     opened = {
         "c1": SimpleNamespace(
             id="c1", rules={}, read_only="", record=SimpleNamespace(title="Fix the parser", agent=None)
@@ -43,19 +43,19 @@ def desk(file: RuleFile) -> RuleDesk:
     return rule_desk(opened, file)
 
 
-def test_a_rule_is_seen_with_where_it_holds_and_since_when(desk: RuleDesk, file: RuleFile) -> None:
+def test_a_rule_is_seen_with_where_it_holds_and_since_when(desk: RuleStore, file: RuleFile) -> None:
     assert desk.all() == ()
-    desk.add(Standing("bash(make test*)"))
-    desk.add(Standing("write_file(src/*)", "c1", since=5.0))
+    desk.add(ActiveRule("bash(make test*)"))
+    desk.add(ActiveRule("write_file(src/*)", "c1", since=5.0))
     assert desk.all() == (
-        Standing("bash(make test*)", since=NOW),
-        Standing("write_file(src/*)", "c1", 5.0, "Fix the parser"),
+        ActiveRule("bash(make test*)", since=NOW),
+        ActiveRule("write_file(src/*)", "c1", 5.0, "Fix the parser"),
     )
     assert RuleFile(file.path).rules()[0].since == NOW
 
 
-def test_what_was_taken_back_holds_no_longer_and_comes_back_as_it_was(desk: RuleDesk) -> None:
-    for rule in (Standing("bash(ls*)", since=7.0), Standing("bash(ls*)", "c1", 8.0, "Fix the parser")):
+def test_what_was_taken_back_holds_no_longer_and_comes_back_as_it_was(desk: RuleStore) -> None:
+    for rule in (ActiveRule("bash(ls*)", since=7.0), ActiveRule("bash(ls*)", "c1", 8.0, "Fix the parser")):
         desk.add(rule)
         desk.remove(rule)
         desk.remove(rule)
@@ -65,9 +65,9 @@ def test_what_was_taken_back_holds_no_longer_and_comes_back_as_it_was(desk: Rule
         desk.remove(rule)
 
 
-def test_an_edited_rule_holds_where_the_old_one_did(desk: RuleDesk, file: RuleFile) -> None:
-    desk.add(Standing("bash(make*)"))
-    new = desk.replace(Standing("bash(make*)"), "bash(make test*)")
+def test_an_edited_rule_holds_where_the_old_one_did(desk: RuleStore, file: RuleFile) -> None:
+    desk.add(ActiveRule("bash(make*)"))
+    new = desk.replace(ActiveRule("bash(make*)"), "bash(make test*)")
     assert (new.text, texts(file)) == ("bash(make test*)", ["bash(make test*)"])
     with pytest.raises(EngineError, match="is no rule"):
         desk.replace(new, "make")
@@ -102,27 +102,27 @@ def test_an_edited_rule_holds_where_the_old_one_did(desk: RuleDesk, file: RuleFi
     ],
 )
 def test_a_rule_that_could_never_match_is_refused_in_one_sentence(
-    desk: RuleDesk, file: RuleFile, text: str, why: str
+    desk: RuleStore, file: RuleFile, text: str, why: str
 ) -> None:
     assert desk.problem(text) == why
     with pytest.raises(EngineError):
-        desk.add(Standing(text))
+        desk.add(ActiveRule(text))
     assert not file.path.exists()
 
 
 @pytest.mark.parametrize("text", ["bash(make test*)", "bash(rm -rf build[*])", "write_file(/tmp/*)", "write_file(*)"])
-def test_a_rule_that_can_match_is_accepted_and_says_what_it_lets_through(desk: RuleDesk, text: str) -> None:
+def test_a_rule_that_can_match_is_accepted_and_says_what_it_lets_through(desk: RuleStore, text: str) -> None:
     assert desk.problem(text) == ""
     assert desk.effect(text).startswith("Allows ")
 
 
-def test_a_conversation_that_is_closed_or_owned_elsewhere_takes_no_rule(desk: RuleDesk) -> None:
+def test_a_conversation_that_is_closed_or_owned_elsewhere_takes_no_rule(desk: RuleStore) -> None:
     for conversation_id in ("c2", "gone"):
         with pytest.raises(EngineError, match="not open here"):
-            desk.add(Standing("bash(ls*)", conversation_id))
+            desk.add(ActiveRule("bash(ls*)", conversation_id))
 
 
-def test_a_broken_file_is_named_and_left_as_it_is(desk: RuleDesk, file: RuleFile) -> None:
+def test_a_broken_file_is_named_and_left_as_it_is(desk: RuleStore, file: RuleFile) -> None:
     file.path.write_text("allow = 3\n# mine", "utf-8")
     assert desk.all() == ()
     assert desk.trouble() == (
@@ -130,7 +130,7 @@ def test_a_broken_file_is_named_and_left_as_it_is(desk: RuleDesk, file: RuleFile
         "Until it is mended this counts for nothing, and no rule can be added."
     )
     with pytest.raises(EngineError, match="could not be saved"):
-        desk.add(Standing("bash(ls*)"))
+        desk.add(ActiveRule("bash(ls*)"))
     assert file.path.read_text("utf-8") == "allow = 3\n# mine"
 
 
@@ -144,14 +144,14 @@ async def asked(tmp_path: Path) -> AsyncIterator[Any]:
         yield bench, conversation
 
 
-@pytest.mark.parametrize("choice", [Choice.ALWAYS, Choice.CONVERSATION])
-async def test_a_rule_taken_back_lets_the_next_call_ask_again(asked: Any, choice: Choice) -> None:
+@pytest.mark.parametrize("choice", [ApprovalChoice.ALWAYS, ApprovalChoice.CONVERSATION])
+async def test_a_rule_taken_back_lets_the_next_call_ask_again(asked: Any, choice: ApprovalChoice) -> None:
     bench, conversation = asked
-    assert await conversation.answer("t1", Answer(choice)) == Accepted()
+    assert await conversation.answer("t1", ApprovalAnswer(choice)) == Accepted()
     (rule,) = bench.engine.rules.all()
     assert (rule.text, rule.conversation_id) == (
         "bash(make test 1)",
-        conversation.id if choice is Choice.CONVERSATION else "",
+        conversation.id if choice is ApprovalChoice.CONVERSATION else "",
     )
     bench.engine.rules.remove(rule)
     assert bench.engine.rules.all() == ()

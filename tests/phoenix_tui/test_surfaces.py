@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from engine.agents.crew import Crew
+from engine.agents.crew import SubAgents
 from engine.conversation import Conversation
 from engine.engine import Engine
-from engine.executor.context_desk import ContextDesk
-from engine.executor.job_desk import JobDesk
+from engine.executor.context_desk import ContextManager
+from engine.executor.job_desk import BackgroundJobs
 from engine.executor.message_queue import MessageQueue
-from engine.executor.routing import RoutingDesk
-from engine.executor.side_questions import SideDesk
+from engine.executor.routing import RoutingControl
+from engine.executor.side_questions import SideQuestions
 from engine.rewinding.rewinding import Rewinding
-from engine.rule_desk import RuleDesk
-from engine.shelf import Shelf
+from engine.rule_desk import RuleStore
+from engine.shelf import ConversationBulk
 from engine.store.library import SqliteLibrary
 from phoenix_tui import surface
 from phoenix_tui.agents_surface import AgentsSurface
@@ -56,19 +56,19 @@ PAIRS: list[tuple[Any, Any]] = [
     (surface.EngineSurface, FakeEngine),
     (surface.ConversationSurface, Conversation),
     (surface.ConversationSurface, FakeConversation),
-    (surface.ShelfSurface, Shelf),
+    (surface.ShelfSurface, ConversationBulk),
     (surface.ShelfSurface, FakeShelf),
     (Onboarding, ModelOffers),
     (Onboarding, FakeOnboarding),
     (SettingsSurface, SettingsBoard),
     (SettingsSurface, FakeSettings),
-    (surface.SideSurface, SideDesk),
+    (surface.SideSurface, SideQuestions),
     (surface.SideSurface, FakeSide),
-    (AgentsSurface, Crew),
+    (AgentsSurface, SubAgents),
     (AgentsSurface, FakeCrew),
-    (ContextSurface, ContextDesk),
+    (ContextSurface, ContextManager),
     (ContextSurface, FakeContext),
-    (JobsSurface, JobDesk),
+    (JobsSurface, BackgroundJobs),
     (JobsSurface, FakeJobs),
     (LibrarySurface, SqliteLibrary),
     (LibrarySurface, FakeLibrary),
@@ -78,9 +78,9 @@ PAIRS: list[tuple[Any, Any]] = [
     (QueueSurface, FakeQueue),
     (RewindSurface, Rewinding),
     (RewindSurface, FakeRewinding),
-    (RoutingSurface, RoutingDesk),
+    (RoutingSurface, RoutingControl),
     (RoutingSurface, FakeRouting),
-    (RulesSurface, RuleDesk),
+    (RulesSurface, RuleStore),
 ]
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.executor.requests import Answer, Choice
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from phoenix_tui.linear.spoken import asked as spoken
 from phoenix_tui.widgets.answer_gate import GRACE
 from phoenix_tui.widgets.composer_keys import TYPING_PAUSE
@@ -150,7 +150,7 @@ async def test_two_letters_typed_at_once_are_one_yes_and_no_needs_no_reading(ope
         assert conversation.answers == []
         await shell.pilot.press("ctrl+u", "up", "n")
         await shell.until(lambda: conversation.answers)
-        assert conversation.answers[0][1].choice is Choice.DENY
+        assert conversation.answers[0][1].choice is ApprovalChoice.DENY
 
 
 async def test_who_has_scrolled_to_the_end_is_believed(open_shell: Any) -> None:
@@ -163,7 +163,7 @@ async def test_who_has_scrolled_to_the_end_is_believed(open_shell: Any) -> None:
         time.now += GRACE
         await shell.pilot.press("y")
         await shell.until(lambda: conversation.answers)
-        assert conversation.answers[0][1] == Answer(Choice.ONCE)
+        assert conversation.answers[0][1] == ApprovalAnswer(ApprovalChoice.ONCE)
 
 
 async def test_what_is_far_too_long_is_answered_by_the_second_yes_that_knows_it(

@@ -15,7 +15,7 @@ import pytest
 
 from engine.ports import ProviderError
 from engine.providers.bounds import LONGEST_PINGS, MOST_EVENT, Unpacker, seconds, tokens
-from engine.providers.carrier import Unreadable
+from engine.providers.carrier import InvalidResponse
 from engine.providers.events import post_events
 from engine.providers.failures import Service
 from engine.providers.http import Head, HttpService
@@ -215,7 +215,7 @@ async def test_every_attack_ends_in_a_sentence_and_costs_little_memory(kind: str
 def test_a_body_is_unpacked_in_pieces_and_no_further_than_it_deserves() -> None:
     packed = gzip.compress(b"\0" * 50_000_000)
     unpacker, given = Unpacker("gzip"), 0
-    with pytest.raises(Unreadable, match="unpacks"):
+    with pytest.raises(InvalidResponse, match="unpacks"):
         for piece in unpacker.pieces(packed):
             assert len(piece) <= BLOCK
             given += len(piece)
@@ -233,7 +233,7 @@ def test_a_line_and_an_event_are_bounded_at_every_split(size: int) -> None:
         if size < len(again):
             fed = len(again) * (MOST_EVENT // len(again) - 200)
             parser.feed(again * (fed // len(again)))
-        with pytest.raises(Unreadable):
+        with pytest.raises(InvalidResponse):
             for _ in range((3 * MOST_EVENT - fed) // size + 2):
                 parser.feed(piece if size > 1 else b"x")
                 fed += size

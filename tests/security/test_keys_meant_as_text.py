@@ -24,14 +24,14 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 import phoenix_tui
-from engine.executor.requests import Answer, Choice
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.executor.reviewing import Proposal
 from engine.machine.states import AwaitingLlm, Compacting, Errored, Routing
 from engine.ports import ConversationChanges
 from engine.records import Attachment
 from engine.rewinding.values import PreviewFile
 from engine.routes import Route, RouteAgent, RouteCard, RunPriority, Strategy
-from engine.updates import Asked
+from engine.updates import ApprovalAsked
 from phoenix_tui.keys.key_gate import HARMLESS
 from phoenix_tui.keys.keymap import KEYS, Scope
 from phoenix_tui.linear.approving import answer_of
@@ -499,7 +499,7 @@ async def ask_again(shell: Shell) -> None:
     conversation = shell.conversation
     conversation.question = None
     conversation.answers.clear()
-    conversation.play(Asked(None))
+    conversation.play(ApprovalAsked(None))
     conversation.queue.become()
     shell.composer.clear()
     await shell.pilot.pause()
@@ -531,7 +531,7 @@ async def walk(shell: Shell, place: str, *typed: str) -> None:
     meant = {MEANT[place, part][0] for part in typed if (place, part) in MEANT}
     assert changes(before, lasting(shell)) <= meant, (typed, shell.text)
     given = [answer for one in shell.engine.opened.values() for _, answer in one.answers]
-    assert all(answer.choice is Choice.DENY and answer.reason for answer in given)
+    assert all(answer.choice is ApprovalChoice.DENY and answer.reason for answer in given)
 
 
 async def burst(shell: Shell, *keys: str) -> None:
@@ -543,11 +543,11 @@ async def burst(shell: Shell, *keys: str) -> None:
 @pytest.mark.parametrize(
     ("keys", "answers"),
     [
-        (("y",), [Answer(Choice.ONCE)]),
-        (("y", "enter"), [Answer(Choice.ONCE)]),
-        (("2",), [Answer(Choice.CONVERSATION)]),
-        (("down", "enter"), [Answer(Choice.ONCE)]),
-        (("up", "y"), [Answer(Choice.ONCE)]),
+        (("y",), [ApprovalAnswer(ApprovalChoice.ONCE)]),
+        (("y", "enter"), [ApprovalAnswer(ApprovalChoice.ONCE)]),
+        (("2",), [ApprovalAnswer(ApprovalChoice.CONVERSATION)]),
+        (("down", "enter"), [ApprovalAnswer(ApprovalChoice.ONCE)]),
+        (("up", "y"), [ApprovalAnswer(ApprovalChoice.ONCE)]),
         (("up", "y", "e"), []),
         (("y", "y"), []),
         (("y", "backspace"), []),
@@ -556,7 +556,7 @@ async def burst(shell: Shell, *keys: str) -> None:
     ],
 )
 async def test_a_letter_answers_alone_or_with_enter_behind_it(
-    open_shell: OpenShell, keys: tuple[str, ...], answers: list[Answer]
+    open_shell: OpenShell, keys: tuple[str, ...], answers: list[ApprovalAnswer]
 ) -> None:
     async with open_shell() as shell:
         await asked(shell)
@@ -658,4 +658,4 @@ def test_every_letter_is_harmless_by_name_or_waits_for_what_follows() -> None:
 async def test_in_lines_mode_only_a_whole_answer_letter_answers(line: str) -> None:
     nobody: Any = None  # asked for a reason only
     assert await answer_of(nobody, question(), line) is None
-    assert await answer_of(nobody, question(), " Y ") == Answer(Choice.ONCE)
+    assert await answer_of(nobody, question(), " Y ") == ApprovalAnswer(ApprovalChoice.ONCE)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.machine.messages import ToolStatus
-from phoenix_tui.markdown.lines import Line, Span, cells
+from phoenix_tui.markdown.lines import Span, StyledLine, cells
 from phoenix_tui.markdown.plain import PIECE, ROWS_AT_ONCE, WORK_AT_ONCE, LongText, plain_rows
 from phoenix_tui.markdown.stream import MarkdownStream
 from phoenix_tui.markdown.wrap import LOOKED_AT, ellipsize, wrap
@@ -81,7 +81,7 @@ def test_rows_in_steps_are_those_of_the_whole(unit: str, times: int, width: int,
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_no_step_lays_out_more_than_its_share(text: str) -> None:
     text = text[:60_000]
-    lines = (Line((Span(row),)) for _, row, _ in plain_rows(text, 100))
+    lines = (StyledLine((Span(row),)) for _, row, _ in plain_rows(text, 100))
     long_text, steps, begun = LongText([], lines), 0, 0
     while True:
         new = long_text.lines[begun:]

@@ -18,7 +18,7 @@ from tools.contract import Command, SandboxMode
 from tools.process.git_control import git_control
 from tools.process.link import spawn_zygote
 from tools.process.placeholders import Placeholders, is_left_over
-from tools.process.sandbox import Surroundings, Wanted, confine
+from tools.process.sandbox import SandboxPlaces, SandboxRequest, confine
 from tools.process.supervision import Supervision
 
 DAILY = """
@@ -148,10 +148,10 @@ async def test_a_folder_that_becomes_a_link_behind_the_plan_is_not_followed(swap
 
 def test_what_a_killed_phoenix_left_is_known_and_removed(place: Path) -> None:
     workspace = place / "main"
-    killed, after = Surroundings({}), Surroundings({})
-    left = confine(Wanted(SandboxMode.WORKSPACE, workspace), killed).placeholders
+    killed, after = SandboxPlaces({}), SandboxPlaces({})
+    left = confine(SandboxRequest(SandboxMode.WORKSPACE, workspace), killed).placeholders
     assert all(map(is_left_over, left))
-    again = confine(Wanted(SandboxMode.WORKSPACE, workspace), after)
+    again = confine(SandboxRequest(SandboxMode.WORKSPACE, workspace), after)
     after.placeholders.release(again.placeholders)
     assert not any(path.exists() for path in left)
     for around in (killed, after):

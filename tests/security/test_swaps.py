@@ -14,14 +14,14 @@ import pytest
 
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions
-from engine.executor.requests import Answer, Choice
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import AwaitingApproval, Idle
 from engine.permissions.rules import KeptRule
 from engine.ports import ConversationChanges
 from engine.providers.scripted import Call, Reply, Text
 from engine.records import PermissionMode
-from engine.updates import Asked, Question
+from engine.updates import ApprovalAsked, Question
 from tests.support.engine import Bench, StubTool, engine_bench, until
 from tests.support.waiting import poll
 from tools.contract import SandboxMode, Tool, ToolContext
@@ -56,10 +56,12 @@ async def asking(
         yield bench, conversation, outside
 
 
-async def yes(conversation: Conversation, call_id: str = "t1", choice: Choice = Choice.ONCE) -> Question | None:
+async def yes(
+    conversation: Conversation, call_id: str = "t1", choice: ApprovalChoice = ApprovalChoice.ONCE
+) -> Question | None:
     """Say yes and give the next question, None where the run went on to its end."""
     before = conversation.question
-    await conversation.answer(call_id, Answer(choice))
+    await conversation.answer(call_id, ApprovalAnswer(choice))
     await until(
         lambda: (
             isinstance(conversation.state, Idle)
@@ -105,9 +107,9 @@ SWAPS: list[tuple[str, Swap]] = [
 
 
 @pytest.mark.parametrize(("path", "swap"), SWAPS, ids=lambda one: getattr(one, "__name__", str(one)))
-@pytest.mark.parametrize("choice", [Choice.ONCE, Choice.CONVERSATION, Choice.ALWAYS])
+@pytest.mark.parametrize("choice", [ApprovalChoice.ONCE, ApprovalChoice.CONVERSATION, ApprovalChoice.ALWAYS])
 async def test_a_path_that_leads_elsewhere_after_the_question_is_asked_about_again(
-    tmp_path: Path, path: str, swap: Swap, choice: Choice
+    tmp_path: Path, path: str, swap: Swap, choice: ApprovalChoice
 ) -> None:
     async with asking(tmp_path, WriteFile(ReadLedger()), call("write_file", path=path, content="x\n")) as found:
         bench, conversation, outside = found
@@ -202,7 +204,7 @@ async def test_what_changes_each_time_is_refused_at_last(tmp_path: Path) -> None
             (bench.cwd / "a.txt").symlink_to(outside / f"{number}.txt")
             if await yes(conversation) is None:
                 break
-        assert len([one for one in bench.seen(Asked) if one.question]) == 3
+        assert len([one for one in bench.seen(ApprovalAsked) if one.question]) == 3
         assert "changed each time" in await results(bench, conversation)
         assert not any(outside.iterdir())
 

@@ -14,7 +14,7 @@ from engine.records import EarlierView, OmissionKind, SearchAnswer, SearchHit
 from engine.rewinding.values import PreviewFile, Takeback
 from engine.search import SearchQuery, Speaker
 from phoenix_tui.modals.context import ContextSheet
-from phoenix_tui.modals.find_bar import FindBar
+from phoenix_tui.modals.find_bar import FindSheet
 from phoenix_tui.modals.search import SearchSheet
 from tests.snapshots.booth import MIDDLE, SMALL, Booth
 from tests.snapshots.scenes_list import HOUR, older
@@ -123,7 +123,7 @@ async def find(place: Booth) -> None:
     async with place.opened() as shell:
         await shell.open(conversation)
         await shell.pilot.press("ctrl+f")
-        await shell.until(lambda: isinstance(shell.app.screen, FindBar))
+        await shell.until(lambda: isinstance(shell.app.screen, FindSheet))
         await shell.type("message 1")
         await shell.until(lambda: "11 of 11" in shell.text)
         await shell.pilot.press("enter", "enter")

@@ -10,7 +10,7 @@ from engine.machine.messages import Origin, Role, TextBlock
 from engine.machine.states import Errored, Idle
 from engine.updates import TextArrived
 from phoenix_tui.commands.panes import panes_of, split_with
-from phoenix_tui.modals.peek import PeekScreen
+from phoenix_tui.modals.peek import PeekSheet
 from tests.phoenix_tui.shell.conftest import Shell
 from tests.snapshots.booth import SMALL, Booth
 from tests.snapshots.told import Teller, call, model_of
@@ -136,7 +136,7 @@ async def peek(place: Booth) -> None:
             await shell.type(f"/{title}")
             await shell.until(lambda title=title: f"/{title}" in shell.text)
             await shell.pilot.press("right")
-            await shell.until(lambda: isinstance(shell.app.screen, PeekScreen))
+            await shell.until(lambda: isinstance(shell.app.screen, PeekSheet))
             await shell.until(lambda shows=shows: shows in " ".join(shell.text.split()))
             await place.take(shell, name)
             await shell.pilot.press("escape")

@@ -26,7 +26,7 @@ from engine.machine.states import (
     ToolRound,
 )
 from engine.records import AgentFacts, SpawnMode
-from engine.updates import AgentsChanged, AgentView, Asked, Question
+from engine.updates import AgentsChanged, AgentView, ApprovalAsked, Question
 
 if TYPE_CHECKING:
     from tests.support.fake_engine import FakeConversation, FakeEngine
@@ -108,7 +108,7 @@ class FakeCrew:
         view = self.rows[parent.id][agent_id]
         asked = max(view.last_output, view.started)
         self.put(parent, replace(view, state=ASKS, asked=asked, activity=f"bash {question.request.summary}"))
-        self.engine.opened[agent_id].play(Asked(question))
+        self.engine.opened[agent_id].play(ApprovalAsked(question))
         self.tell(parent.id)
 
 

@@ -15,7 +15,7 @@ from engine.activities import ActivityTeller
 from engine.call_records import CallSum
 from engine.engine import Activity, ConversationOptions, EngineError
 from engine.executor.composing import History
-from engine.executor.requests import Accepted, Answer, Receipt, Refused, RunCaps
+from engine.executor.requests import Accepted, ApprovalAnswer, Receipt, Refused, RunCaps
 from engine.machine.messages import Origin, Role, TextBlock, ToolCall
 from engine.machine.states import (
     AwaitingApproval,
@@ -38,7 +38,7 @@ from engine.search import SearchQuery
 from engine.summaries import summary_of
 from engine.totals import Totals
 from engine.updates import (
-    Asked,
+    ApprovalAsked,
     ConversationChanged,
     LiveTextDropped,
     MessageSaved,
@@ -81,7 +81,7 @@ class FakeConversation:
     question: Question | None = None
     said: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     caps: list[RunCaps | None] = field(default_factory=list)
-    answers: list[tuple[str, Answer]] = field(default_factory=list)
+    answers: list[tuple[str, ApprovalAnswer]] = field(default_factory=list)
     shells: list[tuple[str, bool]] = field(default_factory=list)
     attached: list[bytes] = field(default_factory=list)
     messages: list[StoredMessage] = field(default_factory=list)
@@ -114,7 +114,7 @@ class FakeConversation:
         for update in updates:
             if isinstance(update, StateChanged):
                 self.state = update.state
-            if isinstance(update, Asked):
+            if isinstance(update, ApprovalAsked):
                 self.question = update.question
             for listener in tuple(self.listeners):
                 listener(update)
@@ -184,7 +184,7 @@ class FakeConversation:
         self.engine.crew.stop_all(self.id)
         if is_busy(self.state):
             self.record = replace(self.record, last_status="cancelled")
-            self.play(LiveTextDropped(cancelled=True), Asked(None), RunEnded(RUN.id, "cancelled", "", "", 1))
+            self.play(LiveTextDropped(cancelled=True), ApprovalAsked(None), RunEnded(RUN.id, "cancelled", "", "", 1))
             self.become(Idle(3))
         elif isinstance(self.state, Errored):
             self.become(Idle(3))
@@ -194,12 +194,12 @@ class FakeConversation:
         self.play(ToolStarted(question.call, question.request))
         self.question = question
         self.become(AwaitingApproval(1, RUN, round_, question.reason))
-        self.play(Asked(question))
+        self.play(ApprovalAsked(question))
 
-    async def answer(self, call_id: str, answer: Answer) -> Receipt:
+    async def answer(self, call_id: str, answer: ApprovalAnswer) -> Receipt:
         self.answers.append((call_id, answer))
         question = self.question
-        self.play(Asked(None))
+        self.play(ApprovalAsked(None))
         if question is not None:
             self.become(ToolExecuting(1, RUN, ToolRound("m", question.call)))
         return Accepted()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
-from engine.rule_desk import RuleDesk
+from engine.rule_desk import RuleStore
 from phoenix_tui.config.rules import RulesInMemory
 from tools.contract import ToolClass, ToolSpec
 
@@ -17,9 +17,9 @@ def named(name: str, tool_class: ToolClass) -> Any:
     return SimpleNamespace(spec=ToolSpec(name, "", {}, tool_class))
 
 
-def rule_desk(opened: Mapping[str, object], kept: object | None = None) -> RuleDesk:
+def rule_desk(opened: Mapping[str, object], kept: object | None = None) -> RuleStore:
     """Rules for good in `kept`, those of conversations in their `rules`."""
     tools = {"bash": named("bash", ToolClass.RUN), "write_file": named("write_file", ToolClass.EDIT)}
     clock = SimpleNamespace(now=lambda: NOW)
     ports = SimpleNamespace(rules=kept or RulesInMemory(), tools=tools, clock=clock)
-    return RuleDesk(cast("Any", ports), cast("Any", opened))
+    return RuleStore(cast("Any", ports), cast("Any", opened))

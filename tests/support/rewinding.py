@@ -17,7 +17,7 @@ from engine.machine.states import Idle
 from engine.ports.files import CheckpointLimits
 from engine.providers.scripted import Call, Reply, Script, ScriptedProvider, Text
 from engine.records import PermissionMode
-from engine.rewinding.keeper import TurnKeeper
+from engine.rewinding.keeper import TurnRecorder
 from engine.rewinding.rewinding import Rewinding
 from engine.store import SqliteStore, StorePaths, open_store
 from tests.support.engine import MemoryRules, NoJobs, PlainImages, Providers, RandomIds, SystemClock
@@ -124,7 +124,7 @@ async def scene(home: Path, *turns: int | str, limits: CheckpointLimits | None =
     folders = CheckpointFolders(home / "data" / "checkpoints" / "contents.db", (home / "data",), limits)
     clock, ids, tool = SystemClock(), RandomIds(), DeedTool()
     editor, reader = EditTool(), EditTool(tool_class=ToolClass.READ)
-    rewinding = Rewinding(folders, store.turn_log, TurnKeeper(folders, store.turn_log, clock, ids), clock, ids)
+    rewinding = Rewinding(folders, store.turn_log, TurnRecorder(folders, store.turn_log, clock, ids), clock, ids)
     ports = Ports(
         store=store,
         library=store.library,

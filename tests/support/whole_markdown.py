@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from phoenix_tui.markdown.bounded import make_parser
 from phoenix_tui.markdown.layout import Gutter, Page, block_ranges, lay_block, too_deep
-from phoenix_tui.markdown.lines import BLANK, MARGIN, TEXT_COLUMN, Line, Span
+from phoenix_tui.markdown.lines import BLANK, MARGIN, TEXT_COLUMN, Span, StyledLine
 from tools.clean_pieces import clean_words
 
 _MARGIN = (Span(" " * MARGIN),)
 _parser = make_parser()
 
 
-def markdown_lines(text: str, width: int, *, coloured: bool = True) -> list[Line]:
+def markdown_lines(text: str, width: int, *, coloured: bool = True) -> list[StyledLine]:
     """All of it, in one step; `coloured` waits for the lexing process."""
     page = Page([], [], min(width, TEXT_COLUMN + MARGIN))
     cleaned = clean_words(text)

@@ -12,7 +12,7 @@ from tests.support.plain_runner import PlainRunner
 from tests.support.tools import ScriptedRunner, use
 from tools.contract import HELPER_SANDBOX, Captured, Finished
 from tools.search import Search
-from tools.searching.matches import Found, FoundLine, parse
+from tools.searching.matches import FoundLine, SearchMatches, parse
 
 
 @pytest.fixture
@@ -133,6 +133,6 @@ def test_ripgrep_lines_are_read_and_anything_else_is_a_complaint() -> None:
     binary = {"type": "match", "data": {**other["data"], "path": {"text": "/x/bin"}}}
     end = {"type": "end", "data": {"path": {"text": "/x/bin"}, "binary_offset": 12, "stats": {}}}
     events = [json.dumps(event) for event in (begin, match, binary, end, other, summary)]
-    assert parse("\n".join([*events, "rg: odd", ""]).encode()) == Found(
+    assert parse("\n".join([*events, "rg: odd", ""]).encode()) == SearchMatches(
         (FoundLine("/w/b", 1, "x", is_match=True), FoundLine("/x/a", 7, "caf\ufffd", is_match=True)), "rg: odd"
     )

@@ -15,7 +15,7 @@ from tools.process.bubblewrap import bubblewrap, bubblewrap_arguments
 from tools.process.environment import WAYS_OUT, scrubbed
 from tools.process.placeholders import Placeholders
 from tools.process.programs import find_program, helper_environment, outside_entries, without_relative_entries
-from tools.process.sandbox import Confinement, Surroundings, Wanted, confine, folder_of_temporary_files
+from tools.process.sandbox import Confinement, SandboxPlaces, SandboxRequest, confine, folder_of_temporary_files
 from tools.process.scratch import Lease
 from tools.process.waiting import to_the_end
 from tools.process.zygote import wire
@@ -54,7 +54,7 @@ class Planner:
         """Sets `sandbox`; the first command in a sandbox waits for it."""
         self._testing = asyncio.Lock()
         self._environment = scrubbed(environment)
-        self._around = Surroundings(environment, protected, hidden, Placeholders(journals))
+        self._around = SandboxPlaces(environment, protected, hidden, Placeholders(journals))
         self._temporary = folder_of_temporary_files()
 
     async def plan(self, command: Command, owner: str = "") -> Plan:
@@ -81,7 +81,7 @@ class Planner:
     async def confined(self, command: Command, mechanism: str, limits: Sandbox, owner: str = "") -> Plan:
         """The plan for `command` in a sandbox of the given mechanism."""
         shown = () if command.spill is None else (command.spill.parent,)
-        wanted = Wanted(limits.mode, command.working_dir, owner, shown, limits == HELPER_SANDBOX)
+        wanted = SandboxRequest(limits.mode, command.working_dir, owner, shown, limits == HELPER_SANDBOX)
         planning = asyncio.create_task(asyncio.to_thread(confine, wanted, self._around))
         try:
             confinement = await to_the_end(planning)

@@ -50,7 +50,7 @@ class Confinement(Struct, frozen=True):
     """The workspace whose repositories are looked at then."""
 
 
-class Surroundings(Struct, frozen=True):
+class SandboxPlaces(Struct, frozen=True):
     """What is the same for every command of this Phoenix."""
 
     environment: Mapping[str, str]
@@ -63,7 +63,7 @@ class Surroundings(Struct, frozen=True):
     watch: GitWatch = field(default_factory=GitWatch)
 
 
-class Wanted(Struct, frozen=True):
+class SandboxRequest(Struct, frozen=True):
     """What one command asks for."""
 
     mode: SandboxMode
@@ -76,7 +76,7 @@ class Wanted(Struct, frozen=True):
     """True for Phoenix's own programs, which read what a call was allowed to read."""
 
 
-def confine(wanted: Wanted, around: Surroundings) -> Confinement:
+def confine(wanted: SandboxRequest, around: SandboxPlaces) -> Confinement:
     """The sandbox of a command. Touches the disk: lends folders and claims placeholders.
 
     Raises:
@@ -97,7 +97,7 @@ def confine(wanted: Wanted, around: Surroundings) -> Confinement:
 class Layout:
     """Collects the places of one command; of two at one path the later counts."""
 
-    def __init__(self, wanted: Wanted, around: Surroundings) -> None:
+    def __init__(self, wanted: SandboxRequest, around: SandboxPlaces) -> None:
         self._wanted = wanted
         self._around = around
         self._home = Path.home().resolve()

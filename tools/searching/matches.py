@@ -57,7 +57,7 @@ class FoundLine(Struct, frozen=True):
     is_match: bool
 
 
-class Found(Struct, frozen=True):
+class SearchMatches(Struct, frozen=True):
     """What a search program printed."""
 
     lines: tuple[FoundLine, ...]
@@ -65,7 +65,7 @@ class Found(Struct, frozen=True):
     """What it complained about, when it did."""
 
 
-def parse(output: bytes) -> Found:
+def parse(output: bytes) -> SearchMatches:
     """Read JSON lines, sorted by path, without binary files; anything else is taken for a complaint."""
     found: list[FoundLine] = []
     binary: set[str] = set()
@@ -86,7 +86,7 @@ def parse(output: bytes) -> Found:
         except msgspec.DecodeError:
             problems.append(raw.decode("utf-8", "replace"))
     found = sorted((line for line in found if line.path not in binary), key=lambda line: line.path)
-    return Found(tuple(found), "\n".join(problems[:5]))
+    return SearchMatches(tuple(found), "\n".join(problems[:5]))
 
 
 def render(lines: Sequence[FoundLine], working_dir: Path) -> Iterator[str]:

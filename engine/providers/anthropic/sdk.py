@@ -13,7 +13,7 @@ import msgspec
 
 from engine.ports import ProviderError
 from engine.providers.anthropic.settings import AnthropicSettings
-from engine.providers.carrier import CONNECT_TIMEOUT, CarrierError
+from engine.providers.carrier import CONNECT_TIMEOUT, TransportError
 from engine.providers.events import WireModel, payloads_of
 from engine.providers.failures import (
     Refusal,
@@ -156,11 +156,11 @@ class SdkTransport:
         return refused(self._service, error_in(body, response.status_code, retry_after))
 
 
-def _carried(error: BaseException) -> CarrierError:
+def _carried(error: BaseException) -> TransportError:
     """A failure of the HTTP library underneath; what it is not sorted by is only said to have failed."""
     from engine.providers.by_httpx import carried  # noqa: PLC0415 - httpx2, which the SDK has loaded
 
-    return carried(error) if isinstance(error, Exception) else CarrierError(str(error))
+    return carried(error) if isinstance(error, Exception) else TransportError(str(error))
 
 
 def _sdk_errors() -> tuple[type[Exception], ...]:

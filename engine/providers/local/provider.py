@@ -13,7 +13,7 @@ import msgspec
 from engine.machine.messages import Block, StopReason, TextBlock, ToolUseBlock, Usage
 from engine.ports import ModelInfo, ModelReply, ModelRequest, ProviderError, StreamItem, TextDelta, UsageTold
 from engine.providers.bounds import step_problem
-from engine.providers.carrier import Unreadable
+from engine.providers.carrier import InvalidResponse
 from engine.providers.failures import OVERFLOW_MARKS, Service
 from engine.providers.http import LOCAL_IDLE_TIMEOUT, HttpService
 from engine.providers.local.compact_tools import CompactTool, offered
@@ -240,7 +240,7 @@ async def _pieces(service: HttpService, body: bytes) -> AsyncGenerator[Piece, No
 def _fed(parser: EventParser, chunk: bytes) -> list[bytes]:
     try:
         return parser.feed(chunk)
-    except Unreadable as error:
+    except InvalidResponse as error:
         raise failure(f"The local model server sent {error}.") from None
 
 

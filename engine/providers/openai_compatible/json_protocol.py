@@ -28,7 +28,7 @@ _CALL = re.compile(r'\s*\{\s*"tool"\s*:\s*"([^"\\]+)"\s*,')
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
-class Kind(Enum):
+class JsonKind(Enum):
     """What an answer turns out to be while it comes."""
 
     UNKNOWN = auto()
@@ -74,7 +74,7 @@ def result(tool: str, text: str, is_error: bool) -> str:
     return f"{tool} {'failed' if is_error else 'returned'}:\n{text}"
 
 
-class Step(Struct, frozen=True):
+class JsonStep(Struct, frozen=True):
     """What a whole answer means: calls, or a reply. `calls` are (id, name, arguments); the id is always empty."""
 
     reply: str = ""
@@ -88,7 +88,7 @@ class StepReader:
 
     def __init__(self) -> None:
         self._text = ""
-        self._kind: Kind = Kind.UNKNOWN
+        self._kind: JsonKind = JsonKind.UNKNOWN
         self._at = 0
         """How far the text is shown."""
         self._shown: list[str] = []
@@ -96,40 +96,40 @@ class StepReader:
     def feed(self, piece: str) -> Iterator[StreamItem]:
         """What `piece` adds for the eye."""
         self._text += piece
-        if self._kind is Kind.UNKNOWN:
+        if self._kind is JsonKind.UNKNOWN:
             yield from self._begin()
-        elif self._kind is Kind.CALL:
+        elif self._kind is JsonKind.CALL:
             yield ToolCallDelta("", piece)
-        if self._kind is Kind.REPLY:
+        if self._kind is JsonKind.REPLY:
             yield from self._show(self._unescaped())
-        elif self._kind is Kind.PLAIN:
+        elif self._kind is JsonKind.PLAIN:
             fresh, self._at = self._text[self._at :], len(self._text)
             yield from self._show(fresh)
 
-    def finish(self, *, cut: bool) -> Step:
+    def finish(self, *, cut: bool) -> JsonStep:
         """What the whole answer means; `cut` says that the output limit ended it."""
         match parse_object(_without_fence(self._text)):
             case {"tool": str(tool), **rest}:
                 arguments = rest.get("arguments", {})
                 written = _written(arguments) if isinstance(arguments, dict) else str(arguments)
-                return Step(calls=[("", tool, written)])
+                return JsonStep(calls=[("", tool, written)])
             case {"reply": str(reply)}:
-                return Step(reply)
-            case _ if cut and self._kind is Kind.CALL:
-                return Step(truncated=True)
+                return JsonStep(reply)
+            case _ if cut and self._kind is JsonKind.CALL:
+                return JsonStep(truncated=True)
             case _:
-                return Step("".join(self._shown) or self._text)
+                return JsonStep("".join(self._shown) or self._text)
 
     def _begin(self) -> Iterator[StreamItem]:
         """Tell what kind of answer this is, as soon as its first characters allow it."""
         head = self._text.lstrip()
         if reply := _REPLY.match(self._text):
-            self._kind, self._at = Kind.REPLY, reply.end()
+            self._kind, self._at = JsonKind.REPLY, reply.end()
         elif call := _CALL.match(self._text):
-            self._kind = Kind.CALL
+            self._kind = JsonKind.CALL
             yield ToolCallDelta(call[1], self._text[call.end() :])
         elif head and head[0] not in "{`":
-            self._kind = Kind.PLAIN
+            self._kind = JsonKind.PLAIN
 
     def _show(self, text: str) -> Iterator[StreamItem]:
         if text:
@@ -142,7 +142,7 @@ class StepReader:
         text, at = self._text, self._at
         while at < len(text):
             if text[at] == '"':
-                self._kind = Kind.OVER
+                self._kind = JsonKind.OVER
                 break
             if text[at] != "\\":
                 stop = _next_special(text, at)

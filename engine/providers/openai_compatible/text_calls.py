@@ -55,7 +55,7 @@ _HEAD: Final = 2_000
 """Characters by which is told whether a text may be a call, and of which tool."""
 
 
-class Found(Struct, frozen=True):
+class FoundCall(Struct, frozen=True):
     """What a whole text turned out to be."""
 
     text: str = ""
@@ -101,18 +101,18 @@ class CallSpotter:
             elif not self._is_call:
                 return
 
-    def finish(self, *, cut: bool, called: bool = False) -> Found:
+    def finish(self, *, cut: bool, called: bool = False) -> FoundCall:
         """What the whole text means. `cut`: the output limit ended it; `called`: calls came apart from it."""
         before, held = "".join(self._told), self._held + "".join(self._more)
         if self._is_call and not called:
             if calls := read_calls(held, self._tools):
-                return Found(before.rstrip(), calls)
+                return FoundCall(before.rstrip(), calls)
             inside, end, behind = held.rpartition(_END)
             if end and (calls := read_calls(inside, self._tools)):
-                return Found((before + behind).strip(), calls)
+                return FoundCall((before + behind).strip(), calls)
             if cut and self._named:
-                return Found(before.rstrip(), is_cut=True)
-        return Found(before + held)
+                return FoundCall(before.rstrip(), is_cut=True)
+        return FoundCall(before + held)
 
     def flush(self, *, cut: bool, called: bool = False) -> Iterator[StreamItem]:
         """What was held back and is no call, as text; the arguments are those of `finish`."""

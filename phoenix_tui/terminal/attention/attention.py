@@ -19,7 +19,7 @@ from phoenix_tui.terminal.attention.signals import (
     progress,
     title,
 )
-from phoenix_tui.text.labels import ASKING, TROUBLES, Moment, label
+from phoenix_tui.text.labels import ASKING, TROUBLES, StatusDetails, label
 from phoenix_tui.widgets.status_line import Status
 from phoenix_tui.widgets.title_row import Heading
 
@@ -123,7 +123,7 @@ class Attention:
 def window_title(heading: Heading, status: Status, *, plain: bool) -> str:
     """State, conversation and who else needs the user: `◆2 ▸ api-retry · Phoenix`."""
     others = f"{ASKING.mark(plain)}{heading.others_asking} " if heading.others_asking else ""
-    sign = label(status.state, Moment()).glyph.mark(plain)
+    sign = label(status.state, StatusDetails()).glyph.mark(plain)
     return f"{others}{sign} {heading.title or heading.folder or 'new conversation'} · {NAME}"
 
 

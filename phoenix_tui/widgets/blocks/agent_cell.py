@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine.machine.states import AgentStatus
-from phoenix_tui.markdown.lines import MARGIN, QUIET, Line, Look, Span, Tone, cells, spans_width
+from phoenix_tui.markdown.lines import MARGIN, QUIET, Span, StyledLine, TextStyle, Tone, cells, spans_width
 from phoenix_tui.markdown.wrap import ellipsize
 from phoenix_tui.text.agents import end_words, is_good
 from phoenix_tui.widgets.blocks.rows import column, duration_text
@@ -25,11 +25,11 @@ NAME_SHARE: Final = 45
 WIDE: Final = 60
 """Cells of a row from which it says how much was used."""
 MARKS: Final = {
-    AgentStatus.SUCCESS.value: Span("✓ ", Look(Tone.GOOD)),
+    AgentStatus.SUCCESS.value: Span("✓ ", TextStyle(Tone.GOOD)),
     AgentStatus.CANCELLED.value: Span("■ ", QUIET),
 }
 """Before a row; every other end is a failure."""
-FAILED: Final = Span("✗ ", Look(Tone.BAD))
+FAILED: Final = Span("✗ ", TextStyle(Tone.BAD))
 
 
 def came_back(view: ToolView) -> Sequence[AgentEnd]:
@@ -47,11 +47,11 @@ def success_of(ends: Sequence[AgentEnd]) -> Span:
     """Good where all succeeded, bad where none did: a failure is never green."""
     good = sum(map(is_good, ends))
     if good == len(ends):
-        return Span("✓", Look(Tone.GOOD))
-    return Span("◇", QUIET) if good else Span("✗", Look(Tone.BAD))
+        return Span("✓", TextStyle(Tone.GOOD))
+    return Span("◇", QUIET) if good else Span("✗", TextStyle(Tone.BAD))
 
 
-def back_rows(ends: Sequence[AgentEnd], width: int) -> list[Line]:
+def back_rows(ends: Sequence[AgentEnd], width: int) -> list[StyledLine]:
     """A row for each; a click opens its transcript."""
     room = column(width) - MARGIN - 4
     used = [_used(one) if room >= WIDE else "" for one in ends]
@@ -62,7 +62,7 @@ def back_rows(ends: Sequence[AgentEnd], width: int) -> list[Line]:
     return [_row(one, text, name_room, width, right) for one, text in zip(ends, used, strict=True)]
 
 
-def _row(one: AgentEnd, used: str, name_room: int, width: int, right: int) -> Line:
+def _row(one: AgentEnd, used: str, name_room: int, width: int, right: int) -> StyledLine:
     start = (Span(" " * (MARGIN + 2)), MARKS.get(one.status, FAILED), Span(ellipsize(clean_line(one.task), name_room)))
     gap = " " * max(name_room + MARGIN + 4 - spans_width(start), 0) + "  "
     room = max(column(width) - spans_width(start) - len(gap) - right, 0)
@@ -70,7 +70,7 @@ def _row(one: AgentEnd, used: str, name_room: int, width: int, right: int) -> Li
     blank = " " * (room - spans_width((words,)) + right - len(used)) if used else ""
     spans = (*start, Span(gap), words, Span(f"{blank}{used}", QUIET))
     action = open_action(one.id)
-    return Line(tuple(span._replace(action=action) for span in spans), margin=MARGIN + 2)
+    return StyledLine(tuple(span._replace(action=action) for span in spans), margin=MARGIN + 2)
 
 
 def _used(one: AgentEnd) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from phoenix_tui.markdown.lines import MARGIN, QUIET, Line, Look, Span, Tone, spans_width
+from phoenix_tui.markdown.lines import MARGIN, QUIET, Span, StyledLine, TextStyle, Tone, spans_width
 from phoenix_tui.markdown.wrap import ellipsize
 from phoenix_tui.widgets.blocks.diff_colours import DiffColours
 from phoenix_tui.widgets.blocks.diff_folding import folded
@@ -24,7 +24,7 @@ _INDENT: Final = Span(" " * MARGIN)
 class DiffBlock(NamedTuple):
     """A changed file as lines, and what is still to be coloured in them."""
 
-    lines: list[Line]
+    lines: list[StyledLine]
     colours: DiffColours
 
 
@@ -42,7 +42,7 @@ def diff_block(display: DiffDisplay, width: int, *, is_open: bool, action: str =
         lines.extend(layout.lines(pair))
     if hidden := _lines_in(rows) - _lines_in(shown):
         text = f"{' ' * layout.digits} … +{counted(hidden, 'line')}"
-        lines.append(Line((_INDENT, Span(text, QUIET, "" if is_open else action))))
+        lines.append(StyledLine((_INDENT, Span(text, QUIET, "" if is_open else action))))
     return DiffBlock(lines, colours)
 
 
@@ -50,14 +50,25 @@ def _lines_in(rows: Sequence[DiffRow]) -> int:
     return sum(row.sign != GAP for row in rows)
 
 
-def _heading(display: DiffDisplay, width: int, action: str, right: str) -> Line:
-    counts = (Span(f"+{display.added}", Look(Tone.GOOD)), Span(" "), Span(f"-{display.removed}", Look(Tone.BAD)))
+def _heading(display: DiffDisplay, width: int, action: str, right: str) -> StyledLine:
+    counts = (
+        Span(f"+{display.added}", TextStyle(Tone.GOOD)),
+        Span(" "),
+        Span(f"-{display.removed}", TextStyle(Tone.BAD)),
+    )
     note = "  new" if display.created else ""
     taken = MARGIN + 4 + sum(len(span.text) for span in counts) + len(note) + (len(right) + 2 if right else 0)
     path = ellipsize(clean_line(display.path), max(column(width) - taken, 1))
-    spans = [_INDENT, Span("± ", Look(Tone.GOOD)), Span(path, Look(bold=True)), Span("  "), *counts, Span(note, QUIET)]
-    line = Line(tuple(spans))
+    spans = [
+        _INDENT,
+        Span("± ", TextStyle(Tone.GOOD)),
+        Span(path, TextStyle(bold=True)),
+        Span("  "),
+        *counts,
+        Span(note, QUIET),
+    ]
+    line = StyledLine(tuple(spans))
     gap = column(width) - spans_width(spans) - len(right)
     if right and gap >= 2:
-        line = Line((*spans, Span(" " * gap), Span(right, QUIET)))
+        line = StyledLine((*spans, Span(" " * gap), Span(right, QUIET)))
     return line._replace(spans=tuple(span._replace(action=action) for span in line.spans))

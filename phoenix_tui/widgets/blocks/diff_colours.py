@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Final
 
 from phoenix_tui.markdown.code import coloured_lines
-from phoenix_tui.markdown.lines import Line, Span
+from phoenix_tui.markdown.lines import Span, StyledLine
 from phoenix_tui.widgets.blocks.diff_layout import Coloured, Layout, Pair
 from phoenix_tui.widgets.blocks.diff_rows import GAP, LONGEST_COMPARED, DiffRow
 
@@ -119,7 +119,7 @@ class DiffJob:
             colours.append((left, left if same else sides.colours(pair.right.row if pair.right is not None else None)))
         self._colours = colours
 
-    def work(self, lines: list[Line], limit: int) -> tuple[int, int]:
+    def work(self, lines: list[StyledLine], limit: int) -> tuple[int, int]:
         """Colour up to `limit` more source lines in place; gives the first line changed and the one after the last.
 
         A pair is two of them, and laying it out again costs as much as lexing it.
@@ -141,7 +141,7 @@ class DiffJob:
 class DiffColours:
     """The lines of a diff, and the work that is left on them; `jobs` is empty when there is none."""
 
-    def __init__(self, lines: list[Line], layout: Layout, pairs: Sequence[Pair], path: str) -> None:
+    def __init__(self, lines: list[StyledLine], layout: Layout, pairs: Sequence[Pair], path: str) -> None:
         self._lines = lines
         language = language_of(path)
         self.jobs: list[DiffJob] = []

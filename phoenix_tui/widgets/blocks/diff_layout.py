@@ -14,10 +14,10 @@ from phoenix_tui.markdown.lines import (
     PLAIN,
     QUIET,
     TEXT_COLUMN,
-    Line,
-    Look,
     Span,
+    StyledLine,
     Surface,
+    TextStyle,
     Tone,
     altered,
     spans_width,
@@ -28,7 +28,7 @@ from phoenix_tui.widgets.blocks.rows import column
 
 SPLIT_FROM: Final = 138
 """Columns from which before and after stand side by side: a pane of 140 without its margin at the right."""
-_LOOKS: Final = {"+": Look(Tone.GOOD, Surface.ADDED), "-": Look(Tone.BAD, Surface.REMOVED)}
+_LOOKS: Final = {"+": TextStyle(Tone.GOOD, Surface.ADDED), "-": TextStyle(Tone.BAD, Surface.REMOVED)}
 _CHANGED: Final = {"+": Surface.ADDED_WORDS, "-": Surface.REMOVED_WORDS}
 _INDENT: Final = Span(" " * MARGIN)
 _BETWEEN: Final = Span(" │ ", QUIET)
@@ -72,18 +72,18 @@ class Layout(Struct, frozen=True):
             same = bool(old) and old[0].row.sign == " "
             yield from (Pair(left, right) for left, right in zip_longest(old, old if same else new))
 
-    def lines(self, pair: Pair, left: Coloured = (), right: Coloured = ()) -> Iterator[Line]:
+    def lines(self, pair: Pair, left: Coloured = (), right: Coloured = ()) -> Iterator[StyledLine]:
         """The lines of one pair; whether in colours or plain, they are as many and say the same."""
         if pair.left is not None and pair.left.row.sign == GAP:
-            yield Line((_INDENT, Span(f"{' ' * self.digits} {GAP}", QUIET)))
+            yield StyledLine((_INDENT, Span(f"{' ' * self.digits} {GAP}", QUIET)))
         elif self.is_split:
             yield from self._beside(pair, left, right)
         elif pair.left is not None:
             margin = MARGIN + self.digits + 3
             for spans, joint in self._cells(pair.left, pair.left.row.number, left):
-                yield Line((_INDENT, *spans), joint, margin)
+                yield StyledLine((_INDENT, *spans), joint, margin)
 
-    def _beside(self, pair: Pair, left: Coloured, right: Coloured) -> Iterator[Line]:
+    def _beside(self, pair: Pair, left: Coloured, right: Coloured) -> Iterator[StyledLine]:
         """One line before and the one that took its place; either may be missing."""
         blank = ((Span(" " * (self.digits + 3 + self.room)),), None)
         before, after = pair
@@ -95,7 +95,7 @@ class Layout(Struct, frozen=True):
             second = middle + len(_BETWEEN.text) + self.digits + 3
             end = middle + len(_BETWEEN.text) + sum(len(span.text) for span in new)
             sides = ((first, middle), (second, end))
-            yield Line((_INDENT, *old, _BETWEEN, *new), joint if joint is not None else other, MARGIN, sides)
+            yield StyledLine((_INDENT, *old, _BETWEEN, *new), joint if joint is not None else other, MARGIN, sides)
 
     def _cells(
         self, marked: MarkedRow, number: int, coloured: Coloured
@@ -114,7 +114,7 @@ class Layout(Struct, frozen=True):
             yield (Span(lead, look._replace(tone=Tone.QUIET)), mark, *row, fill), joint
 
 
-def _spans(marked: MarkedRow, plain: Look, coloured: Coloured) -> tuple[Span, ...]:
+def _spans(marked: MarkedRow, plain: TextStyle, coloured: Coloured) -> tuple[Span, ...]:
     """The text of a row: colours say what it is, backgrounds what changed."""
     strong = altered(plain, surface=_CHANGED.get(marked.row.sign, plain.surface), bold=True)
     if "".join(span.text for span in coloured) != "".join(piece.text for piece in marked.pieces):
@@ -141,7 +141,7 @@ def _both(pieces: Sequence[Piece], coloured: Coloured) -> Iterator[tuple[str, Sp
             at, rest = at + len(taken), rest[len(taken) :]
 
 
-def _on(code: Look, look: Look, *, changed: bool) -> Look:
+def _on(code: TextStyle, look: TextStyle, *, changed: bool) -> TextStyle:
     """A colour of code on the background of the diff; a quiet one could not be read on a mark."""
     tone = Tone.TEXT if changed and code.tone is Tone.QUIET else code.tone
     return altered(look, tone=tone, bold=code.bold, italic=code.italic)

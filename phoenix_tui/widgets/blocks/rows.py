@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, TEXT_COLUMN, Line, Look, Span, spans_width
+from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, TEXT_COLUMN, Span, StyledLine, TextStyle, spans_width
 from phoenix_tui.markdown.plain import plain_rows
 from phoenix_tui.markdown.wrap import ellipsize
 
@@ -31,7 +31,9 @@ def duration_text(seconds: float) -> str:
     return f"{whole // 3600}h {whole % 3600 // 60:02}m"
 
 
-def row(mark: Span, name: str, text: str, right: str, width: int, *, action: str = "", look: Look = PLAIN) -> Line:
+def row(
+    mark: Span, name: str, text: str, right: str, width: int, *, action: str = "", look: TextStyle = PLAIN
+) -> StyledLine:
     """One row: glyph, bold name, text cut to what is left, and `right` flush with the column's end."""
     room = column(width) - MARGIN
     spans = [_INDENT, mark, Span(" ", PLAIN)]
@@ -43,26 +45,28 @@ def row(mark: Span, name: str, text: str, right: str, width: int, *, action: str
     if right and free >= 0:
         gap = column(width) - spans_width(spans) - len(right)
         spans.extend((Span(" " * gap), Span(right, QUIET)))
-    return Line(tuple(span._replace(action=action) for span in spans) if action else tuple(spans))
+    return StyledLine(tuple(span._replace(action=action) for span in spans) if action else tuple(spans))
 
 
-def barred(texts: Iterable[str], width: int, look: Look = QUIET) -> list[Line]:
+def barred(texts: Iterable[str], width: int, look: TextStyle = QUIET) -> list[StyledLine]:
     """Lines of output under a bar, each cut to one row."""
     room = column(width) - MARGIN - 2
-    return [Line((_INDENT, BAR, Span(ellipsize(text.expandtabs(4), room), look)), margin=MARGIN + 2) for text in texts]
+    return [
+        StyledLine((_INDENT, BAR, Span(ellipsize(text.expandtabs(4), room), look)), margin=MARGIN + 2) for text in texts
+    ]
 
 
-def barred_whole(text: str, width: int, look: Look = PLAIN) -> Iterator[Line]:
+def barred_whole(text: str, width: int, look: TextStyle = PLAIN) -> Iterator[StyledLine]:
     """Output under a bar, wrapped, nothing cut."""
     for _, shown, joint in plain_rows(text, column(width) - MARGIN - 2, hard=True):
-        yield Line((_INDENT, BAR, Span(shown, look)), joint, MARGIN + 2)
+        yield StyledLine((_INDENT, BAR, Span(shown, look)), joint, MARGIN + 2)
 
 
-def quiet_note(mark: str, text: str, width: int, *, look: Look = QUIET, action: str = "") -> Iterator[Line]:
+def quiet_note(mark: str, text: str, width: int, *, look: TextStyle = QUIET, action: str = "") -> Iterator[StyledLine]:
     """A note in one look: a mark, then text wrapped with a hanging indent."""
     start = lead = f"{mark} "
     for _, shown, joint in plain_rows(text, column(width) - MARGIN - len(lead)):
-        yield Line((_INDENT, Span(start, look, action), Span(shown, look, action)), joint)
+        yield StyledLine((_INDENT, Span(start, look, action), Span(shown, look, action)), joint)
         start = " " * len(lead)
 
 

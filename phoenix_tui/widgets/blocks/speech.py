@@ -13,14 +13,14 @@ from engine.machine.messages import ImageBlock, TextBlock
 from engine.machine.states import Errored
 from engine.machine.texts import SUMMARIZED, without_keys
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, Line, Look, Span, Tone
+from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, Span, StyledLine, TextStyle, Tone
 from phoenix_tui.markdown.plain import plain_rows
 from phoenix_tui.markdown.wrap import ellipsize, wrap
 from phoenix_tui.widgets.blocks.rows import column, duration_text, quiet_note, row
 from tools.clean import LONGEST_LINE, clean, clean_line
 from tools.wording import counted
 
-BAR: Final = Span("┃ ", Look(Tone.YOU))
+BAR: Final = Span("┃ ", TextStyle(Tone.YOU))
 LONG_PROMPT: Final = 40
 """Rows above which a prompt is folded."""
 SHOWN_OF_LONG: Final = 8
@@ -37,8 +37,8 @@ MOST_COUNTED: Final = 200_000
 """Characters of a text whose words are counted."""
 STOP_NOTICES: Final = ("Stopped by you", "Stopped at the time limit")
 """How the stored row of a stop begins (engine/machine/texts.py)."""
-_BOLD: Final = Look(bold=True)
-_BAD: Final = Look(Tone.BAD)
+_BOLD: Final = TextStyle(bold=True)
+_BAD: Final = TextStyle(Tone.BAD)
 
 
 class Stopped(Struct, frozen=True):
@@ -57,7 +57,7 @@ class Said(Struct, frozen=True):
     attached: tuple[TextBlock, ...] = ()
 
 
-def prompt_rows(said: Said, width: int, *, is_open: bool, action: str) -> Iterator[Line]:
+def prompt_rows(said: Said, width: int, *, is_open: bool, action: str) -> Iterator[StyledLine]:
     """A person's message: a bar in their colour, the first line bold, images and attached files as chips."""
     room = column(width) - MARGIN
     yield from _prompt_text(said.text.strip("\n"), room, is_open=is_open, action=action)
@@ -65,17 +65,17 @@ def prompt_rows(said: Said, width: int, *, is_open: bool, action: str) -> Iterat
     chips += [f"[{_chip(block)}]" for block in said.attached]
     if chips:
         for spans, joint in wrap((Span(" ".join(chips), QUIET, action if said.attached else ""),), room):
-            yield Line((BAR, *spans), joint)
+            yield StyledLine((BAR, *spans), joint)
     for block in said.attached if is_open else ():
         for _, shown, joint in plain_rows(block.text, room):
-            yield Line((BAR, Span(shown, QUIET)), joint)
+            yield StyledLine((BAR, Span(shown, QUIET)), joint)
 
 
 def _chip(block: TextBlock) -> str:
     return ellipsize(clean_line(block.attached[:LONGEST_LINE]), LONGEST_CHIP)
 
 
-def _prompt_text(text: str, room: int, *, is_open: bool, action: str) -> Iterator[Line]:
+def _prompt_text(text: str, room: int, *, is_open: bool, action: str) -> Iterator[StyledLine]:
     if not text:
         return
     if is_open:
@@ -90,13 +90,13 @@ def _prompt_text(text: str, room: int, *, is_open: bool, action: str) -> Iterato
     yield from (_prompt_row(*row) for row in head[:SHOWN_OF_LONG])
     end = deque(plain_rows(text[-LOOKED_AT_END:], room), maxlen=END_OF_LONG)
     hidden = len(head) - SHOWN_OF_LONG + text.count("\n") - head[-1][0] - len(end)
-    yield Line((BAR, Span(f"… +{counted(max(hidden, 1), 'line')}", QUIET, action)))
+    yield StyledLine((BAR, Span(f"… +{counted(max(hidden, 1), 'line')}", QUIET, action)))
     for number, (_, shown, joint) in enumerate(end):
         yield _prompt_row(1, shown, joint if number else None)
 
 
-def _prompt_row(number: int, shown: str, joint: str | None) -> Line:
-    return Line((BAR, Span(shown, PLAIN if number else _BOLD)), joint)
+def _prompt_row(number: int, shown: str, joint: str | None) -> StyledLine:
+    return StyledLine((BAR, Span(shown, PLAIN if number else _BOLD)), joint)
 
 
 def sticky_prompt(text: str, width: int) -> tuple[Span, ...]:
@@ -105,17 +105,17 @@ def sticky_prompt(text: str, width: int) -> tuple[Span, ...]:
     return (BAR, Span(ellipsize(first, max(column(width) - MARGIN, 1)), _BOLD))
 
 
-def thinking_row(words: str, width: int, action: str, *, newest: str = "", live: bool = False) -> Line:
+def thinking_row(words: str, width: int, action: str, *, newest: str = "", live: bool = False) -> StyledLine:
     """Reasoning as one quiet row: how many words, and while it goes on the newest line."""
     label = f"thinking · {words}" + (f" · {newest}" if newest else "")
     return row(Span("⋯", QUIET), "", label if live else f"thought · {words}", "", width, action=action, look=QUIET)
 
 
-def thinking_rows(text: str, width: int) -> Iterator[Line]:
+def thinking_rows(text: str, width: int) -> Iterator[StyledLine]:
     """All of a reasoning, in quiet."""
     look = QUIET._replace(italic=True)
     for _, shown, joint in plain_rows(text.strip(), column(width) - MARGIN - 2):
-        yield Line((Span("  "), Span("  "), Span(shown, look)), joint, MARGIN + 2)
+        yield StyledLine((Span("  "), Span("  "), Span(shown, look)), joint, MARGIN + 2)
 
 
 def length_of(text: str) -> str:
@@ -123,13 +123,13 @@ def length_of(text: str) -> str:
     return counted(len(text), "character") if len(text) > MOST_COUNTED else counted(len(text.split()), "word")
 
 
-def notice_rows(text: str, width: int) -> Iterator[Line]:
+def notice_rows(text: str, width: int) -> Iterator[StyledLine]:
     """A quiet row of the audit trail; that of a stop has its own sign."""
     words = text.strip()
     return quiet_note("■", _as_remark(words), width) if is_stop_notice(words) else quiet_note("·", words, width)
 
 
-def summary_rows(text: str, width: int, *, is_open: bool, action: str) -> Iterator[Line]:
+def summary_rows(text: str, width: int, *, is_open: bool, action: str) -> Iterator[StyledLine]:
     """A compaction: one row with what it did, and the summary itself below it, folded."""
     first, _, rest = text.strip().partition("\n")
     summary = rest.strip()
@@ -153,7 +153,9 @@ def _as_remark(words: str) -> str:
     return words[:1].lower() + words[1:]
 
 
-def report_rows(title: str, text: str, width: int, *, is_open: bool, action: str, words: str = "") -> Iterator[Line]:
+def report_rows(
+    title: str, text: str, width: int, *, is_open: bool, action: str, words: str = ""
+) -> Iterator[StyledLine]:
     """What came from elsewhere, such as a sub-agent: one row, folded; `words` stand for its first line."""
     stripped = text.strip()
     first, _, rest = stripped.partition("\n")
@@ -164,7 +166,7 @@ def report_rows(title: str, text: str, width: int, *, is_open: bool, action: str
         yield from quiet_note(" ", stripped, width)
 
 
-def stopped_lines(stopped: Stopped, width: int, stored: str = "") -> list[Line]:
+def stopped_lines(stopped: Stopped, width: int, stored: str = "") -> list[StyledLine]:
     """How a turn ended that the user stopped: the stored words where they are there, and what became of its text."""
     parts = [_as_remark(clean_line(stored))] if stored else [f"stopped by you after {duration_text(stopped.seconds)}"]
     if stopped.processes and not stored:
@@ -174,7 +176,7 @@ def stopped_lines(stopped: Stopped, width: int, stored: str = "") -> list[Line]:
     return list(quiet_note("■", " · ".join(parts), width))
 
 
-def error_lines(error: Errored, width: int) -> list[Line]:
+def error_lines(error: Errored, width: int) -> list[StyledLine]:
     """A failed run: the cause, and the keys that help."""
     cause = quiet_note("✗", clean(without_keys(error.message)).strip() or "The run failed.", width, look=_BAD)
     again = ("send", "tries again")
@@ -187,21 +189,21 @@ def error_lines(error: Errored, width: int) -> list[Line]:
     return [*cause, *quiet_note(" ", hint(fix, ("stop", "puts this away")), width)]
 
 
-def draft_lines(name: str, characters: int, width: int) -> list[Line]:
+def draft_lines(name: str, characters: int, width: int) -> list[StyledLine]:
     """A tool call that is still being written."""
     size = f"{characters:,} characters" if characters else ""
-    return [row(Span("▸", Look(Tone.WORK)), clean_line(name), "writing the call…", size, width)]
+    return [row(Span("▸", TextStyle(Tone.WORK)), clean_line(name), "writing the call…", size, width)]
 
 
-def welcome_lines(folder: str, model: str, mode: str, width: int) -> list[Line]:
+def welcome_lines(folder: str, model: str, mode: str, width: int) -> list[StyledLine]:
     """An empty conversation: where it is, who answers, three things one can type."""
     indent = Span(" " * MARGIN)
     room = column(width) - MARGIN
     lines = [
-        Line((indent, Span(ellipsize(clean_line(folder), room), _BOLD))),
-        Line((indent, Span(ellipsize(f"{clean_line(model)} · {mode}", room), QUIET))),
-        Line(()),
+        StyledLine((indent, Span(ellipsize(clean_line(folder), room), _BOLD))),
+        StyledLine((indent, Span(ellipsize(f"{clean_line(model)} · {mode}", room), QUIET))),
+        StyledLine(()),
     ]
     for key, meaning in (("@", "names a file"), ("/", "lists the commands"), ("!", "runs a shell command here")):
-        lines.append(Line((indent, Span(key, Look(Tone.YOU)), Span(f"  {meaning}", QUIET))))
+        lines.append(StyledLine((indent, Span(key, TextStyle(Tone.YOU)), Span(f"  {meaning}", QUIET))))
     return lines

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, assert_never
 
 from engine.machine.messages import ToolStatus
-from phoenix_tui.markdown.lines import PLAIN, QUIET, Line, Look, Span, Tone
+from phoenix_tui.markdown.lines import PLAIN, QUIET, Span, StyledLine, TextStyle, Tone
 from phoenix_tui.text.agents import SUBMISSIONS, succeeded
 from phoenix_tui.widgets.blocks.agent_cell import back_rows, came_back, success_of
 from phoenix_tui.widgets.blocks.diff import diff_block
@@ -32,9 +32,9 @@ SILENT: Final = "(no output)"
 class ToolBlock(NamedTuple):
     """A call as rows, and what is still to be coloured in the first of them."""
 
-    lines: list[Line]
+    lines: list[StyledLine]
     colours: DiffColours | None = None
-    rows: Iterable[Line] = ()
+    rows: Iterable[StyledLine] = ()
     """Further rows, as many as its output has."""
 
 
@@ -83,7 +83,7 @@ def _agents_block(view: ToolView, backs: Sequence[AgentEnd], width: int, *, is_o
     return ToolBlock(lines if is_open else lines + back_rows(backs, width))
 
 
-def reads_line(views: Sequence[ToolView], width: int, action: str) -> Line:
+def reads_line(views: Sequence[ToolView], width: int, action: str) -> StyledLine:
     """Quick reads in a run as one row with their names."""
     names = [view.summary for view in views]
     shown = ", ".join(names[:3]) + (f" +{len(names) - 3}" if len(names) > 3 else "")
@@ -132,13 +132,13 @@ def _mark(status: ToolStatus) -> Span:
         case ToolStatus.QUEUED:
             return Span("·", QUIET)
         case ToolStatus.AWAITING_APPROVAL:
-            return Span("◆", Look(Tone.NEEDS_YOU))
+            return Span("◆", TextStyle(Tone.NEEDS_YOU))
         case ToolStatus.RUNNING:
-            return Span("▸", Look(Tone.WORK))
+            return Span("▸", TextStyle(Tone.WORK))
         case ToolStatus.SUCCESS:
-            return Span("✓", Look(Tone.GOOD))
+            return Span("✓", TextStyle(Tone.GOOD))
         case ToolStatus.ERROR:
-            return Span("✗", Look(Tone.BAD))
+            return Span("✗", TextStyle(Tone.BAD))
         case ToolStatus.CANCELLED | ToolStatus.SKIPPED | ToolStatus.INTERRUPTED:
             return Span("■", QUIET)
         case _:

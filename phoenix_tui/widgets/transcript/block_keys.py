@@ -137,19 +137,19 @@ class BlockKeys:
 
     def _ask(self, name: str) -> None:
         """Do something with the block under the cursor, or have it done."""
-        from phoenix_tui.widgets.transcript.targets import REFUSALS, Deed  # noqa: PLC0415 - after first frame
+        from phoenix_tui.widgets.transcript.targets import REFUSALS, BlockAction  # noqa: PLC0415 - after first frame
 
-        target, deed = self.target(), Deed[name]
+        target, deed = self.target(), BlockAction[name]
         if target is None:
             return
-        if deed is Deed.OPEN_FILE and Deed.OPEN_IMAGE in target.deeds:
-            deed = Deed.OPEN_IMAGE
+        if deed is BlockAction.OPEN_FILE and BlockAction.OPEN_IMAGE in target.deeds:
+            deed = BlockAction.OPEN_IMAGE
         if deed not in target.deeds:
             self._want(signals.Remark(REFUSALS[deed]))
-        elif deed is Deed.COPY:
+        elif deed is BlockAction.COPY:
             self._view.post_message(signals.SelectionCopied(self._view, target.text))
         else:
             self._want(signals.BlockDeed(deed, target))
 
     def _want(self, request: signals.Request) -> None:
-        self._view.post_message(signals.Wanted(self._view, request))
+        self._view.post_message(signals.BlockWanted(self._view, request))

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from engine.records import StoredMessage, ToolCallRecord
 from phoenix_tui.markdown.code import CodeJob
-from phoenix_tui.markdown.lines import Line, cells
+from phoenix_tui.markdown.lines import StyledLine, cells
 from phoenix_tui.widgets.blocks.diff_colours import DiffJob
 from phoenix_tui.widgets.transcript.block_cursor import BlockCursor
 from phoenix_tui.widgets.transcript.drawing import fold_action
@@ -165,7 +165,7 @@ class Canvas:
                 return max(position + start - line, 0)
         return None
 
-    def line_at(self, y: int) -> tuple[int, int, Line] | None:
+    def line_at(self, y: int) -> tuple[int, int, StyledLine] | None:
         """Slot, row and line at a row in sight."""
         for position, (slot, row, drawn) in enumerate(self.viewport.rows()):
             if position == y:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from engine.machine.messages import ImageBlock, Origin, Role, TextBlock, ThinkingBlock, ToolUseBlock, attached_in
 from engine.records import StoredMessage
 from phoenix_tui.images.boxes import box_of
-from phoenix_tui.markdown.lines import MARGIN, Line, Span
+from phoenix_tui.markdown.lines import MARGIN, Span, StyledLine
 from phoenix_tui.markdown.plain import LongText
 from phoenix_tui.text.agents import handed_in
 from phoenix_tui.widgets.blocks import speech
@@ -18,7 +18,7 @@ from phoenix_tui.widgets.blocks.agent_cell import completion_words
 from phoenix_tui.widgets.blocks.tool_row import reads_line, tool_block
 from phoenix_tui.widgets.blocks.tool_view import ToolView
 from phoenix_tui.widgets.transcript.model import TranscriptModel, shows_nothing, text_of
-from phoenix_tui.widgets.transcript.parts import Kind, Part
+from phoenix_tui.widgets.transcript.parts import Part, PartKind
 from phoenix_tui.widgets.transcript.runs import reads_of, run_of
 from tools.wording import counted
 
@@ -27,7 +27,12 @@ _REPORTS = {Origin.COMPLETION: "sub-agent is back", Origin.SUBAGENT: "task"}
 
 
 def _long_part(
-    key: str, kind: Kind, rows: Iterable[Line], *, foldable: bool = False, head: list[Line] | None = None
+    key: str,
+    kind: PartKind,
+    rows: Iterable[StyledLine],
+    *,
+    foldable: bool = False,
+    head: list[StyledLine] | None = None,
 ) -> Part:
     """A part of `head` and rows without an end to them: what is beyond the first is laid out while it is in sight."""
     text = LongText([] if head is None else head, rows)
@@ -68,12 +73,12 @@ class Drawing(Struct, frozen=True):
                 action=fold_action(key),
                 words=completion_words(texts),
             )
-            return [_long_part(key, Kind.NOTE, rows, foldable=True)]
+            return [_long_part(key, PartKind.NOTE, rows, foldable=True)]
         images = [block for block in message.blocks if isinstance(block, ImageBlock)]
         attached = attached_in(message.blocks)
         said = speech.Said(texts, tuple(images), attached)
         rows = speech.prompt_rows(said, self.width, is_open=self.is_open(key), action=fold_action(key))
-        prompt = _long_part(key, Kind.PROMPT, rows)
+        prompt = _long_part(key, PartKind.PROMPT, rows)
         is_long = len(prompt.lines) > speech.LONGEST_FOLDED or len(texts) > speech.LOOKED_AT
         prompt.foldable = is_long or bool(attached)
         shown = [self._image_part(f"{message.seq}:{n}", image, speech.BAR) for n, image in enumerate(images)]
@@ -81,23 +86,23 @@ class Drawing(Struct, frozen=True):
 
     def _notice(self, key: str, text: str) -> Part:
         if not speech.is_summary_notice(text):
-            return _long_part(key, Kind.NOTE, speech.notice_rows(text, self.width))
+            return _long_part(key, PartKind.NOTE, speech.notice_rows(text, self.width))
         rows = speech.summary_rows(text, self.width, is_open=self.is_open(key), action=fold_action(key))
-        return _long_part(key, Kind.NOTE, rows, foldable=True)
+        return _long_part(key, PartKind.NOTE, rows, foldable=True)
 
     def live_parts(self) -> Iterator[Part]:
         """What stands below the last message, the answer under way left out."""
         live = self.model.live
         for number, notice in enumerate(live.notices):
-            yield Part(f"notice:{number}", Kind.NOTE, list(speech.notice_rows(notice, self.width)))
+            yield Part(f"notice:{number}", PartKind.NOTE, list(speech.notice_rows(notice, self.width)))
         if live.drafting is not None:
-            yield Part("draft", Kind.TOOL, speech.draft_lines(*live.drafting, self.width))
+            yield Part("draft", PartKind.TOOL, speech.draft_lines(*live.drafting, self.width))
         if live.stopped is not None:
             stored = self.model.stop_notice
             words = text_of(stored) if stored is not None else ""
-            yield Part("stopped", Kind.NOTE, speech.stopped_lines(live.stopped, self.width, words))
+            yield Part("stopped", PartKind.NOTE, speech.stopped_lines(live.stopped, self.width, words))
         if self.model.error is not None:
-            yield Part("error", Kind.NOTE, speech.error_lines(self.model.error, self.width))
+            yield Part("error", PartKind.NOTE, speech.error_lines(self.model.error, self.width))
 
     def live_thinking(self) -> Part | None:
         """The reasoning under way."""
@@ -109,7 +114,7 @@ class Drawing(Struct, frozen=True):
         lines = [speech.thinking_row(words, self.width, fold_action(key), newest=newest, live=goes_on)]
         if self.is_open(key):
             lines += speech.thinking_rows(live.thinking.newest, self.width)
-        return Part(key, Kind.THINKING, lines, foldable=True)
+        return Part(key, PartKind.THINKING, lines, foldable=True)
 
     def welcome(self) -> Part | None:
         """What an empty conversation shows."""
@@ -118,15 +123,15 @@ class Drawing(Struct, frozen=True):
             return None
         if record.agent is not None:
             rows = speech.report_rows("task", record.agent.task, self.width, is_open=False, action="")
-            return Part("welcome", Kind.NOTE, list(rows))
+            return Part("welcome", PartKind.NOTE, list(rows))
         lines = speech.welcome_lines(str(record.cwd), record.model, record.permission_mode.value, self.width)
-        return Part("welcome", Kind.NOTE, lines)
+        return Part("welcome", PartKind.NOTE, lines)
 
     def call_part(self, view: ToolView) -> Part:
         """One call as its own part."""
         key = f"call:{view.id}"
         block = tool_block(view, self.width, is_open=self.is_open(key), action=fold_action(key), now=self.model.now())
-        part = _long_part(key, Kind.TOOL, block.rows, foldable=True, head=block.lines)
+        part = _long_part(key, PartKind.TOOL, block.rows, foldable=True, head=block.lines)
         part.colours = block.colours
         return part
 
@@ -137,7 +142,7 @@ class Drawing(Struct, frozen=True):
         key = f"image:{name}"
         large, room = self.is_open(key), max(self.width - MARGIN - 1, 1)
         box = box_of(image.attachment_id, (image.width, image.height), room, self.aspect, large=large)
-        return Part(key, Kind.IMAGE, [Line((bar,), margin=MARGIN)] * box.rows, foldable=True, picture=box)
+        return Part(key, PartKind.IMAGE, [StyledLine((bar,), margin=MARGIN)] * box.rows, foldable=True, picture=box)
 
     def _shared_reads(self, message: StoredMessage) -> list[Part] | None:
         """The parts of a message whose reads share a row with its neighbours'; None when they do not."""
@@ -150,7 +155,7 @@ class Drawing(Struct, frozen=True):
             return [self.call_part(view) for view in reads_of(self.model, message.seq)]
         if message.seq != run[0]:
             return []
-        return [Part(key, Kind.TOOL, [reads_line(views, self.width, fold_action(key))], foldable=True)]
+        return [Part(key, PartKind.TOOL, [reads_line(views, self.width, fold_action(key))], foldable=True)]
 
     def _assistant_parts(self, message: StoredMessage) -> Iterator[Part]:
         calls: list[ToolUseBlock] = []
@@ -171,7 +176,7 @@ class Drawing(Struct, frozen=True):
                 key = f"thinking:{key}"
                 head = speech.thinking_row(speech.length_of(block.text), self.width, fold_action(key))
                 rows = speech.thinking_rows(block.text, self.width) if self.is_open(key) else ()
-                yield _long_part(key, Kind.THINKING, rows, foldable=True, head=[head])
+                yield _long_part(key, PartKind.THINKING, rows, foldable=True, head=[head])
         yield from self._call_parts(calls)
 
     def _call_parts(self, blocks: list[ToolUseBlock]) -> Iterator[Part]:
@@ -187,21 +192,21 @@ class Drawing(Struct, frozen=True):
                     yield from (part for part in shown if part is not None)
             else:
                 line = reads_line(run, self.width, fold_action(key))
-                yield Part(key, Kind.TOOL, [line], foldable=True)
+                yield Part(key, PartKind.TOOL, [line], foldable=True)
 
 
-def last_kind(message: StoredMessage) -> Kind | None:
+def last_kind(message: StoredMessage) -> PartKind | None:
     """The kind of a message's last part, told without drawing it; None when it shows nothing."""
     if shows_nothing(message):
         return None
     if message.role is Role.USER:
-        return Kind.NOTE if message.origin in _REPORTS else Kind.PROMPT
+        return PartKind.NOTE if message.origin in _REPORTS else PartKind.PROMPT
     for block in reversed(message.blocks):
         if isinstance(block, ToolUseBlock):
-            return Kind.ANSWER if handed_in(block) else Kind.TOOL
+            return PartKind.ANSWER if handed_in(block) else PartKind.TOOL
         if isinstance(block, TextBlock | ThinkingBlock) and block.text.strip():
-            answer = Kind.NOTE if message.role is Role.SYSTEM else Kind.ANSWER
-            return answer if isinstance(block, TextBlock) else Kind.THINKING
+            answer = PartKind.NOTE if message.role is Role.SYSTEM else PartKind.ANSWER
+            return answer if isinstance(block, TextBlock) else PartKind.THINKING
     return None
 
 

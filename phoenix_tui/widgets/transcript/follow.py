@@ -6,7 +6,7 @@ from typing import assert_never
 
 from engine.updates import (
     AgentsChanged,
-    Asked,
+    ApprovalAsked,
     CallEnded,
     ContextChanged,
     ConversationChanged,
@@ -63,7 +63,7 @@ def follow(update: Update, model: TranscriptModel) -> None:  # noqa: C901, PLR09
             model.conversation = conversation
             model.dirty.add(model.count)
         case (
-            Asked()
+            ApprovalAsked()
             | ContextChanged()
             | CallEnded()
             | RetryScheduled()

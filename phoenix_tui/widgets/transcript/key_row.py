@@ -6,19 +6,19 @@ from typing import Final
 
 from phoenix_tui.keys.active_keys import keys
 from phoenix_tui.keys.keymap import KEYS_BY_ID
-from phoenix_tui.markdown.lines import QUIET, Look, Span, Tone, cells
+from phoenix_tui.markdown.lines import QUIET, Span, TextStyle, Tone, cells
 from phoenix_tui.widgets.transcript.block_cursor import Chosen
 from phoenix_tui.widgets.transcript.parts import Part
 from phoenix_tui.widgets.transcript.stack import Stack
-from phoenix_tui.widgets.transcript.targets import Deed, target_of
+from phoenix_tui.widgets.transcript.targets import BlockAction, target_of
 
-KEY_OF: Final[dict[Deed, str]] = {
-    Deed.TOGGLE: "block_open",
-    Deed.COPY: "block_copy",
-    Deed.EDIT: "block_edit",
-    Deed.OPEN_FILE: "block_file",
-    Deed.OPEN_IMAGE: "block_file",
-    Deed.FORK: "block_fork",
+KEY_OF: Final[dict[BlockAction, str]] = {
+    BlockAction.TOGGLE: "block_open",
+    BlockAction.COPY: "block_copy",
+    BlockAction.EDIT: "block_edit",
+    BlockAction.OPEN_FILE: "block_file",
+    BlockAction.OPEN_IMAGE: "block_file",
+    BlockAction.FORK: "block_fork",
 }
 """The key that asks for a deed; a click on its words does the same."""
 
@@ -43,9 +43,9 @@ class KeyRow:
 def key_row(stack: Stack, chosen: Chosen | None, width: int) -> tuple[Span, ...]:
     """The words of the row; what has no room is left out from the right."""
     if chosen is None:
-        return (Span(" ▌", Look(Tone.YOU, bold=True)),)
+        return (Span(" ▌", TextStyle(Tone.YOU, bold=True)),)
     target = target_of(stack.model, chosen)
-    spans = [Span(" ▌", Look(Tone.YOU, bold=True)), Span(target.name, Look(bold=True))]
+    spans = [Span(" ▌", TextStyle(Tone.YOU, bold=True)), Span(target.name, TextStyle(bold=True))]
     entries = [_entry(KEY_OF[deed], _words(deed, stack, chosen)) for deed in target.deeds]
     if chosen.code < 0 and chosen.part.codes:
         entries.insert(1, _entry("block_down", "its code"))
@@ -59,7 +59,7 @@ def key_row(stack: Stack, chosen: Chosen | None, width: int) -> tuple[Span, ...]
         if need > room:
             break
         room -= need
-        spans += [Span(gap, QUIET), Span(key, Look(Tone.YOU), action), Span(f" {words}", QUIET, action)]
+        spans += [Span(gap, QUIET), Span(key, TextStyle(Tone.YOU), action), Span(f" {words}", QUIET, action)]
         gap = " · "
     return tuple(spans)
 
@@ -69,8 +69,8 @@ def _entry(key: str, words: str) -> tuple[str, str, str]:
     return keys(key), words, KEYS_BY_ID[key].action
 
 
-def _words(deed: Deed, stack: Stack, chosen: Chosen) -> str:
-    if deed is not Deed.TOGGLE:
+def _words(deed: BlockAction, stack: Stack, chosen: Chosen) -> str:
+    if deed is not BlockAction.TOGGLE:
         return deed.value
     is_open = stack.is_open(chosen.part.key)
     if chosen.part.picture is not None:

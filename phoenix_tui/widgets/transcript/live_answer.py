@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from phoenix_tui.widgets.transcript.model import LiveReply
-from phoenix_tui.widgets.transcript.parts import Kind, Part
+from phoenix_tui.widgets.transcript.parts import Part, PartKind
 
 if TYPE_CHECKING:
     from phoenix_tui.markdown.stream import MarkdownStream
@@ -34,7 +34,7 @@ class LiveAnswer:
         part, stream, self.first_changed = self._part, self._stream, -1
         if part is None or stream is None or self._reply is not live:
             stream = self._stream = MarkdownStream(width)
-            part = self._part = Part("answer:live", Kind.ANSWER, stream.lines, stream=stream, codes=stream.codes)
+            part = self._part = Part("answer:live", PartKind.ANSWER, stream.lines, stream=stream, codes=stream.codes)
             self._reply, self._fed = live, 0
         if self._fed < len(live.pieces):
             self.first_changed = stream.add("".join(live.pieces[self._fed :]))
@@ -61,4 +61,4 @@ class LiveAnswer:
             stream, strips = MarkdownStream(width), []
             stream.begin(text)
         waiting = stream if stream.jobs or stream.waiting else None
-        return Part(key, Kind.ANSWER, stream.lines, stream=waiting, codes=stream.codes, strips=strips)
+        return Part(key, PartKind.ANSWER, stream.lines, stream=waiting, codes=stream.codes, strips=strips)

@@ -14,10 +14,10 @@ from textual.color import Color
 from textual.strip import Strip
 
 from engine.search import occurrences
-from phoenix_tui.markdown.lines import Line, cells
+from phoenix_tui.markdown.lines import StyledLine, cells
 from phoenix_tui.widgets.transcript.long_texts import lay_slice
 from phoenix_tui.widgets.transcript.painter import Painter
-from phoenix_tui.widgets.transcript.parts import Drawn, Kind, Part
+from phoenix_tui.widgets.transcript.parts import Drawn, Part, PartKind
 from phoenix_tui.widgets.transcript.runs import run_of
 from phoenix_tui.widgets.transcript.selecting import painted
 from phoenix_tui.widgets.transcript.stack import Stack
@@ -25,7 +25,7 @@ from phoenix_tui.widgets.transcript.viewport import Viewport
 
 NEAR = 200
 """Characters within which several words count as standing together."""
-SAID = (Kind.PROMPT, Kind.ANSWER, Kind.NOTE)
+SAID = (PartKind.PROMPT, PartKind.ANSWER, PartKind.NOTE)
 """Parts that show what a message says."""
 TINT = 0.4
 """How much of the colour lies under a place that is not the current one."""
@@ -57,7 +57,7 @@ class Marks:
         self._spot: Spot | None = None
         self._opened: list[str] = []
         self._styles: tuple[Painter, Style, Style] | None = None
-        self._places: dict[str, tuple[Sequence[Line], list[list[tuple[int, int, int]]]]] = {}
+        self._places: dict[str, tuple[Sequence[StyledLine], list[list[tuple[int, int, int]]]]] = {}
         """Of parts in sight: their lines, and per line the places with the number of each."""
         self.words: tuple[str, ...] = ()
 
@@ -204,7 +204,7 @@ class Marks:
 class _Joined:
     """The text of lines as it was before it was broken into rows."""
 
-    def __init__(self, lines: Sequence[Line]) -> None:
+    def __init__(self, lines: Sequence[StyledLine]) -> None:
         self._margins = [_margin(line) for line in lines]
         self._texts = [line.text[margin:].rstrip() for line, margin in zip(lines, self._margins, strict=True)]
         self.starts: list[int] = []
@@ -239,7 +239,7 @@ def _parts_of(drawn: Drawn, goal: Goal) -> list[Part]:
     return [part for part in drawn.parts if part.kind in SAID]
 
 
-def _margin(line: Line) -> int:
+def _margin(line: StyledLine) -> int:
     """Characters at the left that are decoration."""
     margin = 0
     while margin < len(line.text) and cells(line.text[:margin]) < line.margin:

@@ -10,7 +10,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from engine.machine.messages import Origin, Role, TextBlock
-from phoenix_tui.markdown.lines import Look, Span, Surface, Tone, cells
+from phoenix_tui.markdown.lines import Span, Surface, TextStyle, Tone, cells
 from phoenix_tui.widgets.blocks.speech import sticky_prompt
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.painter import Painter
@@ -53,7 +53,7 @@ class Overlays:
             prompt = sticky_prompt(text, painter.width)
             spans = [span._replace(look=span.look._replace(surface=Surface.CODE)) for span in prompt]
             fill = painter.width - sum(cells(span.text) for span in spans)
-            spans.append(Span(" " * max(fill, 0), Look(surface=Surface.CODE)))
+            spans.append(Span(" " * max(fill, 0), TextStyle(surface=Surface.CODE)))
             self._sticky = (key, painter.spans_strip(spans))
         return self._sticky[1]
 
@@ -63,7 +63,7 @@ class Overlays:
         if self._keys is None or self._keys[0] != key:
             tinted = [span._replace(look=span.look._replace(surface=Surface.CODE)) for span in spans]
             fill = painter.width - sum(cells(span.text) for span in tinted)
-            tinted.append(Span(" " * max(fill, 0), Look(surface=Surface.CODE)))
+            tinted.append(Span(" " * max(fill, 0), TextStyle(surface=Surface.CODE)))
             self._keys = (key, painter.spans_strip(tinted))
         return self._keys[1]
 
@@ -75,7 +75,9 @@ class Overlays:
             if cells(text) >= painter.width:
                 return under
             room = painter.width - cells(text) - 1  # the scrollbar lies over the last column
-            style = painter.style(Look(Tone.YOU, Surface.CODE, bold=True)) + Style(meta={"@click": "view('bottom')"})
+            style = painter.style(TextStyle(Tone.YOU, Surface.CODE, bold=True)) + Style(
+                meta={"@click": "view('bottom')"}
+            )
             self._mark = (
                 key,
                 Strip([*under.crop(0, room), Segment(text, style), *under.crop(painter.width - 1)], painter.width),
@@ -85,4 +87,4 @@ class Overlays:
 
 def barred(strip: Strip, painter: Painter) -> Strip:
     """A row of the block under the cursor: its first column is the cursor's bar."""
-    return Strip([Segment(BAR, painter.style(Look(Tone.YOU, bold=True))), *strip.crop(1)], strip.cell_length)
+    return Strip([Segment(BAR, painter.style(TextStyle(Tone.YOU, bold=True))), *strip.crop(1)], strip.cell_length)

@@ -11,7 +11,7 @@ from rich.style import Style
 from textual.color import Color
 from textual.strip import Strip
 
-from phoenix_tui.markdown.lines import Line, Look, Span, Surface, Tone, spans_width
+from phoenix_tui.markdown.lines import Span, StyledLine, Surface, TextStyle, Tone, spans_width
 
 HERE: Final = Style(meta={"@click": "here"})
 """Laid over what can be clicked in a line: the view looks up what a click there does.
@@ -60,14 +60,14 @@ class Painter:
     def __init__(self, colours: Colours, width: int) -> None:
         self.width = width
         self.colours = colours
-        self._styles: dict[Look, Style] = {}
-        self._clickable: dict[Look, Style] = {}
+        self._styles: dict[TextStyle, Style] = {}
+        self._clickable: dict[TextStyle, Style] = {}
         self._pads: dict[int, Segment] = {}
-        self._plain = self.style(Look())
+        self._plain = self.style(TextStyle())
         self.selection = Style(bgcolor=colours.selection.rich_color)
         """Laid over selected text."""
 
-    def style(self, look: Look) -> Style:
+    def style(self, look: TextStyle) -> Style:
         """The style of a look."""
         found = self._styles.get(look)
         if found is None:
@@ -81,7 +81,7 @@ class Painter:
             )
         return found
 
-    def strip(self, line: Line, *, dim: bool = False) -> Strip:
+    def strip(self, line: StyledLine, *, dim: bool = False) -> Strip:
         """One line, padded to the full width; `dim` paints all of it in quiet."""
         styles = (self._look(span, dim, clickable=bool(span.action)) for span in line.spans)
         return self._row(line.spans, styles)

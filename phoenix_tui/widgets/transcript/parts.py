@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 from textual.strip import Strip
 
-from phoenix_tui.markdown.lines import BLANK, Line
+from phoenix_tui.markdown.lines import BLANK, StyledLine
 
 if TYPE_CHECKING:
     from phoenix_tui.images.boxes import Box
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from phoenix_tui.widgets.blocks.diff_colours import DiffColours
 
 
-class Kind(StrEnum):
+class PartKind(StrEnum):
     """What a part is; parts of kind `TOOL` stand together without a blank row."""
 
     PROMPT = "prompt"
@@ -30,7 +30,7 @@ class Kind(StrEnum):
     IMAGE = "image"
 
 
-IN_RUNS: Final = frozenset({Kind.TOOL, Kind.NOTE})
+IN_RUNS: Final = frozenset({PartKind.TOOL, PartKind.NOTE})
 """Kinds whose rows belong together."""
 ENDS: Final = frozenset({"stopped", "error"})
 """Keys of the parts that tell how a turn ended."""
@@ -41,8 +41,8 @@ class Part(Struct):
 
     key: str
     """Names the part within the conversation: fold states and redrawing go by it."""
-    kind: Kind
-    lines: list[Line]
+    kind: PartKind
+    lines: list[StyledLine]
     foldable: bool = False
     dim: bool = False
     """Painted in quiet throughout: text that was not saved."""
@@ -88,7 +88,7 @@ class Drawn(Struct):
             row -= height
         return None
 
-    def line(self, row: int) -> Line:
+    def line(self, row: int) -> StyledLine:
         """The line at a row."""
         found = self.locate(row)
         if found is None or found[1] < 0 or found[1] >= len(found[0].lines):
@@ -122,13 +122,13 @@ def located(rows: Iterable[tuple[int, int, Drawn | None]]) -> Iterator[tuple[Par
         yield None if part is None else (part, row - top - part.gap)
 
 
-def with_gaps(parts: list[Part], before: Kind | None) -> Drawn:
+def with_gaps(parts: list[Part], before: PartKind | None) -> Drawn:
     """Parts with blank rows between them, none in a run of tool rows or of notes and above images.
 
     `before` is the kind above. How a turn ended stands apart.
     """
     for part in parts:
         goes_on = before is part.kind and part.kind in IN_RUNS and part.key not in ENDS
-        part.gap = 0 if before is None or part.kind is Kind.IMAGE or goes_on else 1
+        part.gap = 0 if before is None or part.kind is PartKind.IMAGE or goes_on else 1
         before = part.kind
     return Drawn(parts)

@@ -15,7 +15,7 @@ from textual.geometry import Offset
 from textual.selection import Selection
 from textual.strip import Strip
 
-from phoenix_tui.markdown.lines import Line
+from phoenix_tui.markdown.lines import StyledLine
 from phoenix_tui.widgets.transcript.stack import Stack
 
 _NEWEST: Final = 1
@@ -55,7 +55,7 @@ def selected_text(stack: Stack, selection: Selection) -> str:
     return "".join(parts)
 
 
-def _selected_lines(stack: Stack, selection: Selection) -> Iterator[tuple[Line, int, int | None]]:
+def _selected_lines(stack: Stack, selection: Selection) -> Iterator[tuple[StyledLine, int, int | None]]:
     """Lines with the characters selected; messages that are not in memory are left out."""
     first = selection.start or Offset(0, 0)
     last = selection.end or Offset(0, row_number(stack.last + 1, 0))
@@ -68,13 +68,13 @@ def _selected_lines(stack: Stack, selection: Selection) -> Iterator[tuple[Line, 
                 yield drawn.line(row), first.x if number == first.y else 0, end
 
 
-def _one_side(line: Line, side: int, start: int, end: int | None) -> str:
+def _one_side(line: StyledLine, side: int, start: int, end: int | None) -> str:
     """What is selected of one of two texts that stand side by side."""
     first, last = line.sides[side]
     return line.text[max(start, first) : last if end is None else min(max(end, first), last)]
 
 
-def _without_margin(line: Line, start: int, end: int | None) -> str:
+def _without_margin(line: StyledLine, start: int, end: int | None) -> str:
     text = line.text
     margin = 0
     while margin < len(text) and cell_len(text[:margin]) < line.margin:

@@ -9,7 +9,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 if TYPE_CHECKING:
-    from phoenix_tui.widgets.transcript.targets import Deed, Target
+    from phoenix_tui.widgets.transcript.targets import BlockAction, Target
 
 
 class TranscriptMessage(Message):
@@ -52,7 +52,7 @@ class CursorMoved(TranscriptMessage):
 class BlockDeed(Struct, frozen=True):
     """Something that the transcript cannot do with a block itself."""
 
-    deed: Deed
+    deed: BlockAction
     target: Target
 
 
@@ -72,7 +72,7 @@ class Remark(Struct, frozen=True):
 Request: TypeAlias = BlockDeed | FarPrompt | Remark
 
 
-class Wanted(TranscriptMessage):
+class BlockWanted(TranscriptMessage):
     """Something that needs the engine, the editor or the user's ear."""
 
     def __init__(self, view: Widget, request: Request) -> None:

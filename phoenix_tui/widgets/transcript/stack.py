@@ -9,7 +9,7 @@ from phoenix_tui.widgets.transcript.drawing import Drawing, last_kind
 from phoenix_tui.widgets.transcript.heights import Heights
 from phoenix_tui.widgets.transcript.live_answer import LiveAnswer
 from phoenix_tui.widgets.transcript.model import TranscriptModel
-from phoenix_tui.widgets.transcript.parts import Drawn, Kind, Part, with_gaps
+from phoenix_tui.widgets.transcript.parts import Drawn, Part, PartKind, with_gaps
 from phoenix_tui.widgets.transcript.runs import run_of
 from tools.shedding import Order, shedding
 
@@ -165,16 +165,16 @@ class Stack:
             return None
         return with_gaps(self._drawing().message_parts(message), self._kind_above(slot))
 
-    def _kind_above(self, slot: int) -> Kind | None:
+    def _kind_above(self, slot: int) -> PartKind | None:
         """The kind of the part that stands above a slot; nothing stands above the first."""
         for above in range(slot - 1, max(slot - 4, -1), -1):
             message = self.model.messages.get(above + 1)
             if message is None:
-                return Kind.NOTE
+                return PartKind.NOTE
             kind = last_kind(message)
             if kind is not None:
                 return kind
-        return Kind.NOTE if slot > 4 else None
+        return PartKind.NOTE if slot > 4 else None
 
     def _draw_live(self) -> Drawn:
         drawing, live = self._drawing(), self.model.live

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from engine.machine.messages import Origin, Role
 from phoenix_tui.widgets.transcript.model import TranscriptModel
-from phoenix_tui.widgets.transcript.parts import Drawn, Kind, Part
+from phoenix_tui.widgets.transcript.parts import Drawn, Part, PartKind
 from phoenix_tui.widgets.transcript.stack import Stack
 
 _WHOLE = -1
@@ -94,7 +94,7 @@ def still(stack: Stack, stop: Stop) -> Stop | None:
 
 def is_prompt(part: Part) -> bool:
     """Whether a part is what a person said."""
-    return part.kind is Kind.PROMPT and part.key.startswith("message:")
+    return part.kind is PartKind.PROMPT and part.key.startswith("message:")
 
 
 def is_human(model: TranscriptModel, seq: int) -> bool | None:

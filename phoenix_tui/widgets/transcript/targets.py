@@ -15,14 +15,14 @@ from phoenix_tui.widgets.blocks.diff_rows import diff_rows
 from phoenix_tui.widgets.blocks.tool_row import output_of
 from phoenix_tui.widgets.transcript.block_cursor import Chosen
 from phoenix_tui.widgets.transcript.model import TranscriptModel, shows_nothing, text_of
-from phoenix_tui.widgets.transcript.parts import Kind, Part
+from phoenix_tui.widgets.transcript.parts import Part, PartKind
 from phoenix_tui.widgets.transcript.stops import is_prompt
 from tools.contract import DiffDisplay, JsonValue
 
 _PATHS: Final = ("path", "file_path", "file")
 
 
-class Deed(StrEnum):
+class BlockAction(StrEnum):
     """What may be asked of a block; the value names it in the row of keys."""
 
     TOGGLE = "open"
@@ -34,12 +34,12 @@ class Deed(StrEnum):
 
 
 REFUSALS: Final = {
-    Deed.TOGGLE: "There is nothing to open here.",
-    Deed.COPY: "There is no text to copy here.",
-    Deed.FORK: "This is not stored yet: fork once the answer is there.",
-    Deed.EDIT: "Only what you wrote can be edited and sent again: [ goes to the prompt above.",
-    Deed.OPEN_FILE: "This block names no file.",
-    Deed.OPEN_IMAGE: "There is no image here.",
+    BlockAction.TOGGLE: "There is nothing to open here.",
+    BlockAction.COPY: "There is no text to copy here.",
+    BlockAction.FORK: "This is not stored yet: fork once the answer is there.",
+    BlockAction.EDIT: "Only what you wrote can be edited and sent again: [ goes to the prompt above.",
+    BlockAction.OPEN_FILE: "This block names no file.",
+    BlockAction.OPEN_IMAGE: "There is no image here.",
 }
 """What is said where a block cannot be asked for something."""
 
@@ -63,7 +63,7 @@ class Target(Struct, frozen=True):
     """The stored image it shows."""
     image_ids: tuple[str, ...] = ()
     """Images of the prompt."""
-    deeds: tuple[Deed, ...] = ()
+    deeds: tuple[BlockAction, ...] = ()
 
 
 def target_of(model: TranscriptModel, chosen: Chosen) -> Target:
@@ -83,15 +83,15 @@ def target_of(model: TranscriptModel, chosen: Chosen) -> Target:
     return replace(target, deeds=_deeds(target, part))
 
 
-def _deeds(target: Target, part: Part) -> tuple[Deed, ...]:
+def _deeds(target: Target, part: Part) -> tuple[BlockAction, ...]:
     """What this block can be asked for, the likeliest first."""
     offered = (
-        (Deed.TOGGLE, part.foldable),
-        (Deed.COPY, bool(target.text)),
-        (Deed.EDIT, is_prompt(part) and target.seq > 0),
-        (Deed.OPEN_FILE, bool(target.path)),
-        (Deed.OPEN_IMAGE, bool(target.image_id)),
-        (Deed.FORK, target.seq > 0),
+        (BlockAction.TOGGLE, part.foldable),
+        (BlockAction.COPY, bool(target.text)),
+        (BlockAction.EDIT, is_prompt(part) and target.seq > 0),
+        (BlockAction.OPEN_FILE, bool(target.path)),
+        (BlockAction.OPEN_IMAGE, bool(target.image_id)),
+        (BlockAction.FORK, target.seq > 0),
     )
     return tuple(deed for deed, possible in offered if possible)
 
@@ -100,18 +100,18 @@ def _name(model: TranscriptModel, part: Part, code: int) -> str:
     if code >= 0:
         block = part.codes[code]
         return f"{block.language or 'plain'} code"
-    call = model.calls.get(part.key.partition(":")[2]) if part.kind is Kind.TOOL else None
+    call = model.calls.get(part.key.partition(":")[2]) if part.kind is PartKind.TOOL else None
     if call is not None:
         return call.name
-    return part.key.partition(":")[0] if part.kind is Kind.NOTE else _NAMES[part.kind]
+    return part.key.partition(":")[0] if part.kind is PartKind.NOTE else _NAMES[part.kind]
 
 
 _NAMES: Final = {
-    Kind.PROMPT: "prompt",
-    Kind.ANSWER: "answer",
-    Kind.THINKING: "thinking",
-    Kind.TOOL: "call",
-    Kind.IMAGE: "image",
+    PartKind.PROMPT: "prompt",
+    PartKind.ANSWER: "answer",
+    PartKind.THINKING: "thinking",
+    PartKind.TOOL: "call",
+    PartKind.IMAGE: "image",
 }
 
 

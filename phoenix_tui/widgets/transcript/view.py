@@ -66,7 +66,7 @@ class TranscriptView(ScrollView, can_focus=True):
     LinkClicked = signals.LinkClicked
     SelectionCopied = signals.SelectionCopied
     CursorMoved = signals.CursorMoved
-    Wanted = signals.Wanted
+    Wanted = signals.BlockWanted
 
     def __init__(self, model: TranscriptModel | None = None, *, widget_id: str | None = None) -> None:
         super().__init__(id=widget_id)

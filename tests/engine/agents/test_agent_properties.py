@@ -13,7 +13,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
-from engine.agents.crew import Crew
+from engine.agents.crew import SubAgents
 from engine.conversation import Conversation
 from engine.executor.requests import EngineError
 from engine.executor.session import EngineSettings
@@ -74,7 +74,7 @@ class World:
     def __init__(self, plan: Plan, bench: Bench, fates: Fates, parent: Conversation) -> None:
         self.plan, self.bench, self.fates, self.parent = plan, bench, fates, parent
         assert bench.engine.crew is not None
-        self.crew: Crew = bench.engine.crew
+        self.crew: SubAgents = bench.engine.crew
         self.failing: set[str] = set()
         self.hinted = self.broke_parent = self.escaped = False
         self.hints: list[asyncio.Task[None]] = []

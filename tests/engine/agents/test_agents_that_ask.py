@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 
 from engine.conversation import Conversation
-from engine.executor.requests import Accepted, Answer, Choice, RunCaps
+from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, RunCaps
 from engine.executor.session import EngineSettings
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, Failed, Idle
 from engine.permissions.rules import Rule
 from engine.ports import ConversationChanges
 from engine.providers.scripted import Call, Hang, Reply, Text
 from engine.records import PermissionMode
-from engine.updates import Asked, Update
+from engine.updates import ApprovalAsked, Update
 from tests.support.engine import Bench, engine_bench, until
 
 DONE = Reply((Text("Done."),), when="Sub-agent results")
@@ -39,7 +39,7 @@ async def begun(bench: Bench, caps: RunCaps | None = None, rules: dict[Rule, flo
     await parent.say("begin", caps=caps)
     await until(lambda: parent.question is not None)
     assert parent.question is not None
-    assert isinstance(await parent.answer(parent.question.call.id, Answer(Choice.ONCE)), Accepted)
+    assert isinstance(await parent.answer(parent.question.call.id, ApprovalAnswer(ApprovalChoice.ONCE)), Accepted)
     await until(lambda: isinstance(parent.state, AwaitingSubagents))
     return parent
 
@@ -48,11 +48,11 @@ def asking(bench: Bench) -> list[Conversation]:
     return [one for one in bench.engine.live() if one.question is not None]
 
 
-async def answered(bench: Bench, choice: Choice, reason: str = "") -> None:
+async def answered(bench: Bench, choice: ApprovalChoice, reason: str = "") -> None:
     await until(lambda: asking(bench))
     child = asking(bench)[0]
     assert child.question is not None
-    assert isinstance(await child.answer(child.question.call.id, Answer(choice, reason=reason)), Accepted)
+    assert isinstance(await child.answer(child.question.call.id, ApprovalAnswer(choice, reason=reason)), Accepted)
 
 
 async def outcomes(bench: Bench, parent: Conversation) -> list[tuple[str, str]]:
@@ -73,7 +73,7 @@ async def test_the_time_of_the_user_is_not_the_time_of_the_agent(tmp_path: Path)
         assert bench.engine.crew is not None
         (before,) = bench.engine.crew.views(parent.id)
         assert before.asked >= before.started, "its clock stands still from then on"
-        await answered(bench, Choice.ONCE)
+        await answered(bench, ApprovalChoice.ONCE)
         await until(lambda: limit.runs or isinstance(parent.state, Idle))
         await parent.wait_idle()
         assert await outcomes(bench, parent) == [("made", "")]
@@ -91,7 +91,7 @@ async def test_nor_is_it_the_time_of_a_parent_whose_agents_all_ask(tmp_path: Pat
         limit = parent._session.limit
         await until(lambda: len(asking(bench)) == 2 and not limit.runs)
         assert limit.left is not None
-        await answered(bench, Choice.DENY)
+        await answered(bench, ApprovalChoice.DENY)
         await until(lambda: limit.runs)
         parent.cancel()
         await parent.wait_idle()
@@ -102,7 +102,7 @@ async def test_the_limit_goes_on_after_the_answer(tmp_path: Path) -> None:
     hangs = Reply((Text("half"), Hang()), when="denied permission")
     async with engine_bench(tmp_path, spawns("TASK 1"), hangs, makes("TASK 1"), DONE) as bench:
         parent = await begun(bench)
-        await answered(bench, Choice.DENY)
+        await answered(bench, ApprovalChoice.DENY)
         await parent.wait_idle()
         assert await outcomes(bench, parent) == [("half", "timed out")]
 
@@ -117,7 +117,7 @@ async def test_esc_on_the_parent_takes_the_question_back(tmp_path: Path) -> None
         parent.cancel()
         await parent.wait_idle()
         await until(lambda: isinstance(child.state, Failed))
-        assert [update.question for update in seen if isinstance(update, Asked)] == [None]
+        assert [update.question for update in seen if isinstance(update, ApprovalAsked)] == [None]
         assert (asking(bench), bench.tool.calls) == ([], [])
         assert await outcomes(bench, parent) == [("", "cancelled")]
 
@@ -126,7 +126,7 @@ async def test_a_refusal_is_told_to_the_agent_alone(tmp_path: Path) -> None:
     replies = (spawns("TASK 1"), submits("not now", "went another way"), makes("TASK 1"), DONE)
     async with engine_bench(tmp_path, *replies) as bench:
         parent = await begun(bench)
-        await answered(bench, Choice.DENY, "not now")
+        await answered(bench, ApprovalChoice.DENY, "not now")
         await parent.wait_idle()
         assert await outcomes(bench, parent) == [("went another way", "")]
         assert bench.tool.calls == []
@@ -148,7 +148,7 @@ async def test_what_a_sub_agent_is_allowed_holds_for_it_alone_and_what_its_paren
         await until(lambda: len(asking(bench)) == 2)
         first, second = asking(bench)
         assert first.question is not None
-        await first.answer(first.question.call.id, Answer(Choice.CONVERSATION))
+        await first.answer(first.question.call.id, ApprovalAnswer(ApprovalChoice.CONVERSATION))
         assert isinstance(second.state, AwaitingApproval), "what was asked already stays asked"
         assert second.question is not None
         assert (len(first.rules), second.rules, parent.rules) == (1, {}, {}), "a grant widens nobody else"
@@ -156,7 +156,7 @@ async def test_what_a_sub_agent_is_allowed_holds_for_it_alone_and_what_its_paren
         assert rule.conversation_id == first.id
         bench.engine.rules.remove(rule)
         assert first.rules == {}
-        await second.answer(second.question.call.id, Answer(Choice.ONCE))
+        await second.answer(second.question.call.id, ApprovalAnswer(ApprovalChoice.ONCE))
         await parent.wait_idle()
 
 
@@ -199,5 +199,5 @@ async def test_a_long_name_of_an_agent_is_cut_with_an_ellipsis_in_its_question(t
         assert child.question.asker.startswith(f"{asker} (sub-agent of ")
         assert child.record.title == asker
         assert child._session.asker == f"{asker} (sub-agent of a conversation with a long title that n…)"
-        await answered(bench, Choice.DENY)
+        await answered(bench, ApprovalChoice.DENY)
         await parent.wait_idle()

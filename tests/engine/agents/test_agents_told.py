@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.executor.requests import Activity, Answer, Choice
+from engine.executor.requests import Activity, ApprovalAnswer, ApprovalChoice
 from engine.machine.messages import TextBlock, Usage
 from engine.machine.states import AwaitingSubagents, Idle
 from engine.ports import ConversationChanges
@@ -37,7 +37,7 @@ async def test_a_question_names_the_sub_agent_and_whose_it_is_and_the_list_is_to
         await parent.say("begin")
         await until(lambda: parent.question is not None)
         assert parent.question is not None
-        await parent.answer(parent.question.call.id, Answer(Choice.ONCE))
+        await parent.answer(parent.question.call.id, ApprovalAnswer(ApprovalChoice.ONCE))
         await until(lambda: isinstance(parent.state, AwaitingSubagents))
         await until(lambda: any(one.question for one in bench.engine.live()))
         (child,) = [one for one in bench.engine.live() if one.question is not None]
@@ -46,7 +46,7 @@ async def test_a_question_names_the_sub_agent_and_whose_it_is_and_the_list_is_to
         await until(lambda: told[-1].agents_asking == 1)
         assert open_when_told == [True], "whoever is told of a question finds it"
         assert (told[-1].summary.id, told[-1].agents, told[-1].needs_you) == (parent.id, 1, True)
-        await child.answer(child.question.call.id, Answer(Choice.ONCE))
+        await child.answer(child.question.call.id, ApprovalAnswer(ApprovalChoice.ONCE))
         await parent.wait_idle()
         assert (told[-1].agents, told[-1].agents_asking, told[-1].needs_you) == (0, 0, False)
         assert bench.tool.calls == [{"command": "make"}]

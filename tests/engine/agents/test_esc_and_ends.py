@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from engine.agents.crew import Crew
+from engine.agents.crew import SubAgents
 from engine.conversation import Conversation
 from engine.machine.messages import Origin
 from engine.machine.states import Completed, Errored, Idle
@@ -66,7 +66,7 @@ def ending(told: str) -> str:
 class Meeting:
     """A parent at rest whose one sub-agent is about to hand in."""
 
-    def __init__(self, bench: Bench, parent: Conversation, crew: Crew, gates: Gates) -> None:
+    def __init__(self, bench: Bench, parent: Conversation, crew: SubAgents, gates: Gates) -> None:
         self.bench, self.parent, self.crew, self.gates = bench, parent, crew, gates
         self.hushed = False
 

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from engine.agents.crew import Crew
+from engine.agents.crew import SubAgents
 from engine.conversation import Conversation
 from engine.executor.session import EngineSettings
 from engine.machine.states import AwaitingSubagents, Completed, Failed, Idle
@@ -50,7 +50,7 @@ async def real_commands(home: Path, *replies: Reply) -> AsyncIterator[Bench]:
         await processes.close()
 
 
-async def working(bench: Bench, parent: Conversation) -> Crew:
+async def working(bench: Bench, parent: Conversation) -> SubAgents:
     crew = bench.engine.crew
     assert crew is not None
     await until(lambda: isinstance(parent.state, AwaitingSubagents))

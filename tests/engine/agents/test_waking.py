@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.agents.crew import Crew
+from engine.agents.crew import SubAgents
 from engine.conversation import Conversation
 from engine.machine.messages import Origin
 from engine.machine.states import Compacting, Idle
@@ -40,7 +40,7 @@ async def told(bench: Bench, parent_id: str) -> list[str]:
 
 
 @asynccontextmanager
-async def one_back_while_compacting(home: Path) -> AsyncIterator[tuple[Bench, Conversation, Crew, Gates]]:
+async def one_back_while_compacting(home: Path) -> AsyncIterator[tuple[Bench, Conversation, SubAgents, Gates]]:
     """The user has the window summarized, and meanwhile the sub-agent has ended."""
     gates = Gates()
     provider = ScriptedProvider({"main": Script(REPLIES)}, gates.wait)

@@ -15,8 +15,8 @@ import engine.checkpoints.work
 from engine.checkpoints.folders import CheckpointFolders
 from engine.checkpoints.none import NoFolders
 from engine.checkpoints.walk import Walked
-from engine.ports.files import Coverage, FilesError, Look
-from engine.rewinding.keeper import TurnKeeper
+from engine.ports.files import Coverage, FilesError, FolderSnapshot
+from engine.rewinding.keeper import TurnRecorder
 from engine.rewinding.rewinding import NOT_FOUND_OUT
 from engine.rewinding.values import Scope
 from tests.support.rewinding import scene
@@ -51,11 +51,11 @@ class Silent(NoFolders):
     async def knows(self, folder: Path) -> bool:
         return True
 
-    async def look(self, folder: Path, since: str = "") -> Look:
+    async def look(self, folder: Path, since: str = "") -> FolderSnapshot:
         self.asked.set()
         if not self.answers:
             await asyncio.Event().wait()
-        return Look("seen", Coverage())
+        return FolderSnapshot("seen", Coverage())
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ async def test_closing_waits_for_no_look_that_hangs(
 async def test_the_keeper_closes_while_the_end_of_a_turn_is_looked_at(tmp_path: Path) -> None:
     async with scene(tmp_path, 1) as it:
         folders = Silent()
-        keeper = TurnKeeper(folders, it.store.turn_log, it.rewinding.clock, it.rewinding.ids, closing=0.01)
+        keeper = TurnRecorder(folders, it.store.turn_log, it.rewinding.clock, it.rewinding.ids, closing=0.01)
         conversation = await it.conversation()
         folders.answers = False
         keeper.command_drafted(conversation.record)
@@ -117,7 +117,7 @@ async def test_tools_of_a_run_wait_for_a_folder_that_hangs_once(tmp_path: Path) 
     async with scene(tmp_path, 1) as it:
         folders = Silent()
         folders.answers = False
-        keeper = TurnKeeper(folders, it.store.turn_log, it.rewinding.clock, it.rewinding.ids, patience=0.01)
+        keeper = TurnRecorder(folders, it.store.turn_log, it.rewinding.clock, it.rewinding.ids, patience=0.01)
         conversation = await it.conversation()
         await keeper.before_command(conversation.record)
         keeper.patience = 1e9

@@ -14,7 +14,7 @@ from textual.color import Color
 from engine.ports import StorageError
 from engine.records import Attachment
 from phoenix_tui.images.boxes import LARGE, SMALL, Box, box_of
-from phoenix_tui.images.graphics import CellSize, Way, known_way, told_way
+from phoenix_tui.images.graphics import CellSize, GraphicsProtocol, known_way, told_way
 from phoenix_tui.images.pictures import MARKS, PLACEHOLDER, BlocksPicture
 from phoenix_tui.images.source import KEPT, ImageSource, kitty_image
 from phoenix_tui.terminal.input import InputFilter
@@ -33,7 +33,7 @@ def png(width: int, height: int, colour: str = "#ff0000") -> bytes:
 
 
 class FakeTerminal:
-    def __init__(self, way: Way) -> None:
+    def __init__(self, way: GraphicsProtocol) -> None:
         self.way = way
         self.asked = 0
         self.sent: list[str] = []
@@ -42,7 +42,7 @@ class FakeTerminal:
     def cell(self) -> CellSize:
         return CellSize(10, 20)
 
-    async def ask(self) -> Way:
+    async def ask(self) -> GraphicsProtocol:
         self.asked += 1
         return self.way
 
@@ -69,18 +69,18 @@ def source(folder: Path, terminal: FakeTerminal | None, setting: str = "auto") -
 @pytest.mark.parametrize(
     ("setting", "environment", "way"),
     [
-        ("auto", {"TERM": "xterm-kitty"}, Way.KITTY),
-        ("auto", {"TERM": "xterm-ghostty"}, Way.KITTY),
+        ("auto", {"TERM": "xterm-kitty"}, GraphicsProtocol.KITTY),
+        ("auto", {"TERM": "xterm-ghostty"}, GraphicsProtocol.KITTY),
         ("auto", {"TERM": "xterm-256color"}, None),
-        ("auto", {"TERM": "tmux-256color", "TMUX": "/tmp/1", "KITTY_WINDOW_ID": "1"}, Way.BLOCKS),
-        ("auto", {"TERM": "xterm-kitty", "NO_COLOR": "1"}, Way.OFF),
-        ("auto", {"TERM": "dumb"}, Way.OFF),
-        ("sixel", {"TERM": "dumb"}, Way.SIXEL),
-        ("off", {"TERM": "xterm-kitty"}, Way.OFF),
+        ("auto", {"TERM": "tmux-256color", "TMUX": "/tmp/1", "KITTY_WINDOW_ID": "1"}, GraphicsProtocol.BLOCKS),
+        ("auto", {"TERM": "xterm-kitty", "NO_COLOR": "1"}, GraphicsProtocol.OFF),
+        ("auto", {"TERM": "dumb"}, GraphicsProtocol.OFF),
+        ("sixel", {"TERM": "dumb"}, GraphicsProtocol.SIXEL),
+        ("off", {"TERM": "xterm-kitty"}, GraphicsProtocol.OFF),
     ],
 )
 def test_the_setting_then_the_environment_decide_and_else_the_terminal_is_asked(
-    setting: str, environment: Mapping[str, str], way: Way | None
+    setting: str, environment: Mapping[str, str], way: GraphicsProtocol | None
 ) -> None:
     assert known_way(setting, environment) is way
 
@@ -90,15 +90,15 @@ def test_the_setting_then_the_environment_decide_and_else_the_terminal_is_asked(
     [
         ("", None),
         ("\x1bP>|kitty(0.36.4)\x1b\\", None),
-        ("\x1bP>|kitty(0.36.4)\x1b\\\x1b[?62;52;c", Way.KITTY),
-        ("\x1bP>|kitty(0.27.0)\x1b\\\x1b[?62;c", Way.BLOCKS),
-        ("\x1bP>|ghostty 1.2.0\x1b\\\x1b[?62;22;c", Way.KITTY),
-        ("\x1bP>|foot(1.19.0)\x1b\\\x1b[?62;4;22c", Way.SIXEL),
-        ("\x1b[?4;6c", Way.BLOCKS),
-        ("\x1b[?1;2c", Way.BLOCKS),
+        ("\x1bP>|kitty(0.36.4)\x1b\\\x1b[?62;52;c", GraphicsProtocol.KITTY),
+        ("\x1bP>|kitty(0.27.0)\x1b\\\x1b[?62;c", GraphicsProtocol.BLOCKS),
+        ("\x1bP>|ghostty 1.2.0\x1b\\\x1b[?62;22;c", GraphicsProtocol.KITTY),
+        ("\x1bP>|foot(1.19.0)\x1b\\\x1b[?62;4;22c", GraphicsProtocol.SIXEL),
+        ("\x1b[?4;6c", GraphicsProtocol.BLOCKS),
+        ("\x1b[?1;2c", GraphicsProtocol.BLOCKS),
     ],
 )
-def test_a_terminal_tells_what_it_can_show(replies: str, way: Way | None) -> None:
+def test_a_terminal_tells_what_it_can_show(replies: str, way: GraphicsProtocol | None) -> None:
     assert told_way(replies) is way
 
 
@@ -152,7 +152,7 @@ def test_half_blocks_show_two_pixels_a_cell_and_see_the_background_through() -> 
 
 
 async def test_the_terminal_is_asked_once_and_only_for_the_first_image(tmp_path: Path) -> None:
-    terminal = FakeTerminal(Way.KITTY)
+    terminal = FakeTerminal(GraphicsProtocol.KITTY)
     images = source(tmp_path, terminal)
     assert terminal.asked == 0
     boxes = [Box("a", 8, 2), Box("b", 8, 2)]
@@ -179,7 +179,7 @@ def test_an_image_is_handed_over_in_pieces_that_name_it_once() -> None:
 
 
 async def test_sixels_are_drawn_row_by_row_over_blank_cells(tmp_path: Path) -> None:
-    terminal = FakeTerminal(Way.SIXEL)
+    terminal = FakeTerminal(GraphicsProtocol.SIXEL)
     images = source(tmp_path, terminal)
     box = Box("a", 6, 2)
     await images.load(box, "101010")
@@ -199,7 +199,7 @@ async def test_sixels_are_drawn_row_by_row_over_blank_cells(tmp_path: Path) -> N
 
 
 async def test_an_image_that_is_gone_or_damaged_is_refused_in_words(tmp_path: Path) -> None:
-    images = source(tmp_path, FakeTerminal(Way.BLOCKS))
+    images = source(tmp_path, FakeTerminal(GraphicsProtocol.BLOCKS))
     with pytest.raises(ImageRejected, match="not stored any more"):
         await images.load(Box("gone", 4, 2), "000000")
     (tmp_path / "image.png").unlink()
@@ -214,13 +214,15 @@ async def test_a_locked_database_is_said_in_the_place_of_the_image(tmp_path: Pat
     async def locked(_: Sequence[str]) -> Sequence[Attachment]:
         raise StorageError("Another program holds the database.")
 
-    images = ImageSource(FakeTerminal(Way.BLOCKS), Previewer(PlainRunner()), locked, "auto", {"TERM": "xterm"})
+    images = ImageSource(
+        FakeTerminal(GraphicsProtocol.BLOCKS), Previewer(PlainRunner()), locked, "auto", {"TERM": "xterm"}
+    )
     with pytest.raises(ImageRejected, match="holds the database"):
         await images.load(Box("a", 4, 2), "000000")
 
 
 async def test_a_terminal_keeps_only_the_newest_images(tmp_path: Path) -> None:
-    terminal = FakeTerminal(Way.KITTY)
+    terminal = FakeTerminal(GraphicsProtocol.KITTY)
     images = source(tmp_path, terminal)
     images._previewer = _Instant()  # type: ignore[assignment]  # forty-nine processes would take seconds
     for number in range(KEPT + 1):

@@ -6,7 +6,7 @@ import pyte
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.linear.editing import LeaveWanted, Line, StopWanted, Typed
+from phoenix_tui.linear.editing import LeaveWanted, LineBuffer, StopWanted, Typed
 from phoenix_tui.linear.keyboard import unfinished
 
 KEYS = ["\x7f", "\x15", "\x17", "\x0b", "\x01", "\x05", "\x1b[C", "\x1b[D", "\x1b[3~", "\x1b[A", "\x1b[B", "\n"]
@@ -37,7 +37,7 @@ class Past:
 
 @given(st.lists(st.sampled_from([*KEYS, "a", "b c", "ä", "行", "x\ty"]), max_size=30))
 def test_the_terminal_shows_the_line_and_the_cursor_whatever_was_typed(keys: list[str]) -> None:
-    line = Line(Past())
+    line = LineBuffer(Past())
     screen = pyte.Screen(400, 3)
     stream = pyte.Stream(screen)
     for key in keys:
@@ -49,21 +49,21 @@ def test_the_terminal_shows_the_line_and_the_cursor_whatever_was_typed(keys: lis
 
 
 def test_enter_gives_the_line_and_esc_stops_and_ctrl_d_leaves_an_empty_one() -> None:
-    line = Line()
+    line = LineBuffer()
     line.feed("hi\r\x1b\x04x\x04")
     assert line.wishes == [Typed("hi"), StopWanted(), LeaveWanted()]
     assert line.text == "x"
 
 
 def test_a_paste_is_text_whatever_stands_in_it() -> None:
-    line = Line()
+    line = LineBuffer()
     line.feed("\x1b[200~one\r\ntwo\x03\x1b[31m\x1b[201~")
     assert line.text == "one\n\ntwo[31m"
     assert line.wishes == []
 
 
 def test_replies_of_the_terminal_are_not_typed() -> None:
-    line = Line()
+    line = LineBuffer()
     line.feed("\x1b]11;rgb:0000/0000/0000\x1b\\a\x1b[?62;c")
     assert line.text == "a"
 

@@ -12,14 +12,14 @@ from msgspec import structs
 from engine.codec import encode_display
 from engine.machine.messages import Origin, Role, TextBlock, ToolCall, ToolResult, ToolStatus
 from engine.updates import JobsChanged, LiveTextDropped, MessageSaved, TextArrived, ToolEnded, ToolStarted
-from phoenix_tui.linear.spoken import Answer, Spoken, asked
+from phoenix_tui.linear.spoken import Spoken, SpokenAnswer, asked
 from tests.support.fake_engine import question
 from tests.support.screens import message
 from tools.contract import DiffDisplay, JobInfo, TerminalDisplay, ToolRequest
 
 
 def spoken(*pieces: str) -> list[str]:
-    answer = Answer()
+    answer = SpokenAnswer()
     return [line for piece in pieces for line in answer.add(piece)] + answer.end()
 
 
@@ -38,7 +38,7 @@ def test_an_answer_is_said_line_by_line_without_its_signs() -> None:
 
 
 def test_a_long_paragraph_is_not_waited_for() -> None:
-    answer = Answer()
+    answer = SpokenAnswer()
     assert answer.add("One sentence here. " * 30)[0].startswith("Assistant: One sentence here.")
     assert answer.end() == []
 

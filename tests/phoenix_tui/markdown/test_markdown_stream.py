@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from phoenix_tui.markdown.lines import Line, cells
+from phoenix_tui.markdown.lines import StyledLine, cells
 from phoenix_tui.markdown.stream import MarkdownStream
 from tests.support.whole_markdown import markdown_lines
 
@@ -50,7 +50,7 @@ let x = "never closed";
 """
 
 
-def streamed(parts: list[str], width: int = 42) -> list[Line]:
+def streamed(parts: list[str], width: int = 42) -> list[StyledLine]:
     stream = MarkdownStream(width)
     for part in parts:
         stream.feed(part)

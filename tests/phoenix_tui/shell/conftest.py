@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from textual.strip import Strip
 
 from phoenix_tui.app import PhoenixApp
-from phoenix_tui.commands.bench import Bench
+from phoenix_tui.commands.bench import CommandContext
 from phoenix_tui.surface import Services
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.workspace.screen import WorkspaceScreen
@@ -42,7 +42,7 @@ class Shell:
         return screen
 
     @property
-    def bench(self) -> Bench:
+    def bench(self) -> CommandContext:
         assert self.screen.ready.bench is not None
         return self.screen.ready.bench
 

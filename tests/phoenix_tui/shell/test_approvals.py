@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from engine.executor.requests import Answer, Choice, Receipt
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice, Receipt
 from engine.machine.messages import ToolCall
 from engine.machine.states import AwaitingApproval, ToolRound
 from phoenix_tui.modals.approvals import ApprovalsSheet
@@ -81,14 +81,16 @@ async def test_answers_go_to_their_conversation_and_the_next_question_takes_no_h
     async with open_shell() as shell:
         sheet, time = await opened(shell)
         await shell.pilot.press("y")
-        await shell.until(lambda: first.answers == [(f"call-{first.id}", Answer(Choice.ONCE))])
+        await shell.until(lambda: first.answers == [(f"call-{first.id}", ApprovalAnswer(ApprovalChoice.ONCE))])
         await shell.until(lambda: part(sheet, "request") == "make deploy")
         await shell.pilot.press("y")
         await shell.pilot.pause()
         assert second.answers == []
         time.now += GRACE
         await shell.pilot.press("r", *"not today", "enter")
-        await shell.until(lambda: second.answers == [(f"call-{second.id}", Answer(Choice.DENY, reason="not today"))])
+        await shell.until(
+            lambda: second.answers == [(f"call-{second.id}", ApprovalAnswer(ApprovalChoice.DENY, reason="not today"))]
+        )
         await shell.until(lambda: shell.app.screen is shell.screen)
         assert shell.bench.desk.conversation is None
 
@@ -98,7 +100,7 @@ async def test_an_answer_under_way_is_given_also_when_the_sheet_is_left_at_once(
     asks(first, "make clean", 10.0)
     give, slow = first.answer, asyncio.Event()
 
-    async def answer(call_id: str, answer: Answer) -> Receipt:
+    async def answer(call_id: str, answer: ApprovalAnswer) -> Receipt:
         await slow.wait()
         return await give(call_id, answer)  # type: ignore[no-any-return]  # a fake's
 
@@ -108,7 +110,7 @@ async def test_an_answer_under_way_is_given_also_when_the_sheet_is_left_at_once(
         await shell.pilot.press("n", "enter")
         await shell.until(lambda: shell.app.screen is shell.screen)
         slow.set()
-        await shell.until(lambda: first.answers == [(f"call-{first.id}", Answer(Choice.DENY))])
+        await shell.until(lambda: first.answers == [(f"call-{first.id}", ApprovalAnswer(ApprovalChoice.DENY))])
 
 
 async def test_answers_stay_in_sight_below_many_approvals_and_a_text_taller_than_the_screen(
@@ -149,7 +151,7 @@ async def test_all_are_denied_at_once_with_one_reason(open_shell: Any, engine: A
         await opened(shell)
         await shell.pilot.press("D", *"wait", "enter")
         await shell.until(lambda: all(one.answers for one in made))
-        assert {one.answers[0][1] for one in made} == {Answer(Choice.DENY, reason="wait")}
+        assert {one.answers[0][1] for one in made} == {ApprovalAnswer(ApprovalChoice.DENY, reason="wait")}
         await shell.until(lambda: "3 denied." in shell.toasts)
 
 

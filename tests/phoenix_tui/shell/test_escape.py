@@ -8,57 +8,57 @@ from typing import Any
 import pytest
 from msgspec.structs import fields, replace
 
-from phoenix_tui.workspace.escape_rules import AGAIN, AT_REST, DOUBLE, Deed, Pair, Situation, escape, interrupt
+from phoenix_tui.workspace.escape_rules import AGAIN, AT_REST, DOUBLE, EscAction, EscContext, Pair, escape, interrupt
 
-EVERYTHING = Situation(**{field.name: True for field in fields(Situation)})
+EVERYTHING = EscContext(**{field.name: True for field in fields(EscContext)})
 INNERMOST_FIRST = [
-    ("narrowed", Deed.LEAVE_FILTER),
-    ("open_in_dock", Deed.CLOSE_IN_DOCK),
-    ("list_over", Deed.CLOSE_LIST),
-    ("in_blocks", Deed.LEAVE_BLOCKS),
-    ("installing", Deed.STOP_INSTALLING),
+    ("narrowed", EscAction.LEAVE_FILTER),
+    ("open_in_dock", EscAction.CLOSE_IN_DOCK),
+    ("list_over", EscAction.CLOSE_LIST),
+    ("in_blocks", EscAction.LEAVE_BLOCKS),
+    ("installing", EscAction.STOP_INSTALLING),
 ]
 
 
 @pytest.mark.parametrize(
     ("found", "deed"),
     [
-        *((Situation(**{name: True}), deed) for name, deed in INNERMOST_FIRST),
-        (Situation(inserting=True), Deed.LEAVE_INSERT),
-        (Situation(running=True), Deed.STOP_RUN),
-        (Situation(running=True, written=True, again=True), Deed.STOP_RUN),
-        (Situation(in_list=True), Deed.LEAVE_LIST),
-        (Situation(in_list=True, running=True), Deed.STOP_RUN),
-        (Situation(in_agent=True), Deed.GO_TO_PARENT),
-        (Situation(in_agent=True, written=True), Deed.AWAIT_SECOND),
-        (Situation(noticed=True), Deed.DISMISS_NOTICE),
-        (Situation(noticed=True, written=True, again=True), Deed.DISMISS_NOTICE),
-        (Situation(), Deed.AWAIT_SECOND),
-        (Situation(selected=True), Deed.AWAIT_SECOND),
-        (Situation(written=True), Deed.AWAIT_SECOND),
-        (Situation(written=True, again=True), Deed.CLEAR_DRAFT),
-        (Situation(again=True), Deed.GO_BACK),
+        *((EscContext(**{name: True}), deed) for name, deed in INNERMOST_FIRST),
+        (EscContext(inserting=True), EscAction.LEAVE_INSERT),
+        (EscContext(running=True), EscAction.STOP_RUN),
+        (EscContext(running=True, written=True, again=True), EscAction.STOP_RUN),
+        (EscContext(in_list=True), EscAction.LEAVE_LIST),
+        (EscContext(in_list=True, running=True), EscAction.STOP_RUN),
+        (EscContext(in_agent=True), EscAction.GO_TO_PARENT),
+        (EscContext(in_agent=True, written=True), EscAction.AWAIT_SECOND),
+        (EscContext(noticed=True), EscAction.DISMISS_NOTICE),
+        (EscContext(noticed=True, written=True, again=True), EscAction.DISMISS_NOTICE),
+        (EscContext(), EscAction.AWAIT_SECOND),
+        (EscContext(selected=True), EscAction.AWAIT_SECOND),
+        (EscContext(written=True), EscAction.AWAIT_SECOND),
+        (EscContext(written=True, again=True), EscAction.CLEAR_DRAFT),
+        (EscContext(again=True), EscAction.GO_BACK),
     ],
 )
-def test_esc_does_one_thing(found: Situation, deed: Deed) -> None:
+def test_esc_does_one_thing(found: EscContext, deed: EscAction) -> None:
     assert escape(found) is deed
 
 
 @pytest.mark.parametrize(
     ("found", "deed"),
     [
-        (EVERYTHING, Deed.COPY),
-        *((Situation(**{name: True}), deed) for name, deed in INNERMOST_FIRST),
-        (Situation(running=True), Deed.STOP_RUN),
-        (Situation(running=True, written=True), Deed.STOP_RUN),
-        (Situation(inserting=True, written=True), Deed.CLEAR_DRAFT),
-        (Situation(in_list=True, in_agent=True, noticed=True), Deed.ASK_AGAIN),
-        (Situation(written=True, again=True), Deed.CLEAR_DRAFT),
-        (Situation(), Deed.ASK_AGAIN),
-        (Situation(again=True), Deed.QUIT),
+        (EVERYTHING, EscAction.COPY),
+        *((EscContext(**{name: True}), deed) for name, deed in INNERMOST_FIRST),
+        (EscContext(running=True), EscAction.STOP_RUN),
+        (EscContext(running=True, written=True), EscAction.STOP_RUN),
+        (EscContext(inserting=True, written=True), EscAction.CLEAR_DRAFT),
+        (EscContext(in_list=True, in_agent=True, noticed=True), EscAction.ASK_AGAIN),
+        (EscContext(written=True, again=True), EscAction.CLEAR_DRAFT),
+        (EscContext(), EscAction.ASK_AGAIN),
+        (EscContext(again=True), EscAction.QUIT),
     ],
 )
-def test_ctrl_c_does_one_thing(found: Situation, deed: Deed) -> None:
+def test_ctrl_c_does_one_thing(found: EscContext, deed: EscAction) -> None:
     assert interrupt(found) is deed
 
 
@@ -67,14 +67,14 @@ def test_what_is_open_closes_from_the_innermost_outwards_before_anything_stops()
     for name, deed in INNERMOST_FIRST:
         assert (escape(esc), interrupt(ctrl_c)) == (deed, deed)
         esc, ctrl_c = replace(esc, **{name: False}), replace(ctrl_c, **{name: False})
-    assert escape(esc) is Deed.LEAVE_INSERT
-    assert escape(replace(esc, inserting=False)) is interrupt(ctrl_c) is Deed.STOP_RUN
+    assert escape(esc) is EscAction.LEAVE_INSERT
+    assert escape(replace(esc, inserting=False)) is interrupt(ctrl_c) is EscAction.STOP_RUN
 
 
 def test_nothing_is_at_rest_while_something_is_open_or_runs() -> None:
     busy = [name for name, _ in INNERMOST_FIRST] + ["running"]
-    assert not {escape(Situation(**{name: True})) for name in [*busy, "inserting"]} & AT_REST
-    assert not {interrupt(Situation(**{name: True})) for name in [*busy, "selected"]} & AT_REST
+    assert not {escape(EscContext(**{name: True})) for name in [*busy, "inserting"]} & AT_REST
+    assert not {interrupt(EscContext(**{name: True})) for name in [*busy, "selected"]} & AT_REST
 
 
 @dataclass
@@ -103,7 +103,7 @@ def test_a_pair_that_was_ended_begins_anew() -> None:
 
 async def test_every_deed_can_be_done(open_shell: Any) -> None:
     async with open_shell() as shell:
-        assert set(shell.screen.ways_out.deeds) == set(Deed)
+        assert set(shell.screen.ways_out.deeds) == set(EscAction)
 
 
 async def test_a_third_esc_begins_another_pair(open_shell: Any) -> None:

@@ -9,21 +9,21 @@ import pytest
 
 from engine.machine.states import Cancelling, Completed, Errored, Failed, State, is_busy
 from phoenix_tui.keys.esc_hint import escape_hint
-from phoenix_tui.text.labels import Family
-from phoenix_tui.workspace.escape_rules import Deed, Situation, escape
+from phoenix_tui.text.labels import AgentCounts
+from phoenix_tui.workspace.escape_rules import EscAction, EscContext, escape
 from tests.phoenix_tui.shell.test_shell_labels import CASES
 
 STATES = [state for state, _, _ in CASES if not isinstance(state, Cancelling)]
 """While something is being cancelled nothing more is offered."""
-FAMILIES = [Family(), Family(agents=2), Family(agents=2, asking=1), Family(is_agent=True)]
+FAMILIES = [AgentCounts(), AgentCounts(agents=2), AgentCounts(agents=2, asking=1), AgentCounts(is_agent=True)]
 WORDS = {
-    Deed.STOP_RUN: r"\bEsc (stops|dismisses)\b",
-    Deed.GO_TO_PARENT: r"\bEsc goes back to its parent\b",
-    Deed.AWAIT_SECOND: r"\bEsc Esc clears\b",
+    EscAction.STOP_RUN: r"\bEsc (stops|dismisses)\b",
+    EscAction.GO_TO_PARENT: r"\bEsc goes back to its parent\b",
+    EscAction.AWAIT_SECOND: r"\bEsc Esc clears\b",
 }
 
 
-def runs(state: State, family: Family) -> bool:
+def runs(state: State, family: AgentCounts) -> bool:
     """Whether there is something to stop, as `sub_agents.runs_in_view` has it."""
     if family.is_agent:
         return not isinstance(state, Completed | Failed | Errored)
@@ -35,9 +35,9 @@ def test_the_words_for_esc_are_its_deed(has_text: bool) -> None:
     for state, family in product(STATES, FAMILIES):
         if isinstance(state, Completed | Failed) and not family.is_agent:
             continue  # how sub-agents alone end
-        now = Situation(running=runs(state, family), in_agent=family.is_agent, written=has_text)
+        now = EscContext(running=runs(state, family), in_agent=family.is_agent, written=has_text)
         deed, words = escape(now), escape_hint(state, has_text=has_text, family=family)
-        if deed is Deed.AWAIT_SECOND and not has_text:
+        if deed is EscAction.AWAIT_SECOND and not has_text:
             assert "Esc" not in words, (state, family)
         else:
             assert re.search(WORDS[deed], words), (state, family, words)

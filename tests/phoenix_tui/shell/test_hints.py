@@ -21,9 +21,9 @@ from phoenix_tui.keys.keymap import KEYS, key_names
 from phoenix_tui.keys.keymap_file import read_keymap
 from phoenix_tui.modals.agents import AgentsSheet
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.modals.hit_bar import HitBar
+from phoenix_tui.modals.hit_bar import HitSheet
 from phoenix_tui.modals.images import ImageSheet
-from phoenix_tui.modals.peek import PeekScreen
+from phoenix_tui.modals.peek import PeekSheet
 from phoenix_tui.modals.prompt_history import HistorySheet
 from phoenix_tui.modals.text_editor import EditSheet
 from tests.phoenix_tui.shell.conftest import Shell
@@ -125,7 +125,7 @@ async def test_every_sheet_names_the_user_s_keys(open_shell: Any, engine: FakeEn
             (sub_agents, [("agent_stop", "stops"), ("agent_hint", "hint")]),
             (pasted, [("paste_keep", "keeps"), ("paste_file", "makes it a")]),
             (HistorySheet(["one"], list), [("history_older", "older"), ("history_wide", "all folders")]),
-            (HitBar(shell.screen.parts.transcript, 0, 2), [("hit_stay", "stays here")]),
+            (HitSheet(shell.screen.parts.transcript, 0, 2), [("hit_stay", "stays here")]),
             (ImageSheet([IMAGE], None, lambda _: None), [("image_remove", "takes it")]),
         ):
             await says(shell, partial(shell.app.push_screen, made), hints)
@@ -174,7 +174,7 @@ async def test_the_keys_of_a_look_inside_and_of_the_queue_are_the_user_s(
     async with open_shell() as shell:
         asking.ask(question())
         await shell.open(other)
-        shell.app.push_screen(PeekScreen(engine, summary_of(asking.record), shell.bench.tell))
+        shell.app.push_screen(PeekSheet(engine, summary_of(asking.record), shell.bench.tell))
         await shell.until(lambda: "F9 open" in shell.text)
         assert shell.status.endswith(CLOSES)
         await shell.pilot.press("escape")

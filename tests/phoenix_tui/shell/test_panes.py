@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.geometry import Region, Size
 
-from engine.executor.requests import Answer, Choice
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.states import AwaitingLlm, Requesting, is_busy
 from engine.ports import ConversationChanges
 from engine.updates import Noticed, TextArrived
@@ -143,7 +143,7 @@ async def test_a_question_in_another_pane_stands_in_its_foot_and_is_answered_onc
         assert panel.region.x >= transcripts(shell)[1].x
         panel.gate.since = shell.composer.answering.since = shell.composer.answering.typed_at = float("-inf")
         await shell.pilot.press("y")
-        await shell.until(lambda: second.answers == [("call-1", Answer(Choice.ONCE))])
+        await shell.until(lambda: second.answers == [("call-1", ApprovalAnswer(ApprovalChoice.ONCE))])
         assert not panel.display
 
 

@@ -16,17 +16,17 @@ from engine.summaries import summary_of
 from phoenix_tui.keys.keymap import KEYS, Scope, bindings, help_rows
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
 from phoenix_tui.modals.context import ContextSheet
-from phoenix_tui.modals.peek import PeekScreen
-from phoenix_tui.modals.picker import PickScreen
+from phoenix_tui.modals.peek import PeekSheet
+from phoenix_tui.modals.picker import PickerSheet
 from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.fake_engine import FakeEngine, question
 
 FIXED = {
     "Sheet": {"escape"},
-    "AsideScreen": {"escape"},
+    "ArchiveSheet": {"escape"},
     "LineInput": {"enter", "ctrl+j", "alt+backspace", "alt+d"},
     "AnswerLine": {"tab"},
-    "ConfirmScreen": {"ctrl+q"},
+    "ConfirmSheet": {"ctrl+q"},
     "HelpSheet": {"question_mark"},
     "TranscriptView": {"pageup", "pagedown", "ctrl+home", "ctrl+end"},
 }
@@ -94,15 +94,15 @@ async def test_the_user_s_keys_count_in_the_sheets(open_shell: OpenShell, engine
         asking.ask(question())
         await shell.open(other)
 
-        shell.app.push_screen(PeekScreen(engine, summary_of(asking.record), shell.bench.tell))
-        await shell.until(lambda: isinstance(shell.app.screen, PeekScreen) and shell.app.screen._question)
+        shell.app.push_screen(PeekSheet(engine, summary_of(asking.record), shell.bench.tell))
+        await shell.until(lambda: isinstance(shell.app.screen, PeekSheet) and shell.app.screen._question)
         shell.app.screen.gate.since = float("-inf")
         await shell.pilot.press("y")
         await shell.pilot.press("z")
         await shell.until(lambda: asking.answers)
         assert len(asking.answers) == 1
 
-        await shell.until(lambda: not isinstance(shell.app.screen, PeekScreen))
+        await shell.until(lambda: not isinstance(shell.app.screen, PeekSheet))
         shell.app.push_screen(ContextSheet(shell.conversation))
         await shell.until(lambda: isinstance(shell.app.screen, ContextSheet))
         await shell.pilot.press("q")
@@ -112,6 +112,6 @@ async def test_the_user_s_keys_count_in_the_sheets(open_shell: OpenShell, engine
 
         await shell.type("/permissions")
         await shell.pilot.press("escape", "enter")
-        await shell.until(lambda: isinstance(shell.app.screen, PickScreen))
+        await shell.until(lambda: isinstance(shell.app.screen, PickerSheet))
         await shell.pilot.press("f5")
         await shell.until(lambda: "› accept-edits" in shell.text)

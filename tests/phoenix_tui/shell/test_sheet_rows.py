@@ -11,8 +11,8 @@ from rich.cells import cell_len
 from engine.records import SearchHit
 from engine.search import Speaker
 from phoenix_tui.modals.base import MEASURE
-from phoenix_tui.modals.picker import Choice, PickScreen
-from phoenix_tui.modals.rows import EntriesSheet, Entry
+from phoenix_tui.modals.picker import PickerRow, PickerSheet
+from phoenix_tui.modals.rows import RowsSheet, SheetRow
 from phoenix_tui.modals.search_rows import hit_rows
 from phoenix_tui.widgets.line_input import LineInput
 from tests.phoenix_tui.shell.conftest import OpenShell
@@ -27,8 +27,8 @@ def hit(snippet: str, moment: float) -> SearchHit:
 
 async def test_rows_without_remarks_are_not_cut_where_they_fit(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
-        choices = [Choice("a", "x" * 70), Choice("b", "short"), Choice("c", "日本語" * 20)]
-        shell.app.push_screen(PickScreen("Turns", choices))
+        choices = [PickerRow("a", "x" * 70), PickerRow("b", "short"), PickerRow("c", "日本語" * 20)]
+        shell.app.push_screen(PickerSheet("Turns", choices))
         await shell.until(lambda: "x" * 70 in shell.text and "short" in shell.text)
         rows = [row for row in shell.text.split("\n") if "x" * 70 in row or "short" in row]
         assert [row for row in rows if "…" in row] == []
@@ -72,8 +72,8 @@ def test_what_is_shown_of_a_long_text_begins_with_a_whole_word() -> None:
 
 async def test_what_may_follow_a_command_stands_in_a_column_of_its_own(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
-        entries = [Entry("", one, f"/{one}", "does it", argument=what) for one, what in COMMANDS]
-        shell.app.push_screen(EntriesSheet("Help", entries, ""))
+        entries = [SheetRow("", one, f"/{one}", "does it", argument=what) for one, what in COMMANDS]
+        shell.app.push_screen(RowsSheet("Help", entries, ""))
         await shell.until(lambda: "/resume" in shell.text)
         rows = [row for row in shell.text.split("\n") if "does it" in row]
         assert {row.index(what) for row, (_, what) in zip(rows, COMMANDS, strict=True) if what} == {3 + 14}
@@ -85,7 +85,7 @@ async def test_a_sheet_stands_beside_the_list_and_has_one_measure(open_shell: Op
         async with open_shell(size) as shell:
             shell.engine.seed("one", messages=2)
             column = shell.screen.query_one("#conversation").region
-            shell.app.push_screen(EntriesSheet("Help", [Entry("", "k", "/key", "does it", "at the end")], ""))
+            shell.app.push_screen(RowsSheet("Help", [SheetRow("", "k", "/key", "does it", "at the end")], ""))
             await shell.until(lambda: "does it" in shell.text)
             sheet, line = shell.app.screen.query_one(".sheet").region, shell.app.screen.query_one(LineInput).region
             assert (sheet.x, sheet.right) == (column.x, column.right)
@@ -97,5 +97,5 @@ async def test_a_sheet_stands_beside_the_list_and_has_one_measure(open_shell: Op
 async def test_a_remark_has_the_room_that_the_meaning_leaves(open_shell: OpenShell) -> None:
     async with open_shell((80, 24)) as shell:
         remark = "light or dark, as the terminal is"
-        shell.app.push_screen(EntriesSheet("Everything", [Entry("", "k", "theme", "colours", remark)], ""))
+        shell.app.push_screen(RowsSheet("Everything", [SheetRow("", "k", "theme", "colours", remark)], ""))
         await shell.until(lambda: "theme" in shell.text and remark in shell.text)

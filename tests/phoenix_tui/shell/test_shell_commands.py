@@ -18,7 +18,7 @@ from engine.records import PermissionMode
 from phoenix_tui.commands.catalogue import ALIASES, BY_NAME, closest, is_command, matching, split_command
 from phoenix_tui.commands.conversations import resume
 from phoenix_tui.commands.run import MODULES
-from phoenix_tui.modals.picker import PickScreen
+from phoenix_tui.modals.picker import PickerSheet
 from phoenix_tui.modals.side_question import SideQuestionSheet
 from phoenix_tui.onboarding_surface import InstallProgress, LocalOffer
 from phoenix_tui.widgets.welcome_panel import Welcome, rows
@@ -68,7 +68,7 @@ async def test_the_model_picker_begins_with_the_model_in_use_even_where_no_serve
     async with open_shell(model="anthropic/claude-opus") as shell:
         await shell.type("/model")
         await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.app.screen, PickScreen))
+        await shell.until(lambda: isinstance(shell.app.screen, PickerSheet))
         await shell.until(lambda: "› anthropic/claude-opus" in shell.text)
         rows = [line.strip() for line in shell.text.splitlines()]
         first = next(place for place, row in enumerate(rows) if row.startswith("› anthropic/claude-opus"))
@@ -105,7 +105,7 @@ async def test_resume_takes_a_part_of_a_title_and_offers_all_that_have_it(open_s
         await resume(shell.bench, "pars")
         assert shell.bench.desk.conversation.record.title == "Parser"
         choosing = shell.app.run_worker(resume(shell.bench, "retry"))
-        await shell.until(lambda: isinstance(shell.app.screen, PickScreen) and "Old retry" in shell.text)
+        await shell.until(lambda: isinstance(shell.app.screen, PickerSheet) and "Old retry" in shell.text)
         offered = shell.app.screen.query_one("#rows").visual.plain
         assert ("Retry work" in offered, "Old retry" in offered, "Parser" in offered) == (True, True, False)
         assert shell.toasts == ["2 conversations match."]

@@ -16,9 +16,9 @@ from engine.records import PermissionMode
 from engine.updates import ContextChanged, StateChanged, TextArrived
 from phoenix_tui.keys.keymap import KEYS, help_rows, key_names
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
-from phoenix_tui.modals.confirm import ConfirmScreen
+from phoenix_tui.modals.confirm import ConfirmSheet
 from phoenix_tui.modals.help import HelpSheet
-from phoenix_tui.modals.rows import EntriesSheet, Entry, find
+from phoenix_tui.modals.rows import RowsSheet, SheetRow, find
 from phoenix_tui.modals.text import TextSheet
 from tests.support.fake_engine import FakeEngine, question
 
@@ -101,12 +101,12 @@ async def test_quitting_asks_while_a_run_is_under_way_and_keeps_the_draft(open_s
         conversation = await shell.say("go")
         await shell.type("half")
         await shell.pilot.press("ctrl+q")
-        await shell.until(lambda: isinstance(shell.app.screen, ConfirmScreen))
+        await shell.until(lambda: isinstance(shell.app.screen, ConfirmSheet))
         await shell.pilot.press("n")
         await shell.until(lambda: shell.app.screen is shell.screen)
         assert is_busy(conversation.state)
         await shell.pilot.press("ctrl+q")
-        await shell.until(lambda: isinstance(shell.app.screen, ConfirmScreen))
+        await shell.until(lambda: isinstance(shell.app.screen, ConfirmSheet))
         shell.app.screen.action_say(True)
         await shell.ended()
         assert engine.stored[conversation.id].draft == "half"
@@ -125,7 +125,7 @@ async def test_quitting_asks_first_when_the_draft_cannot_be_stored(
         monkeypatch.setattr(conversation, "change", full)
         await shell.type("half")
         await shell.pilot.press("ctrl+q")
-        await shell.until(lambda: isinstance(shell.app.screen, ConfirmScreen))
+        await shell.until(lambda: isinstance(shell.app.screen, ConfirmSheet))
         assert "cannot be stored" in shell.text
         await shell.pilot.press("n")
         await shell.until(lambda: shell.app.screen is shell.screen)
@@ -417,14 +417,17 @@ async def test_the_help_begins_at_the_keys_of_where_one_is(
 
 
 def test_a_command_comes_ahead_of_a_setting_of_the_same_name() -> None:
-    entries = [Entry("Commands", "command:model", "/model", "choose"), Entry("Settings", "setting:model", "model", "")]
+    entries = [
+        SheetRow("Commands", "command:model", "/model", "choose"),
+        SheetRow("Settings", "setting:model", "model", ""),
+    ]
     assert [one.key for one in find(entries, "model")] == ["command:model", "setting:model"]
 
 
 async def test_the_palette_runs_a_command(open_shell: Any) -> None:
     async with open_shell((120, 40)) as shell:
         await shell.pilot.press("ctrl+p")
-        await shell.until(lambda: isinstance(shell.app.screen, EntriesSheet))
+        await shell.until(lambda: isinstance(shell.app.screen, RowsSheet))
         await shell.type("doctor")
         await shell.pilot.press("enter")
         await shell.until(lambda: isinstance(shell.app.screen, TextSheet))

@@ -27,7 +27,7 @@ from engine.machine.states import (
     ToolExecuting,
     ToolRound,
 )
-from phoenix_tui.text.labels import Moment, age, clock, invitation, label, money, short_state, tokens
+from phoenix_tui.text.labels import StatusDetails, age, clock, invitation, label, money, short_state, tokens
 from phoenix_tui.widgets.context_meter import ContextUse, crossing, short_meter, wide_meter
 
 RUN = Run("r", 50)
@@ -35,56 +35,62 @@ BASH = ToolCall("1", "bash", "{}")
 LS = ToolCall("2", "list_files", "{}")
 ROUND = ToolRound("m", BASH, (LS, LS))
 
-CASES: list[tuple[State, Moment, str]] = [
-    (Idle(0), Moment(), "ready"),
-    (Idle(0), Moment(resumable=True), "ready · interrupted, Enter resumes"),
-    (Idle(0), Moment(stopped_after=12.4), "ready · stopped after 12 s"),
-    (AwaitingLlm(1, RUN, Requesting()), Moment(4), "thinking… 4 s"),
-    (AwaitingLlm(1, Run("r", 50, 3), Requesting()), Moment(4), "thinking… 4 s · step 3/50"),
+CASES: list[tuple[State, StatusDetails, str]] = [
+    (Idle(0), StatusDetails(), "ready"),
+    (Idle(0), StatusDetails(resumable=True), "ready · interrupted, Enter resumes"),
+    (Idle(0), StatusDetails(stopped_after=12.4), "ready · stopped after 12 s"),
+    (AwaitingLlm(1, RUN, Requesting()), StatusDetails(4), "thinking… 4 s"),
+    (AwaitingLlm(1, Run("r", 50, 3), Requesting()), StatusDetails(4), "thinking… 4 s · step 3/50"),
     (
         AwaitingLlm(1, RUN, Requesting()),
-        Moment(4, paced_until=12.0, now=10.7),
+        StatusDetails(4, paced_until=12.0, now=10.7),
         "paced: 2 s to stay below the rate limit",
     ),
-    (AwaitingLlm(1, RUN, Requesting()), Moment(4, paced_until=12.0, now=12.0), "thinking… 4 s"),
-    (AwaitingLlm(1, RUN, Requesting()), Moment(4, writing=True, rate=41.2), "writing… 41 tok/s"),
-    (AwaitingLlm(1, RUN, Requesting()), Moment(4, drafting="bash"), "writing bash… 4 s"),
-    (AwaitingLlm(1, RUN, Requesting(), continuations=2), Moment(4), "continuing (output limit) 2/3"),
-    (AwaitingLlm(1, RUN, RetryWait(2.0, "rate limited"), 2), Moment(0.6), "retrying 2/3 in 1.4 s: rate limited"),
-    (AwaitingLlm(1, RUN, Routing()), Moment(1), "routing… 1 s"),
-    (AwaitingLlm(1, RUN, CompactingContext()), Moment(1), "compacting… 1 s"),
+    (AwaitingLlm(1, RUN, Requesting()), StatusDetails(4, paced_until=12.0, now=12.0), "thinking… 4 s"),
+    (AwaitingLlm(1, RUN, Requesting()), StatusDetails(4, writing=True, rate=41.2), "writing… 41 tok/s"),
+    (AwaitingLlm(1, RUN, Requesting()), StatusDetails(4, drafting="bash"), "writing bash… 4 s"),
+    (AwaitingLlm(1, RUN, Requesting(), continuations=2), StatusDetails(4), "continuing (output limit) 2/3"),
+    (AwaitingLlm(1, RUN, RetryWait(2.0, "rate limited"), 2), StatusDetails(0.6), "retrying 2/3 in 1.4 s: rate limited"),
+    (AwaitingLlm(1, RUN, Routing()), StatusDetails(1), "routing… 1 s"),
+    (AwaitingLlm(1, RUN, CompactingContext()), StatusDetails(1), "compacting… 1 s"),
     *(
-        (AwaitingLlm(1, RUN, phase), Moment(1, paced_until=5.0, now=1.0), "paced: 4 s to stay below the rate limit")
+        (
+            AwaitingLlm(1, RUN, phase),
+            StatusDetails(1, paced_until=5.0, now=1.0),
+            "paced: 4 s to stay below the rate limit",
+        )
         for phase in (CompactingContext(), Routing())
     ),
-    (ToolExecuting(1, RUN, ROUND), Moment(12), "bash 12 s (+2 queued)"),
-    (AwaitingApproval(1, RUN, ROUND, "why"), Moment(), "bash asks · 1 of 3"),
+    (ToolExecuting(1, RUN, ROUND), StatusDetails(12), "bash 12 s (+2 queued)"),
+    (AwaitingApproval(1, RUN, ROUND, "why"), StatusDetails(), "bash asks · 1 of 3"),
     (
         AwaitingSubagents(
             1, RUN, ROUND, (AgentTask("a", "x"), AgentTask("b", "y")), (AgentOutcome("b", AgentStatus.SUCCESS),)
         ),
-        Moment(3),
+        StatusDetails(3),
         "sub-agents 1/2 done · 3 s",
     ),
-    (Cancelling(1, RUN, ROUND), Moment(), "cancelling…"),
-    (Compacting(1), Moment(2), "compacting… 2 s"),
-    (Compacting(1), Moment(2, decides=True), "the summary waits for your answer"),
-    (Idle(0), Moment(resumable=True, stopped_after=12.4), "ready · stopped after 12 s"),
-    (Errored(1, "network", "The line is down.", True, "r"), Moment(), "no connection"),
-    (Errored(1, "auth", "No key.", False, "r"), Moment(), "no valid key"),
-    (Errored(1, "unheard of", "Hm.", False, "r"), Moment(), "failed"),
-    (Completed(1, "x"), Moment(), "result handed in"),
-    (Failed(1, "timeout", "Too long.", "half"), Moment(), "Too long. (partial kept)"),
+    (Cancelling(1, RUN, ROUND), StatusDetails(), "cancelling…"),
+    (Compacting(1), StatusDetails(2), "compacting… 2 s"),
+    (Compacting(1), StatusDetails(2, decides=True), "the summary waits for your answer"),
+    (Idle(0), StatusDetails(resumable=True, stopped_after=12.4), "ready · stopped after 12 s"),
+    (Errored(1, "network", "The line is down.", True, "r"), StatusDetails(), "no connection"),
+    (Errored(1, "auth", "No key.", False, "r"), StatusDetails(), "no valid key"),
+    (Errored(1, "unheard of", "Hm.", False, "r"), StatusDetails(), "failed"),
+    (Completed(1, "x"), StatusDetails(), "result handed in"),
+    (Failed(1, "timeout", "Too long.", "half"), StatusDetails(), "Too long. (partial kept)"),
 ]
 
 
 @pytest.mark.parametrize(("state", "moment", "words"), CASES)
-def test_a_state_says_what_it_does(state: State, moment: Moment, words: str) -> None:
+def test_a_state_says_what_it_does(state: State, moment: StatusDetails, words: str) -> None:
     assert label(state, moment).text == words
 
 
 def test_no_two_kinds_of_state_share_their_words() -> None:
-    busy = {type(state): label(state, Moment()).text for state, _, _ in CASES if not isinstance(state, Compacting)}
+    busy = {
+        type(state): label(state, StatusDetails()).text for state, _, _ in CASES if not isinstance(state, Compacting)
+    }
     assert len(set(busy.values())) == len(busy)
 
 
@@ -106,7 +112,7 @@ def test_the_empty_composer_says_what_can_be_written_now() -> None:
 
 
 def test_an_escape_sequence_in_an_error_does_not_reach_the_label() -> None:
-    assert "\x1b" not in label(Errored(1, "x", "bad \x1b]52;c;aGk=\x07 \x1b[2J end", True, "r"), Moment()).text
+    assert "\x1b" not in label(Errored(1, "x", "bad \x1b]52;c;aGk=\x07 \x1b[2J end", True, "r"), StatusDetails()).text
 
 
 def test_times_counts_and_costs_are_short() -> None:

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from engine.machine.states import AwaitingLlm, Errored, Idle, Requesting, ToolExecuting, ToolRound
 from engine.updates import TextArrived
-from phoenix_tui.modals.archive import AsideScreen
-from phoenix_tui.modals.confirm import ConfirmScreen
-from phoenix_tui.modals.peek import PeekScreen
+from phoenix_tui.modals.archive import ArchiveSheet
+from phoenix_tui.modals.confirm import ConfirmSheet
+from phoenix_tui.modals.peek import PeekSheet
 from tests.support.fake_engine import RUN, FakeEngine, question
 
 LIST = 29
@@ -162,7 +162,7 @@ async def test_a_look_inside_shows_the_newest_words_and_replies(open_shell: Any,
         await shell.open(engine.opened["c0000001"])
         await focused(shell)
         await shell.pilot.press("k", "p")
-        await shell.until(lambda: isinstance(shell.app.screen, PeekScreen))
+        await shell.until(lambda: isinstance(shell.app.screen, PeekSheet))
         await shell.until(lambda: "message 3" in shell.text and "┃ message 2" in shell.text)
         await shell.type("go on")
         await shell.pilot.press("enter")
@@ -212,15 +212,15 @@ async def test_the_archive_gives_back_and_the_trash_removes_for_good(open_shell:
         await shell.pilot.press("a", "d")
         await shell.until(lambda: titles(shell) == ["one"])
         await shell.pilot.press("A")
-        await shell.until(lambda: isinstance(shell.app.screen, AsideScreen) and "three" in shell.text)
+        await shell.until(lambda: isinstance(shell.app.screen, ArchiveSheet) and "three" in shell.text)
         await shell.pilot.press("u")
         await shell.until(lambda: "Nothing is archived." in shell.text)
         await shell.pilot.press("escape")
         await shell.until(lambda: titles(shell) == ["three", "one"])
         await shell.pilot.press("D")
-        await shell.until(lambda: isinstance(shell.app.screen, AsideScreen) and "two" in shell.text)
+        await shell.until(lambda: isinstance(shell.app.screen, ArchiveSheet) and "two" in shell.text)
         await shell.pilot.press("d")
-        await shell.until(lambda: isinstance(shell.app.screen, ConfirmScreen))
+        await shell.until(lambda: isinstance(shell.app.screen, ConfirmSheet))
         assert "Remove 1 conversation for good? Nothing brings them back." in shell.text
         await shell.pilot.press("n", "d", "y")
         await shell.until(lambda: "The trash is empty." in shell.text)
@@ -238,13 +238,13 @@ async def test_archive_and_trash_take_as_many_rows_as_they_have_up_to_most_of_th
     async with open_shell((80, 24)) as shell:
         await focused(shell)
         await shell.pilot.press("D")
-        await shell.until(lambda: isinstance(shell.app.screen, AsideScreen) and "The trash is empty." in shell.text)
+        await shell.until(lambda: isinstance(shell.app.screen, ArchiveSheet) and "The trash is empty." in shell.text)
         sheet = shell.app.screen.query_one(".sheet")
         await shell.until(lambda: sheet.size.height <= 5)
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.app.screen is shell.screen)
         await shell.pilot.press("A")
-        await shell.until(lambda: isinstance(shell.app.screen, AsideScreen) and "30 conversations" in shell.text)
+        await shell.until(lambda: isinstance(shell.app.screen, ArchiveSheet) and "30 conversations" in shell.text)
         rows = [row for row in shell.text.splitlines() if "put away" in row]
         assert 10 <= len(rows) <= 24 * 7 // 10
 

@@ -10,7 +10,7 @@ from textual import events
 from phoenix_tui.features.draft_codec import joined
 from phoenix_tui.features.prompt_history import ENTRY_LIMIT
 from phoenix_tui.modals.text_editor import EditSheet
-from phoenix_tui.widgets.pasting import Shelf
+from phoenix_tui.widgets.pasting import PasteStore
 
 LONG = "\n".join(f"line {number}" for number in range(100))
 MARK = "[pasted 1: 100 lines, 789 characters]"
@@ -26,7 +26,7 @@ def content_and_mode(path: Path) -> tuple[str, int]:
 
 
 def test_a_mark_counts_lines_as_people_do() -> None:
-    shelf = Shelf()
+    shelf = PasteStore()
     marks = [shelf.fold(text) for text in ("x" * 6_803, "line\n" * 400)]
     assert marks == ["[pasted 1: 1 line, 6,803 characters]", "[pasted 2: 400 lines, 2,000 characters]"]
 

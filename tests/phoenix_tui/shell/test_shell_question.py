@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from textual.content import Content
 
-from engine.executor.requests import Answer, Choice
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.messages import Role
 from engine.machine.states import Idle, is_busy
 from engine.ports import ConversationChanges
@@ -59,9 +59,13 @@ async def asked(shell: Any, **changes: Any) -> tuple[Any, Time]:
 
 @pytest.mark.parametrize(
     ("key", "answer"),
-    [("y", Answer(Choice.ONCE)), ("s", Answer(Choice.CONVERSATION)), ("n", Answer(Choice.DENY))],
+    [
+        ("y", ApprovalAnswer(ApprovalChoice.ONCE)),
+        ("s", ApprovalAnswer(ApprovalChoice.CONVERSATION)),
+        ("n", ApprovalAnswer(ApprovalChoice.DENY)),
+    ],
 )
-async def test_a_letter_on_an_empty_line_answers(open_shell: Any, key: str, answer: Answer) -> None:
+async def test_a_letter_on_an_empty_line_answers(open_shell: Any, key: str, answer: ApprovalAnswer) -> None:
     async with open_shell() as shell:
         conversation, _ = await asked(shell)
         await shell.pilot.press(key)
@@ -126,7 +130,7 @@ async def test_enter_behind_a_text_says_no_with_it_as_the_reason_and_the_rule_sa
         await shell.until(lambda: rule.border_title == "Enter: no, with this as the reason")
         await shell.pilot.press("enter")
         await shell.until(lambda: conversation.answers)
-        assert conversation.answers == [("call-1", Answer(Choice.DENY, reason="use make"))]
+        assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.DENY, reason="use make"))]
         assert shell.composer.text == ""
 
 
@@ -143,15 +147,19 @@ async def test_a_text_begun_before_the_question_is_no_reason_until_enter_is_pres
         time.now += TYPING_PAUSE
         await shell.pilot.press("enter")
         await shell.until(lambda: conversation.answers)
-        assert conversation.answers == [("call-1", Answer(Choice.DENY, reason="next: the docs"))]
+        assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.DENY, reason="next: the docs"))]
 
 
 @pytest.mark.parametrize(
     ("text", "answer"),
-    [("yes", Answer(Choice.ONCE)), ("No", Answer(Choice.DENY)), ("yes but", Answer(Choice.DENY, reason="yes but"))],
+    [
+        ("yes", ApprovalAnswer(ApprovalChoice.ONCE)),
+        ("No", ApprovalAnswer(ApprovalChoice.DENY)),
+        ("yes but", ApprovalAnswer(ApprovalChoice.DENY, reason="yes but")),
+    ],
 )
 async def test_a_whole_word_answers_with_enter_and_more_than_it_is_a_reason(
-    open_shell: Any, text: str, answer: Answer
+    open_shell: Any, text: str, answer: ApprovalAnswer
 ) -> None:
     async with open_shell() as shell:
         conversation, _ = await asked(shell)
@@ -174,14 +182,14 @@ async def test_commands_and_shell_lines_do_what_they_say_while_a_question_is_ope
 @pytest.mark.parametrize(
     ("keys", "answer"),
     [
-        (["1"], Answer(Choice.ONCE)),
-        (["4"], Answer(Choice.DENY)),
-        (["down", "enter"], Answer(Choice.ONCE)),
-        (["down", "right", "enter"], Answer(Choice.CONVERSATION)),
-        (["up", "up", "enter"], Answer(Choice.DENY)),
+        (["1"], ApprovalAnswer(ApprovalChoice.ONCE)),
+        (["4"], ApprovalAnswer(ApprovalChoice.DENY)),
+        (["down", "enter"], ApprovalAnswer(ApprovalChoice.ONCE)),
+        (["down", "right", "enter"], ApprovalAnswer(ApprovalChoice.CONVERSATION)),
+        (["up", "up", "enter"], ApprovalAnswer(ApprovalChoice.DENY)),
     ],
 )
-async def test_numbers_and_arrows_answer(open_shell: Any, keys: list[str], answer: Answer) -> None:
+async def test_numbers_and_arrows_answer(open_shell: Any, keys: list[str], answer: ApprovalAnswer) -> None:
     async with open_shell() as shell:
         conversation, _ = await asked(shell)
         await shell.pilot.press(*keys)
@@ -238,7 +246,7 @@ async def test_always_shows_its_rule_says_what_it_allows_and_takes_the_edited_on
         await shell.until(lambda: effect(shell) == "Allows only this exact command.")
         await shell.pilot.press("enter")
         await shell.until(lambda: conversation.answers)
-        assert conversation.answers == [("call-1", Answer(Choice.ALWAYS, rule="bash(make test -x)"))]
+        assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.ALWAYS, rule="bash(make test -x)"))]
 
 
 async def test_an_edited_rule_that_misses_the_call_is_refused_in_words_and_stays_in_the_line(open_shell: Any) -> None:
@@ -261,7 +269,9 @@ async def test_tab_keeps_the_edited_rule_for_this_conversation_alone(open_shell:
         time.now += GRACE
         await shell.pilot.press("tab")
         await shell.until(lambda: conversation.answers)
-        assert conversation.answers == [("call-1", Answer(Choice.CONVERSATION, rule="bash(make test*)"))]
+        assert conversation.answers == [
+            ("call-1", ApprovalAnswer(ApprovalChoice.CONVERSATION, rule="bash(make test*)"))
+        ]
 
 
 async def test_a_rule_that_one_line_cannot_show_is_kept_to_the_letter_where_nobody_touched_it(open_shell: Any) -> None:
@@ -273,7 +283,7 @@ async def test_a_rule_that_one_line_cannot_show_is_kept_to_the_letter_where_nobo
         time.now += GRACE
         await shell.pilot.press("enter")
         await shell.until(lambda: conversation.answers)
-        assert conversation.answers == [("call-1", Answer(Choice.ALWAYS, rule=f"bash({command})"))]
+        assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.ALWAYS, rule=f"bash({command})"))]
 
 
 async def test_while_no_letter_counts_none_is_shown_and_the_answers_do_not_move(open_shell: Any) -> None:
@@ -302,7 +312,7 @@ async def test_r_asks_for_the_reason(open_shell: Any) -> None:
         await shell.type("use a copy")
         await shell.pilot.press("enter")
         await shell.until(lambda: conversation.answers)
-        assert conversation.answers == [("call-1", Answer(Choice.DENY, reason="use a copy"))]
+        assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.DENY, reason="use a copy"))]
 
 
 async def test_while_a_reason_is_written_no_letter_is_said_to_answer(open_shell: Any) -> None:
@@ -411,7 +421,7 @@ async def test_with_text_in_the_box_the_hint_names_the_way_to_the_question(open_
         await shell.until(lambda: shell.status.endswith("↑ goes to the question · Tab queues · Esc stops"))
         await shell.pilot.press("up", "y")
         await shell.until(lambda: conversation.answers)
-        assert conversation.answers == [("call-1", Answer(Choice.ONCE))]
+        assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.ONCE))]
         assert shell.composer.text == "hold on"
 
 
@@ -427,7 +437,7 @@ async def test_another_mode_that_asks_too_changes_the_reason_and_nothing_else(op
         assert shell.screen.parts.dock.question.line.is_open
         assert shell.composer.answering.since == since
         await shell.pilot.press("enter")
-        assert conversation.answers == [("call-1", Answer(Choice.DENY, "not that"))]
+        assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.DENY, "not that"))]
 
 
 async def test_the_end_stays_in_sight_after_a_tall_question_at_sixty_columns(open_shell: Any) -> None:

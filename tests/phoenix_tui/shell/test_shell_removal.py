@@ -13,7 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.modals.find_bar import FindBar
+from phoenix_tui.modals.find_bar import FindSheet
 from tests.support.fake_engine import FakeEngine
 from tests.support.waiting import poll
 
@@ -29,9 +29,9 @@ class Lingering(Widget):
         await self.let.wait()
 
 
-async def open_find_bar(shell: Any) -> FindBar:
+async def open_find_bar(shell: Any) -> FindSheet:
     await shell.pilot.press("ctrl+f")
-    await shell.until(lambda: isinstance(shell.app.screen, FindBar) and shell.app.screen.query("#heading"))
+    await shell.until(lambda: isinstance(shell.app.screen, FindSheet) and shell.app.screen.query("#heading"))
     return shell.app.screen
 
 

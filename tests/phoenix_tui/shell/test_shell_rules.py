@@ -6,16 +6,16 @@ from pathlib import Path
 
 from engine.permissions.projects import project_of
 from engine.permissions.rules import Rule
-from engine.rule_desk import Standing
+from engine.rule_desk import ActiveRule
 from phoenix_tui.config.rules import RuleFile
-from phoenix_tui.modals.picker import PickScreen
+from phoenix_tui.modals.picker import PickerSheet
 from phoenix_tui.modals.rules import RulesSheet
 from phoenix_tui.widgets.line_input import LineInput
 from tests.phoenix_tui.shell.conftest import OpenShell, Shell
 from tests.support.fake_engine import FakeEngine
 from tests.support.fake_rules import NOW, rule_desk
 
-TEST, WRITE = Standing("bash(make test*)", since=NOW - 3 * 86_400), Standing("write_file(src/*)", since=NOW)
+TEST, WRITE = ActiveRule("bash(make test*)", since=NOW - 3 * 86_400), ActiveRule("write_file(src/*)", since=NOW)
 
 
 def texts(shell: Shell) -> list[str]:
@@ -139,7 +139,7 @@ async def test_permissions_leads_to_the_rules_and_a_mode_that_asks_nothing_is_sa
     async with open_shell() as shell:
         await shell.bench.deeds.command(shell.bench, "/permissions plan")
         shell.screen.run_worker(shell.bench.deeds.command(shell.bench, "/permissions"))
-        await shell.until(lambda: isinstance(shell.app.screen, PickScreen) and "1 rule: see, edit" in shell.text)
+        await shell.until(lambda: isinstance(shell.app.screen, PickerSheet) and "1 rule: see, edit" in shell.text)
         await shell.type("rules")
         await shell.pilot.press("enter")
         await shell.until(lambda: isinstance(shell.app.screen, RulesSheet))
@@ -151,8 +151,8 @@ async def test_a_rule_moves_between_its_project_and_everywhere_and_back(
     open_shell: OpenShell, engine: FakeEngine, tmp_path: Path
 ) -> None:
     project = str(project_of(Path.cwd()))
-    engine.rules.add(Standing("bash(make test*)", since=NOW, project=project))
-    engine.rules.add(Standing("write_file(src/*)", since=NOW, project=project))
+    engine.rules.add(ActiveRule("bash(make test*)", since=NOW, project=project))
+    engine.rules.add(ActiveRule("write_file(src/*)", since=NOW, project=project))
     async with open_shell() as shell:
         await rules_sheet(shell)
         await shell.until(lambda: "In the project" in shell.text and "m lets it hold everywhere" in shell.text)
@@ -164,7 +164,7 @@ async def test_a_rule_moves_between_its_project_and_everywhere_and_back(
         ]
         await shell.pilot.press("u")
         await shell.until(lambda: {one.project for one in engine.rules.all()} == {project})
-        moved = engine.rules.move(Standing("write_file(src/*)", since=NOW, project=project), "")
+        moved = engine.rules.move(ActiveRule("write_file(src/*)", since=NOW, project=project), "")
         assert moved.text == f"write_file({project}/src/*)", "still bound to the folder it started from"
 
 
@@ -185,7 +185,7 @@ async def test_a_new_rule_holds_in_the_project_and_everywhere_only_where_that_is
 
 
 async def test_no_rule_can_forge_a_row_of_another(open_shell: OpenShell, engine: FakeEngine) -> None:
-    engine.rules.put_back(Standing("bash(make)\nEverywhere\r\u202e)", since=NOW, project="/work/a\nb"))
+    engine.rules.put_back(ActiveRule("bash(make)\nEverywhere\r\u202e)", since=NOW, project="/work/a\nb"))
     async with open_shell() as shell:
         await rules_sheet(shell)
         await shell.until(lambda: "bash(make)↵Everywhere␍⟨U+202E⟩)" in shell.text)

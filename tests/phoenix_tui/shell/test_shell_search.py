@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from engine.records import FoundText
-from phoenix_tui.modals.find_bar import FindBar, Places
-from phoenix_tui.modals.hit_bar import HitBar
+from phoenix_tui.modals.find_bar import FindSheet, Places
+from phoenix_tui.modals.hit_bar import HitSheet
 from phoenix_tui.modals.hit_list import HitList
 from phoenix_tui.modals.search import SearchSheet
 from phoenix_tui.widgets.transcript.marks import Goal
@@ -39,7 +39,7 @@ async def test_find_counts_marks_and_goes_from_place_to_place(open_shell: Any, e
     async with open_shell() as shell:
         await shell.open(conversation)
         await shell.pilot.press("ctrl+f")
-        await shell.until(lambda: isinstance(shell.app.screen, FindBar))
+        await shell.until(lambda: isinstance(shell.app.screen, FindSheet))
         await shell.type("message 1")
         await shell.until(lambda: "11 of 11" in shell.text)
         await shell.until(lambda: marked(shell) == ["message 1"])
@@ -93,7 +93,7 @@ async def test_ctrl_f_twice_searches_everything_for_the_same_text(open_shell: An
         assert '"hidden treasure"' in shell.text
         await shell.until(lambda: "second one" in shell.text)
         await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.app.screen, HitBar))
+        await shell.until(lambda: isinstance(shell.app.screen, HitSheet))
         assert shell.conversation.id == two.id
         await shell.until(lambda: marked(shell) == ["hidden treasure"])
         await shell.pilot.press("escape")
@@ -113,10 +113,10 @@ async def test_a_search_by_command_steps_through_hits_and_stays_at_one(open_shel
         await shell.pilot.press("enter")
         await shell.until(lambda: "1 of 2" in shell.text)
         await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.app.screen, HitBar))
+        await shell.until(lambda: isinstance(shell.app.screen, HitSheet))
         first = shell.conversation.id
         await shell.pilot.press("n")
-        await shell.until(lambda: isinstance(shell.app.screen, HitBar) and "Hit 2 of 2" in shell.text)
+        await shell.until(lambda: isinstance(shell.app.screen, HitSheet) and "Hit 2 of 2" in shell.text)
         assert {first, shell.conversation.id} == {one.id, two.id}
         await shell.pilot.press("enter")
         await shell.until(lambda: shell.app.screen is shell.screen)
@@ -164,7 +164,7 @@ async def test_a_click_opens_a_hit_and_the_wheel_moves_on(open_shell: Any, engin
         rows.post_message(HitList.Turned(1))
         await shell.until(lambda: "2 of 30" in shell.text)
         await shell.pilot.click(rows, offset=(5, 9))
-        await shell.until(lambda: isinstance(shell.app.screen, HitBar))
+        await shell.until(lambda: isinstance(shell.app.screen, HitSheet))
         await shell.until(lambda: "message 4" in marked_row(shell))
         await shell.until(lambda: "Hit 5 of 30" in shell.text)
 

@@ -9,8 +9,8 @@ from textual.content import Content
 
 from engine.machine.states import Idle
 from phoenix_tui.modals.help import HelpSheet
-from phoenix_tui.modals.picker import PickScreen
-from phoenix_tui.modals.rows import EntriesSheet
+from phoenix_tui.modals.picker import PickerSheet
+from phoenix_tui.modals.rows import RowsSheet
 from phoenix_tui.modals.settings import SettingsSheet
 from tests.support.fake_engine import FakeEngine
 
@@ -79,7 +79,7 @@ async def test_a_setting_with_choices_offers_them_and_esc_keeps_it(open_shell: A
         await shell.until(lambda: isinstance(shell.app.screen, SettingsSheet))
         await shell.type("notif")
         await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.app.screen, PickScreen))
+        await shell.until(lambda: isinstance(shell.app.screen, PickerSheet))
         await shell.pilot.press("escape")
         await shell.until(lambda: isinstance(shell.app.screen, SettingsSheet))
         assert shell.settings == []
@@ -88,7 +88,7 @@ async def test_a_setting_with_choices_offers_them_and_esc_keeps_it(open_shell: A
 async def test_a_theme_is_seen_while_it_is_chosen_and_esc_brings_the_old_one_back(open_shell: Any) -> None:
     async with open_shell((120, 40), theme="phoenix-dark") as shell:
         shell.screen.action_command("theme")
-        await shell.until(lambda: isinstance(shell.app.screen, PickScreen))
+        await shell.until(lambda: isinstance(shell.app.screen, PickerSheet))
         await shell.pilot.press("down")
         await shell.until(lambda: shell.app.theme != "phoenix-dark")
         await shell.pilot.press("escape")
@@ -102,7 +102,7 @@ async def test_the_palette_finds_conversations_settings_and_keys_and_remembers(
     engine.seed("retry loop", messages=2)
     async with open_shell((120, 40)) as shell:
         await shell.pilot.press("ctrl+p")
-        await shell.until(lambda: isinstance(shell.app.screen, EntriesSheet))
+        await shell.until(lambda: isinstance(shell.app.screen, RowsSheet))
         await shell.type("retrloop")
         await shell.pilot.press("enter")
         await shell.until(lambda: shell.bench.desk.conversation is not None)

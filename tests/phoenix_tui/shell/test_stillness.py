@@ -28,13 +28,13 @@ async def test_a_prompt_given_at_the_start_is_sent_and_then_drawn(open_shell: An
 async def test_the_screen_moves_again_though_nothing_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paint_pause, "MOST", 0.05)
     began: list[object] = []
-    begin = paint_pause.Stillness.begin
+    begin = paint_pause.PaintPause.begin
 
-    def noted(self: paint_pause.Stillness) -> None:
+    def noted(self: paint_pause.PaintPause) -> None:
         begin(self)
         began.append(self)
 
-    monkeypatch.setattr(paint_pause.Stillness, "begin", noted)
+    monkeypatch.setattr(paint_pause.PaintPause, "begin", noted)
 
     async def never() -> Services:
         await asyncio.Event().wait()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from engine.executor.requests import Answer, Choice
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine import agent_texts
 from engine.machine.messages import ToolCall
 from engine.machine.states import AgentOutcome, AgentStatus, AgentTask, AwaitingLlm, Idle, Requesting
@@ -187,7 +187,7 @@ async def test_a_question_of_a_sub_agent_is_docked_in_its_parent_and_answered_th
         panel.press("y")
         child = engine.opened["a1"]
         await shell.until(lambda: child.answers)
-        assert (child.answers[0][1].choice, parent.answers) == (Choice.ONCE, [])
+        assert (child.answers[0][1].choice, parent.answers) == (ApprovalChoice.ONCE, [])
         engine.crew.put(parent, replace(rows()[0], state=RUNS))
         await shell.until(lambda: not panel.display)
 
@@ -238,7 +238,7 @@ async def test_the_question_of_the_chosen_one_is_read_whole_and_answered_in_the_
         assert engine.opened["a2"].answers == []
         wait()
         await shell.pilot.press("y")
-        await shell.until(lambda: engine.opened["a2"].answers == [("call-a2", Answer(Choice.ONCE))])
+        await shell.until(lambda: engine.opened["a2"].answers == [("call-a2", ApprovalAnswer(ApprovalChoice.ONCE))])
         await shell.pilot.press("up")
         await shell.until(lambda: "echo 0" in shell.text and "rows 1-" in shell.text)
         await shell.pilot.press("n", *["pagedown"] * 9)
@@ -246,7 +246,7 @@ async def test_the_question_of_the_chosen_one_is_read_whole_and_answered_in_the_
         assert engine.opened["a1"].answers == []
         wait()
         await shell.pilot.press("r", *"not today", "enter")
-        denied = Answer(Choice.DENY, reason="not today")
+        denied = ApprovalAnswer(ApprovalChoice.DENY, reason="not today")
         await shell.until(lambda: engine.opened["a1"].answers == [("call-a1", denied)])
         await shell.until(lambda: not sheet.question.display)
         assert "y n answers" not in shell.text
@@ -266,7 +266,7 @@ async def test_letters_of_an_answer_do_nothing_beside_one_that_does_not_ask_and_
         await shell.pilot.press("D", *"wait", "enter")
         await shell.until(lambda: "2 denied." in shell.toasts)
         told = {answer for one in ("a1", "a2") for _, answer in engine.opened[one].answers}
-        assert told == {Answer(Choice.DENY, reason="wait")}
+        assert told == {ApprovalAnswer(ApprovalChoice.DENY, reason="wait")}
 
 
 async def test_a_line_for_a_reason_goes_with_a_question_that_is_gone(open_shell: OpenShell, engine: FakeEngine) -> None:

@@ -18,7 +18,7 @@ from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.signals import Remark
 from phoenix_tui.widgets.transcript.stack import Stack
 from phoenix_tui.widgets.transcript.stops import Stop, extent, next_stop
-from phoenix_tui.widgets.transcript.targets import Deed, Target
+from phoenix_tui.widgets.transcript.targets import BlockAction, Target
 from phoenix_tui.workspace.external_editor import place_arguments
 from tests.support.screens import TranscriptApp, answered, call_record, message, said, snapshot
 from tests.support.waiting import poll
@@ -89,7 +89,7 @@ async def test_every_block_has_its_text_and_what_can_be_done_with_it() -> None:
         ]
         assert (places["read_file"], places["patch"], places["bash"]) == (("src/a.py", 40), ("src/b.py", 8), ("", 0))
         assert ends["bash"] == 3, "a copy that ends here keeps the results of its calls"
-        assert (target(app).name, target(app).deeds) == ("answer", (Deed.COPY, Deed.FORK))
+        assert (target(app).name, target(app).deeds) == ("answer", (BlockAction.COPY, BlockAction.FORK))
 
 
 async def test_the_row_of_keys_says_what_enter_does_and_enter_does_it() -> None:

@@ -14,8 +14,8 @@ from phoenix_tui.widgets.transcript.bar import TranscriptBar
 from phoenix_tui.widgets.transcript.block_keys import BlockKeys
 from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.scroller import Scroller
-from phoenix_tui.widgets.transcript.signals import BlockDeed, CursorMoved, Remark, Request, SelectionCopied, Wanted
-from phoenix_tui.widgets.transcript.targets import REFUSALS, Deed
+from phoenix_tui.widgets.transcript.signals import BlockDeed, BlockWanted, CursorMoved, Remark, Request, SelectionCopied
+from phoenix_tui.widgets.transcript.targets import REFUSALS, BlockAction
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from tests.support.bare_transcript import RecordedBar, RecordedView, canvas_of
 from tests.support.screens import answered, call_record, said
@@ -48,7 +48,7 @@ class Bench:
 
     @property
     def wanted(self) -> list[Request]:
-        return [message.request for message in self.view.told if isinstance(message, Wanted)]
+        return [message.request for message in self.view.told if isinstance(message, BlockWanted)]
 
 
 def worked() -> Canvas:
@@ -103,8 +103,8 @@ def test_a_call_is_opened_and_folded_and_copied_whole() -> None:
     assert copied == ["one\ntwo"]
 
 
-@pytest.mark.parametrize(("order", "deed"), [("edit", Deed.EDIT), ("fork", Deed.FORK)])
-def test_what_needs_the_engine_is_asked_for_with_its_block(order: str, deed: Deed) -> None:
+@pytest.mark.parametrize(("order", "deed"), [("edit", BlockAction.EDIT), ("fork", BlockAction.FORK)])
+def test_what_needs_the_engine_is_asked_for_with_its_block(order: str, deed: BlockAction) -> None:
     bench = Bench(worked())
     bench.order(order)
     assert [(one.deed, one.target.seq) for one in bench.wanted if isinstance(one, BlockDeed)] == [(deed, 3)]
@@ -113,7 +113,7 @@ def test_what_needs_the_engine_is_asked_for_with_its_block(order: str, deed: Dee
 def test_what_a_block_cannot_be_asked_for_is_said() -> None:
     bench = Bench(worked())
     bench.order("file")
-    assert bench.wanted == [Remark(REFUSALS[Deed.OPEN_FILE])]
+    assert bench.wanted == [Remark(REFUSALS[BlockAction.OPEN_FILE])]
 
 
 def test_leaving_is_told_once() -> None:

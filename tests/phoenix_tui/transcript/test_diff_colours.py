@@ -11,7 +11,7 @@ from textual.geometry import Region
 
 from engine.codec import encode_display
 from engine.machine.messages import ToolStatus, ToolUseBlock
-from phoenix_tui.markdown.lines import Line, Surface, Tone
+from phoenix_tui.markdown.lines import StyledLine, Surface, Tone
 from phoenix_tui.widgets.blocks.diff import diff_block
 from phoenix_tui.widgets.blocks.diff_colours import MOST_COLOURED, language_of
 from phoenix_tui.widgets.blocks.diff_layout import SPLIT_FROM
@@ -35,14 +35,14 @@ def display(diff: str = DIFF, path: str = "a.py") -> DiffDisplay:
     return DiffDisplay(path, diff, 2, 1)
 
 
-def coloured(shown: DiffDisplay, width: int, *, is_open: bool = False, slice_of: int = 40) -> list[Line]:
+def coloured(shown: DiffDisplay, width: int, *, is_open: bool = False, slice_of: int = 40) -> list[StyledLine]:
     block = diff_block(shown, width, is_open=is_open)
     while block.colours.jobs:
         block.colours.colour(slice_of)
     return block.lines
 
 
-def toned(line: Line) -> list[tuple[str, Tone]]:
+def toned(line: StyledLine) -> list[tuple[str, Tone]]:
     return [(span.text, span.look.tone) for span in line.spans[3:] if span.text.strip()]
 
 

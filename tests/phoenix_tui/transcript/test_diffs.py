@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.codec import encode_display
 from engine.machine.messages import ToolStatus, ToolUseBlock
-from phoenix_tui.markdown.lines import Line, Surface, spans_width
+from phoenix_tui.markdown.lines import StyledLine, Surface, spans_width
 from phoenix_tui.widgets.blocks.diff import diff_block
 from phoenix_tui.widgets.blocks.diff_folding import folded
 from phoenix_tui.widgets.blocks.diff_layout import SPLIT_FROM
@@ -33,11 +33,11 @@ def display(diff: str = DIFF) -> DiffDisplay:
     return DiffDisplay("a.py", diff, 2, 1)
 
 
-def texts(lines: list[Line]) -> list[str]:
+def texts(lines: list[StyledLine]) -> list[str]:
     return [line.text.rstrip() for line in lines]
 
 
-def marked(line: Line) -> list[str]:
+def marked(line: StyledLine) -> list[str]:
     return [span.text for span in line.spans if span.look.surface in {Surface.ADDED_WORDS, Surface.REMOVED_WORDS}]
 
 

@@ -8,7 +8,7 @@ from rich.color import ColorSystem
 from textual.color import Color
 from textual.theme import Theme
 
-from phoenix_tui.markdown.lines import Look, Surface
+from phoenix_tui.markdown.lines import Surface, TextStyle
 from phoenix_tui.styles.palette import grey, in_palette
 from phoenix_tui.styles.themes import COLOUR_BLIND, DARK, HIGH_CONTRAST, LIGHT, THEMES
 from phoenix_tui.widgets.transcript.painter import Colours, Painter
@@ -48,5 +48,5 @@ def test_changed_rows_and_words_have_a_tint_of_the_palette(theme: Theme, numbers
     background, text = Color.parse(theme.background or ""), Color.parse(theme.foreground or "")
     colours = Colours(background, background, *[text] * 8, few=True)
     painter = Painter(colours, 80)
-    shown = [painter.style(Look(surface=tint)).bgcolor for tint in TINTS]
+    shown = [painter.style(TextStyle(surface=tint)).bgcolor for tint in TINTS]
     assert [one.downgrade(ColorSystem.EIGHT_BIT).number for one in shown if one is not None] == numbers

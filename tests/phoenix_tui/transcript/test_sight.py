@@ -6,7 +6,7 @@ from engine.updates import MessageSaved, TextArrived
 from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.follow import follow
 from phoenix_tui.widgets.transcript.painter import Painter
-from phoenix_tui.widgets.transcript.parts import Kind, Part, with_gaps
+from phoenix_tui.widgets.transcript.parts import Part, PartKind, with_gaps
 from phoenix_tui.widgets.transcript.sight import Sight
 from tests.support.bare_transcript import canvas_of, plain_painter
 from tests.support.screens import answered, said
@@ -57,8 +57,12 @@ def test_an_answer_that_goes_on_out_of_sight_is_told_below() -> None:
 
 
 def test_rows_of_the_audit_trail_stand_together_and_the_end_of_a_turn_apart() -> None:
-    parts = [Part("message:1", Kind.NOTE, []), Part("message:2", Kind.NOTE, []), Part("stopped", Kind.NOTE, [])]
-    assert [part.gap for part in with_gaps(parts, Kind.TOOL).parts] == [1, 0, 1]
+    parts = [
+        Part("message:1", PartKind.NOTE, []),
+        Part("message:2", PartKind.NOTE, []),
+        Part("stopped", PartKind.NOTE, []),
+    ]
+    assert [part.gap for part in with_gaps(parts, PartKind.TOOL).parts] == [1, 0, 1]
 
 
 def test_a_row_says_once_that_messages_are_being_read() -> None:

@@ -9,7 +9,7 @@ import pytest
 from textual.color import Color
 from textual.theme import Theme
 
-from phoenix_tui.markdown.lines import Look, Surface, Tone
+from phoenix_tui.markdown.lines import Surface, TextStyle, Tone
 from phoenix_tui.styles.themes import COLOUR_BLIND, DARK, THEMES
 from phoenix_tui.widgets.question_colours import code_styles
 from phoenix_tui.widgets.transcript.painter import Colours, Painter
@@ -61,7 +61,7 @@ def painter(theme: Theme) -> Painter:
 
 
 def shown(theme: Theme, tone: Tone, surface: Surface) -> tuple[Color, Color]:
-    style = painter(theme).style(Look(tone, surface))
+    style = painter(theme).style(TextStyle(tone, surface))
     assert style.color is not None
     assert style.bgcolor is not None
     return Color.from_rich_color(style.color), Color.from_rich_color(style.bgcolor)

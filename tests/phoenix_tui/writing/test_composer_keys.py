@@ -17,7 +17,7 @@ from phoenix_tui.keys.keymap import KEYS, Scope
 from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.composer_keys import TYPING_PAUSE, Answering, ComposerKeys, VimMode
 from phoenix_tui.widgets.paste_marks import PasteMarks
-from phoenix_tui.widgets.pasting import Pasted, PastedImages, PastedKey, Shelf, paste_of
+from phoenix_tui.widgets.pasting import Pasted, PastedImages, PastedKey, PasteStore, paste_of
 from phoenix_tui.widgets.vim_keys import VimKeys
 from phoenix_tui.widgets.vim_state import Mode
 
@@ -79,7 +79,7 @@ class Bench:
 
     def __init__(self, text: str = "") -> None:
         self.area = RecordedArea(text)
-        self.shelf = Shelf()
+        self.shelf = PasteStore()
         self.marks = PasteMarks(self.area, self.shelf)
         self.vim = VimMode(self.area)
         self.keys = ComposerKeys(

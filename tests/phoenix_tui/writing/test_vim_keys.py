@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from phoenix_tui.widgets.vim import press
-from phoenix_tui.widgets.vim_state import Draft, Mode, State, Step
+from phoenix_tui.widgets.vim_state import Draft, Mode, State, VimStep
 
 NORMAL = State(Mode.NORMAL)
 
@@ -18,7 +18,7 @@ def played(before: str, keys: str, marks: tuple[tuple[int, int], ...] = ()) -> t
         if state.mode is Mode.INSERT and key != "\x1b":
             text, at = text[:at] + key + text[at:], at + 1
             continue
-        step = Step(state.rest(), at) if key == "\x1b" else press(state, key, Draft(text, at, marks))
+        step = VimStep(state.rest(), at) if key == "\x1b" else press(state, key, Draft(text, at, marks))
         text = text if step.edit is None else step.edit.applied(text)
         state, at = step.state, step.at
         wishes += [step.wish] if step.wish else []

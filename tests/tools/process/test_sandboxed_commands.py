@@ -21,7 +21,7 @@ from tests.support.waiting import poll
 from tools.contract import UNCONFINED, Command, Enforcement, Finished, Sandbox, SandboxMode
 from tools.process.bubblewrap import bubblewrap, bubblewrap_arguments
 from tools.process.plan import BUBBLEWRAP, Planner, SandboxUnavailableError
-from tools.process.sandbox import Surroundings, Wanted, confine
+from tools.process.sandbox import SandboxPlaces, SandboxRequest, confine
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.process.zygote import landlock, wire
 from tools.process.zygote.places import READ_ONLY, Place
@@ -271,8 +271,8 @@ async def test_the_probe_says_what_is_in_force_in_sentences(processes: Processes
 def test_bubblewrap_is_told_the_same_rules(workspace: Path) -> None:
     (workspace / ".git" / "hooks").mkdir(parents=True)
     (workspace / ".git" / "config").touch()
-    around = Surroundings({})
-    confinement = confine(Wanted(SandboxMode.WORKSPACE, workspace), around)
+    around = SandboxPlaces({})
+    confinement = confine(SandboxRequest(SandboxMode.WORKSPACE, workspace), around)
     arguments = bubblewrap_arguments("/usr/bin/bwrap", confinement.places, workspace, network=False, writable=True)
     around.placeholders.release(confinement.placeholders)
     around.scratch.close()
@@ -284,8 +284,8 @@ def test_bubblewrap_is_told_the_same_rules(workspace: Path) -> None:
 
 
 def test_a_placeholder_stays_until_the_last_command_that_needs_it(workspace: Path) -> None:
-    around = Surroundings({})
-    wanted = Wanted(SandboxMode.WORKSPACE, workspace)
+    around = SandboxPlaces({})
+    wanted = SandboxRequest(SandboxMode.WORKSPACE, workspace)
     first, second = confine(wanted, around), confine(wanted, around)
     around.placeholders.release(first.placeholders)
     assert {".git", ".vscode", ".mcp.json"} <= set(names(workspace))

@@ -11,21 +11,28 @@ from contextlib import asynccontextmanager
 import pytest
 
 from engine.providers.addresses import is_straight
-from engine.providers.by_httpx import HttpxCarrier
-from engine.providers.carrier import Carrier, CarrierError, NotConnected, Silent, Unreadable, Unsendable
+from engine.providers.by_httpx import HttpxTransport
+from engine.providers.carrier import (
+    ConnectTimeout,
+    HttpTransport,
+    InvalidResponse,
+    ReadTimeout,
+    TransportError,
+    Unsendable,
+)
 from engine.providers.connection import tls_context
-from engine.providers.direct import DirectCarrier
+from engine.providers.direct import DirectTransport
 from tests.support.loopback import CERTIFICATE, Answer, Loopback, Talk, serve
 
-Maker = Callable[[str, float], Carrier]
+Maker = Callable[[str, float], HttpTransport]
 PATIENCE = 20.0
-both = pytest.mark.parametrize("maker", [DirectCarrier, HttpxCarrier])
+both = pytest.mark.parametrize("maker", [DirectTransport, HttpxTransport])
 
 
 @asynccontextmanager
 async def asking(
     maker: Maker, *answers: Answer, patience: float = PATIENCE
-) -> AsyncGenerator[tuple[Loopback, Carrier]]:
+) -> AsyncGenerator[tuple[Loopback, HttpTransport]]:
     """A server that gives `answers`, and a carrier to it."""
     async with serve(*answers) as loopback:
         carrier = maker(loopback.url, patience)
@@ -35,7 +42,7 @@ async def asking(
             await carrier.close()
 
 
-async def asked(carrier: Carrier, loopback: Loopback, body: bytes = b"{}") -> tuple[int, bytes]:
+async def asked(carrier: HttpTransport, loopback: Loopback, body: bytes = b"{}") -> tuple[int, bytes]:
     """Status and body of one answer."""
     async with carrier.ask("POST", f"{loopback.url}/v1/x?y=1", {"x-name": "grün"}, body) as answer:
         return answer.status, b"".join([piece async for piece in answer.pieces()])
@@ -106,7 +113,7 @@ async def test_a_body_is_unpacked_although_nobody_asked_for_it_packed(maker: Mak
 
     async with asking(maker, packed, broken) as (loopback, carrier):
         assert await asked(carrier, loopback) == (200, b"plain words" * 900)
-        with pytest.raises(Unreadable):
+        with pytest.raises(InvalidResponse):
             await asked(carrier, loopback)
 
 
@@ -139,15 +146,15 @@ async def other_words(talk: Talk) -> None:
 @pytest.mark.parametrize("answer", [Talk.reset, hangs_up, cut, other_words])
 async def test_an_answer_that_is_none_or_breaks_off_is_a_failure(maker: Maker, answer: Answer) -> None:
     async with asking(maker, answer) as (loopback, carrier):
-        with pytest.raises(CarrierError) as caught:
+        with pytest.raises(TransportError) as caught:
             await asked(carrier, loopback)
-    assert type(caught.value) is CarrierError
+    assert type(caught.value) is TransportError
 
 
 @both
 async def test_a_server_that_says_nothing_is_silent(maker: Maker) -> None:
     async with asking(maker, Talk.stall, patience=0.05) as (loopback, carrier):
-        with pytest.raises(Silent):
+        with pytest.raises(ReadTimeout):
             await asked(carrier, loopback)
 
 
@@ -156,11 +163,11 @@ async def test_nobody_there_is_a_failure(maker: Maker) -> None:
     async with serve(chunked) as loopback:
         gone = loopback.url
     carrier = maker(gone, PATIENCE)
-    with pytest.raises(CarrierError) as caught:
+    with pytest.raises(TransportError) as caught:
         async with carrier.ask("GET", gone, {}):
             pass
     await carrier.close()
-    assert not isinstance(caught.value, (NotConnected, Silent))
+    assert not isinstance(caught.value, (ConnectTimeout, ReadTimeout))
 
 
 @both
@@ -176,8 +183,8 @@ async def test_a_key_that_no_header_can_hold_is_not_quoted(maker: Maker, end: st
 
 async def test_a_server_is_believed_by_its_certificate_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     async with serve(chunked, secure=True) as loopback:
-        carrier = DirectCarrier(loopback.url, PATIENCE)
-        with pytest.raises(CarrierError, match="CERTIFICATE_VERIFY_FAILED"):
+        carrier = DirectTransport(loopback.url, PATIENCE)
+        with pytest.raises(TransportError, match="CERTIFICATE_VERIFY_FAILED"):
             await asked(carrier, loopback)
         monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
         tls_context.cache_clear()
@@ -231,9 +238,9 @@ async def test_a_connection_that_ended_as_it_rested_is_asked_again_once() -> Non
     async def closes(talk: Talk) -> None:
         talk.keep = False
 
-    async with asking(DirectCarrier, chunked, closes, chunked, closes, closes) as (loopback, carrier):
+    async with asking(DirectTransport, chunked, closes, chunked, closes, closes) as (loopback, carrier):
         assert await asked(carrier, loopback) == (200, b"one two")
         assert await asked(carrier, loopback) == (200, b"one two")  # the second connection
-        with pytest.raises(CarrierError, match="hung up without an answer"):
+        with pytest.raises(TransportError, match="hung up without an answer"):
             await asked(carrier, loopback)
         assert [seen.connection for seen in loopback.requests] == [1, 1, 2, 2, 3]
