@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from engine.executor.agent_desk import AgentMailbox
+from engine.executor.agent_mailbox import AgentMailbox
 from engine.executor.approving import answer_note
 from engine.executor.asking import keep
+from engine.executor.background_jobs import BackgroundJobs
 from engine.executor.changing import changed
 from engine.executor.composing import (
     History,
@@ -19,15 +20,14 @@ from engine.executor.composing import (
     send,
     window_of,
 )
-from engine.executor.context_desk import ContextManager
+from engine.executor.context_manager import ContextManager
+from engine.executor.effect_runner import EffectRunner
 from engine.executor.inbox import InboxEntry, Priority
-from engine.executor.job_desk import BackgroundJobs
 from engine.executor.loop import CLOSED, MoveLoop
-from engine.executor.mending import read_last
 from engine.executor.message_queue import MessageQueue
-from engine.executor.performer import EffectRunner
 from engine.executor.publisher import Listener
 from engine.executor.reconsidering import Reconsidering
+from engine.executor.repair import read_last
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Receipt, Refused, RunCaps
 from engine.executor.routing import RoutingControl
 from engine.executor.session import Session

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from engine.activities import ActivityTeller, Watcher
-from engine.agents.crew import SubAgents
-from engine.agents.equipment import all_tools, profile_of, tools_for
+from engine.agents.manager import SubAgents
+from engine.agents.tool_sets import all_tools, profile_of, tools_for
 from engine.conversation import Conversation
+from engine.conversation_bulk import ConversationBulk
 from engine.executor.composing import window_of
+from engine.executor.effect_runner import EffectRunner
 from engine.executor.governor import Governor
-from engine.executor.performer import EffectRunner
 from engine.executor.publisher import Publisher
 from engine.executor.requests import Activity as Activity
 from engine.executor.requests import ConversationOptions as ConversationOptions
@@ -34,8 +35,7 @@ from engine.records import (
     Recovery,
 )
 from engine.resting import Resting
-from engine.rule_desk import RuleStore
-from engine.shelf import ConversationBulk
+from engine.rule_store import RuleStore
 from engine.titles import Titler
 from engine.turn_notes import TurnNotes
 from engine.updates import Update

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import Final
 
-from engine.asides import ask, may_ask
+from engine.background_prompts import ask, may_ask
 from engine.call_records import CallPurpose
 from engine.conversation import Conversation
 from engine.executor.asking import keep

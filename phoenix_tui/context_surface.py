@@ -1,4 +1,4 @@
-"""What the screens need of a conversation's window (`engine.executor.context_desk`)."""
+"""What the screens need of a conversation's window (`engine.executor.context_manager`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from engine.context.measure import Part
-    from engine.executor.context_desk import ContextReport, Edited, SystemPrompt
+    from engine.executor.context_manager import ContextReport, Edited, SystemPrompt
     from engine.executor.requests import Receipt, Refused
     from engine.executor.reviewing import Review
 

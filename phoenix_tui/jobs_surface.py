@@ -1,4 +1,4 @@
-"""What the screens need of a conversation's background commands (`engine.executor.job_desk`)."""
+"""What the screens need of a conversation's background commands (`engine.executor.background_jobs`)."""
 
 from __future__ import annotations
 

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from engine.ports.files import FileChange
     from engine.ports.turns import BranchRow
     from engine.records import ConversationRecord
-    from engine.rewinding.values import Changed, Done, Preview, RewindList, Scope
+    from engine.rewind.values import Changed, Done, Preview, RewindList, Scope
     from tools.contract import DiffDisplay
 
 
 class RewindSurface(Protocol):
-    """Going back in a conversation (`engine.rewinding`). Raises CannotRewind, FilesError, StorageError."""
+    """Going back in a conversation (`engine.rewind`). Raises CannotRewind, FilesError, StorageError."""
 
     def why_not(self, state: State) -> str:
         """Why nothing can go back now; empty where it can."""

@@ -1,11 +1,11 @@
-"""What the screens need of the permission rules (`engine.rule_desk`)."""
+"""What the screens need of the permission rules (`engine.rule_store`)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from engine.rule_desk import ActiveRule
+    from engine.rule_store import ActiveRule
 
 
 class RulesSurface(Protocol):

@@ -164,7 +164,7 @@ class ConversationSurface(ConversationParts, Protocol):
 
 
 class ShelfSurface(Protocol):
-    """What is done to conversations without opening them (`engine.shelf`)."""
+    """What is done to conversations without opening them (`engine.conversation_bulk`)."""
 
     async def change(self, ids: Iterable[str], changes: ConversationChanges) -> Sequence[str]:
         """Change many; gives those that another process has."""

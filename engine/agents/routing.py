@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from engine.agents.orders import MOST_TASKS, PARALLEL, SEQUENTIAL
+from engine.agents.spawn_requests import MOST_TASKS, PARALLEL, SEQUENTIAL
 from engine.machine.effects import Strategy
 from engine.machine.messages import Origin, Role, Usage, text_in
 from engine.ports.profiles import Profile

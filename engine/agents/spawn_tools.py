@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from engine.agents.orders import (
+from engine.agents.spawn_requests import (
     MOST_TASKS,
     PARALLEL,
     SEQUENTIAL,

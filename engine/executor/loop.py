@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from engine.call_records import ModelCall
 from engine.executor.asking import OF_RUNS
+from engine.executor.effect_runner import FAILED_INSIDE, EffectRunner
 from engine.executor.inbox import UNWANTED, InboxEntry
-from engine.executor.mending import mend
-from engine.executor.performer import FAILED_INSIDE, EffectRunner
+from engine.executor.repair import mend
 from engine.executor.requests import Accepted, Refused
 from engine.executor.session import Session, with_view
 from engine.executor.spending import count

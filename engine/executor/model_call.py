@@ -37,7 +37,7 @@ from engine.ports import (
     UsageTold,
 )
 from engine.records import PermissionMode, StoredMessage
-from engine.rewinding.told import files_note
+from engine.rewind.files_note import files_note
 from engine.updates import LiveTextDropped, TextArrived, ThinkingArrived, ToolDrafted
 from tools.contract import SandboxMode, ToolClass
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.agents import routing
-from engine.agents.orders import MOST_TASKS
+from engine.agents.spawn_requests import MOST_TASKS
 from engine.call_records import CallPurpose
 from engine.executor.asking import answer_to
 from engine.executor.requests import Accepted, Receipt, Refused

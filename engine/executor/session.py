@@ -31,7 +31,7 @@ from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store
 from engine.ports.agents import AgentStore
 from engine.ports.profiles import Profile, Profiles
 from engine.records import ContextView, ConversationRecord, StoredMessage
-from engine.rewinding.rewinding import Rewinding
+from engine.rewind.rewind import Rewinding
 from engine.routes import Offer
 from engine.updates import AgentView, ContextChanged, Question
 from tools.contract import Access, Enforcement, ImageReader, Tool

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.providers.carrier import InvalidResponse
+from engine.providers.http_transport import InvalidResponse
 
 MEBIBYTE: Final = 1024 * 1024
 MOST_BODY: Final = 64 * MEBIBYTE

@@ -15,7 +15,14 @@ from urllib.parse import SplitResult
 
 import h11
 
-from engine.providers.carrier import CONNECT_TIMEOUT, KEEPALIVE, ConnectTimeout, HungUp, ReadTimeout, TransportError
+from engine.providers.http_transport import (
+    CONNECT_TIMEOUT,
+    KEEPALIVE,
+    ConnectTimeout,
+    HungUp,
+    ReadTimeout,
+    TransportError,
+)
 
 PIECE: Final = 64 * 1024
 LONGEST_HEAD: Final = 100 * 1024

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from engine.ollama_tags import names_in
 from engine.ports import ProviderError
 from engine.providers.bounds import LONGEST_PINGS, MOST_DOCUMENT, MOST_MODELS, MOST_NAME
-from engine.providers.carrier import InvalidResponse
 from engine.providers.failures import Service, refused, silent, unreadable
 from engine.providers.http import Head, HttpService, read_refusal
+from engine.providers.http_transport import InvalidResponse
 from engine.providers.lenient import fitted
 from engine.providers.sse import BOM, EventParser
 from engine.providers.wire import readable_json

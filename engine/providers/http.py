@@ -14,17 +14,7 @@ import msgspec
 
 from engine.providers.addresses import is_loopback, is_straight
 from engine.providers.bounds import MOST_BODY, MOST_DOCUMENT, bounded
-from engine.providers.carrier import (
-    CONNECT_TIMEOUT,
-    ConnectTimeout,
-    HttpResponse,
-    HttpTransport,
-    InvalidResponse,
-    ReadTimeout,
-    TransportError,
-    Unsendable,
-)
-from engine.providers.direct import DirectTransport
+from engine.providers.direct_transport import DirectTransport
 from engine.providers.failures import (
     Refusal,
     Service,
@@ -37,6 +27,16 @@ from engine.providers.failures import (
     unreadable,
     unsendable,
     web_page,
+)
+from engine.providers.http_transport import (
+    CONNECT_TIMEOUT,
+    ConnectTimeout,
+    HttpResponse,
+    HttpTransport,
+    InvalidResponse,
+    ReadTimeout,
+    TransportError,
+    Unsendable,
 )
 from engine.providers.pace import Pace
 from engine.providers.rate_headers import limits_in
@@ -212,7 +212,7 @@ class HttpService:
 async def _carrier_to(base_url: str, idle_timeout: float) -> HttpTransport:
     if is_straight(base_url):
         return DirectTransport(base_url, idle_timeout)
-    module = await asyncio.to_thread(import_module, "engine.providers.by_httpx")
+    module = await asyncio.to_thread(import_module, "engine.providers.httpx_transport")
     carrier: HttpTransport = module.HttpxCarrier(base_url, idle_timeout)
     return carrier
 

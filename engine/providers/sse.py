@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.providers.bounds import MEBIBYTE, MOST_EVENT
-from engine.providers.carrier import InvalidResponse
+from engine.providers.http_transport import InvalidResponse
 
 BOM = b"\xef\xbb\xbf"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from engine.agents.board import view_of
+from engine.agents.views import view_of
 from engine.machine.messages import ToolResultBlock
 from engine.machine.states import BUSY, STATE_NAMES
 from engine.ports import ConversationChanges, ImportRefused, ImportTerms, Library, OwnedElsewhere, StorageError, Store

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 
-from engine.agents.crew import SubAgents
+from engine.agents.manager import SubAgents
 from engine.conversation import Conversation
 from engine.engine import Engine
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, Receipt, Refused, RunCaps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.commands.bench import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.commands.panes import split_with
 from phoenix_tui.features.sub_agents import at_work, family_of, parent_title, views_of
 from phoenix_tui.modals.agents import BESIDE, AgentsSheet

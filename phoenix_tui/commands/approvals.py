@@ -7,7 +7,7 @@ from typing import Final
 
 from engine.machine.states import STATE_NAMES, AwaitingApproval
 from engine.records import ConversationQuery
-from phoenix_tui.commands.bench import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.features.approvals import UNTITLED, pending
 from phoenix_tui.modals.approvals import ApprovalsSheet
 

@@ -11,8 +11,8 @@ from typing import Final, assert_never
 
 from textual.app import App
 
-from phoenix_tui.commands.bench import CommandContext, Run
 from phoenix_tui.commands.catalogue import as_message
+from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.modals.turns import TurnsSheet
 from phoenix_tui.terminal.clipboard import DISPLAY_NAMES

@@ -7,7 +7,7 @@ from typing import Final
 
 from textual.app import App
 
-from phoenix_tui.commands.bench import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.features.changes import FolderChanges
 from phoenix_tui.modals.changes import ChangesSheet
 from phoenix_tui.workspace.external_editor import open_outside

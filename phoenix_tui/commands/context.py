@@ -6,7 +6,7 @@ from typing import Final
 
 from textual.content import Content
 
-from phoenix_tui.commands.bench import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.modals.context import COMPACT, ContextSheet
 from phoenix_tui.modals.summary import SummarySheet
 from phoenix_tui.text.labels import Tone

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine.records import ConversationQuery, ConversationSummary
-from phoenix_tui.commands.bench import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.commands.shelving import put_aside, rename_one
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.modals.picker import PickerRow, PickerSheet

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from phoenix_tui.cli.exits import CommandError
-from phoenix_tui.commands.bench import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.features.export import export as write_out
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.commands.bench import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.modals.prompt_history import HistorySheet
 
 

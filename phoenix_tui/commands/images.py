@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 from engine.records import Attachment
-from phoenix_tui.commands.bench import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.features.image_files import named_images
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.modals.images import ImageSheet

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from engine.executor.requests import EngineError
 from engine.records import ConversationQuery, ConversationSummary
-from phoenix_tui.commands.bench import CommandContext
 from phoenix_tui.commands.catalogue import BY_NAME, COMMANDS
+from phoenix_tui.commands.command_context import CommandContext
 from phoenix_tui.commands.run import run_command
 from phoenix_tui.commands.settings import change_setting
 from phoenix_tui.keys.keymap import KEYS, KEYS_BY_ID, Scope, key_names

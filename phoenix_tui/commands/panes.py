@@ -6,7 +6,7 @@ import time
 from typing import Final, cast
 
 from engine.records import ConversationQuery
-from phoenix_tui.commands.bench import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.modals.picker import PickerRow, PickerSheet
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.panes.memory import recall

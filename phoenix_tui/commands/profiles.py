@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from engine.machine.states import Idle
 from engine.ports.profiles import GENERAL
-from phoenix_tui.commands.bench import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.features.profiles import use_of
 from phoenix_tui.modals.profiles import ProfilesSheet
 

@@ -8,7 +8,7 @@ from textual.content import Content
 
 from engine.machine.messages import Role, text_in
 from engine.records import StoredMessage
-from phoenix_tui.commands.bench import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.commands.runs import choose_run, last_run
 from phoenix_tui.features.side_questions import why_not
 from phoenix_tui.features.sub_agents import views_of

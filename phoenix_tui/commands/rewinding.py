@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from engine.ports.turns import BranchRow
-from engine.rewinding.values import Preview, RewindList, RewindPoint, Scope
-from phoenix_tui.commands.bench import CommandContext, Run
+from engine.rewind.values import Preview, RewindList, RewindPoint, Scope
+from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.commands.context import decide_on_summary
 from phoenix_tui.features.rewind import NOTHING_SAID, GoingBack, HowFar, Instead, Order, Way
 from phoenix_tui.keys.active_keys import key

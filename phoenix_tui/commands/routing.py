@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from engine.executor.requests import Refused
-from phoenix_tui.commands.bench import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.text import routing
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.permissions.projects import project_of
-from phoenix_tui.commands.bench import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.modals.rules import RulesSheet
 from phoenix_tui.text.rules import no_rule_counts
 

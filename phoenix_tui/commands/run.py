@@ -7,8 +7,8 @@ import sys
 from importlib import import_module
 from typing import Final
 
-from phoenix_tui.commands.bench import CommandContext, Run
 from phoenix_tui.commands.catalogue import closest
+from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.features.engine_errors import ENGINE_ERRORS
 from phoenix_tui.keys.active_keys import key
 

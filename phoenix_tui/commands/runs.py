@@ -6,7 +6,7 @@ from typing import Final
 
 from textual.content import Content
 
-from phoenix_tui.commands.bench import CommandContext
+from phoenix_tui.commands.command_context import CommandContext
 from phoenix_tui.modals.picker import PickerRow, PickerSheet
 from phoenix_tui.text.labels import clock, money
 from phoenix_tui.text.runs import run_heading, run_lines

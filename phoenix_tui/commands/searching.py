@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.records import SearchHit
-from phoenix_tui.commands.bench import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.modals.find_bar import FindSheet
 from phoenix_tui.modals.hit_bar import HitSheet
 from phoenix_tui.modals.search import SearchMemory, SearchSheet

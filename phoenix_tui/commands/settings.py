@@ -10,7 +10,7 @@ from engine.executor.requests import EngineError
 from engine.ports import ConversationChanges, ModelInfo
 from engine.ports.profiles import SANDBOX_FREEDOM
 from engine.records import PermissionMode
-from phoenix_tui.commands.bench import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.commands.rules import rules
 from phoenix_tui.modals.picker import PickerRow, PickerSheet
 from phoenix_tui.modals.settings import RESET, SettingsSheet, ThemeSheet, when

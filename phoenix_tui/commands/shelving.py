@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeAlias
 
 from engine.ports import ConversationChanges
-from phoenix_tui.commands.bench import CommandContext, Run, UndoStep
+from phoenix_tui.commands.command_context import CommandContext, Run, UndoStep
 from phoenix_tui.commands.panes import split_with
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.modals.archive import ArchiveSheet

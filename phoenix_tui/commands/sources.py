@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from engine.records import ConversationQuery, ConversationSummary, PermissionMode
-from phoenix_tui.commands.bench import CommandContext
+from phoenix_tui.commands.command_context import CommandContext
 from phoenix_tui.text.labels import MODE_MEANINGS, SANDBOX_MEANINGS, age
 from phoenix_tui.widgets.completion_popup import Completion
 from tools.clean import clean_line

@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.agents.builtin_profiles import BUILT_IN_PROFILES
+from engine.agents.profiles import BUILT_IN_PROFILES
 from engine.ports.profiles import GENERAL, Profile, ProfileError
 from phoenix_tui.config.live_files import Stamp, stamp
 from phoenix_tui.config.profile_text import parse_profile

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from engine.ports import StorageError
 from engine.ports.files import Coverage, FileChange, FileKind, FilesError, FileState
-from engine.rewinding.values import Changed, RewindPoint
+from engine.rewind.values import Changed, RewindPoint
 from phoenix_tui.features.uncommitted import Uncommitted, uncommitted
 from tools.clean import clean_line
 from tools.contract import DiffDisplay, ProcessRunner

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from engine.ports import ConversationChanges
 from engine.ports.files import FilesError
-from engine.rewinding.rewinding import CannotRewind
-from engine.rewinding.values import Done, Preview, RewindList, RewindPoint, Scope
+from engine.rewind.rewind import CannotRewind
+from engine.rewind.values import Done, Preview, RewindList, RewindPoint, Scope
 from phoenix_tui.commands.catalogue import as_message
 from phoenix_tui.features.draft_codec import joined
 from tools.clean import clean_line

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from engine.executor.requests import EngineError
-from engine.rule_desk import ActiveRule
+from engine.rule_store import ActiveRule
 from phoenix_tui.rules_surface import RulesSurface
 from phoenix_tui.text.rules import one_line
 

@@ -20,10 +20,10 @@ from phoenix_tui.lifecycle.memory_limit import NO_LIMIT, MemoryLimit
 from phoenix_tui.lifecycle.stop_signals import ENDING, SIGNAL_EXIT, listen
 from phoenix_tui.linear.approving import OthersAsk, answer_of
 from phoenix_tui.linear.attaching import attach_all, attach_dropped
-from phoenix_tui.linear.beside import SideQuestions
 from phoenix_tui.linear.commands import run_linear
 from phoenix_tui.linear.editing import LeaveWanted, StopWanted, Typed
 from phoenix_tui.linear.queueing import queue_up
+from phoenix_tui.linear.side_questions import SideQuestions
 from phoenix_tui.linear.spoken import said
 from phoenix_tui.linear.talk import Talk
 from phoenix_tui.linear.terminal import LineTerminal

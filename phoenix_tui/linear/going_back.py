@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.ports.files import FileChange
 from engine.ports.turns import BranchRow
-from engine.rewinding.values import Preview, PreviewFile, RewindList, RewindPoint, Scope
+from engine.rewind.values import Preview, PreviewFile, RewindList, RewindPoint, Scope
 from phoenix_tui.features.rewind import GoingBack, HowFar, Instead, Order, OtherWay, Way, others_of
 from phoenix_tui.linear.command import LinearCommand, open_conversation
 from phoenix_tui.linear.summarizing import summarize

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.executor.requests import EngineError
 from engine.permissions.projects import project_of
-from engine.rule_desk import ActiveRule
+from engine.rule_store import ActiveRule
 from phoenix_tui.features.approvals import UNTITLED
 from phoenix_tui.linear.command import LinearCommand
 from phoenix_tui.text.labels import age

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from engine.executor.context_desk import HIGHEST, LOWEST, ContextReport, Edited
+from engine.executor.context_manager import HIGHEST, LOWEST, ContextReport, Edited
 from engine.executor.requests import Refused
 from phoenix_tui.linear.command import LinearCommand, open_conversation, tell_outcome
 from phoenix_tui.models.choice import GUIDE

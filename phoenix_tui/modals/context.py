@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.context.measure import Filling, Part
-from engine.executor.context_desk import HIGHEST, STEP, ContextReport, Edited
+from engine.executor.context_manager import HIGHEST, STEP, ContextReport, Edited
 from engine.executor.requests import Refused
 from engine.machine.messages import Role
 from engine.records import OmissionKind

@@ -11,7 +11,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.rewinding.values import RewindList, RewindPoint
+from engine.rewind.values import RewindList, RewindPoint
 from phoenix_tui.features.changes import files_of, when
 from phoenix_tui.features.rewind import Order, OtherWay
 from phoenix_tui.keys.active_keys import hint

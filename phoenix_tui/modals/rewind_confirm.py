@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.ports.files import FileChange
-from engine.rewinding.values import Preview, PreviewFile, Scope
+from engine.rewind.values import Preview, PreviewFile, Scope
 from phoenix_tui.features.changes import words_of
 from phoenix_tui.features.rewind import HowFar, Instead
 from phoenix_tui.keys import keymap

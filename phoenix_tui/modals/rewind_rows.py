@@ -8,7 +8,7 @@ from typing import Final
 from textual.content import Content
 
 from engine.ports.files import FileChange
-from engine.rewinding.values import Preview, PreviewFile, RewindPoint
+from engine.rewind.values import Preview, PreviewFile, RewindPoint
 from phoenix_tui.features.changes import ShownFile, files_of, sign_of, when
 from phoenix_tui.text.labels import Tone
 from tools.clean import clean_line

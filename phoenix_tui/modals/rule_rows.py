@@ -8,7 +8,7 @@ from typing import Final
 
 from textual.content import Content
 
-from engine.rule_desk import ActiveRule
+from engine.rule_store import ActiveRule
 from phoenix_tui.features.approvals import UNTITLED
 from phoenix_tui.rules_surface import RulesSurface
 from phoenix_tui.text.labels import Tone, age

@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.widgets import Static, TextArea
 
 from engine.executor.requests import EngineError
-from engine.rule_desk import ActiveRule
+from engine.rule_store import ActiveRule
 from phoenix_tui.features.rules import RuleChanges
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.esc_hint import BACK, CLOSES

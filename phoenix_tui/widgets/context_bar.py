@@ -8,7 +8,7 @@ from typing import Final
 from textual.content import Content
 
 from engine.context.measure import Filling
-from engine.executor.context_desk import ContextReport
+from engine.executor.context_manager import ContextReport
 from phoenix_tui.models.choice import GUIDE
 from phoenix_tui.text.labels import Tone, tokens
 from phoenix_tui.widgets.context_meter import FULL, NOTICED, ContextUse

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from engine.checkpoints.folders import CheckpointFolders
-from engine.checkpoints.none import SWITCHED_OFF, NoFolders
 from engine.diagnostics import Diagnostics
 from engine.engine import Engine
 from engine.executor.session import NEVER, EngineSettings, Ports
 from engine.ports import Library
 from engine.ports.database_waits import DatabaseWaits
 from engine.ports.files import CheckpointLimits, Folders
-from engine.rewinding.keeper import TurnRecorder
-from engine.rewinding.rewinding import Rewinding
+from engine.rewind.rewind import Rewinding
+from engine.rewind.snapshots.disabled import SWITCHED_OFF, NoFolders
+from engine.rewind.snapshots.folders import CheckpointFolders
+from engine.rewind.turn_recorder import TurnRecorder
 from engine.store import BUSY_SECONDS, SqliteStore, StorePaths, open_ephemeral_store, open_store
 from engine.store.remains import Remains
 from phoenix_tui.cli.setup import Setup

@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
 
-from engine.checkpoints.folders import use_of
-from engine.checkpoints.none import SWITCHED_OFF
 from engine.ports import ImportTerms, ProviderError
 from engine.records import PermissionMode
+from engine.rewind.snapshots.disabled import SWITCHED_OFF
+from engine.rewind.snapshots.folders import use_of
 from engine.store import expiring
 from engine.store.opening import journal_mode, open_for_reading
 from phoenix_tui.cli.arguments import CommandArguments

@@ -17,7 +17,7 @@ from phoenix_tui.workspace.external_editor import edit_outside
 
 if TYPE_CHECKING:
     from engine.executor.requests import ApprovalAnswer
-    from phoenix_tui.commands.bench import CommandContext
+    from phoenix_tui.commands.command_context import CommandContext
     from phoenix_tui.modals.base import PhoenixScreen
     from phoenix_tui.widgets.transcript.signals import BlockWanted
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from textual.timer import Timer
 
 from engine.ports import ConversationChanges
-from phoenix_tui.commands.bench import CommandContext
+from phoenix_tui.commands.command_context import CommandContext
 from phoenix_tui.commands.run import run_command
 from phoenix_tui.commands.sources import join as join_sources
 from phoenix_tui.features.approvals import titles_of_others

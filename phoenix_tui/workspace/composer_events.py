@@ -19,7 +19,7 @@ from phoenix_tui.widgets.composer_keys import is_prose
 from phoenix_tui.widgets.dock import Dock
 
 if TYPE_CHECKING:
-    from phoenix_tui.commands.bench import CommandContext
+    from phoenix_tui.commands.command_context import CommandContext
     from phoenix_tui.modals.base import PhoenixScreen
     from phoenix_tui.surface import ConversationSurface
     from phoenix_tui.widgets.status_line import Status

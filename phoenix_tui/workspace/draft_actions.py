@@ -17,7 +17,7 @@ from tools.files.own_files import write_file
 from tools.files.spills import spills_of
 
 if TYPE_CHECKING:
-    from phoenix_tui.commands.bench import CommandContext
+    from phoenix_tui.commands.command_context import CommandContext
 
 
 class DraftActions:

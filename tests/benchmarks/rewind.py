@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from engine.checkpoints.folders import CheckpointFolders
 from engine.machine.messages import NewMessage, Origin, Role, TextBlock
 from engine.ports import AppendMessage
-from engine.rewinding.keeper import TurnRecorder
+from engine.rewind.snapshots.folders import CheckpointFolders
+from engine.rewind.turn_recorder import TurnRecorder
 from engine.store import SqliteStore, StorePaths, open_store
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.rows import Row, median, spread

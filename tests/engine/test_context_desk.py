@@ -8,8 +8,8 @@ from pathlib import Path
 from engine.context.measure import Filling, Part
 from engine.context.omissions import CLEARED, REMOVED_IMAGE
 from engine.conversation import Conversation
-from engine.executor import context_desk
-from engine.executor.context_desk import ContextReport, Edited
+from engine.executor import context_manager
+from engine.executor.context_manager import ContextReport, Edited
 from engine.executor.requests import Refused
 from engine.executor.session import EngineSettings
 from engine.machine.messages import Usage
@@ -83,7 +83,7 @@ async def test_pruning_shortens_then_clears_and_each_step_is_undone(tmp_path: Pa
         await conversation.wait_idle()
         assert "\\n...\\n" in sent(bench)
         assert isinstance(await conversation.context.prune(), Edited)
-        assert await conversation.context.prune() == Refused(context_desk.NOTHING_TO_SHORTEN)
+        assert await conversation.context.prune() == Refused(context_manager.NOTHING_TO_SHORTEN)
         await conversation.say("[go] cleared?")
         await conversation.wait_idle()
         assert CLEARED in sent(bench)
@@ -91,7 +91,7 @@ async def test_pruning_shortens_then_clears_and_each_step_is_undone(tmp_path: Pa
         assert [each.kind for each in conversation.record.omitted] == [OmissionKind.SHORTENED]
         assert isinstance(await conversation.context.undo(), Edited)
         assert conversation.record.omitted == ()
-        assert await conversation.context.undo() == Refused(context_desk.NOTHING_TO_UNDO)
+        assert await conversation.context.undo() == Refused(context_manager.NOTHING_TO_UNDO)
         assert (await bench.store.messages(conversation.id))[: len(before)] == before
 
 
@@ -100,7 +100,7 @@ async def test_an_image_leaves_every_later_request_and_comes_back(tmp_path: Path
         conversation = await started(bench)
         assert bench.provider.requests[-1].images
         assert isinstance(await conversation.context.strip_images(), Edited)
-        assert await conversation.context.strip_images() == Refused(context_desk.NO_IMAGES)
+        assert await conversation.context.strip_images() == Refused(context_manager.NO_IMAGES)
         await conversation.say("[go] without it")
         await conversation.wait_idle()
         assert bench.provider.requests[-1].images == {}
@@ -122,9 +122,9 @@ async def test_one_result_is_shortened_then_cleared_then_put_back(tmp_path: Path
             )
             assert [each.kind for each in conversation.record.omitted] == [kind]
         assert isinstance(await conversation.context.put_back(), Edited)
-        assert await conversation.context.put_back() == Refused(context_desk.NOTHING_OMITTED)
+        assert await conversation.context.put_back() == Refused(context_manager.NOTHING_OMITTED)
         words = part(await conversation.context.report(), Filling.HISTORY)
-        assert await conversation.context.omit(words) == Refused(context_desk.NOT_A_RESULT)
+        assert await conversation.context.omit(words) == Refused(context_manager.NOT_A_RESULT)
 
 
 async def test_the_view_before_a_summary_is_put_back_with_every_message(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ async def test_the_view_before_a_summary_is_put_back_with_every_message(tmp_path
         report = await conversation.context.report()
         assert report.earlier is not None
         assert dict(report.measured.shares)[Filling.SUMMARY] > 0
-        assert await conversation.context.undo() == Refused(context_desk.NOTHING_TO_UNDO)
+        assert await conversation.context.undo() == Refused(context_manager.NOTHING_TO_UNDO)
         again = await conversation.context.restore()
         assert isinstance(again, Edited)
         assert again.after >= report.earlier.tokens > again.before
@@ -146,7 +146,7 @@ async def test_the_view_before_a_summary_is_put_back_with_every_message(tmp_path
         await conversation.say("[go] all of it")
         await conversation.wait_idle()
         assert bench.provider.requests[-1].messages[: len(whole)] == whole
-        assert await conversation.context.restore() == Refused(context_desk.NEVER_COMPACTED)
+        assert await conversation.context.restore() == Refused(context_manager.NEVER_COMPACTED)
 
 
 async def test_what_was_left_out_survives_a_restart_and_a_fork_up_to_the_cut(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ async def test_an_edit_of_a_view_that_was_changed_meanwhile_takes_nothing_back(t
     async with engine_bench(tmp_path, *REPLIES, settings=SETTINGS) as bench:
         conversation = await started(bench)
         edits = await asyncio.gather(conversation.context.prune(), conversation.context.strip_images())
-        assert [edit for edit in edits if isinstance(edit, Refused)] == [Refused(context_desk.CHANGED)]
+        assert [edit for edit in edits if isinstance(edit, Refused)] == [Refused(context_manager.CHANGED)]
         [made] = [edit for edit in edits if isinstance(edit, Edited)]
         assert len(conversation.record.omitted) == made.count
 

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from engine.agents.crew import SubAgents
+from engine.agents.manager import SubAgents
 from engine.conversation import Conversation
+from engine.conversation_bulk import ConversationBulk
 from engine.engine import Engine
-from engine.executor.context_desk import ContextManager
-from engine.executor.job_desk import BackgroundJobs
+from engine.executor.background_jobs import BackgroundJobs
+from engine.executor.context_manager import ContextManager
 from engine.executor.message_queue import MessageQueue
 from engine.executor.routing import RoutingControl
 from engine.executor.side_questions import SideQuestions
-from engine.rewinding.rewinding import Rewinding
-from engine.rule_desk import RuleStore
-from engine.shelf import ConversationBulk
+from engine.rewind.rewind import Rewinding
+from engine.rule_store import RuleStore
 from engine.store.library import SqliteLibrary
 from phoenix_tui import surface
 from phoenix_tui.agents_surface import AgentsSurface

@@ -20,11 +20,11 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from engine.checkpoints.contents import Contents
 from engine.diagnostics import Diagnostics
 from engine.machine.messages import Role, StopReason, TextBlock, Usage
 from engine.permissions.rules import KeptRule
 from engine.ports import ModelMessage, ModelReply, ModelRequest
+from engine.rewind.snapshots.contents import Contents
 from engine.store.locks import InstanceLock
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.logs import start_log
@@ -331,8 +331,8 @@ ELSEWHERE = {
     "tools/files/own_files.py": "the one place",
     "tools/files/opening.py": "folders of the user's project, made by a tool",
     "tools/files/atomic.py": "files of the user's project, written by a tool",
-    "engine/checkpoints/places.py": "files of the user's project, put back",
-    "engine/checkpoints/restoring.py": "as above",
+    "engine/rewind/snapshots/places.py": "files of the user's project, put back",
+    "engine/rewind/snapshots/restoring.py": "as above",
     "tools/process/placeholders.py": "in the user's project, in the place of what must not appear there",
     "tools/process/scratch.py": "below a folder of mkdtemp, which is closed to others",
     "tools/process/sandbox.py": "as above",

@@ -15,10 +15,10 @@ import pytest
 
 from engine.ports import ProviderError
 from engine.providers.bounds import LONGEST_PINGS, MOST_EVENT, Unpacker, seconds, tokens
-from engine.providers.carrier import InvalidResponse
 from engine.providers.events import post_events
 from engine.providers.failures import Service
 from engine.providers.http import Head, HttpService
+from engine.providers.http_transport import InvalidResponse
 from engine.providers.openai_compatible.from_wire import _DECODER as CHUNKS
 from engine.providers.sse import EventParser
 from engine.providers.wire import decoded

@@ -8,10 +8,10 @@ from threading import Event
 
 import pytest
 
-from engine.checkpoints.capture import Capture
-from engine.checkpoints.contents import Contents
-from engine.checkpoints.looks import LookAt
-from engine.checkpoints.walk import Walker
+from engine.rewind.snapshots.capture import Capture
+from engine.rewind.snapshots.contents import Contents
+from engine.rewind.snapshots.folder_snapshots import LookAt
+from engine.rewind.snapshots.walk import Walker
 from tools.files.protected import begins_as_key, looks_secret
 
 KEY = b"-----BEGIN OPENSSH PRIVATE KEY-----\nMARKER-OF-A-KEY\n"

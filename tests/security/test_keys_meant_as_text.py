@@ -29,7 +29,7 @@ from engine.executor.reviewing import Proposal
 from engine.machine.states import AwaitingLlm, Compacting, Errored, Routing
 from engine.ports import ConversationChanges
 from engine.records import Attachment
-from engine.rewinding.values import PreviewFile
+from engine.rewind.values import PreviewFile
 from engine.routes import Route, RouteAgent, RouteCard, RunPriority, Strategy
 from engine.updates import ApprovalAsked
 from phoenix_tui.keys.key_gate import HARMLESS

@@ -12,10 +12,10 @@ from threading import Event
 import pytest
 from PIL import Image
 
-from engine.checkpoints.book import LookBook
-from engine.checkpoints.capture import Capture
-from engine.checkpoints.contents import SPARED_SECONDS, Contents
-from engine.checkpoints.walk import Walker
+from engine.rewind.snapshots.capture import Capture
+from engine.rewind.snapshots.contents import SPARED_SECONDS, Contents
+from engine.rewind.snapshots.snapshot_store import LookBook
+from engine.rewind.snapshots.walk import Walker
 from engine.store import StorePaths, open_store
 from engine.store.opening import connect
 from tests.support.cli import Phoenix, with_claude
@@ -110,7 +110,7 @@ def test_collection_drops_what_an_earlier_version_kept_of_files_with_keys(
     contents = Contents(file)
     book = LookBook(contents)
     with monkeypatch.context() as earlier:
-        earlier.setattr("engine.checkpoints.capture.looks_secret", lambda _: False)
+        earlier.setattr("engine.rewind.snapshots.capture.looks_secret", lambda _: False)
         old = look(contents, book, folder)
     connection = sqlite3.connect(file)
     assert connection.execute("SELECT count(*) FROM contents").fetchone()[0] == 1

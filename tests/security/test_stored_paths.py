@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.checkpoints.contents import Contents
-from engine.checkpoints.places import set_mode
-from engine.checkpoints.restoring import Restoring
 from engine.ports.files import FileChange, FileKind, FileState
 from engine.records import ConversationQuery
+from engine.rewind.snapshots.contents import Contents
+from engine.rewind.snapshots.places import set_mode
+from engine.rewind.snapshots.restoring import Restoring
 from engine.store import StorePaths, open_store
 from engine.store.locks import forget, is_held
 from phoenix_tui.config.profile_files import ProfileFiles

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.checkpoints.contents import Contents
 from engine.ports import StorageError
 from engine.providers.local.resources import Resources
 from engine.providers.local.server import objection_to
+from engine.rewind.snapshots.contents import Contents
 from engine.store import StorePaths, open_store
 from engine.store.locks import forget, is_held
 from phoenix_tui.cli.exits import CommandError

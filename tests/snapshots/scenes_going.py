@@ -11,7 +11,7 @@ from engine.machine.messages import Usage
 from engine.ports.files import Coverage
 from engine.ports.turns import BranchRow
 from engine.records import EarlierView, OmissionKind, SearchAnswer, SearchHit
-from engine.rewinding.values import PreviewFile, Takeback
+from engine.rewind.values import PreviewFile, Takeback
 from engine.search import SearchQuery, Speaker
 from phoenix_tui.modals.context import ContextSheet
 from phoenix_tui.modals.find_bar import FindSheet

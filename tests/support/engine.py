@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from engine.agents.builtin_profiles import BUILT_IN_PROFILES
+from engine.agents.profiles import BUILT_IN_PROFILES
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions, Engine
 from engine.executor.session import EngineSettings, Ports

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from engine.context.measure import Filling, Measured, Part
-from engine.executor.context_desk import ContextReport, Edited, SystemPrompt
+from engine.executor.context_manager import ContextReport, Edited, SystemPrompt
 from engine.executor.requests import Accepted, Receipt, Refused
 from engine.executor.reviewing import Review
 

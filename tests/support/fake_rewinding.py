@@ -11,8 +11,8 @@ from engine.machine.states import State, is_busy
 from engine.ports.files import Coverage, FileChange, FileKind, FileState, Restored
 from engine.ports.turns import BranchRow
 from engine.records import ConversationRecord
-from engine.rewinding.rewinding import BUSY
-from engine.rewinding.values import (
+from engine.rewind.rewind import BUSY
+from engine.rewind.values import (
     Changed,
     ChangedFile,
     Done,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
-from engine.rule_desk import RuleStore
+from engine.rule_store import RuleStore
 from phoenix_tui.config.rules import RulesInMemory
 from tools.contract import ToolClass, ToolSpec
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from engine.rewinding.values import Scope
+from engine.rewind.values import Scope
 from tests.support.rewinding import scene
 
 COUNTED = ("rename", "unlink", "rmdir", "mkdir", "symlink", "fchmod", "chmod")

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.checkpoints.folders import CheckpointFolders
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions, Engine
 from engine.executor.session import Ports
@@ -17,8 +16,9 @@ from engine.machine.states import Idle
 from engine.ports.files import CheckpointLimits
 from engine.providers.scripted import Call, Reply, Script, ScriptedProvider, Text
 from engine.records import PermissionMode
-from engine.rewinding.keeper import TurnRecorder
-from engine.rewinding.rewinding import Rewinding
+from engine.rewind.rewind import Rewinding
+from engine.rewind.snapshots.folders import CheckpointFolders
+from engine.rewind.turn_recorder import TurnRecorder
 from engine.store import SqliteStore, StorePaths, open_store
 from tests.support.engine import MemoryRules, NoJobs, PlainImages, Providers, RandomIds, SystemClock
 from tools.contract import JsonObject, ToolClass, ToolContext, ToolOutput, ToolRequest, ToolSpec

@@ -16,7 +16,7 @@ PROJECT = Path(__file__).parents[2]
 WALKS = """
 import asyncio, json, sys, threading
 from pathlib import Path
-from engine.checkpoints.walk import Walker
+from engine.rewind.snapshots.walk import Walker
 from phoenix_tui.commands.completion import FileIndex
 from tools.files.walking import walk
 

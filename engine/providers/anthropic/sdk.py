@@ -13,7 +13,6 @@ import msgspec
 
 from engine.ports import ProviderError
 from engine.providers.anthropic.settings import AnthropicSettings
-from engine.providers.carrier import CONNECT_TIMEOUT, TransportError
 from engine.providers.events import WireModel, payloads_of
 from engine.providers.failures import (
     Refusal,
@@ -26,6 +25,7 @@ from engine.providers.failures import (
     web_page,
 )
 from engine.providers.http import ErrorBody, Head, HttpService, error_in
+from engine.providers.http_transport import CONNECT_TIMEOUT, TransportError
 from engine.providers.rate_headers import limits_in
 from engine.providers.wire import encode_json
 from tools.contract import JsonObject
@@ -158,7 +158,7 @@ class SdkTransport:
 
 def _carried(error: BaseException) -> TransportError:
     """A failure of the HTTP library underneath; what it is not sorted by is only said to have failed."""
-    from engine.providers.by_httpx import carried  # noqa: PLC0415 - httpx2, which the SDK has loaded
+    from engine.providers.httpx_transport import carried  # noqa: PLC0415 - httpx2, which the SDK has loaded
 
     return carried(error) if isinstance(error, Exception) else TransportError(str(error))
 
@@ -188,7 +188,7 @@ def _client(settings: AnthropicSettings) -> Client:
     from anthropic.lib.bedrock import AsyncAnthropicBedrock  # noqa: PLC0415 - part of the SDK
     from anthropic.lib.vertex import AsyncAnthropicVertex  # noqa: PLC0415 - part of the SDK
 
-    from engine.providers.by_httpx import new_client  # noqa: PLC0415 - httpx2, which the SDK has loaded
+    from engine.providers.httpx_transport import new_client  # noqa: PLC0415 - httpx2, which the SDK has loaded
 
     timeout = anthropic.Timeout(settings.idle_timeout, connect=CONNECT_TIMEOUT)
     match settings.backend:

@@ -13,9 +13,9 @@ import msgspec
 from engine.machine.messages import Block, StopReason, TextBlock, ToolUseBlock, Usage
 from engine.ports import ModelInfo, ModelReply, ModelRequest, ProviderError, StreamItem, TextDelta, UsageTold
 from engine.providers.bounds import step_problem
-from engine.providers.carrier import InvalidResponse
 from engine.providers.failures import OVERFLOW_MARKS, Service
 from engine.providers.http import LOCAL_IDLE_TIMEOUT, HttpService
+from engine.providers.http_transport import InvalidResponse
 from engine.providers.local.compact_tools import CompactTool, offered
 from engine.providers.local.from_wire import Piece, read_event
 from engine.providers.local.host import ProgramHost

@@ -13,7 +13,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
-from engine.agents.crew import SubAgents
+from engine.agents.manager import SubAgents
 from engine.conversation import Conversation
 from engine.executor.requests import EngineError
 from engine.executor.session import EngineSettings

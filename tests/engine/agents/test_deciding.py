@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.agents.builtin_profiles import BUILT_IN_PROFILES
-from engine.agents.orders import MOST_TASKS, spawn_order
+from engine.agents.profiles import BUILT_IN_PROFILES
 from engine.agents.routing import Spent, decided, question, record_of, spawn_arguments
+from engine.agents.spawn_requests import MOST_TASKS, spawn_order
 from engine.agents.spawn_tools import SpawnAgents
 from engine.machine.effects import Strategy
 from engine.machine.messages import Origin, Role, TextBlock

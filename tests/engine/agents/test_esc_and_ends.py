@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from engine.agents.crew import SubAgents
+from engine.agents.manager import SubAgents
 from engine.conversation import Conversation
 from engine.machine.messages import Origin
 from engine.machine.states import Completed, Errored, Idle

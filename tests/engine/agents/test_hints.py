@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.agents.orders import ResumeOrder
+from engine.agents.spawn_requests import ResumeOrder
 from engine.conversation import Conversation
 from engine.executor.session import EngineSettings
 from engine.machine.messages import Origin, Role

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.agents.orders import TaskOrder
+from engine.agents.spawn_requests import TaskOrder
 from engine.executor.session import EngineSettings
 from engine.ports.profiles import Profile
 from engine.providers.scripted import Call, Hang, Reply, Text

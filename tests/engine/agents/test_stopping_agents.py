@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from engine.agents.crew import SubAgents
+from engine.agents.manager import SubAgents
 from engine.conversation import Conversation
 from engine.executor.session import EngineSettings
 from engine.machine.states import AwaitingSubagents, Completed, Failed, Idle

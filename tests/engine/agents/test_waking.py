@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.agents.crew import SubAgents
+from engine.agents.manager import SubAgents
 from engine.conversation import Conversation
 from engine.machine.messages import Origin
 from engine.machine.states import Compacting, Idle

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.checkpoints.folders import CheckpointFolders
+from engine.rewind.snapshots.folders import CheckpointFolders
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.checkpoints.folders import CheckpointFolders
 from engine.ports.files import FileChange
+from engine.rewind.snapshots.folders import CheckpointFolders
 from tests.support.rewinding import tree
 
 NAMES = st.sampled_from(["a", "b", "ä ö", "c.txt", "d", "-x", "new\nline", "e\udcff"])

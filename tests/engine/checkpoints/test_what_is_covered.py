@@ -9,10 +9,10 @@ from random import Random
 
 import pytest
 
-from engine.checkpoints import walk
-from engine.checkpoints import work as work_module
-from engine.checkpoints.folders import CheckpointFolders
 from engine.ports.files import CheckpointLimits, FileChange, FileKind, FilesError, FileState
+from engine.rewind.snapshots import walk
+from engine.rewind.snapshots import work as work_module
+from engine.rewind.snapshots.folders import CheckpointFolders
 
 
 @pytest.fixture

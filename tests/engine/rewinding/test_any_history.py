@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.records import ConversationRecord
-from engine.rewinding.values import Scope
+from engine.rewind.values import Scope
 from tests.support.rewinding import Deed, Scene, scene, tree
 
 NAMES = st.sampled_from(["a", "b", "d/c", "d/e/f"])

@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
-import engine.checkpoints.folders
-import engine.checkpoints.work
-from engine.checkpoints.folders import CheckpointFolders
-from engine.checkpoints.none import NoFolders
-from engine.checkpoints.walk import Walked
+import engine.rewind.snapshots.folders
+import engine.rewind.snapshots.work
 from engine.ports.files import Coverage, FilesError, FolderSnapshot
-from engine.rewinding.keeper import TurnRecorder
-from engine.rewinding.rewinding import NOT_FOUND_OUT
-from engine.rewinding.values import Scope
+from engine.rewind.rewind import NOT_FOUND_OUT
+from engine.rewind.snapshots.disabled import NoFolders
+from engine.rewind.snapshots.folders import CheckpointFolders
+from engine.rewind.snapshots.walk import Walked
+from engine.rewind.turn_recorder import TurnRecorder
+from engine.rewind.values import Scope
 from tests.support.rewinding import scene
 from tests.support.waiting import PATIENCE
 
 EXIT_WHILE_A_JOB_HANGS = """
 import asyncio, os, sys
-from engine.checkpoints.worker import Worker
+from engine.rewind.snapshots.worker import Worker
 
 async def main():
     worker, opened = Worker("test"), asyncio.Event()
@@ -86,8 +86,8 @@ async def test_closing_waits_for_no_look_that_hangs(
             os.close(os.open(fifo, os.O_RDONLY))
             return Walked({}, frozenset())
 
-    monkeypatch.setattr(engine.checkpoints.work, "Walker", Hanging)
-    monkeypatch.setattr(engine.checkpoints.folders, "CLOSING", 0.01)
+    monkeypatch.setattr(engine.rewind.snapshots.work, "Walker", Hanging)
+    monkeypatch.setattr(engine.rewind.snapshots.folders, "CLOSING", 0.01)
     folders = CheckpointFolders(tmp_path / "kept" / "contents.db")
     look = asyncio.create_task(folders.look(tmp_path))
     await walking.wait()

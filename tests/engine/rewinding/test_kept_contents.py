@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from engine.checkpoints import contents
 from engine.ports import ConversationChanges
 from engine.ports.turns import StepState
-from engine.rewinding.values import Scope
+from engine.rewind.snapshots import contents
+from engine.rewind.values import Scope
 from tests.support.rewinding import Scene, scene
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.rewinding.rewinding import UNFINISHED, CannotRewind
-from engine.rewinding.values import Scope
+from engine.rewind.rewind import UNFINISHED, CannotRewind
+from engine.rewind.values import Scope
 from tests.support.rewinding import scene, tree
 
 ROOT = Path(__file__).parents[3]

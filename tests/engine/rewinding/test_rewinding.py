@@ -11,8 +11,8 @@ import pytest
 from engine.machine.states import Idle
 from engine.ports.turns import StepKind
 from engine.records import ConversationQuery
-from engine.rewinding.rewinding import BUSY, NOT_FOUND_OUT, CannotRewind
-from engine.rewinding.values import Scope
+from engine.rewind.rewind import BUSY, NOT_FOUND_OUT, CannotRewind
+from engine.rewind.values import Scope
 from tests.support.rewinding import scene, tree
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from engine.rewinding.values import Changed
+from engine.rewind.values import Changed
 from tests.support.rewinding import Deed, scene
 from tests.support.waiting import PATIENCE
 

@@ -14,8 +14,8 @@ from engine.ports import ConversationChanges
 from engine.ports.files import CheckpointLimits
 from engine.ports.turns import StepKind
 from engine.records import PermissionMode
-from engine.rewinding.plans import NOT_KEPT
-from engine.rewinding.values import Scope
+from engine.rewind.plans import NOT_KEPT
+from engine.rewind.values import Scope
 from tests.support.rewinding import Scene, scene, tree
 
 
@@ -110,7 +110,7 @@ async def test_an_edit_in_an_ignored_folder_comes_back(tmp_path: Path) -> None:
 async def test_a_folder_that_is_too_large_to_look_at_still_brings_edits_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.checkpoints.walk.MOST_ENTRIES", 10)
+    monkeypatch.setattr("engine.rewind.snapshots.walk.MOST_ENTRIES", 10)
     async with scene(tmp_path, "ec") as it:
         fill(it.cwd)
         conversation = await it.conversation()

@@ -8,8 +8,8 @@ from pathlib import Path
 from engine.machine.messages import TextBlock
 from engine.ports.files import FileChange, FileKind, FileState
 from engine.ports.turns import FileStep, StepKind, StepState
-from engine.rewinding.told import changed_paths, worded
-from engine.rewinding.values import Scope
+from engine.rewind.files_note import changed_paths, worded
+from engine.rewind.values import Scope
 from tests.support.rewinding import Scene, scene
 
 

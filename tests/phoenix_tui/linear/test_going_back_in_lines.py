@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from engine.ports.files import Coverage
-from engine.rewinding.values import Preview, PreviewFile, RewindList, Scope
+from engine.rewind.values import Preview, PreviewFile, RewindList, Scope
 from phoenix_tui.features.rewind import HowFar, Instead, OtherWay
 from phoenix_tui.linear.going_back import LineAsker
 from tests.support.fake_rewinding import change, point

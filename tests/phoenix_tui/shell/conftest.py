@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from textual.strip import Strip
 
 from phoenix_tui.app import PhoenixApp
-from phoenix_tui.commands.bench import CommandContext
+from phoenix_tui.commands.command_context import CommandContext
 from phoenix_tui.surface import Services
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.workspace.screen import WorkspaceScreen

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from textual import events
 
-from engine.rewinding.values import PreviewFile
+from engine.rewind.values import PreviewFile
 from phoenix_tui.modals.diff import DiffSheet
 from phoenix_tui.modals.help import HelpSheet
 from tests.phoenix_tui.shell.conftest import Shell

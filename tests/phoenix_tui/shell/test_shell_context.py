@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.context.measure import Filling, Measured, Part
-from engine.executor.context_desk import Edited
+from engine.executor.context_manager import Edited
 from engine.executor.requests import Refused
 from engine.machine.messages import Usage
 from engine.records import EarlierView, OmissionKind

@@ -110,7 +110,7 @@ async def test_escape_takes_the_marks_away_and_leaves_the_list_where_it_is(open_
 async def test_what_runs_or_is_open_elsewhere_is_not_put_away(open_shell: Any, engine: FakeEngine) -> None:
     for name in ("elsewhere", "runs", "rests"):
         engine.seed(name, messages=2)
-    engine.shelf.elsewhere.add("c0000001")
+    engine.conversation_bulk.elsewhere.add("c0000001")
     async with open_shell((100, 20)) as shell:
         engine.opened["c0000002"].become(AwaitingLlm(1, RUN, Requesting()))
         await focused(shell)

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from engine.machine.states import AwaitingLlm, Requesting, Run
 from engine.ports.files import Coverage, Restored
 from engine.ports.turns import BranchRow
-from engine.rewinding.rewinding import BUSY
-from engine.rewinding.values import PreviewFile, Scope, Takeback
+from engine.rewind.rewind import BUSY
+from engine.rewind.values import PreviewFile, Scope, Takeback
 from tests.phoenix_tui.shell.conftest import Shell
 from tests.support.fake_rewinding import FakeRewinding, change, point
 

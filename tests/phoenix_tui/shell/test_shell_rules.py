@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.permissions.projects import project_of
 from engine.permissions.rules import Rule
-from engine.rule_desk import ActiveRule
+from engine.rule_store import ActiveRule
 from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.modals.picker import PickerSheet
 from phoenix_tui.modals.rules import RulesSheet

@@ -11,8 +11,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from engine.providers.addresses import is_straight
-from engine.providers.by_httpx import HttpxTransport
-from engine.providers.carrier import (
+from engine.providers.connection import tls_context
+from engine.providers.direct_transport import DirectTransport
+from engine.providers.http_transport import (
     ConnectTimeout,
     HttpTransport,
     InvalidResponse,
@@ -20,8 +21,7 @@ from engine.providers.carrier import (
     TransportError,
     Unsendable,
 )
-from engine.providers.connection import tls_context
-from engine.providers.direct import DirectTransport
+from engine.providers.httpx_transport import HttpxTransport
 from tests.support.loopback import CERTIFICATE, Answer, Loopback, Talk, serve
 
 Maker = Callable[[str, float], HttpTransport]

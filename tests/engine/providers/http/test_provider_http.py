@@ -16,10 +16,10 @@ from engine.machine.messages import Role, TextBlock
 from engine.ports import ModelMessage, ModelReply, ModelRequest, Provider, ProviderError
 from engine.providers.addresses import is_loopback
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
-from engine.providers.by_httpx import new_client
 from engine.providers.connection import tls_context
 from engine.providers.failures import Service, retry_after_seconds
 from engine.providers.http import HttpService
+from engine.providers.httpx_transport import new_client
 from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
 from engine.providers.scripted import ScriptedProvider
 from tests.support import loopback_anthropic, loopback_openai

@@ -12,12 +12,12 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
-from engine.checkpoints.contents import Contents
-from engine.checkpoints.coverage import coverage_of
-from engine.checkpoints.looks import NOTHING, RACY_NS, LookAt, Seen, stamp_of
-from engine.checkpoints.places import holder, kind_of, opened_root, read_file
-from engine.checkpoints.walk import Stopped, Walked
 from engine.ports.files import CheckpointLimits, FileKind, FileState
+from engine.rewind.snapshots.contents import Contents
+from engine.rewind.snapshots.coverage import coverage_of
+from engine.rewind.snapshots.folder_snapshots import NOTHING, RACY_NS, LookAt, Seen, stamp_of
+from engine.rewind.snapshots.places import holder, kind_of, opened_root, read_file
+from engine.rewind.snapshots.walk import Stopped, Walked
 from tools.files.protected import begins_as_key, looks_secret
 
 Found: TypeAlias = "tuple[bytes, os.stat_result]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from engine.executor.performer import EffectRunner
+from engine.executor.effect_runner import EffectRunner
 from engine.executor.requests import Accepted, Receipt, Refused
 from engine.executor.session import Session
 from engine.updates import JobsChanged

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 
-from engine.agents.board import AgentBoard
+from engine.agents.views import AgentBoard
 from engine.conversation import Conversation
 from engine.executor.inbox import UNWANTED
 from engine.executor.requests import Receipt

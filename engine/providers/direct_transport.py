@@ -15,8 +15,8 @@ from urllib.parse import SplitResult, urlsplit
 import h11
 
 from engine.providers.bounds import MOST_SKIPPED, Unpacker
-from engine.providers.carrier import MOST_KEPT, HungUp, ReadTimeout, TransportError, Unsendable, header_lines
 from engine.providers.connection import HttpConnection, connect
+from engine.providers.http_transport import MOST_KEPT, HungUp, ReadTimeout, TransportError, Unsendable, header_lines
 
 
 class DirectResponse:

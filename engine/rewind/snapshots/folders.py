@@ -9,7 +9,6 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
-from engine.checkpoints.worker import Worker
 from engine.ports.files import (
     CheckpointLimits,
     CheckpointUse,
@@ -19,10 +18,11 @@ from engine.ports.files import (
     FolderSnapshot,
     Restored,
 )
+from engine.rewind.snapshots.worker import Worker
 from tools.contract import DiffDisplay
 
 if TYPE_CHECKING:
-    from engine.checkpoints.work import FolderWork
+    from engine.rewind.snapshots.work import FolderWork
 
 T = TypeVar("T")
 CLOSES = "Phoenix closes."
@@ -123,7 +123,7 @@ class CheckpointFolders:
 
     def _work(self) -> FolderWork:
         if self._made is None:
-            from engine.checkpoints.work import FolderWork  # noqa: PLC0415 - in this thread, see the class
+            from engine.rewind.snapshots.work import FolderWork  # noqa: PLC0415 - in this thread, see the class
 
             self._made = FolderWork(self._file, self._excluded, self._limits, self._stopping, CLOSES)
         return self._made

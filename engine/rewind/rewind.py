@@ -14,9 +14,9 @@ from engine.ports import Clock, Ids
 from engine.ports.files import Coverage, FileChange, FilesError, Folders, Restored
 from engine.ports.turns import BranchRow, FileStep, NewBranch, StepKind, StepState, TurnLog
 from engine.records import ConversationRecord
-from engine.rewinding.keeper import TurnRecorder
-from engine.rewinding.plans import PathChange, as_done, previewed, turned_around, wanted, without
-from engine.rewinding.values import Changed, Done, Preview, PreviewFile, RewindList, RewindPoint, Scope, Takeback
+from engine.rewind.plans import PathChange, as_done, previewed, turned_around, wanted, without
+from engine.rewind.turn_recorder import TurnRecorder
+from engine.rewind.values import Changed, Done, Preview, PreviewFile, RewindList, RewindPoint, Scope, Takeback
 from tools.contract import DiffDisplay
 
 MOST_POINTS = 1_000

@@ -13,7 +13,7 @@ import httpx2
 
 from engine.providers.addresses import is_loopback
 from engine.providers.bounds import MOST_BODY, MOST_DOCUMENT, MOST_EVENT, Unpacker
-from engine.providers.carrier import (
+from engine.providers.http_transport import (
     CONNECT_TIMEOUT,
     KEEPALIVE,
     MOST_KEPT,

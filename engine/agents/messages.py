@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-from engine.agents.board import AgentBoard
-from engine.agents.recruiting import AgentStarter
-from engine.agents.shift import AgentScheduler, RunningAgent
+from engine.agents.scheduler import AgentScheduler, RunningAgent
+from engine.agents.starter import AgentStarter
+from engine.agents.views import AgentBoard
 from engine.conversation import Conversation
 from engine.executor.launching import log_read_on
 from engine.executor.requests import EngineError, Refused

@@ -9,10 +9,10 @@ from functools import partial
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.agents.board import AgentBoard
-from engine.agents.endings import AgentResults
+from engine.agents.agent_queue import AgentQueue
 from engine.agents.prompting import previous_results
-from engine.agents.start_line import AgentQueue
+from engine.agents.results import AgentResults
+from engine.agents.views import AgentBoard
 from engine.conversation import Conversation
 from engine.executor.requests import Receipt
 from engine.machine import agent_texts

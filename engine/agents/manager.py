@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 
-from engine.agents.advising import AgentMessages
-from engine.agents.board import AgentBoard, view_of
-from engine.agents.endings import AgentResults
-from engine.agents.making import AgentFactory
-from engine.agents.orders import ResumeOrder, SpawnRequest, TaskOrder
-from engine.agents.recruiting import AgentStarter
-from engine.agents.retiring import AgentCloser
-from engine.agents.shift import AgentScheduler, RunningAgent
-from engine.agents.waking import ParentWaker
+from engine.agents.closer import AgentCloser
+from engine.agents.factory import AgentFactory
+from engine.agents.messages import AgentMessages
+from engine.agents.parent_waker import ParentWaker
+from engine.agents.results import AgentResults
+from engine.agents.scheduler import AgentScheduler, RunningAgent
+from engine.agents.spawn_requests import ResumeOrder, SpawnRequest, TaskOrder
+from engine.agents.starter import AgentStarter
+from engine.agents.views import AgentBoard, view_of
 from engine.conversation import Conversation
 from engine.executor.publisher import Publisher
 from engine.executor.session import EngineSettings, Ports

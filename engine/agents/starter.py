@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
-from engine.agents.board import AgentBoard, view_of
-from engine.agents.endings import AgentResults
-from engine.agents.making import AgentFactory
-from engine.agents.orders import TaskOrder
-from engine.agents.shift import AgentScheduler, RunningAgent
+from engine.agents.factory import AgentFactory
+from engine.agents.results import AgentResults
+from engine.agents.scheduler import AgentScheduler, RunningAgent
+from engine.agents.spawn_requests import TaskOrder
+from engine.agents.views import AgentBoard, view_of
 from engine.conversation import Conversation
 from engine.ports import StorageError
 from engine.ports.agents import AgentStore

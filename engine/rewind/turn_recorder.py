@@ -18,7 +18,7 @@ from engine.ports import Clock, Ids, StorageError
 from engine.ports.files import Coverage, FileChange, FilesError, Folders, FolderSnapshot
 from engine.ports.turns import FileStep, StepKind, StepState, TurnLog
 from engine.records import ConversationRecord
-from engine.rewinding.named import coverage_of, ended, joined, merged, sorted_paths
+from engine.rewind.named_files import coverage_of, ended, joined, merged, sorted_paths
 
 log = logging.getLogger(__name__)
 

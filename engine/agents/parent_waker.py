@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine.agents.board import AgentBoard
-from engine.agents.endings import AgentResults
+from engine.agents.results import AgentResults
+from engine.agents.views import AgentBoard
 from engine.conversation import Conversation
 from engine.machine.states import Compacting, Idle
 from engine.updates import RunEnded, StateChanged, Update

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from engine.ports.files import FileChange, FileState, same_state
 from engine.ports.turns import FileStep, StepKind
-from engine.rewinding.values import ChangedFile, PreviewFile
+from engine.rewind.values import ChangedFile, PreviewFile
 
 CHANGED_SINCE = "changed since by somebody else"
 CHANGED_BETWEEN = "also changed by somebody else between two turns"

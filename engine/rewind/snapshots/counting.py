@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from engine.checkpoints.contents import Contents
 from engine.ports.files import FileChange, FileKind, FileState
+from engine.rewind.snapshots.contents import Contents
 from tools.contract import DiffDisplay
 from tools.files.content import TextContent, is_binary
 from tools.files.diff import diff_display

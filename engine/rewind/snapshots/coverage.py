@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from engine.checkpoints.looks import LookAt, Seen
-from engine.checkpoints.walk import MADE_AGAIN
 from engine.ports.files import CheckpointLimits, Coverage
+from engine.rewind.snapshots.folder_snapshots import LookAt, Seen
+from engine.rewind.snapshots.walk import MADE_AGAIN
 from tools.files.protected import looks_secret
 
 SHOWN = 20

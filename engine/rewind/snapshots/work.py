@@ -12,15 +12,6 @@ from typing import TypeVar
 
 import msgspec
 
-from engine.checkpoints.book import LookBook
-from engine.checkpoints.capture import Capture
-from engine.checkpoints.contents import Contents
-from engine.checkpoints.counting import counted, diff_of
-from engine.checkpoints.coverage import with_gone
-from engine.checkpoints.looks import LookAt, difference, lies_in, stamp_of
-from engine.checkpoints.places import holder, opened_root
-from engine.checkpoints.restoring import Restoring
-from engine.checkpoints.walk import MOST_ENTRIES, Stopped, TooMany, Walker
 from engine.ports.files import (
     CheckpointLimits,
     Coverage,
@@ -31,6 +22,15 @@ from engine.ports.files import (
     FolderSnapshot,
     Restored,
 )
+from engine.rewind.snapshots.capture import Capture
+from engine.rewind.snapshots.contents import Contents
+from engine.rewind.snapshots.counting import counted, diff_of
+from engine.rewind.snapshots.coverage import with_gone
+from engine.rewind.snapshots.folder_snapshots import LookAt, difference, lies_in, stamp_of
+from engine.rewind.snapshots.places import holder, opened_root
+from engine.rewind.snapshots.restoring import Restoring
+from engine.rewind.snapshots.snapshot_store import LookBook
+from engine.rewind.snapshots.walk import MOST_ENTRIES, Stopped, TooMany, Walker
 from tools.contract import DiffDisplay
 
 T = TypeVar("T")

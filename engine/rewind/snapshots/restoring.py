@@ -10,10 +10,10 @@ from contextlib import suppress
 
 from msgspec import Struct, field
 
-from engine.checkpoints.capture import Capture
-from engine.checkpoints.contents import Contents
-from engine.checkpoints.places import TEMPORARY, holder, opened_root, set_mode, write_file, write_link
 from engine.ports.files import CheckpointLimits, FileChange, FileKind, FileState, Restored, same_state
+from engine.rewind.snapshots.capture import Capture
+from engine.rewind.snapshots.contents import Contents
+from engine.rewind.snapshots.places import TEMPORARY, holder, opened_root, set_mode, write_file, write_link
 
 CHANGED = "changed since by somebody else"
 NOT_KEPT = "its earlier content is not kept"

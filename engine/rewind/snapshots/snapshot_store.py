@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from uuid import uuid4
 
-from engine.checkpoints.contents import Contents
-from engine.checkpoints.looks import NOTHING, LookAt, decode, encode
 from engine.ports.files import FileChange
+from engine.rewind.snapshots.contents import Contents
+from engine.rewind.snapshots.folder_snapshots import NOTHING, LookAt, decode, encode
 from tools.files.protected import looks_secret
 
 FOLDERS_IN_MEMORY = 3
