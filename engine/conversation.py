@@ -42,11 +42,11 @@ from engine.updates import ConversationChanged, Question, Snapshot
 class Conversation:
     """A conversation that is open here."""
 
-    def __init__(self, session: Session, performer: EffectRunner) -> None:
+    def __init__(self, session: Session, runner: EffectRunner) -> None:
         self.id = session.record.id
         self._session = session
-        self._performer = performer
-        self._loop = MoveLoop(session, performer)
+        self._performer = runner
+        self._loop = MoveLoop(session, runner)
         self.between_moves = self._loop.between_moves
         """Held during a move: whoever changes what a move writes holds it too."""
         self._task: asyncio.Task[None] | None = None
@@ -55,7 +55,7 @@ class Conversation:
         self.queue = MessageQueue(session, self.cancel, self.wait_idle)
         self.agents = AgentMailbox(session)
         """What it is told as a sub-agent, or of those it has."""
-        self.jobs = BackgroundJobs(session, performer)
+        self.jobs = BackgroundJobs(session, runner)
         """Its background commands, and sending there what runs."""
         self.side = SideQuestions(self, session)
         """Questions beside it."""
@@ -116,8 +116,8 @@ class Conversation:
                 running=self._performer.running(),
                 queue=self.queue.waiting,
                 queue_held=self.queue.held,
-                agents=session.crew.views(self.id) if session.crew is not None else (),
-                results=session.crew.results(self.id) if session.crew is not None else 0,
+                agents=session.sub_agents.views(self.id) if session.sub_agents is not None else (),
+                results=session.sub_agents.results(self.id) if session.sub_agents is not None else 0,
                 route=self.routing.card,
             )
             listener(snapshot)
@@ -169,8 +169,8 @@ class Conversation:
         session.ports.store.waits.give_up()  # else nothing could be told before the database is free
         self.queue.hold()
         self._performer.interrupt()
-        if session.crew is not None:
-            session.crew.stop_all(self.id)
+        if session.sub_agents is not None:
+            session.sub_agents.stop_all(self.id)
         message_id = session.ports.ids.new()
         elapsed = int(session.ports.clock.monotonic() - session.run.started) if session.run.started else 0
         stopped = InboxEntry(lambda: UserCancelled(message_id, elapsed), writes=self.agents.hush())
@@ -220,10 +220,10 @@ class Conversation:
         session.record = changed(session.record, changes, now)
         if changes.permission_mode is not None or changes.sandbox is not None:
             self.reconsidering.soon()
-            if session.crew is not None:
-                session.crew.reconsider(self.id)
-        if session.crew is not None and (changes.archived or changes.deleted):
-            session.crew.stop_all(self.id)  # nobody waits for what they find
+            if session.sub_agents is not None:
+                session.sub_agents.reconsider(self.id)
+        if session.sub_agents is not None and (changes.archived or changes.deleted):
+            session.sub_agents.stop_all(self.id)  # nobody waits for what they find
         if changes.model:
             session.set_window(window_of(session, changes.model))
         session.publisher.publish(ConversationChanged(session.record))

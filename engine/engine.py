@@ -64,12 +64,14 @@ class Engine:
         self._following: dict[str, Following] = {}
         self.resting = Resting(self._open, self._needed, partial(self._close, rests=True))
         """Closes conversations that were left."""
-        self.shelf = ConversationBulk(ports, self._open)
+        self.bulk = ConversationBulk(ports, self._open)
         self._closing: dict[str, asyncio.Event] = {}
         hires = ports.agents is not None
-        self.crew = SubAgents(ports, self._settings, self._open, self._adopt, self.open, self.forget) if hires else None
+        self.sub_agents = (
+            SubAgents(ports, self._settings, self._open, self._adopt, self.open, self.forget) if hires else None
+        )
         """Its sub-agents; None where there is nothing to keep them in."""
-        self._tools = all_tools(ports, self.crew, self._settings.agent_depth)
+        self._tools = all_tools(ports, self.sub_agents, self._settings.agent_depth)
         self.rules = RuleStore(ports, self._open)
         self._register_caches()
 
@@ -194,8 +196,8 @@ class Engine:
 
     async def _close(self, conversation_id: str, *, rests: bool = False) -> None:
         self.resting.stop(conversation_id)
-        if self.crew is not None:
-            self.crew.stop((conversation_id,))
+        if self.sub_agents is not None:
+            self.sub_agents.stop((conversation_id,))
         conversation = self._open.pop(conversation_id, None)
         if conversation is None:
             return
@@ -206,8 +208,8 @@ class Engine:
             for asker in self._askers.pop(conversation_id):
                 await asker.close()
             await conversation.close(rests=rests)
-            if self.crew is not None and conversation.record.agent is None:
-                await self.crew.leave(conversation)
+            if self.sub_agents is not None and conversation.record.agent is None:
+                await self.sub_agents.leave(conversation)
         finally:
             del self._closing[conversation_id]
             closed.set()
@@ -222,8 +224,8 @@ class Engine:
     async def close(self) -> None:
         """Stop everything within the grace time, then close store and providers."""
         self.ports.store.waits.hurry()
-        if self.crew is not None:
-            self.crew.close()
+        if self.sub_agents is not None:
+            self.sub_agents.close()
         await self.resting.close()
         await asyncio.gather(*(self.forget(conversation_id) for conversation_id in tuple(self._open)))
         if self.ports.rewinding is not None:
@@ -242,11 +244,11 @@ class Engine:
         shedding.add("looks at folders", Order.READ, self._looks, self._forget_looks)
 
     def _looks(self) -> int:
-        return int(self.ports.rewinding is not None and self.ports.rewinding.keeper.keeps)
+        return int(self.ports.rewinding is not None and self.ports.rewinding.recorder.keeps)
 
     def _forget_looks(self) -> None:
         if self.ports.rewinding is not None:
-            self.ports.rewinding.keeper.rest()
+            self.ports.rewinding.recorder.rest()
 
     def _rows_at_rest(self) -> int:
         return sum(one.context.kept_messages for one in self.live())
@@ -257,7 +259,7 @@ class Engine:
 
     def _needed(self, conversation: Conversation) -> bool:
         asks = any(asker.under_way for asker in self._askers[conversation.id])
-        return asks or conversation.in_use or (self.crew is not None and self.crew.needs(conversation.id))
+        return asks or conversation.in_use or (self.sub_agents is not None and self.sub_agents.needs(conversation.id))
 
     async def _take(self, conversation_id: str) -> Conversation:
         self._refuse_when_full()
@@ -278,13 +280,13 @@ class Engine:
         profile = profile_of(record, self.ports)
         tools = tools_for(record, profile, self._tools)
         session = Session(
-            record, self.ports, self._settings, self._governor, publisher, tools, profile, self.crew, read_only
+            record, self.ports, self._settings, self._governor, publisher, tools, profile, self.sub_agents, read_only
         )
         session.set_window(window_of(session, record.model))
-        conversation = Conversation(session, performer := EffectRunner(session))
+        conversation = Conversation(session, runner := EffectRunner(session))
         titler, notes = self._askers[record.id] = Titler(conversation, session), TurnNotes(conversation, session)
         publisher.add(titler.follow)
-        performer.after_run = notes.begin
+        runner.after_run = notes.begin
         if record.agent is None:  # sub-agents stand in no list
             publisher.add(ActivityTeller(conversation, self._watchers).follow)
             publisher.left = partial(self.resting.soon, conversation)
@@ -296,8 +298,8 @@ class Engine:
             self._following[record.id] = following = Following(conversation, session)
             await following.catch_up()
             following.begin()
-        if self.crew is not None:
-            await self.crew.welcome(conversation, publisher)
+        if self.sub_agents is not None:
+            await self.sub_agents.welcome(conversation, publisher)
         return conversation
 
 

@@ -1,4 +1,4 @@
-"""What the screens need of sub-agents (`engine.crew`)."""
+"""What the screens need of sub-agents (`engine.sub_agents`)."""
 
 from __future__ import annotations
 

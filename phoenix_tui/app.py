@@ -77,7 +77,7 @@ class PhoenixApp(App[None]):
         self._launch = launch
         take({})
         self._workspace = WorkspaceScreen(launch)
-        self.ending = Ending(self, self._workspace.ready, keep_report)
+        self.ending = Ending(self, self._workspace.startup, keep_report)
         self.key_order = KeyOrder(self, self._hand_on, KeyGate(self, self._workspace.parts.dock.composer))
         self._typed_early: list[Typed] | None = []
         """What came before anything had the focus: Textual would drop it. None once the workspace listens."""
@@ -155,14 +155,14 @@ class PhoenixApp(App[None]):
 
     async def _hand_on(self, event: events.Event) -> None:
         if not (isinstance(event, events.Key) and event.key == "escape"):
-            self._workspace.ways_out.escapes.end()
+            self._workspace.escape_handler.escapes.end()
         await super().on_event(event)
 
     async def on_workspace_screen_listening(self, event: WorkspaceScreen.Listening) -> None:
         """The composer has the focus: it gets what was typed so far, ahead of what still comes."""
         event.stop()
         early, self._typed_early = self._typed_early or [], None
-        drawn = self._workspace.ready.stillness.in_one() if early else None
+        drawn = self._workspace.startup.paint_pause.in_one() if early else None
         for each in early:
             await self.key_order.take(each)
         self.key_order.then(self._workspace.parts.dock.composer.keys.started)
@@ -189,7 +189,7 @@ class PhoenixApp(App[None]):
 
     def warn(self, words: str) -> None:
         """Say that a part of the screen is slowed down (`message_limit.py`), or memory is short (`memory.py`)."""
-        self._workspace.words.tell(words, bad=True)
+        self._workspace.toasts.tell(words, bad=True)
 
     def _begin(self) -> None:
         self.run_worker(self._open(), group="open")
@@ -197,13 +197,13 @@ class PhoenixApp(App[None]):
     async def _open(self) -> None:
         keymap = self._keymap_of_user()
         workspace = self._workspace
-        late = workspace.ready.late = SlowStart(workspace, self._launch, workspace.parts.dock)
+        late = workspace.startup.slow_start = SlowStart(workspace, self._launch, workspace.parts.dock)
         try:
             async with seldom_switched():
                 services, module, _ = await asyncio.gather(
                     self._open_services(),
                     load("phoenix_tui.workspace.backstage"),
-                    workspace.ready.furnish(),
+                    workspace.startup.furnish(),
                 )
         except CannotOpen as error:
             late.over()
@@ -211,7 +211,7 @@ class PhoenixApp(App[None]):
             return
         self.ending.services = services
         late.over()
-        await workspace.ready.attend(module.Backstage(workspace.stage, services, self._terminal, keymap))
+        await workspace.startup.attend(module.WorkspaceServices(workspace.stage, services, self._terminal, keymap))
 
     def _keymap_of_user(self) -> dict[str, str]:
         # Not before the first frame, which needs none of it.
@@ -220,7 +220,7 @@ class PhoenixApp(App[None]):
         try:
             keymap = read_keymap(self._launch.keymap_file)
         except KeymapError as error:
-            self._workspace.words.tell(str(error), bad=True)
+            self._workspace.toasts.tell(str(error), bad=True)
             return {}
         self.set_keymap(to_textual(keymap))
         return keymap
@@ -234,13 +234,13 @@ class PhoenixApp(App[None]):
         """Ctrl+C: closes a sheet, else what the workspace makes of it."""
         if isinstance(self.screen, Sheet):
             self.screen.action_close()
-        elif self._workspace.ways_out.interrupt():
+        elif self._workspace.escape_handler.interrupt():
             self.action_leave()
 
     def action_leave(self) -> None:
         """Ctrl+Q: quit, after a question while something runs."""
         if not isinstance(self.screen, Sheet):
-            self.run_worker(self._workspace.ready.leave(), group="leave", exclusive=True)
+            self.run_worker(self._workspace.startup.leave(), group="leave", exclusive=True)
 
     async def on_workspace_screen_leaving(self, event: WorkspaceScreen.Leaving) -> None:
         """Nothing is in the way."""

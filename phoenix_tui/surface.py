@@ -193,12 +193,12 @@ class EngineSurface(Protocol):
         ...
 
     @property
-    def crew(self) -> AgentsSurface | None:
+    def sub_agents(self) -> AgentsSurface | None:
         """Sub-agents; None where there is nothing to keep them in."""
         ...
 
     @property
-    def shelf(self) -> ShelfSurface:
+    def bulk(self) -> ShelfSurface:
         """Many conversations at once, a look inside, the trash."""
         ...
 

@@ -51,7 +51,7 @@ class SubAgents:
         self._recruiting = AgentStarter(making, ports.agents, adopt, self._shift, self._endings, self.board)
         self._advising = AgentMessages(ports, ports.agents, self._shift, self._recruiting, self.board, opened, reopen)
         works = self._shift.get
-        self.retiring = AgentCloser(opened, lambda agent_id: works(agent_id) is not None, forget, self._endings.start)
+        self.closer = AgentCloser(opened, lambda agent_id: works(agent_id) is not None, forget, self._endings.start)
 
     async def spawn(self, parent_id: str, call_id: str, order: SpawnRequest) -> tuple[StartedAgent, ...]:
         """Make the sub-agents of a call and start those that may."""
@@ -125,7 +125,7 @@ class SubAgents:
         """A conversation was opened: listen to it, and know its sub-agents of earlier days."""
         publisher.add(lambda update: self.follow(conversation, update))
         if conversation.record.agent is not None:
-            publisher.left = lambda: self.retiring.soon(conversation)
+            publisher.left = lambda: self.closer.soon(conversation)
         else:
             for row in await self._store.rows(conversation.id):
                 self.board.put(conversation.id, view_of(row))
@@ -173,7 +173,7 @@ class SubAgents:
             parent.agents.wait_for_user(asked=self._shift.only_asks(parent.id))
 
     def _ended(self, hand: RunningAgent) -> None:
-        self.retiring.soon(hand.conversation)
+        self.closer.soon(hand.conversation)
         self._endings.start(self._advising.hear_late(hand))
 
     def _parent(self, parent_id: str) -> Conversation:

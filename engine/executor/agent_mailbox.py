@@ -78,7 +78,7 @@ class AgentMailbox:
     def hush(self) -> tuple[Write, ...]:
         """What its user writes who stops it: nothing that its sub-agents bring back begins a turn by itself."""
         session = self._session
-        has_any = session.crew is not None and session.crew.views(session.record.id)
+        has_any = session.sub_agents is not None and session.sub_agents.views(session.record.id)
         return (HushAgents(),) if has_any else ()
 
     def wait_for_user(self, *, asked: bool) -> None:

@@ -17,9 +17,9 @@ NOTHING_RUNS: Final = "No command runs here that could go to the background."
 class BackgroundJobs:
     """Lists, reads and ends them. No state: the jobs stand on the board, the running call in the machine."""
 
-    def __init__(self, session: Session, performer: EffectRunner) -> None:
+    def __init__(self, session: Session, runner: EffectRunner) -> None:
         self._session = session
-        self._performer = performer
+        self._performer = runner
         self._leave: Callable[[], None] | None = None
 
     def all(self) -> tuple[JobInfo, ...]:

@@ -85,8 +85,8 @@ class EffectRunner(Struct, eq=False):
             case Notice(text):
                 self.session.publisher.publish(Noticed(text))
             case CancelAgents(agent_ids):
-                if self.session.crew is not None:
-                    self.session.crew.stop(agent_ids)
+                if self.session.sub_agents is not None:
+                    self.session.sub_agents.stop(agent_ids)
             case AfterRun():
                 self.after_run()
             case Refuse():

@@ -51,7 +51,7 @@ class MoveLoop(Struct, eq=False):
     """Runs the moves of one conversation, one at a time."""
 
     session: Session
-    performer: EffectRunner
+    runner: EffectRunner
     between_moves: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held during a move: whoever reads a snapshot under it sees no half move."""
     moving: bool = False
@@ -97,7 +97,7 @@ class MoveLoop(Struct, eq=False):
             self._storage_failed(entry, after.state, str(error))
             return
         if any(isinstance(effect, StartRun) for effect in after.effects):
-            self.performer.run_started(entry.caps)
+            self.runner.run_started(entry.caps)
         acts = [effect for effect in after.effects if not isinstance(effect, Save | Refuse)]
         only_asks = all(isinstance(act, RequestLlm) for act in acts)
         if only_asks:  # it publishes nothing, so the request may go out ahead of all that the updates set off
@@ -109,7 +109,7 @@ class MoveLoop(Struct, eq=False):
 
     def _start(self, acts: Iterable[Act]) -> None:
         for act in acts:
-            self.performer.start(act)
+            self.runner.start(act)
 
     async def _commit(
         self, entry: InboxEntry, event: Event, before: State, after: Step
@@ -120,7 +120,7 @@ class MoveLoop(Struct, eq=False):
             session.calls.cancel(OF_RUNS, session.ports.clock.monotonic())
         calls = await session.calls.take(session.ports.providers.price)
         saves = saves_of(after.effects)
-        writes = writes_of(session, event, saves, run.id if run else "", self.performer.elapsed, calls)
+        writes = writes_of(session, event, saves, run.id if run else "", self.runner.elapsed, calls)
         now = session.ports.clock.now()
         move = Move(session.record.id, after.state, writes + self._limits(entry, saves) + entry.writes, now)
         try:
@@ -174,7 +174,7 @@ class MoveLoop(Struct, eq=False):
         """Nothing was written, so nothing starts; what runs is stopped, the draft goes back (SPEC c)."""
         session = self.session
         run = run_of(wanted) or run_of(session.state)
-        self.performer.stop_all()
+        self.runner.stop_all()
         failed = Errored(wanted.gen + 1, "storage", message, retryable=True, run_id=run.id if run else "")
         session.record = replace(session.record, state=failed)
         session.broken = True
@@ -214,7 +214,7 @@ class MoveLoop(Struct, eq=False):
             if message.role is Role.ASSISTANT:
                 publish(MessageSaved(message))
         for result in _results(effects):
-            publish(ToolEnded(result, self.performer.elapsed(result.call_id), self.performer.ended(result.call_id)))
+            publish(ToolEnded(result, self.runner.elapsed(result.call_id), self.runner.ended(result.call_id)))
         for message in messages:
             if message.role is not Role.ASSISTANT:
                 publish(MessageSaved(message))
@@ -249,10 +249,10 @@ class MoveLoop(Struct, eq=False):
     def _tell_end(self, effects: tuple[Effect, ...]) -> None:
         for effect in effects:
             if isinstance(effect, FinishRun):
-                self.performer.forget_run()
+                self.runner.forget_run()
                 self.session.rest()
                 if self.session.rewinding is not None:
-                    self.session.rewinding.keeper.run_ended(self.session.record)
+                    self.session.rewinding.recorder.run_ended(self.session.record)
                 ended = RunEnded(effect.run_id, effect.status.value, effect.error, effect.error_code, effect.iterations)
                 self.session.publisher.publish(ended)
 

@@ -138,7 +138,7 @@ def _look_ahead(session: Session, name: str) -> None:
     read_only = session.record.sandbox is SandboxMode.READ_ONLY
     if rewinding is None or tool is None or tool.spec.tool_class is not ToolClass.RUN or refused or read_only:
         return
-    rewinding.keeper.command_drafted(session.record)
+    rewinding.recorder.command_drafted(session.record)
 
 
 def unique_calls(blocks: tuple[Block, ...], messages: Iterable[ModelMessage]) -> tuple[Block, ...]:

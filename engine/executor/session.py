@@ -172,7 +172,7 @@ class Session(Struct, eq=False):
     """What its model may call."""
     profile: Profile | None = None
     """What kind of sub-agent it is; None for the user's own."""
-    crew: SubAgents | None = None
+    sub_agents: SubAgents | None = None
     read_only: str = ""
     """Not empty when another process owns the conversation: the sentence to show."""
     above: Session | None = None

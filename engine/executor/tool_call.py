@@ -103,14 +103,14 @@ async def _look_before(session: Session, ready: ReadyCall, grant: Allow) -> None
     """Keep what stands there before a tool that may change it, so that it can be brought back."""
     if session.rewinding is None:
         return
-    keeper = session.rewinding.keeper
+    recorder = session.rewinding.recorder
     match ready.tool.spec.tool_class:
         case ToolClass.EDIT:
-            await keeper.before_edit(session.record, ready.request.paths)
+            await recorder.before_edit(session.record, ready.request.paths)
         case ToolClass.RUN if grant.sandbox.mode is SandboxMode.READ_ONLY or only_reads(ready.request.command):
             return
         case ToolClass.RUN | ToolClass.SPAWN:
-            await keeper.before_command(session.record)
+            await recorder.before_command(session.record)
         case ToolClass.READ:
             return
         case _ as never:

@@ -38,14 +38,14 @@ class Rewinding(Struct, eq=False):
 
     folders: Folders
     log: TurnLog
-    keeper: TurnRecorder
+    recorder: TurnRecorder
     clock: Clock
     ids: Ids
     answering: float = ANSWERING
 
     async def points(self, record: ConversationRecord) -> RewindList:
         """What can be gone back to. Raises StorageError, FilesError."""
-        await self.keeper.settled(record.id)
+        await self.recorder.settled(record.id)
         steps = await self._steps(record.id)
         prompts = await self.log.prompts(record.id, MOST_POINTS)
         points: list[RewindPoint] = []
@@ -63,8 +63,8 @@ class Rewinding(Struct, eq=False):
 
     async def changed(self, record: ConversationRecord) -> Changed:
         """What this conversation did to its folder, its run under way included. Raises StorageError."""
-        await self.keeper.settled(record.id)
-        running = await self.keeper.so_far(record.id)
+        await self.recorder.settled(record.id)
+        running = await self.recorder.so_far(record.id)
         steps = await self._steps(record.id)
         steps = [running if running is not None and one.id == running.id else one for one in steps]
         preview = await self._preview(record.cwd, wanted(steps, 0), _coverage(steps, 0))
@@ -72,7 +72,7 @@ class Rewinding(Struct, eq=False):
 
     async def preview(self, record: ConversationRecord, seq: int) -> Preview:
         """What going back to before the prompt `seq` would do to files. Raises StorageError."""
-        await self.keeper.settled(record.id)
+        await self.recorder.settled(record.id)
         steps = await self._steps(record.id)
         return await self._preview(record.cwd, wanted(steps, seq), _coverage(steps, seq))
 
@@ -175,7 +175,7 @@ class Rewinding(Struct, eq=False):
 
     async def close(self) -> None:
         """Wait for what is being found out, then close the file of contents."""
-        await self.keeper.close()
+        await self.recorder.close()
         await self.folders.close()
 
     async def _switch(self, record: ConversationRecord, to: str, changes: tuple[FileChange, ...]) -> Done:
@@ -190,7 +190,7 @@ class Rewinding(Struct, eq=False):
     async def _check(self, record: ConversationRecord, state: State) -> None:
         if reason := self.why_not(state):
             raise CannotRewind(reason)
-        await self.keeper.settled(record.id)
+        await self.recorder.settled(record.id)
         if any(step.state is StepState.RESTORING for step in await self.log.steps(record.id)):
             raise CannotRewind(UNFINISHED)
 

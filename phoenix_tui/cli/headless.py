@@ -117,16 +117,16 @@ class HeadlessRun:
 
         Those of a run that did not end well are not waited for.
         """
-        crew = self.engine.crew
-        if crew is None:
+        sub_agents = self.engine.sub_agents
+        if sub_agents is None:
             return
-        more = crew.needs(self.conversation.id) or is_busy(self.conversation.state)
+        more = sub_agents.needs(self.conversation.id) or is_busy(self.conversation.state)
         if more and self.waits_for_agents and self.outcome.exit_code is Exit.OK:
-            self._waiting = asyncio.ensure_future(self._at_rest(crew))
+            self._waiting = asyncio.ensure_future(self._at_rest(sub_agents))
             await asyncio.wait((self._waiting,), timeout=deadline and max(0.0, deadline - monotonic()))
             if not self._waiting.done():
                 self.outcome.capped = "timeout"
-        await self._end_agents(crew)
+        await self._end_agents(sub_agents)
 
     def _left(self, caps: RunCaps) -> RunCaps | None:
         """What a turn may use that a sub-agent wakes; None where a limit is used up. Time is kept here."""
@@ -140,22 +140,22 @@ class HeadlessRun:
             return RunCaps(turns if caps.max_turns else 0, budget if caps.max_budget_usd else 0.0)
         return None
 
-    async def _at_rest(self, crew: SubAgents) -> None:
+    async def _at_rest(self, sub_agents: SubAgents) -> None:
         seen = 0
         while seen != self._runs:
             seen = self._runs
-            await crew.finished(self.conversation.id)
+            await sub_agents.finished(self.conversation.id)
             await self.conversation.wait_idle()
 
-    async def _end_agents(self, crew: SubAgents) -> None:
-        left = [view.task for view in crew.views(self.conversation.id) if view.outcome is None]
-        if not crew.at_work(self.conversation.id):
+    async def _end_agents(self, sub_agents: SubAgents) -> None:
+        left = [view.task for view in sub_agents.views(self.conversation.id) if view.outcome is None]
+        if not sub_agents.at_work(self.conversation.id):
             return
         stopped = f"{counted(len(left))} stopped with the run: {'; '.join(task_words(task) for task in left)}"
         write_progress(f"phoenix: {stopped}")
         self.conversation.cancel()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(crew.finished(self.conversation.id), STOPPING)
+            await asyncio.wait_for(sub_agents.finished(self.conversation.id), STOPPING)
 
     def _follow(self, update: Update) -> None:
         self.outcome.follow(update)

@@ -13,95 +13,95 @@ NONE: Final = "This conversation has no sub-agents. The model starts them where 
 USAGE: Final = "/agents takes next, previous, parent, stop, fold, or the id or the beginning of the task of one."
 
 
-async def agents(bench: CommandContext, argument: str) -> None:
+async def agents(ctx: CommandContext, argument: str) -> None:
     """The list of all; or one by its id or task; or a way through them."""
-    conversation = bench.desk.conversation
+    conversation = ctx.active.conversation
     if conversation is None:
-        bench.tell(NONE)
+        ctx.tell(NONE)
         return
     word, _, which = argument.partition(" ")
     if word == "at":
-        await _choose(bench, which)
+        await _choose(ctx, which)
         return
     match argument:
         case "":
-            await _choose(bench)
+            await _choose(ctx)
         case "next":
-            await _step(bench, 1)
+            await _step(ctx, 1)
         case "previous":
-            await _step(bench, -1)
+            await _step(ctx, -1)
         case "parent":
-            await _parent(bench)
+            await _parent(ctx)
         case "stop":
-            _stop(bench)
+            _stop(ctx)
         case "fold":
-            _fold(bench)
+            _fold(ctx)
         case _:
-            await _named(bench, argument)
+            await _named(ctx, argument)
 
 
-async def _choose(bench: CommandContext, current: str = "") -> None:
-    desk = bench.desk
-    conversation, engine = desk.conversation, desk.services.engine
-    if conversation is None or engine.crew is None or not views_of(engine, family_of(conversation)):
-        bench.tell(NONE)
+async def _choose(ctx: CommandContext, current: str = "") -> None:
+    active = ctx.active
+    conversation, engine = active.conversation, active.services.engine
+    if conversation is None or engine.sub_agents is None or not views_of(engine, family_of(conversation)):
+        ctx.tell(NONE)
         return
     sheet = AgentsSheet(
-        engine, family_of(conversation), bench.tell, plain=desk.launch.plain, current=current or conversation.id
+        engine, family_of(conversation), ctx.tell, plain=active.launch.plain, current=current or conversation.id
     )
-    chosen = await bench.sheets.show(sheet)
+    chosen = await ctx.sheets.show(sheet)
     if chosen and chosen.startswith(BESIDE):
-        await split_with(bench, chosen.removeprefix(BESIDE))
+        await split_with(ctx, chosen.removeprefix(BESIDE))
     elif chosen:
-        await desk.open(chosen)
+        await active.open(chosen)
 
 
-async def _step(bench: CommandContext, by: int) -> None:
+async def _step(ctx: CommandContext, by: int) -> None:
     """To the next one; from their parent to the first, or the last, of those at work, else of all."""
-    conversation = bench.desk.conversation
+    conversation = ctx.active.conversation
     assert conversation is not None, "asked for with a conversation in view"
-    views = views_of(bench.desk.services.engine, family_of(conversation))
+    views = views_of(ctx.active.services.engine, family_of(conversation))
     if not views:
-        bench.tell(NONE)
+        ctx.tell(NONE)
         return
     ids = [view.id for view in views]
     if conversation.id in ids:
-        await bench.desk.open(ids[(ids.index(conversation.id) + by) % len(ids)])
+        await ctx.active.open(ids[(ids.index(conversation.id) + by) % len(ids)])
     else:
         seen = [view.id for view in at_work(views)] or ids  # those that have a row; earlier ones are behind them
-        await bench.desk.open(seen[0 if by > 0 else -1])
+        await ctx.active.open(seen[0 if by > 0 else -1])
 
 
-async def _parent(bench: CommandContext) -> None:
-    conversation = bench.desk.conversation
+async def _parent(ctx: CommandContext) -> None:
+    conversation = ctx.active.conversation
     if conversation is None or conversation.record.agent is None:
-        bench.tell("This is no sub-agent: it has no parent.")
+        ctx.tell("This is no sub-agent: it has no parent.")
         return
-    await bench.desk.open(conversation.record.agent.parent_id)
+    await ctx.active.open(conversation.record.agent.parent_id)
 
 
-def _stop(bench: CommandContext) -> None:
+def _stop(ctx: CommandContext) -> None:
     """Stop all of them; their parent goes on with what they found."""
-    conversation, engine = bench.desk.conversation, bench.desk.services.engine
+    conversation, engine = ctx.active.conversation, ctx.active.services.engine
     working = at_work(views_of(engine, family_of(conversation))) if conversation is not None else []
-    if engine.crew is None or not working:
-        bench.tell("No sub-agent is at work here.")
+    if engine.sub_agents is None or not working:
+        ctx.tell("No sub-agent is at work here.")
         return
-    engine.crew.stop([view.id for view in working])
-    bench.tell(f"{len(working)} stopped; what they found is kept.")
+    engine.sub_agents.stop([view.id for view in working])
+    ctx.tell(f"{len(working)} stopped; what they found is kept.")
 
 
-def _fold(bench: CommandContext) -> None:
-    if bench.dock.agents is not None and bench.dock.agents.display:
-        bench.dock.agents.fold()
+def _fold(ctx: CommandContext) -> None:
+    if ctx.dock.agents is not None and ctx.dock.agents.display:
+        ctx.dock.agents.fold()
     else:
-        bench.tell("No sub-agent is at work here.")
+        ctx.tell("No sub-agent is at work here.")
 
 
-async def _named(bench: CommandContext, words: str) -> None:
-    conversation = bench.desk.conversation
+async def _named(ctx: CommandContext, words: str) -> None:
+    conversation = ctx.active.conversation
     assert conversation is not None, "asked for with a conversation in view"
-    engine = bench.desk.services.engine
+    engine = ctx.active.services.engine
     wanted = words.lower()
     found = [
         view
@@ -109,15 +109,15 @@ async def _named(bench: CommandContext, words: str) -> None:
         if view.id.startswith(words) or view.task.lower().startswith(wanted)
     ]
     if len(found) == 1:
-        await bench.desk.open(found[0].id)
+        await ctx.active.open(found[0].id)
     elif not found:
-        bench.tell(f"No sub-agent of {_whose(bench)} is called {words}. {USAGE}", bad=True)
+        ctx.tell(f"No sub-agent of {_whose(ctx)} is called {words}. {USAGE}", bad=True)
     else:
-        bench.tell(f"{len(found)} sub-agents begin so: /agents lists them.", bad=True)
+        ctx.tell(f"{len(found)} sub-agents begin so: /agents lists them.", bad=True)
 
 
-def _whose(bench: CommandContext) -> str:
-    conversation, engine = bench.desk.conversation, bench.desk.services.engine
+def _whose(ctx: CommandContext) -> str:
+    conversation, engine = ctx.active.conversation, ctx.active.services.engine
     if conversation is None or conversation.record.agent is None:
         return "this conversation"
     return parent_title(conversation.record, engine)

@@ -25,72 +25,72 @@ from tools.contract import UNCONFINED, Command
 VIEWER_SECONDS: Final = 10.0
 
 
-async def act(bench: CommandContext, app: App[object], wanted: BlockWanted) -> None:
+async def act(ctx: CommandContext, app: App[object], wanted: BlockWanted) -> None:
     """Do what a transcript asked for."""
     match wanted.request:
         case Remark(text=text):
-            bench.tell(text, bad=True)
+            ctx.tell(text, bad=True)
         case FarPrompt(seq=seq, by=by):
-            await _far_prompt(bench, wanted, seq, by)
+            await _far_prompt(ctx, wanted, seq, by)
         case BlockDeed(deed=deed, target=target):
-            await _do(bench, app, deed, target)
+            await _do(ctx, app, deed, target)
         case _:
             assert_never(wanted.request)
 
 
-async def _do(bench: CommandContext, app: App[object], deed: BlockAction, target: Target) -> None:
+async def _do(ctx: CommandContext, app: App[object], deed: BlockAction, target: Target) -> None:
     match deed:
         case BlockAction.FORK:
-            await fork_at(bench, target.conversation_id, target.last_seq)
-            bench.tell(f"This copy ends after message {target.last_seq}; the other one is untouched.")
+            await fork_at(ctx, target.conversation_id, target.last_seq)
+            ctx.tell(f"This copy ends after message {target.last_seq}; the other one is untouched.")
         case BlockAction.EDIT:
-            await edit_again(bench, target)
+            await edit_again(ctx, target)
         case BlockAction.OPEN_FILE:
-            await _open_file(bench, app, target)
+            await _open_file(ctx, app, target)
         case BlockAction.OPEN_IMAGE:
-            await open_image(bench, target.image_id)
+            await open_image(ctx, target.image_id)
         case BlockAction.TOGGLE | BlockAction.COPY:
             raise AssertionError(deed)  # the transcript does these itself
         case _:
             assert_never(deed)
 
 
-async def fork_at(bench: CommandContext, conversation_id: str, last_seq: int) -> None:
+async def fork_at(ctx: CommandContext, conversation_id: str, last_seq: int) -> None:
     """Continue in a copy that ends with message `last_seq`; 0 for one without messages."""
-    await bench.desk.show(await bench.desk.services.engine.fork(conversation_id, last_seq))
-    await bench.desk.overview.reload()
+    await ctx.active.show(await ctx.active.services.engine.fork(conversation_id, last_seq))
+    await ctx.active.index.reload()
 
 
-async def edit_again(bench: CommandContext, prompt: Target) -> None:
+async def edit_again(ctx: CommandContext, prompt: Target) -> None:
     """A copy that ends before a prompt, with the prompt and its images in the composer."""
-    images = await bench.desk.services.engine.attachments(prompt.image_ids)
-    await fork_at(bench, prompt.conversation_id, prompt.seq - 1)
-    bench.dock.composer.load(as_message(prompt.text))
-    await bench.sending.attach([image.path for image in images])
-    bench.dock.composer.focus()
-    bench.tell("Edit and send: this copy ends before that prompt, the other one is untouched.")
+    images = await ctx.active.services.engine.attachments(prompt.image_ids)
+    await fork_at(ctx, prompt.conversation_id, prompt.seq - 1)
+    ctx.dock.composer.load(as_message(prompt.text))
+    await ctx.sending.attach([image.path for image in images])
+    ctx.dock.composer.focus()
+    ctx.tell("Edit and send: this copy ends before that prompt, the other one is untouched.")
 
 
-async def _open_file(bench: CommandContext, app: App[object], target: Target) -> None:
-    path, trouble = await asyncio.to_thread(_found, bench.desk.folder, target.path)
+async def _open_file(ctx: CommandContext, app: App[object], target: Target) -> None:
+    path, trouble = await asyncio.to_thread(_found, ctx.active.folder, target.path)
     if trouble:
-        bench.tell(trouble, bad=True)
+        ctx.tell(trouble, bad=True)
     elif not await open_outside(app, path, target.line):
-        bench.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
+        ctx.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
 
 
-async def open_image(bench: CommandContext, image_id: str) -> None:
+async def open_image(ctx: CommandContext, image_id: str) -> None:
     """Show a stored image in the desktop's own viewer; where there is no desktop, say where the file is."""
-    stored = await bench.desk.services.engine.attachments([image_id])
+    stored = await ctx.active.services.engine.attachments([image_id])
     if not stored:
-        bench.tell("This image is not stored any more.", bad=True)
+        ctx.tell("This image is not stored any more.", bad=True)
         return
     path = stored[0].path
     viewer = viewer_of(sys.platform, os.environ)
-    if viewer and await _shown(bench, viewer, path):
-        bench.tell(f"Opened with {viewer}.")
+    if viewer and await _shown(ctx, viewer, path):
+        ctx.tell(f"Opened with {viewer}.")
     else:
-        bench.tell(f"The image is {path}; {key('block_open')} on it shows it larger.")
+        ctx.tell(f"The image is {path}; {key('block_open')} on it shows it larger.")
 
 
 def viewer_of(platform: str, environment: Mapping[str, str]) -> str:
@@ -100,11 +100,11 @@ def viewer_of(platform: str, environment: Mapping[str, str]) -> str:
     return "xdg-open" if environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY") else ""
 
 
-async def _shown(bench: CommandContext, viewer: str, path: Path) -> bool:
+async def _shown(ctx: CommandContext, viewer: str, path: Path) -> bool:
     names = {name: os.environ[name] for name in DISPLAY_NAMES if name in os.environ}
     command = Command((viewer, str(path)), path.parent, VIEWER_SECONDS, names, sandbox=UNCONFINED)
     try:
-        return (await bench.desk.services.runner.run(command)).exit_code == 0
+        return (await ctx.active.services.runner.run(command)).exit_code == 0
     except OSError:
         return False
 
@@ -117,26 +117,26 @@ def _found(folder: Path, name: str) -> tuple[Path, str]:
     return path, f"{path} is a folder." if path.is_dir() else f"{path} is not there any more."
 
 
-async def turns(bench: CommandContext, _: str) -> None:
+async def turns(ctx: CommandContext, _: str) -> None:
     """The list of turns; Enter goes to one."""
-    conversation = bench.desk.conversation
-    found = () if conversation is None else await bench.desk.services.library.turns(conversation.id)
+    conversation = ctx.active.conversation
+    found = () if conversation is None else await ctx.active.services.library.turns(conversation.id)
     if not found:
-        bench.tell("Nothing was asked here yet.")
+        ctx.tell("Nothing was asked here yet.")
         return
-    view = bench.desk.parts.transcript
+    view = ctx.active.parts.transcript
     viewport, model = view.canvas.viewport, view.canvas.model
-    chosen = await bench.sheets.show(TurnsSheet(found, model.count if viewport.following else viewport.slot + 1))
+    chosen = await ctx.sheets.show(TurnsSheet(found, model.count if viewport.following else viewport.slot + 1))
     if chosen:
         view.scroller.jump(int(chosen))
 
 
-async def _far_prompt(bench: CommandContext, wanted: BlockWanted, seq: int, by: int) -> None:
+async def _far_prompt(ctx: CommandContext, wanted: BlockWanted, seq: int, by: int) -> None:
     """Jump to a prompt that is not in memory."""
-    conversation = bench.desk.conversation
+    conversation = ctx.active.conversation
     if conversation is None or not isinstance(wanted.view, TranscriptView):
         return
-    every = await bench.desk.services.library.turns(conversation.id)
+    every = await ctx.active.services.library.turns(conversation.id)
     found = [turn.seq for turn in every if (turn.seq <= seq if by < 0 else turn.seq >= seq)]
     if found:
         wanted.view.scroller.jump(found[-1] if by < 0 else found[0])

@@ -16,29 +16,29 @@ from tools.clean import clean_line
 PARENTS: Final = "What sub-agents change belongs to their parent's turn: /agents parent goes there, then /diff."
 
 
-async def diff(bench: CommandContext, _: str) -> None:
+async def diff(ctx: CommandContext, _: str) -> None:
     """Look through the changes of this conversation and its turns, and through what git has not committed."""
-    desk = bench.desk
-    record = desk.conversation.record if desk.conversation is not None else None
-    if desk.conversation is not None and desk.conversation.read_only:
-        bench.tell(desk.conversation.read_only)
+    active = ctx.active
+    record = active.conversation.record if active.conversation is not None else None
+    if active.conversation is not None and active.conversation.read_only:
+        ctx.tell(active.conversation.read_only)
         return
     if record is not None and record.agent is not None:
-        bench.tell(PARENTS)
+        ctx.tell(PARENTS)
         return
-    folder = record.cwd if record is not None else desk.folder
+    folder = record.cwd if record is not None else active.folder
 
     async def open_file(app: App[object], name: str) -> None:
         if not await asyncio.to_thread((folder / name).is_file):
-            bench.tell(f"{clean_line(name)} is not there any more.", bad=True)
+            ctx.tell(f"{clean_line(name)} is not there any more.", bad=True)
         elif not await open_outside(app, folder / name, 1):
-            bench.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
+            ctx.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
 
     async def copy(text: str) -> None:
-        bench.tell(f"Copied {len(text):,} characters {await bench.clipboard.copy(text)}.")
+        ctx.tell(f"Copied {len(text):,} characters {await ctx.clipboard.copy(text)}.")
 
-    changes = FolderChanges(folder, desk.services.runner, desk.services.rewinding, record)
-    await bench.sheets.show(ChangesSheet(changes, open_file, copy, bench.dock.composer.add))
+    changes = FolderChanges(folder, active.services.runner, active.services.rewinding, record)
+    await ctx.sheets.show(ChangesSheet(changes, open_file, copy, ctx.dock.composer.add))
 
 
 RUNS: Final[dict[str, Run]] = {"diff": diff}

@@ -31,7 +31,7 @@ class UndoStep(Struct, frozen=True):
 class CommandContext(Struct, frozen=True):
     """Everything a command may touch."""
 
-    desk: ActiveConversation
+    active: ActiveConversation
     sending: Sending
     dock: Dock
     sheets: Sheets
@@ -39,7 +39,7 @@ class CommandContext(Struct, frozen=True):
     clipboard: Clipboard
     keymap: Mapping[str, str]
     make_deeds: Callable[[], Actions]
-    around: Environment
+    environment: Environment
     leave: Callable[[], Awaitable[None]]
     """Quits, after asking where something runs."""
     offered: list[str] = msgspec.field(default_factory=list[str])
@@ -48,7 +48,7 @@ class CommandContext(Struct, frozen=True):
     """What u in the list takes back, the newest last."""
 
     @property
-    def deeds(self) -> Actions:
+    def actions(self) -> Actions:
         """What is done for the keys and widgets of the workspace; loaded with the first of it."""
         return self.make_deeds()
 

@@ -19,31 +19,31 @@ MOST: Final = 5_000
 """Conversations to choose from; /search finds the words of all."""
 
 
-async def new(bench: CommandContext, _: str) -> None:
+async def new(ctx: CommandContext, _: str) -> None:
     """An empty conversation."""
-    await bench.desk.begin()
+    await ctx.active.begin()
 
 
-async def resume(bench: CommandContext, reference: str) -> None:
+async def resume(ctx: CommandContext, reference: str) -> None:
     """Open one by title, slug or id, else choose."""
-    engine = bench.desk.services.engine
+    engine = ctx.active.services.engine
     found: Sequence[ConversationSummary] = ()
     if reference:
         found = await engine.find(reference, partly=True)
         if len(found) == 1:
-            await bench.desk.open(found[0].id)
+            await ctx.active.open(found[0].id)
             return
-        bench.tell(
+        ctx.tell(
             f"No conversation is called {reference}." if not found else f"{len(found)} conversations match.", bad=True
         )
     rows = found or await engine.list(ConversationQuery(limit=MOST))
     if not rows:
-        bench.tell("There is no conversation to resume yet.")
+        ctx.tell("There is no conversation to resume yet.")
         return
     now = time.time()
     choices = [PickerRow(row.id, row.title or "New conversation", _remark(row, now)) for row in rows]
-    if chosen := await bench.sheets.show(PickerSheet("Resume a conversation", choices)):
-        await bench.desk.open(chosen)
+    if chosen := await ctx.sheets.show(PickerSheet("Resume a conversation", choices)):
+        await ctx.active.open(chosen)
 
 
 def _remark(row: ConversationSummary, now: float) -> str:
@@ -51,53 +51,53 @@ def _remark(row: ConversationSummary, now: float) -> str:
     return f"by a script · {words}" if row.scripted else words
 
 
-async def rename(bench: CommandContext, title: str) -> None:
+async def rename(ctx: CommandContext, title: str) -> None:
     """Give the open conversation a title."""
-    conversation = bench.desk.conversation
+    conversation = ctx.active.conversation
     if conversation is not None:
-        await rename_one(bench, conversation.id, conversation.record.title, title)
+        await rename_one(ctx, conversation.id, conversation.record.title, title)
 
 
-async def fork(bench: CommandContext, _: str) -> None:
+async def fork(ctx: CommandContext, _: str) -> None:
     """Continue in a copy."""
-    conversation = bench.desk.conversation
+    conversation = ctx.active.conversation
     if conversation is None:
-        bench.tell("There is nothing to copy yet.", bad=True)
+        ctx.tell("There is nothing to copy yet.", bad=True)
         return
-    await bench.desk.show(await bench.desk.services.engine.fork(conversation.id))
-    await bench.desk.overview.reload()
-    bench.tell("This is the copy.")
+    await ctx.active.show(await ctx.active.services.engine.fork(conversation.id))
+    await ctx.active.index.reload()
+    ctx.tell("This is the copy.")
 
 
-async def retry(bench: CommandContext, _: str) -> None:
+async def retry(ctx: CommandContext, _: str) -> None:
     """Resume an interrupted turn, or try again."""
-    desk = bench.desk
-    await desk.attempt(lambda one: one.retry(caps_for(desk, one)))
+    active = ctx.active
+    await active.attempt(lambda one: one.retry(caps_for(active, one)))
 
 
-async def stop(bench: CommandContext, _: str) -> None:
+async def stop(ctx: CommandContext, _: str) -> None:
     """Stop the run in view."""
-    if not bench.sending.stop():
-        bench.tell("Nothing runs here.")
+    if not ctx.sending.stop():
+        ctx.tell("Nothing runs here.")
 
 
-async def stopall(bench: CommandContext, _: str) -> None:
+async def stopall(ctx: CommandContext, _: str) -> None:
     """Stop every run."""
-    count = bench.desk.overview.busy
-    await bench.desk.services.engine.stop_all()
-    bench.tell(f"{count} stopped." if count else "Nothing runs.")
+    count = ctx.active.index.busy
+    await ctx.active.services.engine.stop_all()
+    ctx.tell(f"{count} stopped." if count else "Nothing runs.")
 
 
-async def archive(bench: CommandContext, _: str) -> None:
+async def archive(ctx: CommandContext, _: str) -> None:
     """Put the open conversation away."""
-    if bench.desk.conversation is not None:
-        await put_aside(bench, [bench.desk.conversation.id], delete=False)
+    if ctx.active.conversation is not None:
+        await put_aside(ctx, [ctx.active.conversation.id], delete=False)
 
 
-async def delete(bench: CommandContext, _: str) -> None:
+async def delete(ctx: CommandContext, _: str) -> None:
     """Move the open conversation to the trash."""
-    if bench.desk.conversation is not None:
-        await put_aside(bench, [bench.desk.conversation.id], delete=True)
+    if ctx.active.conversation is not None:
+        await put_aside(ctx, [ctx.active.conversation.id], delete=True)
 
 
 RUNS: Final[dict[str, Run]] = {

@@ -9,18 +9,18 @@ from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.features.export import export as write_out
 
 
-async def export(bench: CommandContext, target: str) -> None:
+async def export(ctx: CommandContext, target: str) -> None:
     """Write it as Markdown, or as JSON where the file's name ends so."""
-    conversation = bench.desk.conversation
+    conversation = ctx.active.conversation
     if conversation is None:
-        bench.tell("There is nothing to write yet.", bad=True)
+        ctx.tell("There is nothing to write yet.", bad=True)
         return
     try:
-        path = await write_out(conversation, bench.desk.services, target)
+        path = await write_out(conversation, ctx.active.services, target)
     except CommandError as error:
-        bench.tell(error.sentence, bad=True)
+        ctx.tell(error.sentence, bad=True)
     else:
-        bench.tell(f"Written to {path}.")
+        ctx.tell(f"Written to {path}.")
 
 
 RUNS: Final[dict[str, Run]] = {"export": export}

@@ -8,16 +8,16 @@ from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.modals.prompt_history import HistorySheet
 
 
-async def history(bench: CommandContext, argument: str) -> None:
+async def history(ctx: CommandContext, argument: str) -> None:
     """Search them; the chosen one takes the place of the draft, which undo brings back."""
-    composer = bench.dock.composer
+    composer = ctx.dock.composer
     prompts = composer.keys.prompts
     if prompts is None:
         return
-    dock = bench.dock
+    dock = ctx.dock
     kept = dock.queue.outer_size.height + dock.queue.styles.margin.top if dock.queue.display else 0
     sheet = HistorySheet(prompts.entries, prompts.everywhere, argument, kept=kept, lift=dock.lift)
-    chosen = await bench.sheets.show(sheet)
+    chosen = await ctx.sheets.show(sheet)
     if chosen is not None:
         composer.put(chosen)
 

@@ -12,27 +12,27 @@ from phoenix_tui.keys.active_keys import key
 from phoenix_tui.modals.images import ImageSheet
 
 
-async def images(bench: CommandContext, argument: str) -> None:
+async def images(ctx: CommandContext, argument: str) -> None:
     """Look at them; the argument may be the number of one."""
-    chips = bench.dock.chips
+    chips = ctx.dock.chips
     if not chips.images:
-        bench.tell(f"No image is attached. {key('paste')} pastes one, /image FILE or a dropped file is taken too.")
+        ctx.tell(f"No image is attached. {key('paste')} pastes one, /image FILE or a dropped file is taken too.")
         return
 
     def take_away(image: Attachment) -> None:
         chips.images = tuple(one for one in chips.images if one.id != image.id)
 
     at = int(argument) - 1 if argument.isdecimal() and 0 < int(argument) <= len(chips.images) else 0
-    sheet = ImageSheet(chips.images, bench.desk.parts.pictures, take_away, at)
-    await bench.sheets.show(sheet)
+    sheet = ImageSheet(chips.images, ctx.active.parts.pictures, take_away, at)
+    await ctx.sheets.show(sheet)
 
 
-async def image(bench: CommandContext, argument: str) -> None:
+async def image(ctx: CommandContext, argument: str) -> None:
     """Attach a file, named as it is dropped or by its path from the working directory."""
     if not argument:
-        bench.tell("Say which: /image FILE.")
+        ctx.tell("Say which: /image FILE.")
         return
-    await bench.sending.attach(await asyncio.to_thread(named_images, bench.desk.folder, argument))
+    await ctx.sending.attach(await asyncio.to_thread(named_images, ctx.active.folder, argument))
 
 
 RUNS: Final[dict[str, Run]] = {"image": image, "images": images}

@@ -8,18 +8,18 @@ from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.modals.jobs import JobsSheet
 
 
-async def background(bench: CommandContext, _: str) -> None:
+async def background(ctx: CommandContext, _: str) -> None:
     """Wait for the command that runs no longer."""
-    bench.sending.let_go()
+    ctx.sending.let_go()
 
 
-async def jobs(bench: CommandContext, _: str) -> None:
+async def jobs(ctx: CommandContext, _: str) -> None:
     """Background commands: read one, end one."""
-    conversation = bench.desk.conversation
+    conversation = ctx.active.conversation
     if conversation is None or not conversation.jobs.all():
-        bench.tell("No background command was started here.")
+        ctx.tell("No background command was started here.")
         return
-    await bench.sheets.show(JobsSheet(conversation.jobs, bench.tell))
+    await ctx.sheets.show(JobsSheet(conversation.jobs, ctx.tell))
 
 
 RUNS: Final[dict[str, Run]] = {"background": background, "jobs": jobs}

@@ -32,23 +32,23 @@ RECENT_FILE: Final = "palette.json"
 MOST_BYTES: Final = 64 * 1024
 
 
-async def palette(bench: CommandContext) -> None:
+async def palette(ctx: CommandContext) -> None:
     """Choose one of everything and do it."""
-    recent = Recent(bench.desk.launch.state_folder / RECENT_FILE)
-    sheet = RowsSheet("Everything", await _entries(bench, recent.keys()), "Enter takes")
-    chosen = await bench.sheets.show(sheet)
+    recent = Recent(ctx.active.launch.state_folder / RECENT_FILE)
+    sheet = RowsSheet("Everything", await _entries(ctx, recent.keys()), "Enter takes")
+    chosen = await ctx.sheets.show(sheet)
     if chosen:
         await asyncio.to_thread(recent.add, chosen)
-        await _do(bench, chosen)
+        await _do(ctx, chosen)
 
 
-async def _entries(bench: CommandContext, recent: Sequence[str]) -> list[SheetRow]:
-    listed = await bench.desk.services.engine.list(ConversationQuery(limit=MOST_CONVERSATIONS))
+async def _entries(ctx: CommandContext, recent: Sequence[str]) -> list[SheetRow]:
+    listed = await ctx.active.services.engine.list(ConversationQuery(limit=MOST_CONVERSATIONS))
     try:
-        settings = bench.desk.services.settings.all()
+        settings = ctx.active.services.settings.all()
     except EngineError:
         settings = ()  # /config says what is wrong with the file
-    entries = [*_commands(bench.keymap), *_conversations(listed), *_settings(settings)]
+    entries = [*_commands(ctx.keymap), *_conversations(listed), *_settings(settings)]
     by_key = {entry.key: entry for entry in entries}
     first = [by_key[key] for key in recent if key in by_key]
     return [*(replace(one, section="Recent") for one in first), *(one for one in entries if one not in first)]
@@ -90,19 +90,19 @@ def _settings(settings: Sequence[Setting]) -> list[SheetRow]:
     ]
 
 
-async def _do(bench: CommandContext, chosen: str) -> None:
+async def _do(ctx: CommandContext, chosen: str) -> None:
     kind, _, name = chosen.partition(":")
     match kind:
         case "command" if BY_NAME[name].required:
-            bench.dock.composer.load(f"/{name} ")
+            ctx.dock.composer.load(f"/{name} ")
         case "command":
-            await run_command(bench, name, "")
+            await run_command(ctx, name, "")
         case "key":
-            await bench.around.act(KEYS_BY_ID[name].action)
+            await ctx.environment.act(KEYS_BY_ID[name].action)
         case "open":
-            await bench.desk.open(name)
+            await ctx.active.open(name)
         case _:
-            await change_setting(bench, name)
+            await change_setting(ctx, name)
 
 
 class Recent:

@@ -20,66 +20,66 @@ LEAST: Final = 2
 NO_PANES: Final = "There is one pane: /split shows another conversation beside it."
 
 
-def panes_of(bench: CommandContext) -> Split | None:
+def panes_of(ctx: CommandContext) -> Split | None:
     """The panes, where there are several."""
-    beside = bench.desk.beside
+    beside = ctx.active.beside
     return beside if isinstance(beside, Split) else None
 
 
-async def split(bench: CommandContext, reference: str) -> None:
+async def split(ctx: CommandContext, reference: str) -> None:
     """Another conversation beside this one: by title or id, else chosen."""
-    engine = bench.desk.services.engine
+    engine = ctx.active.services.engine
     chosen: str | None = reference if reference == NEW else ""
     if reference and not chosen:
         found = await engine.find(reference, partly=True)
         if not found:
-            bench.tell(f"No conversation is called {reference}.", bad=True)
+            ctx.tell(f"No conversation is called {reference}.", bad=True)
         chosen = found[0].id if len(found) == 1 else ""
-    chosen = chosen or await _choose(bench)
+    chosen = chosen or await _choose(ctx)
     if chosen:
-        await split_with(bench, "" if chosen == NEW else chosen)
+        await split_with(ctx, "" if chosen == NEW else chosen)
 
 
-async def split_with(bench: CommandContext, conversation_id: str) -> None:
+async def split_with(ctx: CommandContext, conversation_id: str) -> None:
     """This conversation beside the one in view, or an empty pane; where it is in a pane already, that one is shown.
 
     Raises:
         EngineError: there is no such conversation.
     """
-    desk, panes = bench.desk, panes_of(bench)
-    if desk.conversation is not None and desk.conversation.id == conversation_id:
-        bench.tell("This conversation is in view already.")
+    active, panes = ctx.active, panes_of(ctx)
+    if active.conversation is not None and active.conversation.id == conversation_id:
+        ctx.tell("This conversation is in view already.")
         return
     if panes is not None and conversation_id and await panes.bring(conversation_id):
         return
-    conversation = await desk.services.engine.open(conversation_id) if conversation_id else None
-    await (panes or _first(bench)).add(conversation)
+    conversation = await active.services.engine.open(conversation_id) if conversation_id else None
+    await (panes or _first(ctx)).add(conversation)
 
 
-def _first(bench: CommandContext) -> Split:
-    column = cast("ConversationColumn", bench.dock.parent)
-    return Split(column, bench.desk.parts, bench.desk, bench.tell)
+def _first(ctx: CommandContext) -> Split:
+    column = cast("ConversationColumn", ctx.dock.parent)
+    return Split(column, ctx.active.parts, ctx.active, ctx.tell)
 
 
-async def _choose(bench: CommandContext) -> str | None:
-    panes, current = panes_of(bench), bench.desk.conversation
+async def _choose(ctx: CommandContext) -> str | None:
+    panes, current = panes_of(ctx), ctx.active.conversation
     in_panes = panes.shown if panes is not None else [current]
     shown = {one.id for one in in_panes if one is not None}
     now = time.time()
     choices = [
         PickerRow(row.id, row.title or "New conversation", f"{short_path(row.cwd)} · {age(now - row.updated_at)}")
-        for row in await bench.desk.services.engine.list(ConversationQuery())
+        for row in await ctx.active.services.engine.list(ConversationQuery())
         if row.id not in shown
     ]
     sheet = PickerSheet("Show beside this conversation", [*choices, PickerRow(NEW, "A new conversation")])
-    return await bench.sheets.show(sheet)
+    return await ctx.sheets.show(sheet)
 
 
-async def pane(bench: CommandContext, where: str) -> None:
+async def pane(ctx: CommandContext, where: str) -> None:
     """To another pane: next, previous or its number."""
-    panes = panes_of(bench)
+    panes = panes_of(ctx)
     if panes is None:
-        bench.tell(NO_PANES)
+        ctx.tell(NO_PANES)
     elif where in {"", "next"}:
         await panes.step(1)
     elif where == "previous":
@@ -87,27 +87,29 @@ async def pane(bench: CommandContext, where: str) -> None:
     elif where.isdecimal() and 1 <= int(where) <= panes.count:
         await panes.go(int(where) - 1)
     else:
-        bench.tell(f"/pane takes next, previous or a number from 1 to {panes.count}.", bad=True)
+        ctx.tell(f"/pane takes next, previous or a number from 1 to {panes.count}.", bad=True)
 
 
-async def close(bench: CommandContext, _: str) -> None:
+async def close(ctx: CommandContext, _: str) -> None:
     """Put the pane in view away."""
-    panes = panes_of(bench)
+    panes = panes_of(ctx)
     if panes is None:
-        bench.tell(NO_PANES)
+        ctx.tell(NO_PANES)
         return
     await panes.close()
 
 
-async def restore(bench: CommandContext) -> bool:
+async def restore(ctx: CommandContext) -> bool:
     """Show the panes of the last time again, where one of them or nothing else was asked for; whether it did."""
-    launch, desk, engine = bench.desk.launch, bench.desk, bench.desk.services.engine
+    launch, active, engine = ctx.active.launch, ctx.active, ctx.active.services.engine
     remembered = recall(launch.state_folder, launch.cwd)
     ids = remembered.ids[:MOST]
     busy = launch.prompt or launch.images or launch.pick
-    if len(ids) < LEAST or (desk.conversation is None and busy):
+    if len(ids) < LEAST or (active.conversation is None and busy):
         return False
-    wanted = desk.conversation.id if desk.conversation is not None else ids[max(0, min(remembered.focus, len(ids) - 1))]
+    wanted = (
+        active.conversation.id if active.conversation is not None else ids[max(0, min(remembered.focus, len(ids) - 1))]
+    )
     if wanted not in ids:
         return False
     stored = {row.id for row in await engine.list(ConversationQuery())}
@@ -115,9 +117,9 @@ async def restore(bench: CommandContext) -> bool:
     mine = [one for one in opened if not one.read_only]  # what another process has is not ours to show
     if len(mine) < LEAST or wanted not in {one.id for one in mine}:
         return False
-    if desk.conversation is None:
-        await desk.open(wanted)
-    panes = _first(bench)
+    if active.conversation is None:
+        await active.open(wanted)
+    panes = _first(ctx)
     for place, one in enumerate(mine):
         if one.id != wanted:
             await panes.add_behind(one, place)

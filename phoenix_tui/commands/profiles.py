@@ -13,42 +13,42 @@ from phoenix_tui.features.profiles import use_of
 from phoenix_tui.modals.profiles import ProfilesSheet
 
 
-async def profile(bench: CommandContext, name: str) -> None:
+async def profile(ctx: CommandContext, name: str) -> None:
     """Choose one, or use the one that is named."""
     if not name:
-        in_use = bench.desk.launch.profile or GENERAL
-        name = await bench.sheets.show(ProfilesSheet(bench.desk.services.profiles, in_use, bench.tell)) or ""
+        in_use = ctx.active.launch.profile or GENERAL
+        name = await ctx.sheets.show(ProfilesSheet(ctx.active.services.profiles, in_use, ctx.tell)) or ""
     if name:
-        await use_profile(bench, name)
+        await use_profile(ctx, name)
 
 
-async def use_profile(bench: CommandContext, name: str) -> None:
+async def use_profile(ctx: CommandContext, name: str) -> None:
     """Begin new conversations as this one, and the one on the desk if nothing was said in it yet."""
-    desk = bench.desk
-    use = use_of(desk.launch, desk.services.profiles, name, desk.mode)
-    desk.launch = replace(use.launch, permission_mode=use.mode or desk.launch.permission_mode)
-    desk.prefer(model=use.model, mode=use.mode)
-    record = desk.conversation.record if desk.conversation is not None else None
+    active = ctx.active
+    use = use_of(active.launch, active.services.profiles, name, active.mode)
+    active.launch = replace(use.launch, permission_mode=use.mode or active.launch.permission_mode)
+    active.prefer(model=use.model, mode=use.mode)
+    record = active.conversation.record if active.conversation is not None else None
     begun = record is not None and bool(record.message_count or not isinstance(record.state, Idle))
     if not begun:
-        await _begin_anew(bench)
+        await _begin_anew(ctx)
     begins = "New conversations begin" if begun else "This conversation begins"
     sentences = (
         f"{begins} as {name}{f': {use.special}' if use.special else ''}.",
         "This one stays as it is." if begun else "",
     )
-    bench.tell(" ".join(filter(None, sentences)))
+    ctx.tell(" ".join(filter(None, sentences)))
 
 
-async def _begin_anew(bench: CommandContext) -> None:
+async def _begin_anew(ctx: CommandContext) -> None:
     """A conversation that exists but for its draft was made with the profile before: leave it, keep what is written."""
-    if bench.desk.conversation is None:
+    if ctx.active.conversation is None:
         return
-    dock = bench.dock
+    dock = ctx.dock
     text, folds, images = dock.composer.content, dock.composer.folds, dock.chips.images
     dock.load("")
     dock.chips.images = ()
-    await bench.desk.begin()
+    await ctx.active.begin()
     dock.load(text, folds)
     dock.chips.images = images
 

@@ -24,25 +24,25 @@ LOOK_BACK: Final = 60
 """Messages in which the last answer is looked for."""
 
 
-async def help_(bench: CommandContext, _: str) -> None:
+async def help_(ctx: CommandContext, _: str) -> None:
     """Every key and command, from those on that count where the focus is."""
-    screen = bench.dock.screen
+    screen = ctx.dock.screen
     own = [one.binding.id for one in screen.active_bindings.values() if one.node is screen.focused]
-    await bench.sheets.show(HelpSheet(bench.keymap, scope_of(own)))
+    await ctx.sheets.show(HelpSheet(ctx.keymap, scope_of(own)))
 
 
-async def cost(bench: CommandContext, what: str) -> None:
+async def cost(ctx: CommandContext, what: str) -> None:
     """Tokens and cost, and the last run; `runs`: any of them."""
-    conversation = bench.desk.conversation
+    conversation = ctx.active.conversation
     if conversation is None:
-        bench.tell("Nothing was sent yet.")
+        ctx.tell("Nothing was sent yet.")
         return
     if what == "runs":
-        await choose_run(bench, conversation.id)
+        await choose_run(ctx, conversation.id)
         return
     totals = conversation.record.spent
-    library = bench.desk.services.library
-    apart = cost_lines(conversation.record, views_of(bench.desk.services.engine, conversation.id))
+    library = ctx.active.services.library
+    apart = cost_lines(conversation.record, views_of(ctx.active.services.engine, conversation.id))
     text = Content.assemble(
         (f"{money(totals.cost_usd) or '$0.00'}\n", "bold"),
         f"{tokens(totals.input_tokens)} tokens in, {tokens(totals.output_tokens)} out\n",
@@ -51,31 +51,31 @@ async def cost(bench: CommandContext, what: str) -> None:
         "".join(f"{line}\n" for line in apart),
         "".join(f"{line}\n" for line in call_lines(await library.calls(conversation.id))),
         ("The price of this model is unknown." if totals.cost_usd is None else "Prices may change.", Tone.QUIET.value),
-        await last_run(bench, conversation.id),
+        await last_run(ctx, conversation.id),
     )
-    bench.sheets.read("Cost of this conversation", text)
+    ctx.sheets.read("Cost of this conversation", text)
 
 
-async def btw(bench: CommandContext, question: str) -> None:
+async def btw(ctx: CommandContext, question: str) -> None:
     """A question beside the conversation, also while the agent works."""
-    conversation = bench.desk.conversation
+    conversation = ctx.active.conversation
     refused = why_not(conversation, question)
     if conversation is None or refused:
-        bench.tell(refused)
+        ctx.tell(refused)
     else:
-        await bench.sheets.show(SideQuestionSheet(question, conversation.side.ask))
+        await ctx.sheets.show(SideQuestionSheet(question, conversation.side.ask))
 
 
-async def copy(bench: CommandContext, _: str) -> None:
+async def copy(ctx: CommandContext, _: str) -> None:
     """Copy the last answer, or what a stopped one had written."""
-    text = bench.desk.unsaved
-    if not text and bench.desk.conversation is not None:
-        found = await bench.desk.conversation.history(NEWEST, LOOK_BACK)
+    text = ctx.active.unsaved
+    if not text and ctx.active.conversation is not None:
+        found = await ctx.active.conversation.history(NEWEST, LOOK_BACK)
         text = next((words for one in reversed(found.messages) if (words := answer(one))), "")
     if not text:
-        bench.tell("There is no answer to copy yet.")
+        ctx.tell("There is no answer to copy yet.")
         return
-    bench.tell(f"Copied {len(text):,} characters {await bench.clipboard.copy(text)}.")
+    ctx.tell(f"Copied {len(text):,} characters {await ctx.clipboard.copy(text)}.")
 
 
 def answer(message: StoredMessage) -> str:
@@ -85,9 +85,9 @@ def answer(message: StoredMessage) -> str:
     return text_in(message.blocks, "\n\n")
 
 
-async def quit_(bench: CommandContext, _: str) -> None:
+async def quit_(ctx: CommandContext, _: str) -> None:
     """Leave."""
-    await bench.leave()
+    await ctx.leave()
 
 
 RUNS: Final[dict[str, Run]] = {

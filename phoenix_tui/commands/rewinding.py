@@ -30,15 +30,15 @@ UNDO: Final = ((Scope.BOTH, "undo           everything that the last rewind did"
 class SheetAsker:
     """Asks with sheets over the workspace."""
 
-    def __init__(self, bench: CommandContext, rewinding: RewindSurface) -> None:
-        self._bench = bench
+    def __init__(self, ctx: CommandContext, rewinding: RewindSurface) -> None:
+        self._bench = ctx
         twice = f"{key('stop')} {key('stop')}"
         self.undo_keys = f"{twice}, then {key('rewind_undo')}"
         self.undo_keys_over_text = f"{twice} to empty the line, then {self.undo_keys}"
         self.branching_keys = f"going back ({twice}) or /fork"
-        self.tell = bench.tell
+        self.tell = ctx.tell
         self._rewinding = rewinding
-        self._plain = bench.desk.launch.plain
+        self._plain = ctx.active.launch.plain
 
     async def which_prompt(self, found: RewindList) -> Order | None:
         """The list of prompts."""
@@ -52,7 +52,7 @@ class SheetAsker:
 
     async def summarize_before(self, seq: int) -> None:
         """The summary stands there before it counts."""
-        conversation = self._bench.desk.conversation
+        conversation = self._bench.active.conversation
         if conversation is not None:
             await decide_on_summary(self._bench, SummarySheet(conversation, before=seq))
 
@@ -63,16 +63,16 @@ class SheetAsker:
         choice = await self._last_look("Undo the last rewind", preview, UNDO)
         return choice.overwrite if choice is not None else None
 
-    async def which_branch(self, family: Sequence[BranchRow]) -> str | None:
+    async def which_branch(self, branches: Sequence[BranchRow]) -> str | None:
         """The tree of branches."""
-        here = self._bench.desk.conversation
-        sheet = BranchesSheet(family, here.id if here is not None else "", plain=self._plain)
+        here = self._bench.active.conversation
+        sheet = BranchesSheet(branches, here.id if here is not None else "", plain=self._plain)
         return await self._bench.sheets.show(sheet)
 
     async def show(self, branch: ConversationSurface) -> None:
         """On the desk, and in the list."""
-        await self._bench.desk.show(branch)
-        await self._bench.desk.overview.reload()
+        await self._bench.active.show(branch)
+        await self._bench.active.index.reload()
 
     async def _last_look(
         self, heading: str, preview: Preview, ways: tuple[tuple[Scope, str], ...], *, summarizes: bool = False
@@ -83,13 +83,13 @@ class SheetAsker:
 
 
 def _run(way: Callable[[GoingBack], Awaitable[None]]) -> Run:
-    async def run(bench: CommandContext, _: str) -> None:
-        desk = bench.desk
-        conversation, rewinding = desk.conversation, desk.services.rewinding
+    async def run(ctx: CommandContext, _: str) -> None:
+        active = ctx.active
+        conversation, rewinding = active.conversation, active.services.rewinding
         if conversation is None or rewinding is None:
-            bench.tell(NOTHING_SAID)
+            ctx.tell(NOTHING_SAID)
         else:
-            await way(GoingBack(SheetAsker(bench, rewinding), desk.services.engine, conversation, rewinding))
+            await way(GoingBack(SheetAsker(ctx, rewinding), active.services.engine, conversation, rewinding))
 
     return run
 

@@ -9,13 +9,13 @@ from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.text import routing
 
 
-async def route(bench: CommandContext, wish: str) -> None:
+async def route(ctx: CommandContext, wish: str) -> None:
     """On, off, start or alone."""
-    said = await routing.change_route(await bench.desk.current(), wish)
+    said = await routing.change_route(await ctx.active.current(), wish)
     if isinstance(said, Refused):
-        bench.tell(said.reason, bad=True)
+        ctx.tell(said.reason, bad=True)
     elif isinstance(said, str):
-        bench.tell(said)
+        ctx.tell(said)
 
 
 RUNS: Final[dict[str, Run]] = {"route": route}

@@ -11,14 +11,14 @@ from phoenix_tui.modals.rules import RulesSheet
 from phoenix_tui.text.rules import no_rule_counts
 
 
-async def rules(bench: CommandContext, _: str) -> None:
+async def rules(ctx: CommandContext, _: str) -> None:
     """All of them; the sheet stays open over changes."""
-    desk = bench.desk
-    conversation = desk.conversation
-    mode = conversation.record.permission_mode if conversation else desk.mode
+    active = ctx.active
+    conversation = active.conversation
+    mode = conversation.record.permission_mode if conversation else active.mode
     here = conversation.id if conversation is not None and not conversation.read_only else ""
     folder = conversation.record.cwd if conversation is not None else Path.cwd()
-    await bench.sheets.show(RulesSheet(desk.services.engine.rules, here, str(project_of(folder)), no_rule_counts(mode)))
+    await ctx.sheets.show(RulesSheet(active.services.engine.rules, here, str(project_of(folder)), no_rule_counts(mode)))
 
 
 RUNS: Final[dict[str, Run]] = {"rules": rules}

@@ -50,24 +50,24 @@ NOT_IN_SUB_AGENTS: Final = frozenset({
 _MODULE_OF: Final = {name: module for module, names in MODULES.items() for name in names}
 
 
-async def run_command(bench: CommandContext, name: str, argument: str) -> bool:
+async def run_command(ctx: CommandContext, name: str, argument: str) -> bool:
     """Do it; an unknown name is answered with the nearest one. False when there is no such command."""
     run = await _run_of(name)
     if run is None:
         near = closest(name)
-        bench.tell(f"There is no /{name}.{f' Did you mean /{near}?' if near else ' /help lists all.'}", bad=True)
+        ctx.tell(f"There is no /{name}.{f' Did you mean /{near}?' if near else ' /help lists all.'}", bad=True)
         return False
-    conversation = bench.desk.conversation
+    conversation = ctx.active.conversation
     if conversation is not None and conversation.record.agent is not None and name in NOT_IN_SUB_AGENTS:
-        bench.tell(
+        ctx.tell(
             f"A sub-agent's transcript is read-only: no /{name} here. "
             f"{key('agent_parent')} goes to its parent, /fork makes a copy."
         )
         return True
     try:
-        await run(bench, argument)
+        await run(ctx, argument)
     except ENGINE_ERRORS as error:
-        bench.tell(str(error), bad=True)
+        ctx.tell(str(error), bad=True)
     return True
 
 

@@ -16,25 +16,25 @@ LISTED: Final = 100
 HANG: Final = 2
 
 
-async def last_run(bench: CommandContext, conversation_id: str) -> Content:
+async def last_run(ctx: CommandContext, conversation_id: str) -> Content:
     """The details of the newest run, behind a heading; nothing where there was none."""
-    newest = await bench.desk.services.library.runs(conversation_id, 1)
+    newest = await ctx.active.services.library.runs(conversation_id, 1)
     if not newest:
         return Content("")
     return Content.assemble("\n\n", ("Last run", "bold"), "\n", "\n".join(run_lines(newest[0])))
 
 
-async def choose_run(bench: CommandContext, conversation_id: str) -> None:
+async def choose_run(ctx: CommandContext, conversation_id: str) -> None:
     """Choose a run and read its details."""
-    found = await bench.desk.services.library.runs(conversation_id, LISTED)
+    found = await ctx.active.services.library.runs(conversation_id, LISTED)
     if not found:
-        bench.tell("Nothing ran here yet.")
+        ctx.tell("Nothing ran here yet.")
         return
     choices = [
         PickerRow(run.id, run_heading(run), " · ".join(filter(None, (clock(run.seconds), money(run.cost_usd)))))
         for run in found
     ]
-    chosen = await bench.sheets.show(PickerSheet("Runs of this conversation, newest first", choices))
+    chosen = await ctx.sheets.show(PickerSheet("Runs of this conversation, newest first", choices))
     for run in found:
         if run.id == chosen:
-            bench.sheets.read("Run details", Content("\n".join(run_lines(run))), HANG)
+            ctx.sheets.read("Run details", Content("\n".join(run_lines(run))), HANG)

@@ -24,35 +24,35 @@ class Stand(Struct, frozen=True):
     row: int
 
 
-async def search(bench: CommandContext, text: str) -> None:
+async def search(ctx: CommandContext, text: str) -> None:
     """Search all conversations; Enter goes to a hit, Esc from there to the results, Esc again to where one was."""
-    memory, before, moved = SearchMemory(text), _stand(bench), False
-    while await bench.sheets.show(SearchSheet(bench.desk.services.library, bench.desk.folder, memory)) is not None:
+    memory, before, moved = SearchMemory(text), _stand(ctx), False
+    while await ctx.sheets.show(SearchSheet(ctx.active.services.library, ctx.active.folder, memory)) is not None:
         moved = True
-        if await _visit(bench, memory):
+        if await _visit(ctx, memory):
             return
     if moved:
-        await _return(bench, before)
+        await _return(ctx, before)
 
 
-async def find(bench: CommandContext, text: str) -> None:
+async def find(ctx: CommandContext, text: str) -> None:
     """Find in the open conversation; where there is none yet, search all."""
-    conversation = bench.desk.conversation
+    conversation = ctx.active.conversation
     if conversation is None or not conversation.record.message_count:
-        await search(bench, text)
+        await search(ctx, text)
         return
-    bar = FindSheet(bench.desk.services.library, conversation.id, bench.desk.parts.transcript, text)
-    everywhere = await bench.sheets.show(bar)
+    bar = FindSheet(ctx.active.services.library, conversation.id, ctx.active.parts.transcript, text)
+    everywhere = await ctx.sheets.show(bar)
     if everywhere is not None:
-        await search(bench, f'"{everywhere}"' if " " in everywhere else everywhere)
+        await search(ctx, f'"{everywhere}"' if " " in everywhere else everywhere)
 
 
-async def _visit(bench: CommandContext, memory: SearchMemory) -> bool:
+async def _visit(ctx: CommandContext, memory: SearchMemory) -> bool:
     """Show the chosen hit and those the user goes on to; True where the user stays."""
     hits = memory.found.hits
     while True:
-        transcript = await _go(bench, hits[memory.chosen], memory.query.words)
-        answer = await bench.sheets.show(HitSheet(transcript, memory.chosen, len(hits)))
+        transcript = await _go(ctx, hits[memory.chosen], memory.query.words)
+        answer = await ctx.sheets.show(HitSheet(transcript, memory.chosen, len(hits)))
         transcript.canvas.marks.look_for(())
         transcript.scroller.place_again()
         if answer is None or answer == "stay":
@@ -61,30 +61,30 @@ async def _visit(bench: CommandContext, memory: SearchMemory) -> bool:
         memory.chosen = (memory.chosen + step) % len(hits)
 
 
-async def _go(bench: CommandContext, hit: SearchHit, words: tuple[str, ...]) -> TranscriptView:
-    open_one = bench.desk.conversation
+async def _go(ctx: CommandContext, hit: SearchHit, words: tuple[str, ...]) -> TranscriptView:
+    open_one = ctx.active.conversation
     if open_one is None or open_one.id != hit.conversation_id:
-        await bench.desk.open(hit.conversation_id)
-    transcript = bench.desk.parts.transcript
+        await ctx.active.open(hit.conversation_id)
+    transcript = ctx.active.parts.transcript
     transcript.canvas.marks.look_for(words)
     transcript.canvas.marks.go(Goal(hit.seq, hit.call_id))
     transcript.scroller.place_again()
     return transcript
 
 
-def _stand(bench: CommandContext) -> Stand:
-    conversation, viewport = bench.desk.conversation, bench.desk.parts.transcript.canvas.viewport
+def _stand(ctx: CommandContext) -> Stand:
+    conversation, viewport = ctx.active.conversation, ctx.active.parts.transcript.canvas.viewport
     return Stand(conversation.id if conversation is not None else "", viewport.following, *viewport.hold())
 
 
-async def _return(bench: CommandContext, stand: Stand) -> None:
-    conversation = bench.desk.conversation
+async def _return(ctx: CommandContext, stand: Stand) -> None:
+    conversation = ctx.active.conversation
     if not stand.conversation_id:
-        await bench.desk.begin()
+        await ctx.active.begin()
         return
     if conversation is None or conversation.id != stand.conversation_id:
-        await bench.desk.open(stand.conversation_id)
-    transcript = bench.desk.parts.transcript
+        await ctx.active.open(stand.conversation_id)
+    transcript = ctx.active.parts.transcript
     if not stand.following:
         transcript.canvas.viewport.stand_at(stand.slot, stand.row)
     transcript.canvas.viewport.following = stand.following

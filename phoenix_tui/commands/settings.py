@@ -24,17 +24,17 @@ RULES: Final = "rules"
 """What stands beside the modes: the rules."""
 
 
-async def model(bench: CommandContext, reference: str) -> None:
+async def model(ctx: CommandContext, reference: str) -> None:
     """Choose the model of this conversation."""
     if not reference:
-        now = bench.desk.conversation.record.model if bench.desk.conversation else bench.desk.model
-        offered = await bench.desk.services.models()
+        now = ctx.active.conversation.record.model if ctx.active.conversation else ctx.active.model
+        offered = await ctx.active.services.models()
         choices = {one.reference: PickerRow(one.reference, one.reference, _remark(one)) for one in offered}
         present = choices.pop(now, PickerRow(now, now, "in use"))
         sheet = PickerSheet("Model of this conversation", [present, *choices.values()], current=now, free=True)
-        reference = await bench.sheets.show(sheet) or ""
+        reference = await ctx.sheets.show(sheet) or ""
     if reference:
-        await use_model(bench, reference)
+        await use_model(ctx, reference)
 
 
 def _remark(one: ModelInfo) -> str:
@@ -42,202 +42,202 @@ def _remark(one: ModelInfo) -> str:
     return " · ".join(part for part in ("on this machine" if one.local else "", window, one.note) if part)
 
 
-async def use_model(bench: CommandContext, reference: str) -> None:
+async def use_model(ctx: CommandContext, reference: str) -> None:
     """Use this model here and for new conversations of this session."""
-    bench.desk.prefer(model=reference)
+    ctx.active.prefer(model=reference)
     try:
-        await bench.desk.services.onboarding.accept_server(reference)
+        await ctx.active.services.onboarding.accept_server(reference)
     except EngineError as error:
-        bench.tell(str(error), bad=True)
+        ctx.tell(str(error), bad=True)
     if reference.startswith("local/"):
-        bench.tell("A small local model: check its work.")
-    await bench.desk.attempt(lambda conversation: conversation.change(ConversationChanges(model=reference)))
+        ctx.tell("A small local model: check its work.")
+    await ctx.active.attempt(lambda conversation: conversation.change(ConversationChanges(model=reference)))
 
 
-async def key(bench: CommandContext, _: str) -> None:
+async def key(ctx: CommandContext, _: str) -> None:
     """Keep an API key; it is never shown."""
-    secret = await bench.sheets.ask_line("Paste an API key (it is not shown)", secret=True)
+    secret = await ctx.sheets.ask_line("Paste an API key (it is not shown)", secret=True)
     if secret:
-        await keep_key(bench, secret)
+        await keep_key(ctx, secret)
 
 
-async def keep_key(bench: CommandContext, secret: str) -> None:
+async def keep_key(ctx: CommandContext, secret: str) -> None:
     """Keep it under the provider it belongs to and use that provider."""
     provider = provider_of(secret)
     if not provider:
         names = [PickerRow(name, name) for name in ("anthropic", "openai")]
-        provider = await bench.sheets.show(PickerSheet("Whose key is it?", names)) or ""
+        provider = await ctx.sheets.show(PickerSheet("Whose key is it?", names)) or ""
     if not provider:
         return
     try:
-        reference = await bench.desk.services.onboarding.save_key(provider, secret)
+        reference = await ctx.active.services.onboarding.save_key(provider, secret)
     except EngineError as error:
-        bench.tell(str(error), bad=True)
+        ctx.tell(str(error), bad=True)
         return
-    await use_model(bench, reference)
-    bench.tell(f"Kept. {reference} is in use.")
+    await use_model(ctx, reference)
+    ctx.tell(f"Kept. {reference} is in use.")
 
 
-async def permissions(bench: CommandContext, word: str) -> None:
+async def permissions(ctx: CommandContext, word: str) -> None:
     """Choose what runs without asking."""
     modes = {mode.value: mode for mode in PermissionMode}
     if word and word not in {*modes, RULES}:
-        bench.tell(f"Modes: {', '.join(modes)}; {RULES} shows the rules.", bad=True)
+        ctx.tell(f"Modes: {', '.join(modes)}; {RULES} shows the rules.", bad=True)
         return
     if not word:
         choices = [PickerRow(mode.value, mode.value, MODE_MEANINGS[mode]) for mode in PermissionMode]
-        count = len(bench.desk.services.engine.rules.all())
+        count = len(ctx.active.services.engine.rules.all())
         choices.append(PickerRow(RULES, RULES, f"{counted(count, 'rule')}: see, edit, take back"))
-        now = bench.desk.conversation.record.permission_mode if bench.desk.conversation else bench.desk.mode
-        word = await bench.sheets.show(PickerSheet("What runs without asking", choices, current=now.value)) or ""
+        now = ctx.active.conversation.record.permission_mode if ctx.active.conversation else ctx.active.mode
+        word = await ctx.sheets.show(PickerSheet("What runs without asking", choices, current=now.value)) or ""
     if word == RULES:
-        await rules(bench, "")
+        await rules(ctx, "")
     elif word:
-        await use_mode(bench, modes[word])
+        await use_mode(ctx, modes[word])
 
 
-async def use_mode(bench: CommandContext, mode: PermissionMode) -> None:
+async def use_mode(ctx: CommandContext, mode: PermissionMode) -> None:
     """Use this mode here."""
-    bench.desk.prefer(mode=mode)
-    await bench.desk.attempt(lambda conversation: conversation.change(ConversationChanges(permission_mode=mode)))
+    ctx.active.prefer(mode=mode)
+    await ctx.active.attempt(lambda conversation: conversation.change(ConversationChanges(permission_mode=mode)))
 
 
 CYCLE: Final = (PermissionMode.ASK, PermissionMode.ACCEPT_EDITS, PermissionMode.AUTO, PermissionMode.PLAN)
 """The modes that Shift+Tab goes through."""
 
 
-async def next_mode(bench: CommandContext) -> None:
+async def next_mode(ctx: CommandContext) -> None:
     """The mode after the present one."""
-    now = bench.desk.conversation.record.permission_mode if bench.desk.conversation else bench.desk.mode
+    now = ctx.active.conversation.record.permission_mode if ctx.active.conversation else ctx.active.mode
     place = CYCLE.index(now) if now in CYCLE else -1
-    await use_mode(bench, CYCLE[(place + 1) % len(CYCLE)])
+    await use_mode(ctx, CYCLE[(place + 1) % len(CYCLE)])
 
 
-async def sandbox(bench: CommandContext, word: str) -> None:
+async def sandbox(ctx: CommandContext, word: str) -> None:
     """Choose the sandbox of this conversation; a wider one is confirmed."""
-    desk = bench.desk
-    record = desk.conversation.record if desk.conversation else None
-    now = record.sandbox if record else desk.sandbox or desk.launch.sandbox
+    active = ctx.active
+    record = active.conversation.record if active.conversation else None
+    now = record.sandbox if record else active.sandbox or active.launch.sandbox
     if not word:
         choices = [PickerRow(one.value, one.value, SANDBOX_MEANINGS[one]) for one in SandboxMode]
-        word = await bench.sheets.show(PickerSheet("Sandbox of this conversation", choices, current=now.value)) or ""
+        word = await ctx.sheets.show(PickerSheet("Sandbox of this conversation", choices, current=now.value)) or ""
     if word not in set(SandboxMode):
         if word:
-            bench.tell(f"Sandboxes: {', '.join(SandboxMode)}.", bad=True)
+            ctx.tell(f"Sandboxes: {', '.join(SandboxMode)}.", bad=True)
         return
     wanted = SandboxMode(word)
     wider = SANDBOX_FREEDOM[wanted] > SANDBOX_FREEDOM[now]
-    if wider and not await bench.sheets.confirm(widening(now, wanted), "change it", "keep it"):
+    if wider and not await ctx.sheets.confirm(widening(now, wanted), "change it", "keep it"):
         return
-    if desk.conversation is None:
-        desk.sandbox = wanted
-        desk.prefer()
+    if active.conversation is None:
+        active.sandbox = wanted
+        active.prefer()
     else:
-        await desk.attempt(lambda conversation: conversation.change(ConversationChanges(sandbox=wanted)))
-        if desk.conversation.record.sandbox is not wanted:
+        await active.attempt(lambda conversation: conversation.change(ConversationChanges(sandbox=wanted)))
+        if active.conversation.record.sandbox is not wanted:
             return
-    enforced = wanted is SandboxMode.OFF or await desk.services.enforcement() is not Enforcement.NONE
-    desk.parts.status.enforced = enforced
-    bench.tell(sandbox_set(wanted, enforced=enforced))
+    enforced = wanted is SandboxMode.OFF or await active.services.enforcement() is not Enforcement.NONE
+    active.parts.status.enforced = enforced
+    ctx.tell(sandbox_set(wanted, enforced=enforced))
 
 
-async def theme(bench: CommandContext, name: str) -> None:
+async def theme(ctx: CommandContext, name: str) -> None:
     """Choose the colours and keep the choice."""
-    names = bench.around.colours.names()
+    names = ctx.environment.colours.names()
     if name and name not in names:
-        bench.tell(f"There is no theme {name}. There are {', '.join(sorted(names))}.", bad=True)
+        ctx.tell(f"There is no theme {name}. There are {', '.join(sorted(names))}.", bad=True)
         return
-    sheet = ThemeSheet(names, names[0], bench.around.colours.choose)
-    if chosen := name or await bench.sheets.show(sheet):
-        _keep(bench, "theme", chosen)
+    sheet = ThemeSheet(names, names[0], ctx.environment.colours.choose)
+    if chosen := name or await ctx.sheets.show(sheet):
+        _keep(ctx, "theme", chosen)
 
 
-async def mouse(bench: CommandContext, word: str) -> None:
+async def mouse(ctx: CommandContext, word: str) -> None:
     """Take the mouse, or leave it to the terminal, which then selects and copies by itself."""
-    wanted = {"on": True, "off": False}.get(word, not bench.around.mouse)
-    bench.around.watch_mouse(wanted)
-    bench.tell("The mouse is Phoenix's." if wanted else "The mouse is the terminal's: it selects and copies.")
+    wanted = {"on": True, "off": False}.get(word, not ctx.environment.mouse)
+    ctx.environment.watch_mouse(wanted)
+    ctx.tell("The mouse is Phoenix's." if wanted else "The mouse is the terminal's: it selects and copies.")
 
 
-async def vim(bench: CommandContext, word: str) -> None:
+async def vim(ctx: CommandContext, word: str) -> None:
     """Vim's keys in the composer, or no longer; the choice is kept."""
-    wanted = {"on": True, "off": False}.get(word, bench.dock.composer.vim.keys is None)
-    _keep(bench, "vim", "true" if wanted else "false")
+    wanted = {"on": True, "off": False}.get(word, ctx.dock.composer.vim.keys is None)
+    _keep(ctx, "vim", "true" if wanted else "false")
 
 
-async def config(bench: CommandContext, name: str) -> None:
+async def config(ctx: CommandContext, name: str) -> None:
     """Every setting; changed ones are kept in the user's file."""
     if name:
-        if (now := await change_setting(bench, name)) is not None:
-            bench.tell(f"{name}: {now.words or now.value or 'not set'}, {when(now)}.")
+        if (now := await change_setting(ctx, name)) is not None:
+            ctx.tell(f"{name}: {now.words or now.value or 'not set'}, {when(now)}.")
         return
     current = ""
-    while chosen := await bench.sheets.show(SettingsSheet(bench.desk.services.settings.all(), current)):
+    while chosen := await ctx.sheets.show(SettingsSheet(ctx.active.services.settings.all(), current)):
         current = chosen.removeprefix(RESET)
         if chosen.startswith(RESET):
-            bench.desk.services.settings.reset(current)
-            _apply(bench, current)
+            ctx.active.services.settings.reset(current)
+            _apply(ctx, current)
         else:
-            await change_setting(bench, current)
+            await change_setting(ctx, current)
 
 
-async def change_setting(bench: CommandContext, name: str) -> Setting | None:
+async def change_setting(ctx: CommandContext, name: str) -> Setting | None:
     """Ask for another value and keep it; gives how it stands then, None where it is not to be told.
 
     Raises:
         EngineError: the file is broken.
     """
-    found = _setting(bench, name)
+    found = _setting(ctx, name)
     if found is None:
-        bench.tell(f"There is no setting {name}. /config lists all.", bad=True)
+        ctx.tell(f"There is no setting {name}. /config lists all.", bad=True)
     elif name == "theme":
-        await theme(bench, "")
-    elif (value := await _asked_value(bench, found)) is not None:
-        return _keep(bench, name, value)
+        await theme(ctx, "")
+    elif (value := await _asked_value(ctx, found)) is not None:
+        return _keep(ctx, name, value)
     return None
 
 
-def _setting(bench: CommandContext, name: str) -> Setting | None:
-    return next((one for one in bench.desk.services.settings.all() if one.name == name), None)
+def _setting(ctx: CommandContext, name: str) -> Setting | None:
+    return next((one for one in ctx.active.services.settings.all() if one.name == name), None)
 
 
-async def _asked_value(bench: CommandContext, setting: Setting) -> str | None:
+async def _asked_value(ctx: CommandContext, setting: Setting) -> str | None:
     if setting.choices == ("true", "false"):
         return "false" if setting.value == "true" else "true"
     if setting.choices:
         choices = [PickerRow(one, one) for one in setting.choices]
-        return await bench.sheets.show(PickerSheet(setting.name, choices, current=setting.value))
-    return await bench.sheets.ask_line(f"{setting.name}: {setting.allowed}", setting.value)
+        return await ctx.sheets.show(PickerSheet(setting.name, choices, current=setting.value))
+    return await ctx.sheets.ask_line(f"{setting.name}: {setting.allowed}", setting.value)
 
 
-def _keep(bench: CommandContext, name: str, value: str) -> Setting | None:
+def _keep(ctx: CommandContext, name: str, value: str) -> Setting | None:
     """Keep it in the user's file; what is stronger than that file is named, and gives None."""
     try:
-        bench.desk.services.settings.save(name, value)
-        _apply(bench, name)
+        ctx.active.services.settings.save(name, value)
+        _apply(ctx, name)
     except EngineError as error:
-        bench.tell(str(error), bad=True)
+        ctx.tell(str(error), bad=True)
         return None
-    now = _setting(bench, name)
+    now = _setting(ctx, name)
     if now is not None and now.value != value:
-        bench.tell(f"Kept, but {now.source} is stronger: {name} stays {now.value or 'not set'}.", bad=True)
+        ctx.tell(f"Kept, but {now.source} is stronger: {name} stays {now.value or 'not set'}.", bad=True)
         return None
     return now
 
 
-def _apply(bench: CommandContext, name: str) -> None:
-    for one in bench.desk.services.settings.all():
+def _apply(ctx: CommandContext, name: str) -> None:
+    for one in ctx.active.services.settings.all():
         if one.name == name and one.live:
-            bench.around.apply(name, one.value)
+            ctx.environment.apply(name, one.value)
 
 
 DOCTOR_COLUMN: Final = 20
 """Cells before what the doctor found (`ServiceOpener._doctor`)."""
 
 
-async def doctor(bench: CommandContext, _: str) -> None:
+async def doctor(ctx: CommandContext, _: str) -> None:
     """What works on this machine."""
-    bench.sheets.read("Doctor", Content(await bench.desk.services.doctor()), DOCTOR_COLUMN)
+    ctx.sheets.read("Doctor", Content(await ctx.active.services.doctor()), DOCTOR_COLUMN)
 
 
 RUNS: Final[dict[str, Run]] = {

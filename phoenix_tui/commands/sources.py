@@ -23,20 +23,20 @@ SHORT_ID: Final = 8
 REFERENCE: Final = "@conversation:"
 
 
-def join(bench: CommandContext) -> None:
+def join(ctx: CommandContext) -> None:
     """Tell the composer what it may offer."""
 
     async def mentions(query: str) -> Sequence[Completion]:
         wanted = query.removeprefix(REFERENCE[1:])
         if len(wanted) < FEWEST_LETTERS:
             return ()
-        engine = bench.desk.services.engine
+        engine = ctx.active.services.engine
         found = await engine.list(ConversationQuery(title_contains=wanted, limit=MOST_MENTIONS + 1))
-        here = bench.desk.conversation.id if bench.desk.conversation is not None else ""
+        here = ctx.active.conversation.id if ctx.active.conversation is not None else ""
         return [_mention(one) for one in found if one.id != here][:MOST_MENTIONS]
 
-    bench.dock.completer.mentions = mentions
-    bench.dock.completer.arguments = _arguments(bench)
+    ctx.dock.completer.mentions = mentions
+    ctx.dock.completer.arguments = _arguments(ctx)
 
 
 def _mention(one: ConversationSummary) -> Completion:
@@ -48,13 +48,13 @@ def _ago(one: ConversationSummary) -> str:
     return f"{age(max(time.time() - one.updated_at, 0.0))} ago"
 
 
-def _arguments(bench: CommandContext) -> Mapping[str, Arguments]:
+def _arguments(ctx: CommandContext) -> Mapping[str, Arguments]:
     async def models() -> Sequence[Completion]:
-        offered = await bench.desk.services.models()
+        offered = await ctx.active.services.models()
         return [Completion(f"{one.provider}/{one.name}", one.note, runs=True) for one in offered]
 
     async def themes() -> Sequence[Completion]:
-        return [Completion(name, runs=True) for name in bench.around.colours.names()]
+        return [Completion(name, runs=True) for name in ctx.environment.colours.names()]
 
     async def modes() -> Sequence[Completion]:
         return [Completion(mode.value, MODE_MEANINGS[mode], runs=True) for mode in PermissionMode]
@@ -63,10 +63,10 @@ def _arguments(bench: CommandContext) -> Mapping[str, Arguments]:
         return [Completion(one.value, SANDBOX_MEANINGS[one], runs=True) for one in SandboxMode]
 
     async def profiles() -> Sequence[Completion]:
-        return [Completion(one.name, one.description, runs=True) for one in bench.desk.services.profiles.all()]
+        return [Completion(one.name, one.description, runs=True) for one in ctx.active.services.profiles.all()]
 
     async def conversations() -> Sequence[Completion]:
-        found = await bench.desk.services.engine.list(ConversationQuery())
+        found = await ctx.active.services.engine.list(ConversationQuery())
         return [Completion(one.id[:SHORT_ID], _ago(one), runs=True, shown=clean_line(one.title)) for one in found]
 
     return {

@@ -117,8 +117,8 @@ def sign_of(change: FileChange) -> str:
 
 def when(at: float, now: float) -> str:
     """14:02 today, 20 Nov before."""
-    moment = time.localtime(at)
-    return time.strftime("%H:%M" if now - at < TODAY else "%d %b", moment)
+    details = time.localtime(at)
+    return time.strftime("%H:%M" if now - at < TODAY else "%d %b", details)
 
 
 def without_lines(file: ShownFile) -> str:

@@ -32,7 +32,7 @@ async def export(conversation: ConversationSurface, services: Services, name: st
         found = await conversation.history(ALL, ALL)
         text = await asyncio.to_thread(markdown, conversation.record, found.messages, found.tool_calls)
         for view in views_of(services.engine, conversation.id):
-            text += agent_markdown(view, await services.engine.shelf.newest(view.id, ALL))
+            text += agent_markdown(view, await services.engine.bulk.newest(view.id, ALL))
     await asyncio.to_thread(write_new, path, text)
     return path
 

@@ -84,7 +84,7 @@ class Asker(Protocol):
         """The last look before undoing: which files of others go back too."""
         ...
 
-    async def which_branch(self, family: Sequence[BranchRow]) -> str | None:
+    async def which_branch(self, branches: Sequence[BranchRow]) -> str | None:
         """The id of the one to show."""
         ...
 
@@ -138,11 +138,11 @@ class GoingBack:
         if self._cannot():
             return
         here = self._conversation
-        family = await self._rewinding.branches(here.record)
-        if len(family) < 2:
+        branches = await self._rewinding.branches(here.record)
+        if len(branches) < 2:
             self._asker.tell(f"This conversation has no branches: {self._asker.branching_keys} makes one.")
             return
-        chosen = await self._asker.which_branch(family)
+        chosen = await self._asker.which_branch(branches)
         if not chosen or chosen == here.id:
             return
         try:

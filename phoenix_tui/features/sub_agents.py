@@ -24,7 +24,7 @@ def at_work(views: Iterable[AgentView]) -> list[AgentView]:
 
 def views_of(engine: EngineSurface | None, conversation_id: str) -> Sequence[AgentView]:
     """How the sub-agents of a conversation stand now."""
-    return engine.crew.views(conversation_id) if engine is not None and engine.crew is not None else ()
+    return engine.sub_agents.views(conversation_id) if engine is not None and engine.sub_agents is not None else ()
 
 
 def opened(engine: EngineSurface, conversation_id: str) -> ConversationSurface | None:
@@ -92,11 +92,11 @@ def stop_in_view(engine: EngineSurface, conversation: ConversationSurface | None
     runs = runs_in_view(engine, conversation)
     if conversation is None or conversation.read_only:
         return False
-    crew = engine.crew
+    sub_agents = engine.sub_agents
     if conversation.record.agent is not None:
-        if runs and crew is not None:
-            crew.stop((conversation.id,))
-    elif runs or (crew is not None and crew.results(conversation.id)):
+        if runs and sub_agents is not None:
+            sub_agents.stop((conversation.id,))
+    elif runs or (sub_agents is not None and sub_agents.results(conversation.id)):
         conversation.cancel()  # also what a sub-agent brings back in this moment is to begin nothing
     return runs
 
@@ -112,7 +112,7 @@ class Hinting:
         """Refused with images; `caps` are those of its profile."""
         if image_ids:
             return Refused(NO_IMAGES)
-        if self._engine.crew is None:
+        if self._engine.sub_agents is None:
             return Refused(GONE)
-        await self._engine.crew.hint(self._agent_id, text)
+        await self._engine.sub_agents.hint(self._agent_id, text)
         return Accepted()

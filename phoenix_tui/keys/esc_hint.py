@@ -34,7 +34,7 @@ STOPS_ONE: Final = "stops this sub-agent"
 
 
 def escape_hint(
-    state: State, *, has_text: bool, is_prose: bool = True, way_out: str = "", family: AgentCounts | None = None
+    state: State, *, has_text: bool, is_prose: bool = True, way_out: str = "", agent_counts: AgentCounts | None = None
 ) -> str:
     """What Esc, or the key that matters more, does now; `way_out` is what it does to a thing that is open.
 
@@ -42,11 +42,11 @@ def escape_hint(
     """
     if way_out:
         return way_out
-    family = family or AgentCounts()
-    if family.is_agent:
+    agent_counts = agent_counts or AgentCounts()
+    if agent_counts.is_agent:
         return _agent_hint(state, has_text=has_text)
-    if family.agents:
-        return _family_hint(state, family, has_text=has_text, is_prose=is_prose)
+    if agent_counts.agents:
+        return _family_hint(state, agent_counts, has_text=has_text, is_prose=is_prose)
     match state:
         case AwaitingApproval():
             return hint(_answers(has_text=has_text, is_prose=is_prose), ("stop", "stops"))
@@ -95,18 +95,18 @@ def _agent_hint(state: State, *, has_text: bool) -> str:
             return hint(("send", "sends a hint") if has_text else "", ("stop", "stops it" if has_text else STOPS_ONE))
 
 
-def _family_hint(state: State, family: AgentCounts, *, has_text: bool, is_prose: bool) -> str:
+def _family_hint(state: State, agent_counts: AgentCounts, *, has_text: bool, is_prose: bool) -> str:
     """With sub-agents at work Esc stops them too: it says so before it does."""
-    those = counted(family.agents, "sub-agent")
+    those = counted(agent_counts.agents, "sub-agent")
     what = those if isinstance(state, Idle | AwaitingSubagents) else f"this and {those}"
     match state:
         case Cancelling():
             return ""
         case Errored():
             return hint(("stop", f"dismisses, stops {those}"))
-        case _ if isinstance(state, AwaitingApproval) or family.asking:
+        case _ if isinstance(state, AwaitingApproval) or agent_counts.asking:
             answers = _answers(has_text=has_text, is_prose=is_prose, short=True)  # the mode needs the room
-            return hint(answers, ("stop", f"stops {counted(family.agents, 'agent')}"))
+            return hint(answers, ("stop", f"stops {counted(agent_counts.agents, 'agent')}"))
         case _:
             queues = has_text and is_prose and is_busy(state)
             return hint(("complete", "queues") if queues else "", ("stop", f"stops {what}"))

@@ -89,9 +89,9 @@ class Ending:
         return self._begun
 
     def _way_back(self) -> str:
-        bench = self._ready.bench
+        ctx = self._ready.ctx
         kept = self.services is not None and self.services.kept
-        conversation = bench.desk.conversation if bench is not None and kept else None
+        conversation = ctx.active.conversation if ctx is not None and kept else None
         has_messages = conversation is not None and conversation.record.message_count
         return f"phoenix --resume {conversation.id}" if conversation is not None and has_messages else ""
 
@@ -105,18 +105,18 @@ class Ending:
             self._app.exit(return_code=return_code)
 
     async def _put_away(self) -> None:
-        bench = self._ready.bench
-        if bench is not None:
+        ctx = self._ready.ctx
+        if ctx is not None:
             from phoenix_tui.workspace.external_editor import end_editors  # noqa: PLC0415 - loaded with the bench
 
             await end_editors()
-        if bench is None and self._ready.late is not None:
-            self._ready.late.keep()
-        if bench is not None:
+        if ctx is None and self._ready.slow_start is not None:
+            self._ready.slow_start.keep()
+        if ctx is not None:
             self.note = self._way_back()
-            await bench.desk.put_away()
-            bench.desk.overview.stop()
-            bench.around.close()
-            await bench.clipboard.close()
+            await ctx.active.put_away()
+            ctx.active.index.stop()
+            ctx.environment.close()
+            await ctx.clipboard.close()
         if self.services is not None:
             await self.services.engine.close()

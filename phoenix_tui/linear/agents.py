@@ -46,9 +46,9 @@ async def _agents(front: LinearFront, argument: str) -> None:
 
 
 async def _one(front: LinearFront, view: AgentView) -> None:
-    deeds = [READ, HINT, *([STOP] if view.outcome is None else [])]
-    deed = await front.choose(f"{task_words(view.task)}:", deeds)
-    match deeds[deed] if deed is not None else "":
+    actions = [READ, HINT, *([STOP] if view.outcome is None else [])]
+    deed = await front.choose(f"{task_words(view.task)}:", actions)
+    match actions[deed] if deed is not None else "":
         case "Read what it did":
             await _read(front, view)
         case "Send it a hint":
@@ -70,18 +70,18 @@ async def _read(front: LinearFront, view: AgentView) -> None:
 
 
 async def _hint(front: LinearFront, view: AgentView) -> None:
-    crew, text = front.services.engine.crew, await front.ask_line("Hint: ")
-    if text and crew is not None:
-        await crew.hint(view.id, text)
+    sub_agents, text = front.services.engine.sub_agents, await front.ask_line("Hint: ")
+    if text and sub_agents is not None:
+        await sub_agents.hint(view.id, text)
         front.say("Sent: it reads it before its next step." if view.outcome is None else "Sent: it goes on with it.")
 
 
 def _stop(front: LinearFront, views: Sequence[AgentView]) -> None:
-    crew = front.services.engine.crew
-    if crew is None or not views:
+    sub_agents = front.services.engine.sub_agents
+    if sub_agents is None or not views:
         front.say("No sub-agent is at work here.")
         return
-    crew.stop([view.id for view in views])
+    sub_agents.stop([view.id for view in views])
     front.say(f"{counted(len(views))} stopped; what was found is kept.")
 
 

@@ -71,10 +71,10 @@ class LineAsker:
         self._front.say(*_disk(preview))
         return await self._overwritten(preview)
 
-    async def which_branch(self, family: Sequence[BranchRow]) -> str | None:
+    async def which_branch(self, branches: Sequence[BranchRow]) -> str | None:
         """The branches, one row each."""
-        chosen = await self._front.choose("Branches:", [_branch(row, self._conversation.id) for row in family])
-        return family[chosen].id if chosen is not None else None
+        chosen = await self._front.choose("Branches:", [_branch(row, self._conversation.id) for row in branches])
+        return branches[chosen].id if chosen is not None else None
 
     async def show(self, branch: ConversationSurface) -> None:
         """Read it out from now on."""

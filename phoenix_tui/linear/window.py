@@ -25,13 +25,13 @@ async def _context(front: LinearFront, word: str) -> None:
     if conversation is None:
         return
     name, _, value = word.partition(" ")
-    desk = conversation.context
+    active = conversation.context
     edits = {
-        "prune": desk.prune,
-        "images": desk.strip_images,
-        "back": desk.put_back,
-        "undo": desk.undo,
-        "restore": desk.restore,
+        "prune": active.prune,
+        "images": active.strip_images,
+        "back": active.put_back,
+        "undo": active.undo,
+        "restore": active.restore,
     }
     if name in edits:
         _say_edit(front, await edits[name]())
@@ -40,7 +40,7 @@ async def _context(front: LinearFront, word: str) -> None:
     elif name:
         front.say(f"There is no /context {clean_line(name)}. There are {', '.join(edits)} and threshold.")
     else:
-        front.say(*_report(await desk.report(), conversation.record.model))
+        front.say(*_report(await active.report(), conversation.record.model))
 
 
 def _say_edit(front: LinearFront, outcome: Edited | Refused) -> None:

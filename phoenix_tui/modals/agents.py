@@ -85,8 +85,8 @@ class AgentsSheet(AnsweringSheet):
         wall: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(engine, tell, plain=plain)
-        assert engine.crew is not None, "where there are none, none are shown"
-        self._crew = engine.crew
+        assert engine.sub_agents is not None, "where there are none, none are shown"
+        self._crew = engine.sub_agents
         self._parent_id = parent_id
         self._wall = wall
         self._chosen = self._place_of(current)

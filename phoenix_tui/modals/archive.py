@@ -117,14 +117,14 @@ class ArchiveSheet(Sheet[str]):
         question = ConfirmSheet(what, "remove", "keep")
         if cast("bool | None", await self.app.push_screen_wait(question)):
             try:
-                self._say_refused(len(await self._engine.shelf.purge(ids)))
+                self._say_refused(len(await self._engine.bulk.purge(ids)))
             except StorageError as error:
                 self.app.notify(str(error), severity="error", markup=False)
 
     async def _change(self, ids: tuple[str, ...], changes: ConversationChanges) -> bool:
         """Whether all of them changed."""
         try:
-            refused = len(await self._engine.shelf.change(ids, changes))
+            refused = len(await self._engine.bulk.change(ids, changes))
         except StorageError as error:
             self.app.notify(str(error), severity="error", markup=False)
             return False

@@ -23,11 +23,11 @@ class TreeRow(Struct, frozen=True):
     branch: BranchRow
 
 
-def tree_rows(family: Sequence[BranchRow]) -> list[TreeRow]:
+def tree_rows(branches: Sequence[BranchRow]) -> list[TreeRow]:
     """Parents before children, each below the one that it branched off, the latest fork point first."""
     children: dict[str, list[BranchRow]] = {}
-    known = {row.id for row in family}
-    for row in family:
+    known = {row.id for row in branches}
+    for row in branches:
         children.setdefault(row.branch_of if row.branch_of in known else "", []).append(row)
     rows: list[TreeRow] = []
 
@@ -48,9 +48,11 @@ class BranchesSheet(PickerSheet):
 
     TAKES = "Enter opens"
 
-    def __init__(self, family: Sequence[BranchRow], current: str, *, plain: bool = False) -> None:
+    def __init__(self, branches: Sequence[BranchRow], current: str, *, plain: bool = False) -> None:
         now = time.time()
-        super().__init__("Branches", [_choice(row, current, now, plain) for row in tree_rows(family)], current=current)
+        super().__init__(
+            "Branches", [_choice(row, current, now, plain) for row in tree_rows(branches)], current=current
+        )
 
 
 def _choice(row: TreeRow, current: str, now: float, plain: bool) -> PickerRow:

@@ -118,19 +118,19 @@ class ContextSheet(Sheet[str]):
 
     def action_edit(self, what: str) -> None:
         """Change what is sent, and say the tokens before and after."""
-        desk, part = self._conversation.context, self._part()
+        active, part = self._conversation.context, self._part()
         edits: dict[str, Callable[[], Awaitable[Edited | Refused]]] = {
-            "prune": desk.prune,
-            "strip_images": desk.strip_images,
-            "put_back": desk.put_back,
-            "undo": desk.undo,
-            "restore": desk.restore,
+            "prune": active.prune,
+            "strip_images": active.strip_images,
+            "put_back": active.put_back,
+            "undo": active.undo,
+            "restore": active.restore,
         }
         if what == "part" and part is None:
             return
         if what == "part" and part is not None:
             again = part.omission is not None
-            edits["part"] = lambda: desk.put_back(part) if again else desk.omit(part)
+            edits["part"] = lambda: active.put_back(part) if again else active.omit(part)
             what = "part" if not again else "put_back_part"
             edits[what] = edits["part"]
         self.run_worker(self._edit(edits[what], WORDS[what]), group="edit", exclusive=True)
@@ -148,12 +148,12 @@ class ContextSheet(Sheet[str]):
 
     def action_threshold(self, by: int) -> None:
         """Summarize from an earlier or a later point on."""
-        report, desk = self._report, self._conversation.context
+        report, active = self._report, self._conversation.context
         if report is None or self._conversation.read_only:
             return
 
         async def move() -> None:
-            await desk.set_threshold(min(report.compact_percent, HIGHEST + STEP) + by * STEP)
+            await active.set_threshold(min(report.compact_percent, HIGHEST + STEP) + by * STEP)
             await self._measure()
 
         self.run_worker(move(), group="threshold")

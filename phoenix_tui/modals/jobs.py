@@ -45,11 +45,11 @@ class JobsSheet(Sheet[None]):
     DEFAULT_CSS = "JobsSheet { & Static { height: auto; } & #output { margin: 1 0 0 2; } }"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS), *bindings(Scope.JOBS)]
 
-    def __init__(self, desk: JobsSurface, tell: Notify) -> None:
+    def __init__(self, active: JobsSurface, tell: Notify) -> None:
         super().__init__()
-        self._desk = desk
+        self._desk = active
         self._tell = tell
-        self._chosen = max(len(desk.all()) - 1, 0)
+        self._chosen = max(len(active.all()) - 1, 0)
         self._first = 0
         """The place of the row on top."""
 

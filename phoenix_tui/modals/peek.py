@@ -98,7 +98,7 @@ class PeekSheet(Sheet[str]):
         """Listen where it is open here, else read what is stored."""
         found = next((one for one in self._engine.live() if one.id == self._row.id), None)
         if found is None:
-            self._messages = list(await self._engine.shelf.newest(self._row.id, ENOUGH))
+            self._messages = list(await self._engine.bulk.newest(self._row.id, ENOUGH))
         else:
             self._conversation = found
             self._leave = await found.subscribe(self._follow)

@@ -26,7 +26,7 @@ NONE_YET: Final = "No rule yet. The answer a to a question keeps one for its pro
 
 
 def rows_of(
-    rules: Sequence[ActiveRule], chosen: int, width: int, room: int, now: float, trouble: str, desk: RulesSurface
+    rules: Sequence[ActiveRule], chosen: int, width: int, room: int, now: float, trouble: str, active: RulesSurface
 ) -> list[Content]:
     """Heading, what is wrong, and as many rules as there is room for, the chosen one among them."""
     head = Content.assemble(
@@ -44,7 +44,7 @@ def rows_of(
             body.append(Content.styled(_where(rule), f"bold {Tone.YOU.value}").truncate(width, ellipsis=True))
         if place == chosen:
             first, last = len(body) - begins, len(body) + 1
-        body.append(_row(rule, width, now, chosen=place == chosen, bad=bool(desk.problem(rule.text))))
+        body.append(_row(rule, width, now, chosen=place == chosen, bad=bool(active.problem(rule.text))))
     top = max(0, min(max(last - room, first - room // 2), len(body) - room))
     return [*lines, *body[top : top + room]]
 

@@ -92,13 +92,13 @@ def _around(text: str, words: Sequence[str], room: int) -> str:
     return f"…{text[start if word < 0 else word + 1 :]}" if start else text
 
 
-def when(moment: float, now: float) -> str:
+def when(details: float, now: float) -> str:
     """A date as short as it may be: the time today, else the day, with its year once that is another."""
-    if not moment:
+    if not details:
         return ""
-    date = datetime.fromtimestamp(moment).astimezone()
-    if 0 <= now - moment < DAY and date.day == datetime.fromtimestamp(now).astimezone().day:
+    date = datetime.fromtimestamp(details).astimezone()
+    if 0 <= now - details < DAY and date.day == datetime.fromtimestamp(now).astimezone().day:
         return date.strftime("%H:%M")
-    distance = abs(now - moment)
+    distance = abs(now - details)
     pattern = "%d %b %H:%M" if distance < WEEK else "%d %b" if distance < YEAR else "%d %b %Y"
     return date.strftime(pattern).lstrip("0")

@@ -141,7 +141,7 @@ class PaneRow:
         for place, pane in enumerate(self.panes):
             focused = place == self.focus
             status = self._parts.status.status if focused else pane.foot.status
-            glyph = label(status.state, status.moment).glyph
+            glyph = label(status.state, status.details).glyph
             pane.title.heading = replace(pane.title.heading, glyph=glyph, aside=not focused, tabbed=tabbed)
             pane.foot.note = _note(pane.conversation)
             tabs.append(Tab(pane.title.heading.title, glyph))

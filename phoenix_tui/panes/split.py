@@ -23,16 +23,16 @@ MOST: Final = 4
 
 
 class Split:
-    """Two to four panes; exactly one has the dock. Changing the focus stops no run (`screens.desk.Beside`)."""
+    """Two to four panes; exactly one has the dock. Changing the focus stops no run (`active_conversation.PaneHost`)."""
 
     def __init__(
-        self, column: ConversationColumn, parts: WorkspaceWidgets, desk: ActiveConversation, tell: Notify
+        self, column: ConversationColumn, parts: WorkspaceWidgets, active: ActiveConversation, tell: Notify
     ) -> None:
         self._column = column
         self._parts = parts
-        self._desk = desk
+        self._desk = active
         self._tell = tell
-        self.row = PaneRow(column, parts, plain=desk.launch.plain)
+        self.row = PaneRow(column, parts, plain=active.launch.plain)
         self._turning = False
         """Whether the focus goes to another pane: what is followed is then kept."""
         self._one_write_at_a_time = asyncio.Lock()
@@ -123,7 +123,7 @@ class Split:
         """With the first further pane the desk is told that it shares the screen."""
         pane = await self.row.insert(place)
         self._desk.beside = self
-        self._desk.overview.beside = lambda: self.row.in_sight
+        self._desk.index.beside = lambda: self.row.in_sight
         self._column.pressed, self._column.resized = self._pressed, self._resized
         if self._desk.visible is not None:
             self._desk.visible.noticed = self._notice
@@ -136,22 +136,22 @@ class Split:
         await self.row.remove(pane)
         if self.count == 1:
             self._desk.beside, self._column.pressed, self._column.resized = None, None, None
-            self._desk.overview.beside = tuple
+            self._desk.index.beside = tuple
         self._changed()
 
     async def _turn(self, place: int, conversation: ConversationSurface | None) -> None:
         """Give the dock to a pane, and show a conversation in it, or none."""
-        desk, row = self._desk, self.row
+        active, row = self._desk, self.row
         row.panes[row.focus].foot.status = Status()
         with self._column.at_once():
             self._turning = True
             try:
-                await desk.put_away()
+                await active.put_away()
             finally:
                 self._turning = False
             row.turn(place)
             try:
-                await (desk.show(conversation) if conversation is not None else desk.begin())
+                await (active.show(conversation) if conversation is not None else active.begin())
             finally:
                 self._changed()
 
@@ -164,7 +164,7 @@ class Split:
     def _resized(self) -> None:
         """Tabs may stand there now, and other panes be in sight."""
         self.row.say()
-        self._desk.overview.recount()
+        self._desk.index.recount()
 
     def _notice(self) -> None:
         """Something happened in a pane: its title, its foot and the tabs say so; one that was put away goes."""
@@ -181,7 +181,7 @@ class Split:
 
     def _changed(self) -> None:
         self.row.say()
-        self._column.call_after_refresh(self._desk.overview.recount)  # who is in sight is known once it is drawn
+        self._column.call_after_refresh(self._desk.index.recount)  # who is in sight is known once it is drawn
         self._column.run_worker(self._remember(), group="panes")
 
     async def _remember(self) -> None:

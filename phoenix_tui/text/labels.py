@@ -112,36 +112,36 @@ class Label(Struct, frozen=True):
     text: str
 
 
-def label(state: State, moment: StatusDetails) -> Label:
+def label(state: State, details: StatusDetails) -> Label:
     """Say what a conversation does; every state has its own words."""
     match state:
         case Idle():
-            return _idle(moment)
+            return _idle(details)
         case AwaitingLlm():
-            return _awaiting_llm(state, moment)
+            return _awaiting_llm(state, details)
         case ToolExecuting():
-            return Label(RUNNING, f"{_tool(state.round)} {clock(moment.elapsed)}{_queued(state.round)}")
+            return Label(RUNNING, f"{_tool(state.round)} {clock(details.elapsed)}{_queued(state.round)}")
         case AwaitingApproval():
             return Label(ASKING, f"{_tool(state.round)} asks{_place(state.round)}")
         case AwaitingSubagents(pending=pending, outcomes=outcomes):
             total = len(pending) + len(outcomes)
-            return Label(AGENTS, f"sub-agents {len(outcomes)}/{total} done · {clock(moment.elapsed)}")
+            return Label(AGENTS, f"sub-agents {len(outcomes)}/{total} done · {clock(details.elapsed)}")
         case Cancelling():
             return Label(STOPPED, "cancelling…")
         case Compacting():
-            return _compacting(moment)
+            return _compacting(details)
         case Errored() | Completed() | Failed():
             return _ended(state)
         case _:
             assert_never(state)
 
 
-def _compacting(moment: StatusDetails) -> Label:
-    if moment.decides:
+def _compacting(details: StatusDetails) -> Label:
+    if details.decides:
         return Label(ASKING, "the summary waits for your answer")
-    if paced := _paced(moment):
+    if paced := _paced(details):
         return Label(THINKING, paced)
-    return Label(THINKING, f"compacting… {clock(moment.elapsed)}")
+    return Label(THINKING, f"compacting… {clock(details.elapsed)}")
 
 
 def _ended(state: Errored | Completed | Failed) -> Label:
@@ -172,58 +172,58 @@ TROUBLES: Final[dict[str, str]] = {
 """What the status line says of an error; the whole sentence stands in the conversation, once."""
 
 
-def _idle(moment: StatusDetails) -> Label:
-    agents = f" · {moment.agents} at work" if moment.agents else ""
-    waiting = f" · {counted(moment.results, 'result')} waiting" if moment.results else ""
-    if moment.stopped_after is not None:
-        return Label(STOPPED, f"ready · stopped after {clock(moment.stopped_after)}{agents}{waiting}")
-    if moment.resumable:
+def _idle(details: StatusDetails) -> Label:
+    agents = f" · {details.agents} at work" if details.agents else ""
+    waiting = f" · {counted(details.results, 'result')} waiting" if details.results else ""
+    if details.stopped_after is not None:
+        return Label(STOPPED, f"ready · stopped after {clock(details.stopped_after)}{agents}{waiting}")
+    if details.resumable:
         return Label(STOPPED, f"ready · interrupted, Enter resumes{agents}{waiting}")
     return Label(READY, f"ready{agents}{waiting}")
 
 
-def _awaiting_llm(state: AwaitingLlm, moment: StatusDetails) -> Label:
+def _awaiting_llm(state: AwaitingLlm, details: StatusDetails) -> Label:
     match state.phase:
         case Requesting():
-            return Label(THINKING, _requesting(state, moment))
+            return Label(THINKING, _requesting(state, details))
         case RetryWait(seconds=seconds, cause=cause):
-            left = max(seconds - moment.elapsed, 0.0)
+            left = max(seconds - details.elapsed, 0.0)
             return Label(RETRYING, f"retrying {state.attempt}/{RETRIES} in {left:.1f} s: {clean_line(cause)}")
         case Routing():
-            return Label(THINKING, _routing(moment))
+            return Label(THINKING, _routing(details))
         case CompactingContext():
-            return _compacting(moment)
+            return _compacting(details)
         case _:
             assert_never(state.phase)
 
 
-def _paced(moment: StatusDetails) -> str:
+def _paced(details: StatusDetails) -> str:
     """The wait ahead of a call; empty without one."""
-    left = moment.paced_until - moment.now
+    left = details.paced_until - details.now
     return f"paced: {ceil(left)} s to stay below the rate limit" if left > 0 else ""
 
 
-def _routing(moment: StatusDetails) -> str:
-    if not moment.planned:
-        return _paced(moment) or f"routing… {clock(moment.elapsed)}"
-    agents = counted(moment.planned, "agent")
-    left = max(int(moment.starts_at - moment.now) + 1, 0)
-    return f"routing: {agents}, {f'starts in {left} s' if moment.starts_at else 'waits for you'}"
+def _routing(details: StatusDetails) -> str:
+    if not details.planned:
+        return _paced(details) or f"routing… {clock(details.elapsed)}"
+    agents = counted(details.planned, "agent")
+    left = max(int(details.starts_at - details.now) + 1, 0)
+    return f"routing: {agents}, {f'starts in {left} s' if details.starts_at else 'waits for you'}"
 
 
-def _requesting(state: AwaitingLlm, moment: StatusDetails) -> str:
+def _requesting(state: AwaitingLlm, details: StatusDetails) -> str:
     step = f" · step {state.run.iteration}/{state.run.max_iterations}" if state.run.iteration > 1 else ""
-    if paced := _paced(moment):
+    if paced := _paced(details):
         return paced
-    if moment.drafting:
-        return f"writing {clean_line(moment.drafting)}… {clock(moment.elapsed)}{step}"
-    if moment.writing:
-        return f"writing… {f'{moment.rate:.0f} tok/s' if moment.rate >= 1 else clock(moment.elapsed)}{step}"
+    if details.drafting:
+        return f"writing {clean_line(details.drafting)}… {clock(details.elapsed)}{step}"
+    if details.writing:
+        return f"writing… {f'{details.rate:.0f} tok/s' if details.rate >= 1 else clock(details.elapsed)}{step}"
     if state.continuations:
         return f"continuing (output limit) {state.continuations}/{CONTINUATIONS}"
     if state.attempt:
-        return f"thinking… {clock(moment.elapsed)} · try {state.attempt + 1} of {RETRIES + 1}{step}"
-    return f"thinking… {clock(moment.elapsed)}{step}"
+        return f"thinking… {clock(details.elapsed)} · try {state.attempt + 1} of {RETRIES + 1}{step}"
+    return f"thinking… {clock(details.elapsed)}{step}"
 
 
 def _tool(tool_round: ToolRound) -> str:
@@ -250,12 +250,12 @@ class AgentCounts(Struct, frozen=True):
     """Whether the conversation is one itself."""
 
 
-def invitation(state: State, *, begun: bool, family: AgentCounts | None = None) -> str:
+def invitation(state: State, *, begun: bool, agent_counts: AgentCounts | None = None) -> str:
     """What the empty composer says; `begun` is whether anything was said in the conversation."""
-    family = family or AgentCounts()
-    if family.is_agent and not isinstance(state, AwaitingApproval):
+    agent_counts = agent_counts or AgentCounts()
+    if agent_counts.is_agent and not isinstance(state, AwaitingApproval):
         return "What you write goes to this sub-agent as a hint"
-    if family.asking:
+    if agent_counts.asking:
         return "A letter answers the question above"
     match state:
         case AwaitingApproval():

@@ -1,7 +1,7 @@
 """Composer: the box the user writes in. Posts what was asked for; knows no engine.
 
 Here is what Textual asks of a text area, handed on; what it owns does the work: `keys` the orders, `answering` letters
-that answer a question, `marks` and `shelf` long pastes, `readline` and `vim` editing.
+that answer a question, `marks` and `bulk` long pastes, `readline` and `vim` editing.
 """
 
 from __future__ import annotations
@@ -72,41 +72,41 @@ class Composer(Still, ShellKeys, TextArea):
         self.highlight_cursor_line = False
         self.room = 0
         """Rows of the pane it stands in; 0 for the whole screen."""
-        self.shelf = PasteStore()
-        self.marks = PasteMarks(self, self.shelf)
+        self.bulk = PasteStore()
+        self.marks = PasteMarks(self, self.bulk)
         self.vim = VimMode(self)
         self.answering = Answering(clock)
         self.keys = ComposerKeys(
             self, self.marks, self.vim, self.answering, content=lambda: self.content, put=self.put, take=self.take
         )
-        self.readline = Readline(self, self.shelf.marks)
+        self.readline = Readline(self, self.bulk.marks)
 
     @property
     def content(self) -> str:
         """The whole text, with every folded paste in its place."""
-        return self.shelf.unfold(self.text)
+        return self.bulk.unfold(self.text)
 
     @property
     def folds(self) -> tuple[tuple[int, int], ...]:
         """Place and length, in the content, of every folded paste."""
-        return self.shelf.folds(self.text)
+        return self.bulk.folds(self.text)
 
     def load(self, text: str, folds: Sequence[tuple[int, int]] = ()) -> None:
         """Show a draft, cursor at its end."""
         self.answering.begin(by_hand=False)
-        self.shelf.clear()
+        self.bulk.clear()
         self.vim.begin()
-        self.load_text(self.shelf.refold(text, folds))
+        self.load_text(self.bulk.refold(text, folds))
         self.move_cursor(self.document.end)
 
     def put(self, text: str) -> None:
         """Show another text in place of the draft; undo brings the draft back."""
         self.answering.begin(by_hand=False)
-        replace_at(self, self.shelf.fold(text), (0, 0), self.document.end)
+        replace_at(self, self.bulk.fold(text), (0, 0), self.document.end)
 
     def add(self, text: str) -> None:
         """Write a text where the cursor stands, or over what is selected; a long one as its mark."""
-        replace_at(self, self.shelf.fold(text), *self.selection)
+        replace_at(self, self.bulk.fold(text), *self.selection)
 
     def take(self) -> str:
         """Give the whole text and empty the box; undo brings it back."""
@@ -166,7 +166,7 @@ class Composer(Still, ShellKeys, TextArea):
     def get_line(self, line_index: int) -> Text:
         """The line with its marks in the colour of what is mine."""
         line = super().get_line(line_index)
-        if self.shelf.marks(line.plain):
+        if self.bulk.marks(line.plain):
             app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
             self.marks.show_in(line, app.theme_variables.get("accent"))
         return line

@@ -231,7 +231,7 @@ class Dock(completing.Completing, StillColumn):
         if wanted:
             from phoenix_tui.widgets.vim_keys import VimKeys  # noqa: PLC0415 - for those who want it
 
-            keys = VimKeys(composer, composer.shelf.marks, composer.vim.tell, composer.keys.walk)
+            keys = VimKeys(composer, composer.bulk.marks, composer.vim.tell, composer.keys.walk)
         composer.vim.use(keys)
 
     def on_image_chips_changed(self, event: ImageChips.Changed) -> None:

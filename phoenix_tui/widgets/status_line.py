@@ -72,12 +72,12 @@ class Status(Struct, frozen=True):
     """What Esc does to the innermost open thing, if there is one."""
     vim_way_out: str = ""
     """What Esc does to vim's mode, or to a command that was begun, before anything else."""
-    moment: StatusDetails = field(default_factory=StatusDetails)
+    details: StatusDetails = field(default_factory=StatusDetails)
     """Without `elapsed`: the row has its own clock."""
     jobs: int = 0
     """Background commands that run."""
     read_only: bool = False
-    family: AgentCounts = field(default_factory=AgentCounts)
+    agent_counts: AgentCounts = field(default_factory=AgentCounts)
     results: int = 0
     """Ends of sub-agents that wait to be read."""
 
@@ -112,7 +112,7 @@ class StatusLine(Still, MeterRow):
 
     def watch_status(self, before: Status, status: Status) -> None:
         """Start the clock with a run and end it with the run; a pace alone is said with the next tick."""
-        paced = replace(before, moment=replace(before.moment, rate=status.moment.rate))
+        paced = replace(before, details=replace(before.details, rate=status.details.rate))
         if paced != status or not self._ticker.runs:
             self.refresh()
         self._ticker.run(is_busy(status.state))
@@ -157,7 +157,7 @@ class StatusLine(Still, MeterRow):
             return "Esc gives up"
         if status.read_only and not status.way_out:
             return "/fork goes on in a copy"
-        if status.moment.planned and not status.way_out and not status.has_text:
+        if status.details.planned and not status.way_out and not status.has_text:
             return hint(("route_start", "starts"), ("route_alone stop", "alone"))
         if status.vim_way_out and not status.way_out:
             return vim_hint(status.state, status.vim_way_out, has_text=status.has_text, is_prose=status.is_prose)
@@ -166,7 +166,7 @@ class StatusLine(Still, MeterRow):
             has_text=status.has_text,
             is_prose=status.is_prose,
             way_out=status.way_out,
-            family=status.family,
+            agent_counts=status.agent_counts,
         )
 
     def meter(self) -> str:
@@ -181,8 +181,10 @@ class StatusLine(Still, MeterRow):
             return Label(STOPPED, "waits for an answer in the other window")
         now = self._clock()
         elapsed = max(now - status.since, 0.0)
-        moment = replace(status.moment, elapsed=elapsed, now=now, agents=status.family.agents, results=status.results)
-        return label(status.state, moment)
+        details = replace(
+            status.details, elapsed=elapsed, now=now, agents=status.agent_counts.agents, results=status.results
+        )
+        return label(status.state, details)
 
     def _shown(self, now: Label) -> str:
         sign = now.glyph.mark(self._plain)

@@ -38,81 +38,81 @@ class Actions:
         }
         """What a key asks for that is no command, as `keymap.KEYS` names it."""
 
-    async def command(self, bench: CommandContext, text: str) -> None:
+    async def command(self, ctx: CommandContext, text: str) -> None:
         """A slash command with its argument; an unknown one stays in the box."""
         name, argument = split_command(text)
-        if not await run_command(bench, name, argument):
-            bench.dock.composer.load(text)
+        if not await run_command(ctx, name, argument):
+            ctx.dock.composer.load(text)
 
-    async def rows(self, bench: CommandContext, action: str, ids: tuple[str, ...]) -> None:
+    async def rows(self, ctx: CommandContext, action: str, ids: tuple[str, ...]) -> None:
         """Something done to rows of the list."""
-        await shelving.act(bench, action, ids)
+        await shelving.act(ctx, action, ids)
 
-    async def resume(self, bench: CommandContext, *, interrupted: bool) -> None:
+    async def resume(self, ctx: CommandContext, *, interrupted: bool) -> None:
         """Enter on an empty line: open what is offered, else go on with what was interrupted."""
-        if bench.offered:
-            offered = bench.offered.pop()
-            conversation = bench.desk.conversation
+        if ctx.offered:
+            offered = ctx.offered.pop()
+            conversation = ctx.active.conversation
             if conversation is None or not conversation.record.message_count:
-                await bench.desk.open(offered)
+                await ctx.active.open(offered)
                 return
-        await bench.sending.resume(interrupted=interrupted)
+        await ctx.sending.resume(interrupted=interrupted)
 
-    async def answer(self, bench: CommandContext, call_id: str, answer: ApprovalAnswer) -> None:
+    async def answer(self, ctx: CommandContext, call_id: str, answer: ApprovalAnswer) -> None:
         """Answer the question in view: the conversation's own, or that of one of its sub-agents.
 
         A reason that came too late stands in the composer: it is no message before it is sent.
         """
-        engine, composer = bench.desk.services.engine, bench.dock.composer
-        taken = await bench.desk.accepts(lambda one: asked_by(engine, one, call_id).answer(call_id, answer))
+        engine, composer = ctx.active.services.engine, ctx.dock.composer
+        taken = await ctx.active.accepts(lambda one: asked_by(engine, one, call_id).answer(call_id, answer))
         if not taken and answer.reason:
             composer.load(f"{answer.reason}\n{composer.content}" if composer.content else answer.reason)
 
-    async def keep_key(self, bench: CommandContext, secret: str) -> None:
+    async def keep_key(self, ctx: CommandContext, secret: str) -> None:
         """Keep an API key."""
-        await settings.keep_key(bench, secret)
+        await settings.keep_key(ctx, secret)
 
-    async def use_installed(self, bench: CommandContext, reference: str) -> None:
+    async def use_installed(self, ctx: CommandContext, reference: str) -> None:
         """Use a model that was just installed, but not in a conversation that has a real one."""
-        conversation = bench.desk.conversation
+        conversation = ctx.active.conversation
         if conversation is None or conversation.record.model == GUIDE:
-            await settings.use_model(bench, reference)
-            bench.tell(f"{reference} is installed and in use.")
+            await settings.use_model(ctx, reference)
+            ctx.tell(f"{reference} is installed and in use.")
         else:
-            bench.desk.prefer(model=reference)
-            bench.tell(f"{reference} is installed; /model chooses it here, new conversations use it.")
+            ctx.active.prefer(model=reference)
+            ctx.tell(f"{reference} is installed; /model chooses it here, new conversations use it.")
 
-    async def copy(self, bench: CommandContext, text: str) -> None:
+    async def copy(self, ctx: CommandContext, text: str) -> None:
         """Text to the clipboard."""
-        bench.tell(f"Copied {len(text):,} characters {await bench.clipboard.copy(text)}.")
+        ctx.tell(f"Copied {len(text):,} characters {await ctx.clipboard.copy(text)}.")
         self._screen.clear_selection()
 
-    async def _paste(self, bench: CommandContext) -> None:
+    async def _paste(self, ctx: CommandContext) -> None:
         """An image or text from the clipboard."""
-        match await bench.clipboard.paste():
+        match await ctx.clipboard.paste():
             case ClipboardImage(content=content):
-                await bench.sending.attach([content])
+                await ctx.sending.attach([content])
             case ClipboardText(text=text):
-                await bench.dock.composer.insert_pasted(text)
+                await ctx.dock.composer.insert_pasted(text)
             case ClipboardTrouble(reason=reason):
-                bench.tell(reason, bad=True)
+                ctx.tell(reason, bad=True)
 
-    async def _edit(self, bench: CommandContext) -> None:
+    async def _edit(self, ctx: CommandContext) -> None:
         """Write the draft in $EDITOR."""
-        composer = bench.dock.composer
+        composer = ctx.dock.composer
         text = await edit_outside(self._screen.app, composer.content)
         if text is None:
-            bench.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
+            ctx.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
         else:
             composer.load(text)
 
-    async def block(self, bench: CommandContext, wanted: BlockWanted) -> None:
+    async def block(self, ctx: CommandContext, wanted: BlockWanted) -> None:
         """Something with a block of a transcript."""
-        await blocks.act(bench, self._screen.app, wanted)
+        await blocks.act(ctx, self._screen.app, wanted)
 
-    async def open_link(self, bench: CommandContext, target: str) -> None:
+    async def open_link(self, ctx: CommandContext, target: str) -> None:
         """Show the real target and ask before it is opened."""
         if not target.startswith(OPENED_LINKS):
-            bench.tell(f"Only web and mail links are opened, not {target}", bad=True)
-        elif await bench.sheets.confirm(f"Open {target} ?", "open it", "stay here"):
+            ctx.tell(f"Only web and mail links are opened, not {target}", bad=True)
+        elif await ctx.sheets.confirm(f"Open {target} ?", "open it", "stay here"):
             self._screen.app.open_url(target)

@@ -58,13 +58,13 @@ class ActiveConversation:
         services: Services,
         launch: Launch,
         parts: WorkspaceWidgets,
-        overview: ConversationIndex,
+        index: ConversationIndex,
         tell: Notify,
         later: Callable[[float, Callable[[], Awaitable[None]]], Timer],
     ) -> None:
         self.services = services
         self.launch = launch
-        self.overview = overview
+        self.index = index
         self.model = launch.model
         """Model of the next new conversation."""
         self.mode: PermissionMode = launch.permission_mode
@@ -139,7 +139,7 @@ class ActiveConversation:
             dock.load(unsent.text, unsent.folds)
             dock.chips.images = dock.chips.images or tuple(images)
             await visible.start(self.parts)
-            self.overview.select(family_of(conversation))
+            self.index.select(family_of(conversation))
             if not conversation.read_only and conversation.record.agent is None:
                 mode = None if conversation.id in self._shown else _attended(conversation, self.launch.permission_mode)
                 self._shown.add(conversation.id)
@@ -180,7 +180,7 @@ class ActiveConversation:
             heading = self.parts.title.heading.at(short_path(self.launch.cwd))
             self.parts.title.heading = replace(heading, title="", parent="", place="", context=ContextUse())
             self.parts.greet(True)
-            self.overview.select("")
+            self.index.select("")
 
     def _reset(self) -> None:
         """The next conversation begins as the settings and the profile say, whatever was chosen for another."""
@@ -201,7 +201,7 @@ class ActiveConversation:
                 visible.stop()
                 await self.services.engine.change(record.id, ConversationChanges(deleted=True))
                 await self.services.engine.forget(record.id)
-                await self.overview.reload()
+                await self.index.reload()
             elif self.beside is None or not self.beside.keeps(visible):
                 visible.stop()
 
@@ -230,8 +230,8 @@ class ActiveConversation:
             visible = self._follow(conversation)
             self.parts.dock.chips.images = images
             await visible.start()
-            await self.overview.reload()
-            self.overview.select(conversation.id)
+            await self.index.reload()
+            self.index.select(conversation.id)
             return conversation
 
     async def attempt(self, request: Callable[[ConversationSurface], object]) -> None:

@@ -50,8 +50,8 @@ class AgentsInView:
         working = at_work(views)
         self._batch |= {view.id for view in working}
         asks = sum(isinstance(view.state, AwaitingApproval) for view in working)
-        family = AgentCounts(len(working), asks, self._conversation.record.agent is not None)
-        self._update(family=family, results=results)
+        agent_counts = AgentCounts(len(working), asks, self._conversation.record.agent is not None)
+        self._update(agent_counts=agent_counts, results=results)
         self.moved(self._conversation.state)
 
     def moved(self, state: State) -> None:

@@ -41,11 +41,11 @@ class AttachmentEvents:
         """Do what is asked for."""
         match asked:
             case Composer.ImagesDropped():
-                self._ready.then(lambda bench: bench.sending.attach(asked.paths))
+                self._ready.then(lambda ctx: ctx.sending.attach(asked.paths))
             case Composer.KeyPasted():
                 self._key_pasted(asked.key)
             case Composer.PasteOpened():
-                self._ready.then(lambda bench: bench.deeds.writing.paste(bench, asked.mark))
+                self._ready.then(lambda ctx: ctx.actions.writing.paste(ctx, asked.mark))
             case Composer.PasteTaken():
                 self._remark_on(asked)
             case ImageChips.Opened():
@@ -53,9 +53,9 @@ class AttachmentEvents:
             case QueuePanel.Left():
                 self._leave_queue(older=asked.older)
             case QueuePanel.Wanted():
-                self._ready.then(lambda bench: bench.deeds.writing.queued(bench, asked.action, asked.message, asked.by))
+                self._ready.then(lambda ctx: ctx.actions.writing.queued(ctx, asked.action, asked.message, asked.by))
             case QuestionPanel.Answered():
-                self._ready.then(lambda bench: bench.deeds.answer(bench, asked.call_id, asked.answer))
+                self._ready.then(lambda ctx: ctx.actions.answer(ctx, asked.call_id, asked.answer))
             case _:
                 assert_never(asked)
 
@@ -63,13 +63,13 @@ class AttachmentEvents:
         """Where the welcome asks for a key it is kept; elsewhere it is text like any other."""
         welcome = self._parts.welcome.welcome
         if welcome is not None and welcome.needs_model:
-            self._ready.then(lambda bench: bench.deeds.keep_key(bench, secret))
+            self._ready.then(lambda ctx: ctx.actions.keep_key(ctx, secret))
         else:
             self._parts.dock.composer.insert(secret)
 
     def _remark_on(self, paste: Composer.PasteTaken) -> None:
         """Say what of a paste is gone, or more than the model reads."""
-        conversation = self._ready.bench.desk.conversation if self._ready.bench is not None else None
+        conversation = self._ready.ctx.active.conversation if self._ready.ctx is not None else None
         window = conversation.record.context_window if conversation is not None else 0
         if words := remark_on(paste.taken, paste.length, window):
             self._words.tell(words, bad=paste.taken.is_binary)

@@ -65,15 +65,15 @@ class WorkspaceServices:
         parts.pictures, parts.engine = pictures, services.engine
         resumed = cast("Signal[object]", stage.screen.app.app_resume_signal)  # pyright: ignore[reportUnknownMemberType] - open
         resumed.subscribe(stage.screen, lambda _: _picture_anew(stage.screen, pictures))
-        overview = ConversationIndex(services.engine, stage.rows, parts, self._mark_unread)
-        tell = stage.words.tell
-        desk = ActiveConversation(services, stage.launch, parts, overview, tell, self._later)
-        self.around = Environment(stage.screen, stage.launch, desk, services, driver, keymap)
-        overview.shown = self.around.mark.show
-        overview.left = stage.words.leave
-        sending = Sending(desk, tell)
-        self.bench = CommandContext(
-            desk,
+        index = ConversationIndex(services.engine, stage.rows, parts, self._mark_unread)
+        tell = stage.toasts.tell
+        active = ActiveConversation(services, stage.launch, parts, index, tell, self._later)
+        self.environment = Environment(stage.screen, stage.launch, active, services, driver, keymap)
+        index.shown = self.environment.mark.show
+        index.left = stage.toasts.leave
+        sending = Sending(active, tell)
+        self.ctx = CommandContext(
+            active,
             sending,
             parts.dock,
             Sheets(stage.screen),
@@ -81,65 +81,65 @@ class WorkspaceServices:
             clipboard,
             keymap,
             self._deeds,
-            self.around,
-            stage.ready.leave,
+            self.environment,
+            stage.startup.leave,
         )
-        join_sources(self.bench)
-        parts.dock.question.others = lambda: titles_of_others(services.engine, desk.conversation)
+        join_sources(self.ctx)
+        parts.dock.question.others = lambda: titles_of_others(services.engine, active.conversation)
         self.welcoming = Welcoming(parts, services.onboarding, self._installed, tell, self._behind)
 
     async def open(self, launch: Launch) -> None:
         """The list, and the conversation that was asked for or a new one."""
-        desk = self.bench.desk
-        await desk.overview.start()
-        self._services.engine.waits.listen(told_here(partial(setattr, desk.parts.status, "database_busy")))
-        self._services.engine.watch(lambda _: desk.parts.dock.question.say_more())
+        active = self.ctx.active
+        await active.index.start()
+        self._services.engine.waits.listen(told_here(partial(setattr, active.parts.status, "database_busy")))
+        self._services.engine.watch(lambda _: active.parts.dock.question.say_more())
         if launch.reopened:
-            await desk.begin()  # nor are panes opened again: the text that stopped Phoenix may stand in one
+            await active.begin()  # nor are panes opened again: the text that stopped Phoenix may stand in one
             self._offer(launch.conversation_id)
             return
         if launch.conversation_id:
             try:
-                await desk.open(launch.conversation_id)
+                await active.open(launch.conversation_id)
             except ENGINE_ERRORS as error:
-                self._stage.words.tell(str(error), bad=True)
-        if not await self._panes_again(launch) and desk.conversation is None:
-            await desk.begin()
+                self._stage.toasts.tell(str(error), bad=True)
+        if not await self._panes_again(launch) and active.conversation is None:
+            await active.begin()
 
     def _offer(self, conversation_id: str) -> None:
         """Say what stood on the screen when Phoenix last ended unexpectedly; Enter on the empty line opens it."""
-        found = self.bench.desk.overview.summary(conversation_id)
+        found = self.ctx.active.index.summary(conversation_id)
         if found is None:
             return  # archived or trashed since
-        self.bench.offered.append(conversation_id)
+        self.ctx.offered.append(conversation_id)
         title = clean_line(found.title) or "A new conversation"
-        self._stage.words.tell(f"{title} was open when Phoenix stopped responding or was ended; Enter opens it.")
+        self._stage.toasts.tell(f"{title} was open when Phoenix stopped responding or was ended; Enter opens it.")
 
     async def _panes_again(self, launch: Launch) -> bool:
         if not recall(launch.state_folder, launch.cwd).ids:
             return False
         from phoenix_tui.commands.panes import restore  # noqa: PLC0415 - only where panes are remembered
 
-        return await restore(self.bench)
+        return await restore(self.ctx)
 
     async def begin(self, launch: Launch) -> None:
         """What was typed meanwhile, and what the command line brought."""
-        desk, composer = self.bench.desk, self._stage.parts.dock.composer
-        self.around.start()
-        library, overview = self._services.library, desk.overview
-        self._stage.screen.run_worker(follow(library.changed_elsewhere, overview.reload), group="elsewhere")
+        active, composer = self.ctx.active, self._stage.parts.dock.composer
+        self.environment.start()
+        library, index = self._services.library, active.index
+        self._stage.screen.run_worker(follow(library.changed_elsewhere, index.reload), group="elsewhere")
         if composer.content:
-            desk.drafts.typed(composer.content)
+            active.drafts.typed(composer.content)
         self._stage.parts.status.kept = self._services.kept
         self._stage.screen.run_worker(self._look_at_sandbox(), group="sandbox")
         if self._services.warning:
-            self._stage.words.tell(self._services.warning, bad=True)
+            self._stage.toasts.tell(self._services.warning, bad=True)
         if launch.images:
-            await self.bench.sending.attach(launch.images)
+            await self.ctx.sending.attach(launch.images)
         if launch.prompt:
-            await self.bench.sending.send(launch.prompt)
+            await self.ctx.sending.send(launch.prompt)
         if launch.pick:
-            await run_command(self.bench, "resume", "")
+            await run_command(self.ctx, "resume", "")
 
     async def _look_at_sandbox(self) -> None:
         """Say in the status line whether the sandbox holds; the first look starts a program, so no frame waits."""
@@ -150,20 +150,20 @@ class WorkspaceServices:
     async def do(self, work: Callable[[CommandContext], Awaitable[None]]) -> None:
         """Do `work`; what the engine refuses is said."""
         try:
-            await work(self.bench)
+            await work(self.ctx)
         except ENGINE_ERRORS as error:
-            self._stage.words.tell(str(error), bad=True)
+            self._stage.toasts.tell(str(error), bad=True)
 
     async def may_leave(self) -> bool:
         """Whether nothing runs and the draft is stored, or the user wants to leave all the same."""
-        if not await self.bench.desk.drafts.keep() and not await self._wants(LOST_DRAFT):
+        if not await self.ctx.active.drafts.keep() and not await self._wants(LOST_DRAFT):
             return False
-        jobs = sum(running(one.jobs.all()) for one in self.bench.desk.services.engine.live())
-        question = leaving_question(self.bench.desk.overview.busy, jobs)
+        jobs = sum(running(one.jobs.all()) for one in self.ctx.active.services.engine.live())
+        question = leaving_question(self.ctx.active.index.busy, jobs)
         return not question or await self._wants(question)
 
     async def _wants(self, what: str) -> bool:
-        return await self.bench.sheets.confirm(what, "quit", "stay")
+        return await self.ctx.sheets.confirm(what, "quit", "stay")
 
     @cached_property
     def _made_deeds(self) -> Actions:
@@ -176,7 +176,7 @@ class WorkspaceServices:
 
     def _mark_unread(self, conversation_id: str) -> None:
         unread = ConversationChanges(unread=True)
-        self._stage.ready.then(lambda bench: bench.desk.services.engine.change(conversation_id, unread))
+        self._stage.startup.then(lambda ctx: ctx.active.services.engine.change(conversation_id, unread))
 
     def _later(self, seconds: float, work: Callable[[], Awaitable[None]]) -> Timer:
         return self._stage.screen.set_timer(max(seconds, SOONEST), work)
@@ -185,7 +185,7 @@ class WorkspaceServices:
         self._stage.screen.run_worker(work, group="welcome")
 
     def _installed(self, reference: str) -> None:
-        self._stage.ready.then(lambda bench: bench.deeds.use_installed(bench, reference))
+        self._stage.startup.then(lambda ctx: ctx.actions.use_installed(ctx, reference))
 
 
 def _drop(_: str) -> None:

@@ -79,19 +79,19 @@ class ComposerEvents:
 
     def _submit(self, text: str) -> None:
         """A message, a command, a shell command, or a yes to what is offered."""
-        if self._ready.bench_in_use is not None:
-            self._ready.bench_in_use.desk.drafts.typed("")  # what says that the box is empty now comes the long way
-        elif self._ready.late is not None:
-            self._ready.late.send(text)
+        if self._ready.ctx_in_use is not None:
+            self._ready.ctx_in_use.active.drafts.typed("")  # what says that the box is empty now comes the long way
+        elif self._ready.slow_start is not None:
+            self._ready.slow_start.send(text)
         if not text.strip() and not self._parts.dock.chips.images:
             self._say_yes()
         elif is_command(text):
             self._remember(text)
             self._ready.command(text)
         elif is_shell_line(text):
-            self._ready.then(lambda bench: self._handed_over(bench.sending.shell(text)))
+            self._ready.then(lambda ctx: self._handed_over(ctx.sending.shell(text)))
         else:
-            self._ready.then(lambda bench: self._handed_over(bench.sending.send(text)))
+            self._ready.then(lambda ctx: self._handed_over(ctx.sending.send(text)))
 
     async def _handed_over(self, sending: Awaitable[None]) -> None:
         """Until it is taken Tab queues behind it, as while the agent works."""
@@ -105,14 +105,14 @@ class ComposerEvents:
         if route is not None and route.accept():
             return
         if welcoming is not None and welcoming.can_install:
-            self._ready.then(lambda bench: self._install(bench, welcoming))
+            self._ready.then(lambda ctx: self._install(ctx, welcoming))
         else:
-            interrupted = self._parts.status.status.moment.resumable
-            self._ready.then(lambda bench: bench.deeds.resume(bench, interrupted=interrupted))
+            interrupted = self._parts.status.status.details.resumable
+            self._ready.then(lambda ctx: ctx.actions.resume(ctx, interrupted=interrupted))
 
-    async def _install(self, bench: CommandContext, welcoming: Welcoming) -> None:
+    async def _install(self, ctx: CommandContext, welcoming: Welcoming) -> None:
         """Install the model on offer after a yes of its own: one Enter may have been meant for something else."""
-        if await bench.sheets.confirm(welcoming.install_question, "download it", "not now"):
+        if await ctx.sheets.confirm(welcoming.install_question, "download it", "not now"):
             self._screen.run_worker(welcoming.install(), group="install", exclusive=True)
 
     def _queue(self, text: str) -> None:
@@ -120,7 +120,7 @@ class ComposerEvents:
         if is_command(text):
             self._screen.post_message(Composer.Submitted(text))
         else:
-            self._ready.then(lambda bench: bench.sending.send(text, queue=True))
+            self._ready.then(lambda ctx: ctx.sending.send(text, queue=True))
 
     def send_now(self) -> None:
         """Stop what runs and send what is written, else what is queued."""
@@ -131,11 +131,11 @@ class ComposerEvents:
         if is_command(text):
             self._screen.post_message(Composer.Submitted(text))
         elif is_shell_line(text):
-            self._ready.then(lambda bench: bench.sending.shell(text, now=True))
+            self._ready.then(lambda ctx: ctx.sending.shell(text, now=True))
         elif text.strip():
-            self._ready.then(lambda bench: bench.sending.send(text, interrupt=True))
+            self._ready.then(lambda ctx: ctx.sending.send(text, interrupt=True))
         elif self._parts.dock.queue.waiting:
-            self._ready.then(lambda bench: bench.desk.attempt(partial(_send_queued, bench.desk)))
+            self._ready.then(lambda ctx: ctx.active.attempt(partial(_send_queued, ctx.active)))
 
     def clear(self) -> None:
         """Empty the composer; the history keeps what stood there."""
@@ -155,8 +155,8 @@ class ComposerEvents:
         has_text, words = bool(text), is_prose(text)
         if (status.status.has_text, status.status.is_prose) != (has_text, words):
             status.status = replace(status.status, has_text=has_text, is_prose=words)
-        if self._ready.bench_in_use is not None:
-            self._ready.bench_in_use.desk.drafts.typed(text)
+        if self._ready.ctx_in_use is not None:
+            self._ready.ctx_in_use.active.drafts.typed(text)
 
     def _name_mode(self) -> None:
         """Say whether Esc is vim's."""
@@ -166,19 +166,19 @@ class ComposerEvents:
 
     def follow(self, status: Status) -> None:
         """What the status line knows is said by the empty composer too."""
-        desk = self._ready.bench.desk if self._ready.bench is not None else None
-        begun = desk is not None and desk.conversation is not None and desk.conversation.record.message_count > 0
-        words = invitation(status.state, begun=begun, family=status.family)
-        if status.read_only and not status.family.is_agent:
+        active = self._ready.ctx.active if self._ready.ctx is not None else None
+        begun = active is not None and active.conversation is not None and active.conversation.record.message_count > 0
+        words = invitation(status.state, begun=begun, agent_counts=status.agent_counts)
+        if status.read_only and not status.agent_counts.is_agent:
             words = READ_ONLY
         if self._parts.dock.question.line.is_open:
             words = ABOVE
-        self._composer.keys.suggested = suggestion = status.moment.suggestion
+        self._composer.keys.suggested = suggestion = status.details.suggestion
         if suggestion:
             words = f"{suggestion} · {hint(('complete', 'takes it'))}"
         if self._composer.placeholder != words:
             self._composer.placeholder = words
-        self._composer.keys.busy = is_busy(status.state) and not status.family.is_agent
+        self._composer.keys.busy = is_busy(status.state) and not status.agent_counts.is_agent
 
 
 def why_not(asked: Composer.DraftHeld | Composer.NothingToComplete) -> str:
@@ -189,5 +189,5 @@ def why_not(asked: Composer.DraftHeld | Composer.NothingToComplete) -> str:
     return f"The question came while you were writing: {again}."
 
 
-def _send_queued(desk: ActiveConversation, conversation: ConversationSurface) -> Awaitable[object]:
-    return conversation.queue.send_now("", caps_for(desk, conversation))
+def _send_queued(active: ActiveConversation, conversation: ConversationSurface) -> Awaitable[object]:
+    return conversation.queue.send_now("", caps_for(active, conversation))

@@ -186,7 +186,7 @@ class ConversationView:
             is_prose=self._parts.status.status.is_prose,
             way_out=self._parts.status.status.way_out,
             vim_way_out=self._parts.status.status.vim_way_out,
-            moment=StatusDetails(
+            details=StatusDetails(
                 resumable=snapshot.resumable and not _stopped(snapshot), writing=bool(snapshot.live_text)
             ),
             jobs=self._jobs.show(self.conversation.jobs.all()),
@@ -245,7 +245,7 @@ class ConversationView:
 
     def say_moment(self, **changes: Any) -> None:
         """What the screen says beside the state (`labels.Moment`), until the next one."""
-        self._update(moment=replace(self._parts.status.status.moment, **changes))
+        self._update(details=replace(self._parts.status.status.details, **changes))
 
     def _count(self, characters: int) -> None:
         now, stream = self._clock(), self._stream
@@ -261,12 +261,12 @@ class ConversationView:
         was_busy, busy = is_busy(self._parts.status.status.state), is_busy(update.state)
         if busy and not was_busy:
             self._run_began = update.since
-        stopped = None if busy else self._parts.status.status.moment.stopped_after
+        stopped = None if busy else self._parts.status.status.details.stopped_after
         self._stream = Stream()
         self._update(
             state=update.state,
             since=update.since,
-            moment=StatusDetails(stopped_after=stopped),
+            details=StatusDetails(stopped_after=stopped),
         )
         self._agents.moved(update.state)
         if self._front:
@@ -301,7 +301,7 @@ class ConversationView:
                 self.unsaved = "".join(self._live) if cancelled else ""
                 self._live.clear()
             case ToolDrafted(name=name):
-                if self._parts.status.status.moment.drafting != name:
+                if self._parts.status.status.details.drafting != name:
                     self.say_moment(drafting=name)
             case RunEnded(status="cancelled"):
                 self.say_moment(stopped_after=self._clock() - self._run_began)

@@ -23,54 +23,54 @@ if TYPE_CHECKING:
 class DraftActions:
     """Queue, pasted texts and images of the next message."""
 
-    async def queued(self, bench: CommandContext, action: str, message: QueuedMessage, by: int) -> None:
+    async def queued(self, ctx: CommandContext, action: str, message: QueuedMessage, by: int) -> None:
         """Edit, move, remove or send a queued message."""
-        conversation = bench.desk.conversation
+        conversation = ctx.active.conversation
         if conversation is None:
             return
         queue = conversation.queue
         match action:
             case "edit":
-                await self._edit_queued(bench, message)
+                await self._edit_queued(ctx, message)
             case "move":
                 place = [one.id for one in queue.waiting].index(message.id)
-                await bench.desk.attempt(lambda one: one.queue.move(message.id, place + by))
+                await ctx.active.attempt(lambda one: one.queue.move(message.id, place + by))
             case "remove":
                 receipt = await queue.remove(message.id)
                 if isinstance(receipt, Refused):
-                    bench.tell(receipt.reason, bad=True)
+                    ctx.tell(receipt.reason, bad=True)
                 else:
-                    if trouble := remember(bench.dock.composer.keys.prompts, message.text):
-                        bench.tell(trouble, bad=True)
-                    bench.tell(f"Removed from the queue; {hint(('older', 'brings it back'))}.")
+                    if trouble := remember(ctx.dock.composer.keys.prompts, message.text):
+                        ctx.tell(trouble, bad=True)
+                    ctx.tell(f"Removed from the queue; {hint(('older', 'brings it back'))}.")
             case _:
-                desk = bench.desk
-                await desk.attempt(lambda one: one.queue.send_now(message.id, caps_for(desk, one)))
+                active = ctx.active
+                await active.attempt(lambda one: one.queue.send_now(message.id, caps_for(active, one)))
 
-    async def paste(self, bench: CommandContext, mark: str) -> None:
+    async def paste(self, ctx: CommandContext, mark: str) -> None:
         """View and change a long paste; it may become a file that the message names."""
-        composer = bench.dock.composer
-        sheet = EditSheet(mark.strip("[]"), composer.shelf.text_of(mark), may_be_file=True)
-        text = await bench.sheets.show(sheet)
+        composer = ctx.dock.composer
+        sheet = EditSheet(mark.strip("[]"), composer.bulk.text_of(mark), may_be_file=True)
+        text = await ctx.sheets.show(sheet)
         if text is None:
             return
         if sheet.wants_file:
             try:
-                conversation = bench.desk.conversation
-                cwd = bench.desk.launch.cwd if conversation is None else conversation.record.cwd
-                folder = spills_of(bench.desk.launch.state_folder / "outputs", cwd)
+                conversation = ctx.active.conversation
+                cwd = ctx.active.launch.cwd if conversation is None else conversation.record.cwd
+                folder = spills_of(ctx.active.launch.state_folder / "outputs", cwd)
                 path = await asyncio.to_thread(spill_paste, folder, text)
             except OSError as error:
-                bench.tell(f"The paste cannot be written to a file: {error.strerror}.", bad=True)
+                ctx.tell(f"The paste cannot be written to a file: {error.strerror}.", bad=True)
                 return
-            bench.tell(f"The paste is in {path}; the agent may read it.")
+            ctx.tell(f"The paste is in {path}; the agent may read it.")
             text = f'@"{path}"' if " " in str(path) else f"@{path}"
         composer.marks.change(mark, text)
 
-    async def _edit_queued(self, bench: CommandContext, message: QueuedMessage) -> None:
-        text = await bench.sheets.show(EditSheet("Queued message", message.text))
+    async def _edit_queued(self, ctx: CommandContext, message: QueuedMessage) -> None:
+        text = await ctx.sheets.show(EditSheet("Queued message", message.text))
         if text is not None and text != message.text:
-            await bench.desk.attempt(lambda one: one.queue.edit(message.id, text))
+            await ctx.active.attempt(lambda one: one.queue.edit(message.id, text))
 
 
 def spill_paste(folder: Path, text: str) -> Path:

@@ -54,14 +54,14 @@ class Environment:
         self,
         screen: PhoenixScreen[None],
         launch: Launch,
-        desk: ActiveConversation,
+        active: ActiveConversation,
         services: Services,
         driver: Driver | None,
         keymap: dict[str, str],
     ) -> None:
         self._screen = screen
         self._launch = launch
-        self._desk = desk
+        self._desk = active
         self._services = services
         self._driver = driver
         self._keymap = keymap
@@ -70,7 +70,7 @@ class Environment:
         self._skills = skills_of(os.environ)
         self.colours = ThemeControl(screen.app, launch, driver, self._trouble)
         self._attention = Attention(self._skills, self._wishes, driver, lambda: screen.app.app_focus)
-        self._suggesting = Suggesting(screen, desk, wanted=launch.suggestions)
+        self._suggesting = Suggesting(screen, active, wanted=launch.suggestions)
         self._files = LiveFiles(self._watched)
         self.mark = OpenMark(launch.state_folder / "open", launch.cwd)
         self._looks = 0

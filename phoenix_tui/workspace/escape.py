@@ -20,13 +20,13 @@ class EscapeHandler:
 
     def __init__(self, stage: WorkspaceParts, drawer: Sidebar, writing: ComposerEvents) -> None:
         self._screen, self._parts = stage.screen, stage.parts
-        self._ready, self._words = stage.ready, stage.words
+        self._ready, self._words = stage.startup, stage.toasts
         self._drawer = drawer
         self._writing = writing
         self.escapes = Pair(DOUBLE)
         """Any other key ends it."""
         self.interrupts = Pair(AGAIN)
-        self.deeds: Mapping[EscAction, Callable[[], object]] = {
+        self.actions: Mapping[EscAction, Callable[[], object]] = {
             EscAction.COPY: self._copy,
             EscAction.LEAVE_FILTER: drawer.rows.leave,
             EscAction.CLOSE_IN_DOCK: self._close_in_dock,
@@ -51,14 +51,14 @@ class EscapeHandler:
         if deed in AT_REST:
             self._ready.stop()  # what the key before asked for may not have come here yet, nor a sub-agent's end
             self._screen.clear_selection()
-        self.deeds[deed]()
+        self.actions[deed]()
 
     def interrupt(self) -> bool:
         """Ctrl+C; True when it asks to quit."""
         deed = interrupt(self._situation(self.interrupts, selected=bool(self._selected)))
         if deed in AT_REST:
             self._ready.stop()
-        self.deeds[deed]()
+        self.actions[deed]()
         return deed is EscAction.QUIT
 
     def _situation(self, pair: Pair, *, selected: bool = False) -> EscContext:
@@ -74,7 +74,7 @@ class EscapeHandler:
             inserting=dock.composer.vim.takes_escape,
             running=self._ready.may_stop,
             in_list=self._drawer.rows.has_focus,
-            in_agent=status.family.is_agent,
+            in_agent=status.agent_counts.is_agent,
             noticed=dock.notice.standing is not None and not status.read_only,
             written=bool(dock.composer.text),
             again=pair.is_begun,
@@ -86,7 +86,7 @@ class EscapeHandler:
 
     def _copy(self) -> None:
         selected = self._selected
-        self._ready.then(lambda bench: bench.deeds.copy(bench, selected))
+        self._ready.then(lambda ctx: ctx.actions.copy(ctx, selected))
 
     def _take_keys(self) -> None:
         self._screen.set_focus(self._parts.dock.composer)

@@ -93,7 +93,7 @@ class EscContext(Struct, frozen=True):
 
 def escape(now: EscContext) -> EscAction:
     """What Esc does."""
-    deeds = (
+    actions = (
         *_innermost(now),
         (now.inserting, EscAction.LEAVE_INSERT),
         (now.running, EscAction.STOP_RUN),
@@ -103,19 +103,19 @@ def escape(now: EscContext) -> EscAction:
         (not now.again, EscAction.AWAIT_SECOND),
         (now.written, EscAction.CLEAR_DRAFT),
     )
-    return next((deed for applies, deed in deeds if applies), EscAction.GO_BACK)
+    return next((deed for applies, deed in actions if applies), EscAction.GO_BACK)
 
 
 def interrupt(now: EscContext) -> EscAction:
     """What Ctrl+C does."""
-    deeds = (
+    actions = (
         (now.selected, EscAction.COPY),
         *_innermost(now),
         (now.running, EscAction.STOP_RUN),
         (now.written, EscAction.CLEAR_DRAFT),
         (not now.again, EscAction.ASK_AGAIN),
     )
-    return next((deed for applies, deed in deeds if applies), EscAction.QUIT)
+    return next((deed for applies, deed in actions if applies), EscAction.QUIT)
 
 
 def _innermost(now: EscContext) -> tuple[tuple[bool, EscAction], ...]:

@@ -13,10 +13,10 @@ from phoenix_tui.workspace.widgets import Notify
 class RouteInView:
     """Keeps the open decision of one conversation."""
 
-    def __init__(self, conversation: ConversationSurface, tell: Notify, moment: Callable[..., None]) -> None:
+    def __init__(self, conversation: ConversationSurface, tell: Notify, details: Callable[..., None]) -> None:
         self._conversation = conversation
         self._tell = tell
-        self._moment = moment
+        self._moment = details
         self._card: RouteCard | None = None
 
     def take(self, card: RouteCard | None) -> None:

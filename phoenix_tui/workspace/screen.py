@@ -57,14 +57,14 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.launch = launch
         self.rows = ConversationList(plain=plain)
         self.parts = WorkspaceWidgets(WelcomePanel(), TitleRow(plain=plain), Dock(plain=plain), StatusLine(plain=plain))
-        self.words = Toasts(self)
-        self.ready = Startup(self, launch, self.parts, lambda: self.post_message(self.Leaving()))
-        self.stage = WorkspaceParts(self, launch, self.parts, self.rows, self.words, self.ready)
-        self.drawer = sidebar.Sidebar(self, self.rows, self.parts, self.ready)
-        self.writing = composer_events.ComposerEvents(self, self.parts, self.ready, self.words)
-        self.around_text = attachment_events.AttachmentEvents(self, self.parts, self.ready, self.words)
-        self.reading = transcript_events.TranscriptEvents(self, self.parts, self.ready)
-        self.ways_out = EscapeHandler(self.stage, self.drawer, self.writing)
+        self.toasts = Toasts(self)
+        self.startup = Startup(self, launch, self.parts, lambda: self.post_message(self.Leaving()))
+        self.stage = WorkspaceParts(self, launch, self.parts, self.rows, self.toasts, self.startup)
+        self.drawer = sidebar.Sidebar(self, self.rows, self.parts, self.startup)
+        self.writing = composer_events.ComposerEvents(self, self.parts, self.startup, self.toasts)
+        self.around_text = attachment_events.AttachmentEvents(self, self.parts, self.startup, self.toasts)
+        self.reading = transcript_events.TranscriptEvents(self, self.parts, self.startup)
+        self.escape_handler = EscapeHandler(self.stage, self.drawer, self.writing)
 
     # How it stands there.
 
@@ -102,7 +102,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
     def on_screen_suspend(self) -> None:
         """A sheet lies over it."""
         self.say_way_out(CLOSES)
-        self.words.make_way()
+        self.toasts.make_way()
 
     def on_screen_resume(self) -> None:
         """It is gone; the list over a narrow screen may still be there."""
@@ -167,7 +167,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
 
     def action_stop(self) -> None:
         """Esc, from any focus and in every state."""
-        self.ways_out.escape()
+        self.escape_handler.escape()
 
     def action_send_now(self) -> None:
         """Stop what runs and send."""
@@ -192,9 +192,9 @@ class WorkspaceScreen(PhoenixScreen[None]):
     def action_command(self, line: str) -> None:
         """A command by key; what is typed behind it is meant for the sheet that it opens."""
         self._hold_keys()
-        self.ready.command(line)
+        self.startup.command(line)
 
     def action_deed(self, name: str) -> None:
         """What is no command: `Actions.by_key`; likewise."""
         self._hold_keys()
-        self.ready.then(lambda bench: bench.deeds.by_key[name](bench))
+        self.startup.then(lambda ctx: ctx.actions.by_key[name](ctx))

@@ -38,29 +38,29 @@ SHOWN_OF_HINT: Final = 200
 class Sending:
     """Messages, commands of the user, images; where one is refused it stands in the composer again."""
 
-    def __init__(self, desk: ActiveConversation, tell: Notify) -> None:
-        self._desk = desk
+    def __init__(self, active: ActiveConversation, tell: Notify) -> None:
+        self._desk = active
         self._tell = tell
 
     async def send(self, text: str, *, interrupt: bool = False, queue: bool = False) -> None:
         """Send or queue a message; where it is refused the text stands in the composer again."""
-        desk = self._desk
-        chips = desk.parts.dock.chips
+        active = self._desk
+        chips = active.parts.dock.chips
         images = tuple(image.id for image in chips.images)
         conversation: ConversationSurface | None = None
         try:
-            with desk.on_the_way.one() as stopped, waiting_words(desk.parts.dock, text):
-                conversation = await desk.current()
+            with active.on_the_way.one() as stopped, waiting_words(active.parts.dock, text):
+                conversation = await active.current()
                 ask = conversation.interrupt_and_say if interrupt else conversation.say
                 ask = conversation.queue.add if queue else ask
                 if conversation.record.agent is not None:
-                    ask = Hinting(desk.services.engine, conversation.id).say
-                receipt: Receipt = await ask(text, images, caps_for(desk, conversation))
+                    ask = Hinting(active.services.engine, conversation.id).say
+                receipt: Receipt = await ask(text, images, caps_for(active, conversation))
                 if stopped.is_set():
-                    stop_in_view(desk.services.engine, conversation)
+                    stop_in_view(active.services.engine, conversation)
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
-        if conversation is not None and conversation is not desk.conversation:
+        if conversation is not None and conversation is not active.conversation:
             await _keep_elsewhere(conversation, Unsent(text, images), receipt, self._tell)
             return
         if not isinstance(receipt, Refused):
@@ -68,20 +68,20 @@ class Sending:
             if conversation is not None and conversation.record.agent is not None:
                 # Till it is read it stands in no message of the transcript.
                 words = one_line(clean_line(text), SHOWN_OF_HINT)
-                desk.parts.transcript.apply(Noticed(f"your hint is read with its next step: {words}"))
-        elif images and desk.conversation is not None and not is_busy(desk.conversation.state):
+                active.parts.transcript.apply(Noticed(f"your hint is read with its next step: {words}"))
+        elif images and active.conversation is not None and not is_busy(active.conversation.state):
             chips.trouble = receipt.reason
         await self._sent(text, receipt)
 
     async def shell(self, line: str, *, now: bool = False) -> None:
         """Run the user's own command, behind what runs, or `now` in its place."""
-        desk = self._desk
+        active = self._desk
         try:
-            with desk.on_the_way.one() as stopped:
-                conversation = await desk.current()
+            with active.on_the_way.one() as stopped:
+                conversation = await active.current()
                 receipt: Receipt = await _run_line(conversation, line, now=now)
                 if stopped.is_set():
-                    stop_in_view(desk.services.engine, conversation)
+                    stop_in_view(active.services.engine, conversation)
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
         await self._sent(line, receipt)
@@ -101,25 +101,25 @@ class Sending:
 
     async def attach(self, images: Sequence[Path | bytes]) -> None:
         """Add images to the next message."""
-        desk = self._desk
+        active = self._desk
         for image in images:
             try:
                 content = image if isinstance(image, bytes) else await asyncio.to_thread(read_image, image)
-                attachment = await (await desk.current()).attach(content)
+                attachment = await (await active.current()).attach(content)
             except OSError as error:
                 name = "The image" if isinstance(image, bytes) else clean_line(image.name)
                 self._tell(f"{name} cannot be read: {error.strerror}.", bad=True)
             except (*ENGINE_ERRORS, ImageRejected) as error:
                 self._tell(str(error), bad=True)
             else:
-                desk.parts.dock.chips.images = (*desk.parts.dock.chips.images, attachment)
+                active.parts.dock.chips.images = (*active.parts.dock.chips.images, attachment)
 
     @property
     def may_stop(self) -> bool:
         """Whether something runs in view, or was sent and is not taken yet; an error counts until it is put away."""
-        desk = self._desk
-        engine = desk.services.engine
-        return desk.on_the_way.waiting or runs_in_view(engine, desk.conversation) or bool(engine.waits.seconds)
+        active = self._desk
+        engine = active.services.engine
+        return active.on_the_way.waiting or runs_in_view(engine, active.conversation) or bool(engine.waits.seconds)
 
     def stop(self) -> bool:
         """Cancel the run in view with its sub-agents, or put its error away; False when there was neither.

@@ -40,9 +40,9 @@ class Sidebar:
         match asked:
             case ConversationList.Opened():
                 self.leave()
-                self._ready.then(lambda bench: bench.desk.open(asked.conversation_id))
+                self._ready.then(lambda ctx: ctx.active.open(asked.conversation_id))
             case ConversationList.Wanted():
-                self._ready.then(lambda bench: bench.deeds.rows(bench, asked.action, asked.ids))
+                self._ready.then(lambda ctx: ctx.actions.rows(ctx, asked.action, asked.ids))
             case _:
                 assert_never(asked)
 
@@ -52,7 +52,7 @@ class Sidebar:
         if number <= len(order):
             if self.rows.has_focus:
                 self.leave()
-            self._ready.then(lambda bench: bench.desk.open(order[number - 1]))
+            self._ready.then(lambda ctx: ctx.active.open(order[number - 1]))
 
     def toggle(self) -> None:
         """To the list and back."""
@@ -63,7 +63,7 @@ class Sidebar:
         self._screen.set_class(narrow, OVER)
         self._screen.say_way_out(CLOSES if narrow else BACK)
         self._screen.set_focus(self.rows)
-        self._ready.then(lambda bench: bench.desk.overview.reload())  # another Phoenix may have been at work
+        self._ready.then(lambda ctx: ctx.active.index.reload())  # another Phoenix may have been at work
 
     def leave(self) -> None:
         """Give the keys back to the composer; the list lies over nothing any more."""

@@ -23,5 +23,5 @@ class WorkspaceParts(Struct, frozen=True, eq=False):
     launch: Launch
     parts: WorkspaceWidgets
     rows: ConversationList
-    words: Toasts
-    ready: Startup
+    toasts: Toasts
+    startup: Startup

@@ -31,10 +31,10 @@ class Startup:
         self._left = left
         """Called once nothing is in the way of quitting."""
         parts.greet = self.greet
-        self.stillness = PaintPause(screen)
+        self.paint_pause = PaintPause(screen)
         self.backstage: WorkspaceServices | None = None
         """Everything that needs the services; its modules are loaded behind the first frame."""
-        self.late: SlowStart | None = None
+        self.slow_start: SlowStart | None = None
         """Until the services are there."""
         self._ready = asyncio.Event()
         self._frame_stands = False
@@ -47,7 +47,7 @@ class Startup:
         """Mount what the first frame does not show."""
         self._frame_stands = True
         if self._asks_early:
-            self.stillness.begin()
+            self.paint_pause.begin()
         await self._parts.dock.furnish()
         module = await load("phoenix_tui.widgets.transcript.view")
         if not self._screen.is_running:  # Phoenix was ended meanwhile
@@ -67,19 +67,19 @@ class Startup:
         self._ready.set()
         await backstage.begin(self._launch)
         if self._stopped_early and self._launch.prompt:
-            backstage.bench.sending.stop()
+            backstage.ctx.sending.stop()
         if not asked_early:
-            self.stillness.end_soon()
+            self.paint_pause.end_soon()
 
     @property
-    def bench(self) -> CommandContext | None:
+    def ctx(self) -> CommandContext | None:
         """What commands work with; None until the services are there."""
-        return self.backstage.bench if self.backstage is not None else None
+        return self.backstage.ctx if self.backstage is not None else None
 
     @property
-    def bench_in_use(self) -> CommandContext | None:
+    def ctx_in_use(self) -> CommandContext | None:
         """Likewise, and None until what was asked for at the start is open."""
-        return self.bench if self._ready.is_set() else None
+        return self.ctx if self._ready.is_set() else None
 
     @property
     def welcoming(self) -> Welcoming | None:
@@ -93,7 +93,7 @@ class Startup:
     @property
     def may_stop(self) -> bool:
         """Whether something runs in view, or was asked for early."""
-        return self.bench_in_use.sending.may_stop if self.bench_in_use is not None else self._asks_early
+        return self.ctx_in_use.sending.may_stop if self.ctx_in_use is not None else self._asks_early
 
     def then(self, work: Callable[[CommandContext], Awaitable[None]]) -> None:
         """Do `work` as soon as the services are there, in the order of asking."""
@@ -101,7 +101,7 @@ class Startup:
         if early:
             self._asked_early = True
             if self._frame_stands:
-                self.stillness.begin()
+                self.paint_pause.begin()
         self._screen.run_worker(self._then(work, early=early), group="work")
 
     async def _then(self, work: Callable[[CommandContext], Awaitable[None]], *, early: bool) -> None:
@@ -115,28 +115,28 @@ class Startup:
             if self._screen.key_order is not None:
                 self._screen.key_order.release()
         if early and self._stopped_early:
-            self.backstage.bench.sending.stop()
+            self.backstage.ctx.sending.stop()
         if was_early:
-            self.stillness.end_soon()
+            self.paint_pause.end_soon()
             self.greet(not self._parts.transcript.display)
 
     def command(self, line: str) -> None:
         """Run a slash command; `background` at once, so that an Esc right behind finds it done."""
-        if line == "background" and self.bench_in_use is not None:
-            self.bench_in_use.sending.let_go()
+        if line == "background" and self.ctx_in_use is not None:
+            self.ctx_in_use.sending.let_go()
         else:
-            self.then(lambda bench: bench.deeds.command(bench, line))
+            self.then(lambda ctx: ctx.actions.command(ctx, line))
 
     def stop(self) -> None:
         """Stop what runs in view, and as soon as it runs what was asked for early."""
-        if self.bench_in_use is not None:
-            self.bench_in_use.sending.stop()
+        if self.ctx_in_use is not None:
+            self.ctx_in_use.sending.stop()
         else:
             self._screen.call_later(self._stop_early)  # behind an Enter that was pressed before
 
     def _stop_early(self) -> None:
-        if self.bench_in_use is not None:
-            self.bench_in_use.sending.stop()
+        if self.ctx_in_use is not None:
+            self.ctx_in_use.sending.stop()
         else:
             self._stopped_early = self._asks_early
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class Suggesting:
     """Asks for a suggestion when a run in view has ended well and nothing is being written."""
 
-    def __init__(self, screen: PhoenixScreen[None], desk: ActiveConversation, *, wanted: bool) -> None:
+    def __init__(self, screen: PhoenixScreen[None], active: ActiveConversation, *, wanted: bool) -> None:
         self._screen = screen
-        self._desk = desk
+        self._desk = active
         self.wanted = wanted
         self._busy: set[str] = set()
         """Conversations at work."""

@@ -30,11 +30,11 @@ class TranscriptEvents:
         """Do what a transcript asks for."""
         match asked:
             case SelectionCopied():
-                self._ready.then(lambda bench: bench.deeds.copy(bench, asked.text))
+                self._ready.then(lambda ctx: ctx.actions.copy(ctx, asked.text))
             case LinkClicked():
-                self._ready.then(lambda bench: bench.deeds.open_link(bench, asked.target))
+                self._ready.then(lambda ctx: ctx.actions.open_link(ctx, asked.target))
             case BlockWanted():
-                self._ready.then(lambda bench: bench.deeds.block(bench, asked))
+                self._ready.then(lambda ctx: ctx.actions.block(ctx, asked))
             case CursorMoved():
                 self._move_keys(asked)
             case _:

@@ -42,14 +42,14 @@ async def _looks(bench: Bench) -> list[Row]:
     megabytes = await asyncio.to_thread(_make_tree, folder) / 1e6
     folders = CheckpointFolders(bench.folder / "kept" / "contents.db")
     store = await open_store(StorePaths.under(bench.folder / "store"))
-    keeper = TurnRecorder(folders, store.turn_log, SystemClock(), RandomIds())
+    recorder = TurnRecorder(folders, store.turn_log, SystemClock(), RandomIds())
     try:
         first = await _milliseconds(folders, folder)
         later = [await _milliseconds(folders, folder) for _ in range(bench.rounds(20, 5))]
-        waits = [await _wait_of_a_tool(store, keeper, folder) for _ in range(bench.rounds(10, 3))]
-        ahead = [await _wait_of_a_tool(store, keeper, folder, ahead=True) for _ in range(bench.rounds(10, 3))]
+        waits = [await _wait_of_a_tool(store, recorder, folder) for _ in range(bench.rounds(10, 3))]
+        ahead = [await _wait_of_a_tool(store, recorder, folder, ahead=True) for _ in range(bench.rounds(10, 3))]
     finally:
-        await keeper.close()
+        await recorder.close()
         await folders.close()
         await store.close()
     note = f"{FILES:,} files, {megabytes:.0f} MB"
@@ -67,16 +67,16 @@ async def _milliseconds(folders: CheckpointFolders, folder: Path) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-async def _wait_of_a_tool(store: SqliteStore, keeper: TurnRecorder, folder: Path, *, ahead: bool = False) -> float:
+async def _wait_of_a_tool(store: SqliteStore, recorder: TurnRecorder, folder: Path, *, ahead: bool = False) -> float:
     record = await store.create(new_conversation(cwd=str(folder)), 1.0)
     if ahead:
-        keeper.command_drafted(record)
+        recorder.command_drafted(record)
         await asyncio.sleep(0.5)
     began = time.perf_counter()
-    await keeper.before_command(record)
+    await recorder.before_command(record)
     waited = (time.perf_counter() - began) * 1000
-    keeper.run_ended(record)
-    await keeper.settled(record.id)
+    recorder.run_ended(record)
+    await recorder.settled(record.id)
     return waited
 
 

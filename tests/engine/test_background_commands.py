@@ -222,9 +222,9 @@ async def test_a_command_of_a_sub_agent_goes_there_from_its_own_transcript_alone
             parent = await bench.conversation()
             await parent.say("begin")
             assert await poll(lambda: len(watch.alive()) >= 4)
-            crew = bench.engine.crew
-            assert crew is not None
-            [view] = crew.views(parent.id)
+            sub_agents = bench.engine.sub_agents
+            assert sub_agents is not None
+            [view] = sub_agents.views(parent.id)
             assert parent.jobs.background() == NOTHING_RUNS
             agent = await bench.engine.open(view.id)
             await send(agent)

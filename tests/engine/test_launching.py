@@ -127,12 +127,12 @@ async def test_a_sub_agent_is_created_reads_on_while_it_works_and_is_reactivated
         await parent.say("begin")
         await tool.started.wait()
         agent_id = (await bench.store.agents.rows(parent.id))[0].id
-        crew = bench.engine.crew
-        assert crew is not None
-        await crew.hint(agent_id, "look there too")
+        sub_agents = bench.engine.sub_agents
+        assert sub_agents is not None
+        await sub_agents.hint(agent_id, "look there too")
         tool.release.set()
         await ended(bench, agent_id, parent.id, "second")
-        await crew.hint(agent_id, "and once more")
+        await sub_agents.hint(agent_id, "and once more")
         await ended(bench, agent_id, parent.id, "third")
         said = words(await bench.store.messages(agent_id))
         assert said[0] == "TASK one"
@@ -151,13 +151,13 @@ async def test_a_sub_agent_is_created_reads_on_while_it_works_and_is_reactivated
 
 async def ended(bench: Bench, agent_id: str, parent_id: str, result: str) -> None:
     """Wait until a sub-agent has ended with this and its parent rests."""
-    crew = bench.engine.crew
-    assert crew is not None
+    sub_agents = bench.engine.sub_agents
+    assert sub_agents is not None
 
     def has_result() -> bool:
-        views = {view.id: view for view in crew.views(parent_id)}
+        views = {view.id: view for view in sub_agents.views(parent_id)}
         outcome = views[agent_id].outcome
-        return outcome is not None and outcome.text == result and not crew.at_work(parent_id)
+        return outcome is not None and outcome.text == result and not sub_agents.at_work(parent_id)
 
     await until(has_result)
 

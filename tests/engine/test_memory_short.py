@@ -94,9 +94,9 @@ async def test_a_model_is_told_why_no_sub_agent_begins(tmp_path: Path, name: str
         assert tool.release is not None
         tool.release.set()
         await conversation.wait_idle()
-        crew = bench.engine.crew
-        assert crew is not None
-        assert crew.views(conversation.id) == ()
+        sub_agents = bench.engine.sub_agents
+        assert sub_agents is not None
+        assert sub_agents.views(conversation.id) == ()
         found = [
             part.text
             for message in (await conversation.history(1 << 40, 20)).messages

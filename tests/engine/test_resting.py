@@ -116,11 +116,11 @@ async def test_a_question_an_error_a_rule_and_a_side_question_keep_one_open(tmp_
 async def test_a_parent_stays_while_a_sub_agent_works_or_is_looked_at(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, SPAWNS, HANGS, SAYS) as bench:
         parent, leave = await watched(bench)
-        crew = bench.engine.crew
-        assert crew is not None
+        sub_agents = bench.engine.sub_agents
+        assert sub_agents is not None
         await parent.say("begin")
-        await until(lambda: isinstance(parent.state, AwaitingSubagents) and crew.at_work(parent.id))
-        (view,) = crew.views(parent.id)
+        await until(lambda: isinstance(parent.state, AwaitingSubagents) and sub_agents.at_work(parent.id))
+        (view,) = sub_agents.views(parent.id)
         child = await bench.engine.open(view.id)
         leave_child = await child.subscribe(lambda _update: None)
         leave()
@@ -128,7 +128,7 @@ async def test_a_parent_stays_while_a_sub_agent_works_or_is_looked_at(tmp_path: 
         assert parent in bench.engine.live()
         parent.cancel()
         await parent.wait_idle()
-        await crew.finished(parent.id)
+        await sub_agents.finished(parent.id)
         bench.engine.resting.now()
         assert parent in bench.engine.live(), "its sub-agent is looked at"
         leave_child()

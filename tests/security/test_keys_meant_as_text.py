@@ -79,7 +79,7 @@ def lasting(shell: Shell) -> dict[str, object]:
     """Everything that outlives the keys: rows, requests, answers, jobs, agents, settings, rules, downloads."""
     found: dict[str, object] = {
         "forks": list(shell.engine.forks),
-        "agents": [*shell.engine.crew.stopped, *shell.engine.crew.hints],
+        "agents": [*shell.engine.sub_agents.stopped, *shell.engine.sub_agents.hints],
         "settings": list(shell.settings),
         "downloads": (shell.onboarding.installed, list(shell.onboarding.keys)),
         "end": list(shell.exits),
@@ -216,7 +216,7 @@ async def agents_at_work(shell: Shell) -> FakeConversation:
     parent = shell.conversation
     views = [agent("a1", "look for it", shell.engine.now), agent("a2", "write it", shell.engine.now)]
     for view in views:
-        shell.engine.crew.put(parent, view)
+        shell.engine.sub_agents.put(parent, view)
     parent.become(waits_for(*views))
     await shell.pilot.pause()
     return parent
@@ -224,14 +224,14 @@ async def agents_at_work(shell: Shell) -> FakeConversation:
 
 async def agents_sheet(shell: Shell) -> None:
     parent = await agents_at_work(shell)
-    shell.engine.crew.ask(parent, "a1", question())
+    shell.engine.sub_agents.ask(parent, "a1", question())
     await sheet("agents")(shell)
     age_question(shell)
 
 
 async def agent_asks(shell: Shell) -> None:
     parent = await agents_at_work(shell)
-    shell.engine.crew.ask(parent, "a1", question())
+    shell.engine.sub_agents.ask(parent, "a1", question())
     await shell.pilot.pause()
     answering = shell.composer.answering
     answering.since = answering.typed_at = shell.screen.parts.dock.question.gate.since = -100.0
@@ -278,7 +278,7 @@ async def jobs(shell: Shell) -> None:
 
 async def rewind(shell: Shell) -> None:
     await idle(shell)
-    desk = shell.bench.desk
+    desk = shell.ctx.active
     fake = FakeRewinding((point(1, "Fix it", change("a.py", 1, 1)),), (PreviewFile(change("a.py", 1, 1)),))
     desk.services = replace(desk.services, rewinding=fake)
     await sheet("rewind")(shell)
@@ -286,13 +286,13 @@ async def rewind(shell: Shell) -> None:
 
 async def archive(shell: Shell) -> None:
     shell.engine.seed("old", messages=2)
-    await shell.engine.shelf.change(["c0000001"], ConversationChanges(archived=True))
+    await shell.engine.bulk.change(["c0000001"], ConversationChanges(archived=True))
     await sheet("archived")(shell)
 
 
 async def trash(shell: Shell) -> None:
     shell.engine.seed("old", messages=2)
-    await shell.engine.shelf.change(["c0000001"], ConversationChanges(deleted=True))
+    await shell.engine.bulk.change(["c0000001"], ConversationChanges(deleted=True))
     await sheet("trash")(shell)
 
 

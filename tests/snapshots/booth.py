@@ -62,7 +62,7 @@ class Booth:
         app = PhoenixApp(launch(self.home, cwd=self.cwd, **asked), open_services)
         async with app.run_test(size=size, notifications=True) as pilot:
             shell = Shell(app, pilot, self.engine, onboarding, [], [])
-            await shell.until(lambda: shell.screen.ready.bench_in_use)
+            await shell.until(lambda: shell.screen.startup.ctx_in_use)
             yield shell
 
     async def take(self, shell: Shell, name: str, sizes: Iterable[Size] = ALL) -> None:

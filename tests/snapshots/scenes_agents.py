@@ -67,7 +67,7 @@ def begins(teller: Teller) -> None:
     conversation.become(AwaitingSubagents(1, RUN, ToolRound("m", SPAWN), tasks))
     conversation.play(ToolStarted(SPAWN, ToolRequest(SUMMARY)))
     for view in VIEWS:
-        conversation.engine.crew.put(conversation, view)
+        conversation.engine.sub_agents.put(conversation, view)
 
 
 def returns(teller: Teller, *outcomes: AgentOutcome) -> None:
@@ -95,18 +95,18 @@ async def family(place: Booth, *, plain: bool = False) -> AsyncIterator[tuple[Sh
 async def agents(place: Booth) -> None:
     """At work, some back, one asking; the sheet; one in view; the call."""
     async with family(place) as (shell, parent, teller):
-        crew = place.engine.crew
+        sub_agents = place.engine.sub_agents
         await place.take(shell, "at-work", EVERY)
-        crew.end(parent.id, "a1", text=FOUND, at=NOW - 1)
-        crew.end(parent.id, "a4", AgentStatus.TIMEOUT, "The pool holds", "timed out", at=NOW - 1)
-        crew.ask(parent, "a3", question(asker=f"日本語のファイル名を調べる (sub-agent of {TITLE})"))
+        sub_agents.end(parent.id, "a1", text=FOUND, at=NOW - 1)
+        sub_agents.end(parent.id, "a4", AgentStatus.TIMEOUT, "The pool holds", "timed out", at=NOW - 1)
+        sub_agents.ask(parent, "a3", question(asker=f"日本語のファイル名を調べる (sub-agent of {TITLE})"))
         await shell.until(lambda: "wants to run bash" in shell.text)
         await place.take(shell, "asks", (TINY, SMALL, ALL[1]))
         await shell.pilot.press("alt+s")
         await shell.until(lambda: isinstance(shell.app.screen, AgentsSheet) and "answers" in shell.text)
         await place.take(shell, "sheet-asks", (TINY, SMALL, ALL[1]))
         await shell.pilot.press("escape")
-        crew.put(parent, replace(crew.rows[parent.id]["a3"], state=RUNS))
+        sub_agents.put(parent, replace(sub_agents.rows[parent.id]["a3"], state=RUNS))
         await shell.until(lambda: "wants to run bash" not in shell.text)
         await shell.pilot.press("alt+s")
         await shell.until(lambda: isinstance(shell.app.screen, AgentsSheet) and "3 at work" in shell.text)
@@ -122,7 +122,7 @@ async def agents(place: Booth) -> None:
         await shell.pilot.press("alt+u")
         await shell.until(lambda: shell.conversation is parent)
         for agent_id in ("a2", "a3", "a5"):
-            crew.end(parent.id, agent_id, AgentStatus.CANCELLED, reason="cancelled", at=NOW)
+            sub_agents.end(parent.id, agent_id, AgentStatus.CANCELLED, reason="cancelled", at=NOW)
         done = AgentOutcome("a1", AgentStatus.SUCCESS, FOUND, "", 5, 58.0)
         returns(teller, done, AgentOutcome("a4", AgentStatus.TIMEOUT, "The pool holds", "timed out", 1, 300.0))
         teller.says("Seven files, and the pool holds its socket.")
@@ -141,11 +141,11 @@ def hands_in(place: Booth, agent_id: str) -> None:
 async def agents_beside(place: Booth) -> None:
     """The parent with two of its sub-agents beside it: one has ended, one works."""
     async with family(place) as (shell, parent, _):
-        place.engine.crew.end(parent.id, "a1", text=FOUND, at=NOW - 1)
-        await split_with(shell.bench, "a1")
+        place.engine.sub_agents.end(parent.id, "a1", text=FOUND, at=NOW - 1)
+        await split_with(shell.ctx, "a1")
         hands_in(place, "a1")
-        await split_with(shell.bench, "a2")
-        await shell.until(lambda: panes_of(shell.bench) and "2 of 5" in shell.text)
+        await split_with(shell.ctx, "a2")
+        await shell.until(lambda: panes_of(shell.ctx) and "2 of 5" in shell.text)
         await place.take(shell, "beside")
 
 

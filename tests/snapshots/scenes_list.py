@@ -163,11 +163,11 @@ async def panes(place: Booth) -> None:
     async with place.opened() as shell:
         await shell.open(release)
         for one in (clean, talk):
-            await split_with(shell.bench, one.id)
-        await shell.until(lambda: panes_of(shell.bench) and "goes on" in shell.text)
+            await split_with(shell.ctx, one.id)
+        await shell.until(lambda: panes_of(shell.ctx) and "goes on" in shell.text)
         await place.take(shell, "panes")
         await shell.pilot.press("alt+left")
-        await shell.until(lambda: shell.bench.desk.conversation is clean)
+        await shell.until(lambda: shell.ctx.active.conversation is clean)
         await place.take(shell, "asking")
 
 

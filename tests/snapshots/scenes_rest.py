@@ -72,7 +72,7 @@ async def colours(place: Booth) -> None:
     async with place.opened(themes_folder=place.home, theme="dawn") as shell:
         await shell.pilot.press("ctrl+l")
         await place.take(shell, "own", (SMALL,))
-        shell.screen.words.tell("theme.toml:6: 'you' must be a colour such as \"#6cb2ff\", not 'violet'.", bad=True)
+        shell.screen.toasts.tell("theme.toml:6: 'you' must be a colour such as \"#6cb2ff\", not 'violet'.", bad=True)
         await shell.until(lambda: "must be a colour" in shell.text)
         await place.take(shell, "mistake")
 

@@ -139,9 +139,9 @@ class FakeConversation:
                 self.read_only,
                 queue=self.queue.waiting,
                 queue_held=self.queue.held,
-                agents=tuple(self.engine.crew.views(self.id)),
+                agents=tuple(self.engine.sub_agents.views(self.id)),
                 route=self.routing.card,
-                results=self.engine.crew.results(self.id),
+                results=self.engine.sub_agents.results(self.id),
             )
         )
         self.listeners.append(listener)
@@ -181,7 +181,7 @@ class FakeConversation:
 
     def cancel(self) -> None:
         self.cancelled += 1
-        self.engine.crew.stop_all(self.id)
+        self.engine.sub_agents.stop_all(self.id)
         if is_busy(self.state):
             self.record = replace(self.record, last_status="cancelled")
             self.play(LiveTextDropped(cancelled=True), ApprovalAsked(None), RunEnded(RUN.id, "cancelled", "", "", 1))
@@ -260,8 +260,8 @@ class FakeEngine:
         self.written_elsewhere = False
         self.past_runs: list[RunRecord] = []
         self.call_sums: list[CallSum] = []
-        self.shelf = FakeShelf(self)
-        self.crew = FakeCrew(self)
+        self.bulk = FakeShelf(self)
+        self.sub_agents = FakeCrew(self)
         self.waits = DatabaseWaits()
         self.rules = rule_desk(self.opened)
         self.spoken: dict[str, list[StoredMessage]] = {}

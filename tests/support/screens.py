@@ -15,7 +15,7 @@ from engine.totals import Totals
 from engine.updates import Snapshot
 from phoenix_tui.styles.themes import THEMES
 from phoenix_tui.widgets.transcript.model import TranscriptModel
-from phoenix_tui.widgets.transcript.signals import Request
+from phoenix_tui.widgets.transcript.signals import BlockWanted, Request
 from phoenix_tui.widgets.transcript.view import TranscriptView
 
 
@@ -51,7 +51,7 @@ class TranscriptApp(App[None]):
     def on_link_clicked(self, message: TranscriptView.LinkClicked) -> None:
         self.links.append(message.target)
 
-    def on_wanted(self, message: TranscriptView.Wanted) -> None:
+    def on_block_wanted(self, message: BlockWanted) -> None:
         self.wanted.append(message.request)
 
     def shown(self) -> list[str]:

@@ -15,7 +15,19 @@ NOW: Final = 1_794_823_200.0
 """2026-11-16 10:00:00 UTC."""
 UPTIME: Final = 50_000.0
 """What the monotonic clock says."""
-SCREENS: Final = ("screens", "widgets", "commands", "panes", "images", "attention")
+SCREENS: Final = (
+    "workspace",
+    "modals",
+    "widgets",
+    "commands",
+    "panes",
+    "images",
+    "terminal.attention",
+    "keys",
+    "text",
+    "styles",
+    "features",
+)
 """Packages of phoenix_tui that are shown, loaded late by Phoenix itself: they must be there to be stopped."""
 STOPPED: Final = ("phoenix_tui.", "tests.support.fake_")
 

@@ -142,9 +142,9 @@ class BlockKeys:
         target, deed = self.target(), BlockAction[name]
         if target is None:
             return
-        if deed is BlockAction.OPEN_FILE and BlockAction.OPEN_IMAGE in target.deeds:
+        if deed is BlockAction.OPEN_FILE and BlockAction.OPEN_IMAGE in target.actions:
             deed = BlockAction.OPEN_IMAGE
-        if deed not in target.deeds:
+        if deed not in target.actions:
             self._want(signals.Remark(REFUSALS[deed]))
         elif deed is BlockAction.COPY:
             self._view.post_message(signals.SelectionCopied(self._view, target.text))

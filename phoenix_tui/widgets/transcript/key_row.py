@@ -46,7 +46,7 @@ def key_row(stack: Stack, chosen: Chosen | None, width: int) -> tuple[Span, ...]
         return (Span(" ▌", TextStyle(Tone.YOU, bold=True)),)
     target = target_of(stack.model, chosen)
     spans = [Span(" ▌", TextStyle(Tone.YOU, bold=True)), Span(target.name, TextStyle(bold=True))]
-    entries = [_entry(KEY_OF[deed], _words(deed, stack, chosen)) for deed in target.deeds]
+    entries = [_entry(KEY_OF[deed], _words(deed, stack, chosen)) for deed in target.actions]
     if chosen.code < 0 and chosen.part.codes:
         entries.insert(1, _entry("block_down", "its code"))
     entries.append((keys("block_prompt_up", "block_prompt_down"), "prompts", ""))

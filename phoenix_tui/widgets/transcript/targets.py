@@ -63,7 +63,7 @@ class Target(Struct, frozen=True):
     """The stored image it shows."""
     image_ids: tuple[str, ...] = ()
     """Images of the prompt."""
-    deeds: tuple[BlockAction, ...] = ()
+    actions: tuple[BlockAction, ...] = ()
 
 
 def target_of(model: TranscriptModel, chosen: Chosen) -> Target:
@@ -80,7 +80,7 @@ def target_of(model: TranscriptModel, chosen: Chosen) -> Target:
         image_id=part.picture.image_id if part.picture is not None else "",
         image_ids=_images(model, seq) if is_prompt(part) else (),
     )
-    return replace(target, deeds=_deeds(target, part))
+    return replace(target, actions=_deeds(target, part))
 
 
 def _deeds(target: Target, part: Part) -> tuple[BlockAction, ...]:

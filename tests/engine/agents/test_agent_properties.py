@@ -73,8 +73,8 @@ class World:
 
     def __init__(self, plan: Plan, bench: Bench, fates: Fates, parent: Conversation) -> None:
         self.plan, self.bench, self.fates, self.parent = plan, bench, fates, parent
-        assert bench.engine.crew is not None
-        self.crew: SubAgents = bench.engine.crew
+        assert bench.engine.sub_agents is not None
+        self.sub_agents: SubAgents = bench.engine.sub_agents
         self.failing: set[str] = set()
         self.hinted = self.broke_parent = self.escaped = False
         self.hints: list[asyncio.Task[None]] = []
@@ -113,7 +113,7 @@ class World:
             case "go":
                 self.fates.gates[number].set()
             case "stop" if agent_id:
-                self.crew.stop((agent_id,))
+                self.sub_agents.stop((agent_id,))
             case "hint" if agent_id:
                 self.hinted = True
                 self.hints.append(asyncio.create_task(self.hint(agent_id)))
@@ -133,12 +133,12 @@ class World:
         await spin(number * 3 if name == "spin" else 1)
 
     def agent(self, number: int) -> str:
-        views = self.crew.views(self.parent.id)
+        views = self.sub_agents.views(self.parent.id)
         return views[number].id if number < len(views) else ""
 
     async def hint(self, agent_id: str) -> None:
         with suppress(StorageError, EngineError):
-            await self.crew.hint(agent_id, MORE)
+            await self.sub_agents.hint(agent_id, MORE)
 
     def time_is_up(self, agent_id: str) -> None:
         """As the timer of a run would: it only goes off during one."""
@@ -161,13 +161,13 @@ class World:
         while not resting.done():
             for number, fate in enumerate(self.plan.fates):
                 if fate is Fate.HANGS and (agent_id := self.agent(number)):
-                    self.crew.stop((agent_id,))
+                    self.sub_agents.stop((agent_id,))
             await asyncio.wait((resting,), timeout=0.02)
         resting.result()
 
     async def settle(self) -> None:
         await self.parent.wait_idle()
-        await self.crew.finished(self.parent.id)
+        await self.sub_agents.finished(self.parent.id)
         await self.parent.wait_idle()
 
     async def check(self) -> None:
@@ -181,9 +181,9 @@ class World:
         for state in self.seen:
             ids = [agent.id for agent in state.agents]
             assert sorted([*state.pending, *(outcome.agent_id for outcome in state.outcomes)]) == sorted(ids)
-        assert (self.crew.at_work(self.parent.id), self.fates.open) == (0, 0)
-        line = self.crew._shift._line
-        assert (line._out, line._waiting, self.crew._shift.everyone()) == (set(), [], []), "no place is kept"
+        assert (self.sub_agents.at_work(self.parent.id), self.fates.open) == (0, 0)
+        line = self.sub_agents._shift._line
+        assert (line._out, line._waiting, self.sub_agents._shift.everyone()) == (set(), [], []), "no place is kept"
         if not any(name.startswith("break") for name, _ in self.plan.deeds):
             unread = [row.outcome for row in rows if await self.bench.store.agents.waiting(row.id)]
             assert all(one is not None and one.status is AgentStatus.CANCELLED for one in unread), "a lost hint"

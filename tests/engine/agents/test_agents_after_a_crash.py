@@ -141,8 +141,8 @@ async def test_a_background_agent_that_was_cut_off_tells_it_without_waking_and_g
         one, three = await bench.store.agents.rows(parent.id)
         assert ends((one, three)) == [("TASK one", "", "first"), ("TASK three", "interrupted", "I looked at a.")]
         assert await bench.store.agents.waiting(parent.id) == 1
-        assert bench.engine.crew is not None
-        assert [view.id for view in bench.engine.crew.views(parent.id)] == [one.id, three.id]
+        assert bench.engine.sub_agents is not None
+        assert [view.id for view in bench.engine.sub_agents.views(parent.id)] == [one.id, three.id]
     call = Call("spawn_task", f'{{"task_id": "{three.id}", "message": "go on"}}')
     replies = (
         Reply((Text("All of it, then."),), when="Final response from child:\nall of it"),

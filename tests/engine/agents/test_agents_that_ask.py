@@ -70,15 +70,15 @@ async def test_the_time_of_the_user_is_not_the_time_of_the_agent(tmp_path: Path)
         assert not limit.runs, "no clock runs while the user thinks"
         assert limit.left is not None
         assert 0.0 < limit.left <= 1.0
-        assert bench.engine.crew is not None
-        (before,) = bench.engine.crew.views(parent.id)
+        assert bench.engine.sub_agents is not None
+        (before,) = bench.engine.sub_agents.views(parent.id)
         assert before.asked >= before.started, "its clock stands still from then on"
         await answered(bench, ApprovalChoice.ONCE)
         await until(lambda: limit.runs or isinstance(parent.state, Idle))
         await parent.wait_idle()
         assert await outcomes(bench, parent) == [("made", "")]
         assert (limit.runs, limit.left) == (False, None)
-        (after,) = bench.engine.crew.views(parent.id)
+        (after,) = bench.engine.sub_agents.views(parent.id)
         assert after.started > before.started, "nor does it count as the agent's in its row"
         assert after.asked == 0.0
 

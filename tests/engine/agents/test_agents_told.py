@@ -59,16 +59,16 @@ async def test_one_that_the_user_stops_does_not_wake_its_parent_and_its_end_wait
         parent = await bench.conversation()
         await parent.say("begin")
         await parent.wait_idle()
-        crew = bench.engine.crew
-        assert crew is not None
-        assert crew.at_work(parent.id) == 1
-        crew.stop_all(parent.id)
-        await crew.finished(parent.id)
+        sub_agents = bench.engine.sub_agents
+        assert sub_agents is not None
+        assert sub_agents.at_work(parent.id) == 1
+        sub_agents.stop_all(parent.id)
+        await sub_agents.finished(parent.id)
         assert isinstance(parent.state, Idle)
-        assert (bench.seen(AgentsChanged)[-1].results, crew.results(parent.id)) == (1, 1)
+        assert (bench.seen(AgentsChanged)[-1].results, sub_agents.results(parent.id)) == (1, 1)
         await parent.say("and now")
         await parent.wait_idle()
-        await until(lambda: crew.results(parent.id) == 0)
+        await until(lambda: sub_agents.results(parent.id) == 0)
         told = [words_of(message) for message in await bench.store.messages(parent.id)]
         assert sum("has failed: cancelled" in text for text in told) == 1
 
@@ -90,16 +90,18 @@ async def test_its_tokens_are_those_of_all_its_requests_at_work_ended_and_after_
     again = Reply((Call("submit_result", '{"result": "more"}'),), when="again")
     async with engine_bench(tmp_path, again) as bench:
         await bench.engine.open(parent.id)
-        assert bench.engine.crew is not None
-        assert [(view.tokens, view.turn) for view in bench.engine.crew.views(parent.id)] == [(40, 2)]
-        (child,) = bench.engine.crew.views(parent.id)
-        await bench.engine.crew.hint(child.id, "again")
-        await bench.engine.crew.finished(parent.id)
-        assert [(view.tokens, view.turn) for view in bench.engine.crew.views(parent.id)] == [(160, 1)], "of its new run"
+        assert bench.engine.sub_agents is not None
+        assert [(view.tokens, view.turn) for view in bench.engine.sub_agents.views(parent.id)] == [(40, 2)]
+        (child,) = bench.engine.sub_agents.views(parent.id)
+        await bench.engine.sub_agents.hint(child.id, "again")
+        await bench.engine.sub_agents.finished(parent.id)
+        assert [(view.tokens, view.turn) for view in bench.engine.sub_agents.views(parent.id)] == [(160, 1)], (
+            "of its new run"
+        )
     async with engine_bench(tmp_path) as bench:
         await bench.engine.open(parent.id)
-        assert bench.engine.crew is not None
-        assert [(view.tokens, view.turn) for view in bench.engine.crew.views(parent.id)] == [(160, 1)]
+        assert bench.engine.sub_agents is not None
+        assert [(view.tokens, view.turn) for view in bench.engine.sub_agents.views(parent.id)] == [(160, 1)]
 
 
 def words_of(message: StoredMessage) -> str:

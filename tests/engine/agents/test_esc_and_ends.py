@@ -66,8 +66,8 @@ def ending(told: str) -> str:
 class Meeting:
     """A parent at rest whose one sub-agent is about to hand in."""
 
-    def __init__(self, bench: Bench, parent: Conversation, crew: SubAgents, gates: Gates) -> None:
-        self.bench, self.parent, self.crew, self.gates = bench, parent, crew, gates
+    def __init__(self, bench: Bench, parent: Conversation, sub_agents: SubAgents, gates: Gates) -> None:
+        self.bench, self.parent, self.sub_agents, self.gates = bench, parent, sub_agents, gates
         self.hushed = False
 
     async def esc(self) -> None:
@@ -76,7 +76,7 @@ class Meeting:
         await until(lambda: self.hushed)
 
     async def come_to_rest(self) -> None:
-        await self.crew.finished(self.parent.id)
+        await self.sub_agents.finished(self.parent.id)
         await self.parent.wait_idle()
 
     async def given(self) -> list[str]:
@@ -87,7 +87,7 @@ class Meeting:
     async def waits_for_the_user(self, *results: str) -> None:
         """Nothing has begun; the next turn is given every result, each once."""
         await self.come_to_rest()
-        assert (isinstance(self.parent.state, Idle), self.crew.results(self.parent.id)) == (True, len(results))
+        assert (isinstance(self.parent.state, Idle), self.sub_agents.results(self.parent.id)) == (True, len(results))
         assert await self.given() == []
         await self.parent.say("and now")
         await self.come_to_rest()
@@ -98,12 +98,12 @@ class Meeting:
 async def meeting(home: Path, begin: str = "begin one") -> AsyncGenerator[Meeting]:
     gates = Gates()
     async with engine_bench(home, provider=ScriptedProvider({"main": Script(REPLIES)}, gates.wait)) as bench:
-        crew = bench.engine.crew
-        assert crew is not None
+        sub_agents = bench.engine.sub_agents
+        assert sub_agents is not None
         parent = await bench.conversation()
         await parent.say(begin)
         await parent.wait_idle()
-        here = Meeting(bench, parent, crew, gates)
+        here = Meeting(bench, parent, sub_agents, gates)
         commit = bench.store.commit
 
         async def watched(move: Move) -> Committed:
@@ -199,7 +199,7 @@ async def test_esc_while_an_end_that_failed_to_be_stored_is_mended_lets_it_wait_
         monkeypatch.setattr(here.bench.store, "mend", esc_first)
         here.gates[ONE].set()
         await here.come_to_rest()
-        assert (isinstance(here.parent.state, Idle), here.crew.results(here.parent.id)) == (True, 1)
+        assert (isinstance(here.parent.state, Idle), here.sub_agents.results(here.parent.id)) == (True, 1)
         assert await here.given() == []
 
 
@@ -207,7 +207,7 @@ async def test_what_came_back_before_esc_is_not_begun_with_by_the_end_of_another
     async with meeting(tmp_path, "begin two") as here:
         await here.parent.say("work long")
         here.gates[ONE].set()
-        await until(lambda: here.crew.results(here.parent.id) == 1)
+        await until(lambda: here.sub_agents.results(here.parent.id) == 1)
         await here.esc()
         await here.come_to_rest()
         await here.waits_for_the_user("first", "cancelled.")
@@ -218,7 +218,7 @@ async def test_a_result_that_is_told_too_late_for_its_stopped_call_is_given_with
 ) -> None:
     async with meeting(tmp_path, "nothing yet") as here:
         await here.parent.say("begin together")
-        await until(lambda: len(here.crew.views(here.parent.id)) == 1)
+        await until(lambda: len(here.sub_agents.views(here.parent.id)) == 1)
 
         async def until_given_up(move: Move, commit: Commit) -> Committed:
             committed = await commit(move)
@@ -238,7 +238,7 @@ async def test_an_end_that_began_a_turn_before_esc_stands_in_it(tmp_path: Path) 
         await until(lambda: not isinstance(here.parent.state, Idle | Errored))
         here.parent.cancel()
         await here.come_to_rest()
-        assert (await here.given(), here.crew.results(here.parent.id)) == (["first"], 0)
+        assert (await here.given(), here.sub_agents.results(here.parent.id)) == (["first"], 0)
 
 
 async def test_one_that_is_told_to_go_on_after_esc_wakes_its_parent_again(
@@ -254,8 +254,8 @@ async def test_one_that_is_told_to_go_on_after_esc_wakes_its_parent_again(
         around_the_end(here, monkeypatch, esc_first)
         here.gates[ONE].set()
         await here.come_to_rest()
-        (view,) = here.crew.views(here.parent.id)
-        await here.crew.hint(view.id, "dig deeper")
-        await until(lambda: here.crew.results(here.parent.id) == 0)
+        (view,) = here.sub_agents.views(here.parent.id)
+        await here.sub_agents.hint(view.id, "dig deeper")
+        await until(lambda: here.sub_agents.results(here.parent.id) == 0)
         await here.come_to_rest()
         assert await here.given() == ["first", "more"]

@@ -37,16 +37,16 @@ async def prompts(bench: Bench, agent_id: str) -> list[tuple[str, Origin, int]]:
 
 async def with_one_ended_and_one_at_work(bench: Bench) -> tuple[Conversation, str, str]:
     """Only one may work at a time: the first has ended, the second holds the place."""
-    crew = bench.engine.crew
-    assert crew is not None
+    sub_agents = bench.engine.sub_agents
+    assert sub_agents is not None
     parent = await bench.conversation()
     await parent.say("begin first")
-    await crew.finished(parent.id)
+    await sub_agents.finished(parent.id)
     await until(lambda: len(bench.provider.requests) == 4)
     await parent.wait_idle()
     await parent.say("begin second")
     await parent.wait_idle()
-    first, second = crew.views(parent.id)
+    first, second = sub_agents.views(parent.id)
     await until(lambda: any(isinstance(one.state, AwaitingLlm) for one in bench.engine.live()))
     return parent, first.id, second.id
 
@@ -64,21 +64,21 @@ async def test_a_hint_to_one_that_waits_for_its_turn_outlives_the_process(tmp_pa
     home, after = tmp_path / "home", tmp_path / "after"
     home.mkdir()
     async with engine_bench(home, *SCRIPT, settings=ONE_AT_A_TIME) as bench:
-        crew = bench.engine.crew
-        assert crew is not None
+        sub_agents = bench.engine.sub_agents
+        assert sub_agents is not None
         parent, first, _ = await with_one_ended_and_one_at_work(bench)
-        await crew.hint(first, "dig deeper")
-        view = crew.views(parent.id)[0]
+        await sub_agents.hint(first, "dig deeper")
+        view = sub_agents.views(parent.id)[0]
         assert (view.waits, view.outcome, view.background) == (True, None, True)
         shutil.copytree(home, after, ignore=shutil.ignore_patterns("*.lock"))
     async with engine_bench(after, submits("more", "dig deeper"), Reply((Text("I see."),), always=True)) as bench:
-        crew = bench.engine.crew
-        assert crew is not None
+        sub_agents = bench.engine.sub_agents
+        assert sub_agents is not None
         opened = await bench.engine.open(parent.id)
-        assert crew.views(parent.id)[0].outcome is not None, "cut off: nothing begins by itself"
-        assert (crew.results(parent.id), isinstance(opened.state, Idle)) == (2, True), "its parent reads so"
-        await crew.hint(first, "and wider")
-        await crew.finished(parent.id)
+        assert sub_agents.views(parent.id)[0].outcome is not None, "cut off: nothing begins by itself"
+        assert (sub_agents.results(parent.id), isinstance(opened.state, Idle)) == (2, True), "its parent reads so"
+        await sub_agents.hint(first, "and wider")
+        await sub_agents.finished(parent.id)
         assert await prompts(bench, first) == [
             ("TASK one", Origin.SUBAGENT, 0),
             ("dig deeper", Origin.HUMAN, 1),
@@ -91,28 +91,28 @@ async def test_one_that_never_began_still_knows_its_task_when_it_is_told_to_go_o
     both = Reply((*begins("TASK two", "").parts, *begins(task, "").parts), when="begin")
     replies = (both, Reply((Hang(),), when="TASK two"), submits("found", task), Reply((Text("Ok."),), always=True))
     async with engine_bench(tmp_path, *replies, settings=ONE_AT_A_TIME) as bench:
-        crew = bench.engine.crew
-        assert crew is not None
+        sub_agents = bench.engine.sub_agents
+        assert sub_agents is not None
         parent = await bench.conversation()
         await parent.say("begin")
         await parent.wait_idle()
-        busy, waits = [view.id for view in crew.views(parent.id)]
-        crew.stop((waits, busy))
-        await crew.finished(parent.id)
-        await crew.hint(waits, "go on")
-        await crew.finished(parent.id)
+        busy, waits = [view.id for view in sub_agents.views(parent.id)]
+        sub_agents.stop((waits, busy))
+        await sub_agents.finished(parent.id)
+        await sub_agents.hint(waits, "go on")
+        await sub_agents.finished(parent.id)
         assert await prompts(bench, waits) == [(task, Origin.SUBAGENT, 0), ("go on", Origin.HUMAN, 0)]
-        assert isinstance(crew.views(parent.id)[1].state, Completed)
+        assert isinstance(sub_agents.views(parent.id)[1].state, Completed)
 
 
 async def test_one_that_was_stopped_while_it_waited_again_keeps_what_it_was_told(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, *SCRIPT, settings=ONE_AT_A_TIME) as bench:
-        crew = bench.engine.crew
-        assert crew is not None
+        sub_agents = bench.engine.sub_agents
+        assert sub_agents is not None
         parent, first, second = await with_one_ended_and_one_at_work(bench)
-        await crew.hint(first, "dig deeper")
-        crew.stop((first, second))
-        await crew.finished(parent.id)
+        await sub_agents.hint(first, "dig deeper")
+        sub_agents.stop((first, second))
+        await sub_agents.finished(parent.id)
         row = await bench.store.agents.row(first)
         assert row is not None
         assert (row.outcome and row.outcome.reason, await bench.store.agents.waiting(first)) == ("cancelled", 1)
@@ -122,13 +122,13 @@ async def test_one_that_was_stopped_while_it_waited_again_keeps_what_it_was_told
 
 async def test_a_hint_opens_the_parent_that_is_told_of_its_end(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, submits("more", "dig deeper"), *SCRIPT) as bench:
-        crew = bench.engine.crew
-        assert crew is not None
+        sub_agents = bench.engine.sub_agents
+        assert sub_agents is not None
         parent, first, _ = await with_one_ended_and_one_at_work(bench)
         await bench.engine.forget(parent.id)
         assert bench.engine.live() == ()
-        await crew.hint(first, "dig deeper")
-        await crew.finished(parent.id)
+        await sub_agents.hint(first, "dig deeper")
+        await sub_agents.finished(parent.id)
         opened = next(one for one in bench.engine.live() if one.id == parent.id)
         await opened.wait_idle()
         told = [one for one in await bench.store.messages(parent.id) if one.origin is Origin.COMPLETION]
@@ -137,9 +137,9 @@ async def test_a_hint_opens_the_parent_that_is_told_of_its_end(tmp_path: Path) -
 
 async def test_what_its_parent_says_is_not_taken_for_the_users(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, submits("more", "dig deeper"), *SCRIPT) as bench:
-        crew = bench.engine.crew
-        assert crew is not None
+        sub_agents = bench.engine.sub_agents
+        assert sub_agents is not None
         parent, first, _ = await with_one_ended_and_one_at_work(bench)
-        await crew.resume(parent.id, ResumeOrder(first, "dig deeper"))
-        await until(lambda: isinstance(crew.views(parent.id)[0].state, Completed))
+        await sub_agents.resume(parent.id, ResumeOrder(first, "dig deeper"))
+        await until(lambda: isinstance(sub_agents.views(parent.id)[0].state, Completed))
         assert (await prompts(bench, first))[-1] == ("dig deeper", Origin.SUBAGENT, 1)

@@ -64,9 +64,9 @@ async def test_a_projects_profile_lowers_what_the_user_set_and_never_raises_it(
     profile = Profile("own", max_turns=100, timeout=30.0, project=project)
     settings = EngineSettings(agent_turns=20, agent_timeout=300.0)
     async with engine_bench(tmp_path, Reply((Hang(),), always=True), settings=settings) as bench:
-        assert bench.engine.crew is not None
+        assert bench.engine.sub_agents is not None
         bench.engine.ports.profiles.resolve = lambda _name, _cwd: profile  # type: ignore[union-attr,method-assign]  # the one of the test
         parent = await bench.conversation()
-        await bench.engine.crew.begin(parent.id, "call", asked)
-        (view,) = bench.engine.crew.views(parent.id)
+        await bench.engine.sub_agents.begin(parent.id, "call", asked)
+        (view,) = bench.engine.sub_agents.views(parent.id)
         assert (view.max_turns, view.timeout) == limits

@@ -23,9 +23,11 @@ async def test_what_works_in_the_background_is_stopped(changes: ConversationChan
         parent = await bench.conversation()
         await parent.say("go")
         await parent.wait_idle()
-        crew = bench.engine.crew
-        assert crew is not None
-        assert crew.at_work(parent.id) == 1
+        sub_agents = bench.engine.sub_agents
+        assert sub_agents is not None
+        assert sub_agents.at_work(parent.id) == 1
         await parent.change(changes)
-        await until(lambda: crew.at_work(parent.id) == 0 and isinstance(crew.views(parent.id)[0].state, Failed))
+        await until(
+            lambda: sub_agents.at_work(parent.id) == 0 and isinstance(sub_agents.views(parent.id)[0].state, Failed)
+        )
         assert isinstance(parent.state, Idle)

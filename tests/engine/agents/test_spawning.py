@@ -120,8 +120,8 @@ async def test_no_more_than_the_cap_work_at_once_and_the_urgent_start_first(tmp_
 
 
 def _views(bench: Bench, parent_id: str) -> tuple:
-    assert bench.engine.crew is not None
-    return bench.engine.crew.views(parent_id)
+    assert bench.engine.sub_agents is not None
+    return bench.engine.sub_agents.views(parent_id)
 
 
 async def test_one_after_the_other_each_knows_the_results_before_it(tmp_path: Path) -> None:
@@ -185,8 +185,8 @@ async def test_a_background_task_wakes_its_idle_parent_into_a_new_turn(tmp_path:
     async with engine_bench(tmp_path, *replies) as bench:
         parent = await bench.conversation()
         await parent.say("begin")
-        assert bench.engine.crew is not None
-        await bench.engine.crew.finished(parent.id)
+        assert bench.engine.sub_agents is not None
+        await bench.engine.sub_agents.finished(parent.id)
         await until(lambda: len(bench.provider.requests) == 4)
         await parent.wait_idle()
         (row,) = await bench.store.agents.rows(parent.id)
@@ -228,8 +228,8 @@ async def test_an_ended_task_goes_on_where_it_left_off(tmp_path: Path) -> None:
         await parent.say("begin")
         await parent.wait_idle()
         (child,) = await children(bench, parent.id)
-        assert bench.engine.crew is not None
-        await bench.engine.crew.hint(child, "dig deeper")
+        assert bench.engine.sub_agents is not None
+        await bench.engine.sub_agents.hint(child, "dig deeper")
         await until(lambda: len(bench.provider.requests) == 5)
         await parent.wait_idle()
         messages = await bench.store.messages(child)

@@ -51,10 +51,10 @@ async def real_commands(home: Path, *replies: Reply) -> AsyncIterator[Bench]:
 
 
 async def working(bench: Bench, parent: Conversation) -> SubAgents:
-    crew = bench.engine.crew
-    assert crew is not None
+    sub_agents = bench.engine.sub_agents
+    assert sub_agents is not None
     await until(lambda: isinstance(parent.state, AwaitingSubagents))
-    return crew
+    return sub_agents
 
 
 async def test_esc_ends_every_process_of_its_agents_and_of_no_others(tmp_path: Path) -> None:
@@ -70,10 +70,10 @@ async def test_esc_ends_every_process_of_its_agents_and_of_no_others(tmp_path: P
             await parent.say("begin mine")
             await other.say("begin others")
             assert await poll(lambda: len(mine.alive()) >= 3 * EACH and len(others.alive()) >= EACH)
-            crew = await working(bench, parent)
+            sub_agents = await working(bench, parent)
             parent.cancel()
             assert isinstance(await parent.wait_idle(), Idle)
-            await crew.finished(parent.id)
+            await sub_agents.finished(parent.id)
             assert await poll(lambda: not mine.alive())
             assert len(others.alive()) >= EACH
             assert isinstance(other.state, AwaitingSubagents)
@@ -90,13 +90,13 @@ async def test_x_on_one_ends_that_one_alone(tmp_path: Path) -> None:
             parent = await bench.conversation()
             await parent.say("begin")
             assert await poll(lambda: len(one.alive()) >= EACH and len(two.alive()) >= EACH)
-            crew = await working(bench, parent)
-            first, second = [view.id for view in crew.views(parent.id)]
-            crew.stop((first,))
+            sub_agents = await working(bench, parent)
+            first, second = [view.id for view in sub_agents.views(parent.id)]
+            sub_agents.stop((first,))
             assert await poll(lambda: not one.alive())
             await until(lambda: isinstance(parent.state, AwaitingSubagents) and parent.state.pending == (second,))
             assert len(two.alive()) >= EACH
-            assert crew.at_work(parent.id) == 1
+            assert sub_agents.at_work(parent.id) == 1
 
 
 async def test_closing_with_agents_at_work_leaves_nothing_and_they_have_ended(tmp_path: Path) -> None:
@@ -138,18 +138,18 @@ async def test_an_ended_one_is_closed_when_nobody_looks_and_goes_on_when_told(tm
         Reply((Text("More, then."),), when="[SYSTEM]"),
     )
     async with engine_bench(tmp_path, *replies) as bench:
-        crew = bench.engine.crew
-        assert crew is not None
-        crew.retiring.patience = 0.0
+        sub_agents = bench.engine.sub_agents
+        assert sub_agents is not None
+        sub_agents.retiring.patience = 0.0
         parent = await bench.conversation()
         await parent.say("begin")
         await parent.wait_idle()
         await until(lambda: bench.engine.live() == (parent,))
-        (view,) = crew.views(parent.id)
+        (view,) = sub_agents.views(parent.id)
         looked_at = await bench.engine.open(view.id)
         leave = await looked_at.subscribe(lambda _update: None)
-        await crew.hint(view.id, "dig deeper")
-        await crew.finished(parent.id)
+        await sub_agents.hint(view.id, "dig deeper")
+        await sub_agents.finished(parent.id)
         await parent.wait_idle()
         assert looked_at in bench.engine.live(), "somebody looks at it"
         assert isinstance(looked_at.state, Completed)
@@ -170,21 +170,21 @@ async def test_a_hint_that_comes_too_late_is_read_all_the_same(tmp_path: Path) -
         Reply((Text("Now I know."),), when="with the hint"),
     )
     async with engine_bench(tmp_path, *replies) as bench:
-        crew = bench.engine.crew
-        assert crew is not None
+        sub_agents = bench.engine.sub_agents
+        assert sub_agents is not None
         parent = await bench.conversation()
         commit = bench.store.commit
 
         async def slowly(move: Any) -> Any:
             if isinstance(move.state, Completed) and not gate.is_set():
                 gate.set()
-                await crew.hint(move.conversation_id, "look at b too")  # it has said all it will say
+                await sub_agents.hint(move.conversation_id, "look at b too")  # it has said all it will say
             return await commit(move)
 
         bench.store.commit = slowly  # type: ignore[method-assign] # a hint right before the end
         await parent.say("begin")
         await gate.wait()
-        await crew.finished(parent.id)
+        await sub_agents.finished(parent.id)
         await parent.wait_idle()
         await until(partial(all_told, bench))
         await parent.wait_idle()

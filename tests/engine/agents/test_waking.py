@@ -45,23 +45,23 @@ async def one_back_while_compacting(home: Path) -> AsyncIterator[tuple[Bench, Co
     gates = Gates()
     provider = ScriptedProvider({"main": Script(REPLIES)}, gates.wait)
     async with engine_bench(home, provider=provider) as bench:
-        crew = bench.engine.crew
-        assert crew is not None
+        sub_agents = bench.engine.sub_agents
+        assert sub_agents is not None
         parent = await bench.conversation()
         for text in ("[go] 1", "[go] 2", "[go] 3", "begin"):
             await parent.say(text)
             await parent.wait_idle()
         await parent.context.compact()
         gates[AGENT].set()
-        await crew.finished(parent.id)
-        assert (isinstance(parent.state, Compacting), crew.results(parent.id)) == (True, 1)
-        yield bench, parent, crew, gates
+        await sub_agents.finished(parent.id)
+        assert (isinstance(parent.state, Compacting), sub_agents.results(parent.id)) == (True, 1)
+        yield bench, parent, sub_agents, gates
 
 
 async def test_what_comes_back_while_the_user_has_the_window_summarized_is_read_behind_it(tmp_path: Path) -> None:
-    async with one_back_while_compacting(tmp_path) as (bench, parent, crew, gates):
+    async with one_back_while_compacting(tmp_path) as (bench, parent, sub_agents, gates):
         gates[SUMMARY].set()
-        await until(lambda: crew.results(parent.id) == 0)
+        await until(lambda: sub_agents.results(parent.id) == 0)
         await parent.wait_idle()
         assert await told(bench, parent.id) == ["I see."]
 
@@ -72,8 +72,8 @@ async def test_one_whose_end_could_not_be_stored_wakes_its_parent_too(
     gates = Gates()
     provider = ScriptedProvider({"main": Script(REPLIES)}, gates.wait)
     async with engine_bench(tmp_path, provider=provider) as bench:
-        crew = bench.engine.crew
-        assert crew is not None
+        sub_agents = bench.engine.sub_agents
+        assert sub_agents is not None
         parent = await bench.conversation()
         await parent.say("begin")
         await parent.wait_idle()
@@ -86,7 +86,7 @@ async def test_one_whose_end_could_not_be_stored_wakes_its_parent_too(
 
         monkeypatch.setattr(bench.store, "commit", once_full)
         gates[AGENT].set()
-        await crew.finished(parent.id)
+        await sub_agents.finished(parent.id)
         await parent.wait_idle()
         assert failures == []
         assert await told(bench, parent.id) == ["I see."]
@@ -95,11 +95,11 @@ async def test_one_whose_end_could_not_be_stored_wakes_its_parent_too(
 
 
 async def test_after_esc_it_waits_for_the_user(tmp_path: Path) -> None:
-    async with one_back_while_compacting(tmp_path) as (bench, parent, crew, _):
+    async with one_back_while_compacting(tmp_path) as (bench, parent, sub_agents, _):
         parent.cancel()
         await parent.wait_idle()
-        await crew.finished(parent.id)
-        assert (isinstance(parent.state, Idle), crew.results(parent.id)) == (True, 1)
+        await sub_agents.finished(parent.id)
+        assert (isinstance(parent.state, Idle), sub_agents.results(parent.id)) == (True, 1)
         await parent.say("and now")
         await parent.wait_idle()
         assert await told(bench, parent.id) == ["I see."]

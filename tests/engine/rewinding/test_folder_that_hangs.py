@@ -102,14 +102,14 @@ async def test_closing_waits_for_no_look_that_hangs(
 async def test_the_keeper_closes_while_the_end_of_a_turn_is_looked_at(tmp_path: Path) -> None:
     async with scene(tmp_path, 1) as it:
         folders = Silent()
-        keeper = TurnRecorder(folders, it.store.turn_log, it.rewinding.clock, it.rewinding.ids, closing=0.01)
+        recorder = TurnRecorder(folders, it.store.turn_log, it.rewinding.clock, it.rewinding.ids, closing=0.01)
         conversation = await it.conversation()
         folders.answers = False
-        keeper.command_drafted(conversation.record)
+        recorder.command_drafted(conversation.record)
         await folders.asked.wait()
-        keeper.run_ended(conversation.record)
+        recorder.run_ended(conversation.record)
         before = asyncio.all_tasks()
-        await keeper.close()
+        await recorder.close()
         assert not [task for task in before if not task.done() and "TurnKeeper" in repr(task)], "nothing is left"
 
 
@@ -117,22 +117,22 @@ async def test_tools_of_a_run_wait_for_a_folder_that_hangs_once(tmp_path: Path) 
     async with scene(tmp_path, 1) as it:
         folders = Silent()
         folders.answers = False
-        keeper = TurnRecorder(folders, it.store.turn_log, it.rewinding.clock, it.rewinding.ids, patience=0.01)
+        recorder = TurnRecorder(folders, it.store.turn_log, it.rewinding.clock, it.rewinding.ids, patience=0.01)
         conversation = await it.conversation()
-        await keeper.before_command(conversation.record)
-        keeper.patience = 1e9
+        await recorder.before_command(conversation.record)
+        recorder.patience = 1e9
         async with asyncio.timeout(PATIENCE):
-            await keeper.before_command(conversation.record)
-        keeper.closing = 0.0
-        await keeper.close()
+            await recorder.before_command(conversation.record)
+        recorder.closing = 0.0
+        await recorder.close()
 
 
 async def test_the_conversation_goes_back_while_its_folder_hangs(tmp_path: Path) -> None:
     async with scene(tmp_path, 1) as it:
         conversation = await it.conversation()
-        folders, it.rewinding.keeper.closing = Silent(), 0.0
-        it.rewinding.keeper.folders = folders
-        it.rewinding.keeper.settling = 0.01
+        folders, it.rewinding.recorder.closing = Silent(), 0.0
+        it.rewinding.recorder.folders = folders
+        it.rewinding.recorder.settling = 0.01
         it.tool.deeds.append(lambda _: setattr(folders, "answers", False))
         await conversation.say("first")
         await conversation.wait_idle()

@@ -41,7 +41,7 @@ async def test_contents_go_with_the_last_conversation_that_needs_them(
         assert (it.cwd / "a.txt").read_text() == "the first version"
         await it.engine.forget(conversation.id)
         await it.engine.change(conversation.id, ConversationChanges(deleted=True))
-        assert await it.engine.shelf.purge([conversation.id]) == []
+        assert await it.engine.bulk.purge([conversation.id]) == []
         assert kept(it) == 1, "what the folder held at the newest look is still needed to see the next change"
 
 
@@ -51,7 +51,7 @@ async def test_what_is_young_stays(tmp_path: Path) -> None:
         conversation = await it.conversation()
         await it.turn(conversation, "first", versions)
         await it.engine.forget(conversation.id)
-        await it.engine.shelf.purge([conversation.id])
+        await it.engine.bulk.purge([conversation.id])
         assert kept(it) == 2
 
 

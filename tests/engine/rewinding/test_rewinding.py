@@ -143,12 +143,12 @@ async def test_a_folder_that_is_gone_refuses_files_but_not_the_conversation(tmp_
 async def test_a_turn_cut_off_by_a_crash_still_knows_what_it_changed(tmp_path: Path) -> None:
     async with scene(tmp_path, 1) as it:
         conversation = await it.conversation()
-        await it.rewinding.keeper.before_command(conversation.record)
+        await it.rewinding.recorder.before_command(conversation.record)
         (it.cwd / "half.txt").write_text("half")
         steps = await it.store.turn_log.steps(conversation.id)
         assert [one.kind for one in steps] == [StepKind.TURN]
-        it.rewinding.keeper.begun.clear()  # as a new process finds it
-        await it.rewinding.keeper.settled(conversation.id)
+        it.rewinding.recorder.begun.clear()  # as a new process finds it
+        await it.rewinding.recorder.settled(conversation.id)
         (step,) = await it.store.turn_log.steps(conversation.id)
         assert [change.name for change in step.changes] == ["half.txt"]
 
@@ -193,7 +193,7 @@ async def test_a_command_of_the_user_can_be_gone_back_to(tmp_path: Path, told: b
         it.tool.deeds.append(write("a.txt", "1"))
         await conversation.shell("echo 1 > a.txt", send_to_model=told)
         await conversation.wait_idle()
-        await it.rewinding.keeper.settled(conversation.id)
+        await it.rewinding.recorder.settled(conversation.id)
         (point,) = (await it.rewinding.points(conversation.record)).points
         assert (point.text, [change.name for change in point.files]) == ("! echo 1 > a.txt", ["a.txt"])
         await it.rewinding.rewind(conversation.record, conversation.state, point.seq, Scope.FILES)
@@ -216,10 +216,10 @@ async def test_a_tool_waits_no_longer_than_the_patience_and_the_look_goes_on(tmp
     async with scene(tmp_path) as it:
         (it.cwd / "a.txt").write_text("1")
         conversation = await it.conversation()
-        it.rewinding.keeper.patience = 0.0
-        await it.rewinding.keeper.before_command(conversation.record)
-        it.rewinding.keeper.run_ended(conversation.record)
-        await it.rewinding.keeper.settled(conversation.id)
+        it.rewinding.recorder.patience = 0.0
+        await it.rewinding.recorder.before_command(conversation.record)
+        it.rewinding.recorder.run_ended(conversation.record)
+        await it.rewinding.recorder.settled(conversation.id)
         (step,) = await it.store.turn_log.steps(conversation.id)
         assert (step.look != "", step.changes) == (True, ())
 
@@ -227,23 +227,23 @@ async def test_a_tool_waits_no_longer_than_the_patience_and_the_look_goes_on(tmp
 async def test_a_look_ahead_of_its_tool_counts_unless_it_has_grown_old(tmp_path: Path) -> None:
     async with scene(tmp_path) as it:
         conversation = await it.conversation()
-        keeper = it.rewinding.keeper
-        keeper.command_drafted(conversation.record)
-        await keeper.before_command(conversation.record)
-        keeper.command_drafted(conversation.record)
+        recorder = it.rewinding.recorder
+        recorder.command_drafted(conversation.record)
+        await recorder.before_command(conversation.record)
+        recorder.command_drafted(conversation.record)
         (it.cwd / "a.txt").write_text("1")
-        keeper.run_ended(conversation.record)
-        await keeper.settled(conversation.id)
+        recorder.run_ended(conversation.record)
+        await recorder.settled(conversation.id)
         (step,) = await it.store.turn_log.steps(conversation.id)
         assert [change.name for change in step.changes] == ["a.txt"]
-        keeper.command_drafted(conversation.record)
-        look = keeper.begun[conversation.id]
+        recorder.command_drafted(conversation.record)
+        look = recorder.begun[conversation.id]
         await look.task
         look.began -= 60.0
         (it.cwd / "b.txt").write_text("by hand, while the question was open")
-        await keeper.before_command(conversation.record)
-        keeper.run_ended(conversation.record)
-        await keeper.settled(conversation.id)
+        await recorder.before_command(conversation.record)
+        recorder.run_ended(conversation.record)
+        await recorder.settled(conversation.id)
         assert [len(step.changes) for step in await it.store.turn_log.steps(conversation.id)] == [1, 0]
 
 

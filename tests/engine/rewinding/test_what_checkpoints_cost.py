@@ -125,10 +125,10 @@ async def test_a_turn_that_a_crash_cut_off_behind_an_edit_still_brings_it_back(t
     async with scene(tmp_path) as it:
         fill(it.cwd)
         conversation = await it.conversation()
-        await it.rewinding.keeper.before_edit(conversation.record, [it.cwd / "3.txt"])
+        await it.rewinding.recorder.before_edit(conversation.record, [it.cwd / "3.txt"])
         (it.cwd / "3.txt").write_text("half")
-        it.rewinding.keeper.begun.clear()  # as a new process finds it
-        await it.rewinding.keeper.settled(conversation.id)
+        it.rewinding.recorder.begun.clear()  # as a new process finds it
+        await it.rewinding.recorder.settled(conversation.id)
         (step,) = await it.store.turn_log.steps(conversation.id)
         assert [(one.name, one.before is not None) for one in step.changes] == [("3.txt", True)]
 
@@ -137,7 +137,7 @@ async def test_an_open_step_counts_as_no_change(tmp_path: Path) -> None:
     async with scene(tmp_path) as it:
         fill(it.cwd)
         conversation = await it.conversation()
-        await it.rewinding.keeper.before_edit(conversation.record, [it.cwd / "3.txt"])
+        await it.rewinding.recorder.before_edit(conversation.record, [it.cwd / "3.txt"])
         changed = await it.rewinding.changed(conversation.record)
         assert changed.files == ()
 

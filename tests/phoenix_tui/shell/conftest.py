@@ -42,9 +42,9 @@ class Shell:
         return screen
 
     @property
-    def bench(self) -> CommandContext:
-        assert self.screen.ready.bench is not None
-        return self.screen.ready.bench
+    def ctx(self) -> CommandContext:
+        assert self.screen.startup.ctx is not None
+        return self.screen.startup.ctx
 
     @property
     def composer(self) -> Composer:
@@ -52,7 +52,7 @@ class Shell:
 
     @property
     def conversation(self) -> FakeConversation:
-        found = self.bench.desk.conversation
+        found = self.ctx.active.conversation
         assert isinstance(found, FakeConversation)
         return found
 
@@ -93,7 +93,7 @@ class Shell:
     async def press_at_once(self, *keys: str) -> None:
         """Keys that make a pair however slow the machine is."""
         now = time.monotonic()
-        escapes = self.screen.ways_out.escapes
+        escapes = self.screen.escape_handler.escapes
         escapes.clock = lambda: now  # time stands still between two keys
         await self.pilot.press(*keys)
         escapes.clock = time.monotonic  # and goes on
@@ -101,11 +101,11 @@ class Shell:
     async def say(self, text: str) -> FakeConversation:
         await self.type(text)
         await self.pilot.press("enter")
-        await self.until(lambda: self.bench.desk.conversation and self.conversation.said)
+        await self.until(lambda: self.ctx.active.conversation and self.conversation.said)
         return self.conversation
 
     async def open(self, conversation: FakeConversation) -> None:
-        await self.bench.desk.open(conversation.id)
+        await self.ctx.active.open(conversation.id)
         await self.pilot.pause()
 
 
@@ -135,7 +135,7 @@ def open_shell(tmp_path: Path, engine: FakeEngine) -> OpenShell:
         app.exit = lambda *_, return_code=0, **__: exits.append(return_code)  # type: ignore[method-assign]  # watched
         async with app.run_test(size=size, notifications=True) as pilot:
             shell = Shell(app, pilot, engine, onboarding, kept, exits)
-            await shell.until(lambda: shell.screen.ready.bench_in_use)
+            await shell.until(lambda: shell.screen.startup.ctx_in_use)
             yield shell
             app.exit = leave  # type: ignore[method-assign]  # the pilot ends the app by it
 

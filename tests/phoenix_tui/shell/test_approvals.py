@@ -92,7 +92,7 @@ async def test_answers_go_to_their_conversation_and_the_next_question_takes_no_h
             lambda: second.answers == [(f"call-{second.id}", ApprovalAnswer(ApprovalChoice.DENY, reason="not today"))]
         )
         await shell.until(lambda: shell.app.screen is shell.screen)
-        assert shell.bench.desk.conversation is None
+        assert shell.ctx.active.conversation is None
 
 
 async def test_an_answer_under_way_is_given_also_when_the_sheet_is_left_at_once(open_shell: Any, engine: Any) -> None:
@@ -172,7 +172,7 @@ async def test_what_is_answered_or_stopped_elsewhere_leaves_the_sheet_and_esc_cl
         await shell.until(lambda: not sheet.question.has_class("-filling"))
         assert shell.app.screen is sheet
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.bench.desk.conversation is first)
+        await shell.until(lambda: shell.ctx.active.conversation is first)
         assert first.answers == []
 
 

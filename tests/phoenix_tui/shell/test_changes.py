@@ -41,7 +41,7 @@ class Rewinding(FakeRewinding):
 
 async def opened(shell: Shell, rewinding: FakeRewinding | None = None) -> None:
     found = (point(3, "Fix the port", change("server.py", 1, 1)), point(2, "Explain it"), point(1, "Make it", HERS))
-    desk = shell.bench.desk
+    desk = shell.ctx.active
     desk.services = replace(desk.services, rewinding=rewinding or Rewinding(found, changes=FILES))
     await shell.open(shell.engine.seed("Relay", messages=4))
     await shell.pilot.pause()
@@ -135,10 +135,10 @@ async def test_a_conversation_that_changed_nothing_says_so(open_shell: OpenShell
 
 async def test_without_a_conversation_it_shows_what_git_has_not_committed(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
-        folder = shell.bench.desk.folder
+        folder = shell.ctx.active.folder
         await PlainRunner().run(Command(("git", "init", "-q"), folder))
         (folder / "draft.py").write_text("begin = 1\n")
-        desk = shell.bench.desk
+        desk = shell.ctx.active
         desk.services = replace(desk.services, runner=PlainRunner())
         await shell.type("/diff")
         await shell.pilot.press("enter")

@@ -48,8 +48,8 @@ async def test_a_conversation_of_another_process_comes_into_the_list(
 ) -> None:
     monkeypatch.setattr(external_changes, "LOOK_EVERY", 0.01)
     async with open_shell((120, 40)) as shell:
-        await shell.until(lambda: shell.bench)
+        await shell.until(lambda: shell.ctx)
         made = engine.seed("Made by another process", messages=2)
-        assert shell.bench.desk.overview.summary(made.id) is None
+        assert shell.ctx.active.index.summary(made.id) is None
         engine.written_elsewhere = True
-        await shell.until(lambda: shell.bench.desk.overview.summary(made.id))
+        await shell.until(lambda: shell.ctx.active.index.summary(made.id))

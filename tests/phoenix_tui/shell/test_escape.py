@@ -103,7 +103,7 @@ def test_a_pair_that_was_ended_begins_anew() -> None:
 
 async def test_every_deed_can_be_done(open_shell: Any) -> None:
     async with open_shell() as shell:
-        assert set(shell.screen.ways_out.deeds) == set(EscAction)
+        assert set(shell.screen.escape_handler.actions) == set(EscAction)
 
 
 async def test_a_third_esc_begins_another_pair(open_shell: Any) -> None:

@@ -118,8 +118,8 @@ async def test_every_sheet_names_the_user_s_keys(open_shell: Any, engine: FakeEn
         views = rows()
         parent.become(waits_for(*views))
         for view in views:
-            engine.crew.put(parent, view)
-        sub_agents = AgentsSheet(engine, parent.id, shell.bench.tell)
+            engine.sub_agents.put(parent, view)
+        sub_agents = AgentsSheet(engine, parent.id, shell.ctx.tell)
         pasted = EditSheet("A paste", "text", may_be_file=True)
         for made, hints in (
             (sub_agents, [("agent_stop", "stops"), ("agent_hint", "hint")]),
@@ -174,7 +174,7 @@ async def test_the_keys_of_a_look_inside_and_of_the_queue_are_the_user_s(
     async with open_shell() as shell:
         asking.ask(question())
         await shell.open(other)
-        shell.app.push_screen(PeekSheet(engine, summary_of(asking.record), shell.bench.tell))
+        shell.app.push_screen(PeekSheet(engine, summary_of(asking.record), shell.ctx.tell))
         await shell.until(lambda: "F9 open" in shell.text)
         assert shell.status.endswith(CLOSES)
         await shell.pilot.press("escape")

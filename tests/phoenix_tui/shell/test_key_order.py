@@ -25,7 +25,7 @@ def in_one_read(shell: Shell, *keys: str) -> None:
 
 async def test_a_letter_behind_arrows_acts_on_the_row_that_these_chose(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
-        desk = shell.bench.desk
+        desk = shell.ctx.active
         rewinding = FakeRewinding((point(1, "Fix it", change("a.py", 1, 1)),), (PreviewFile(change("a.py", 1, 1)),))
         desk.services = replace(desk.services, rewinding=rewinding)
         await shell.open(shell.engine.seed("Relay", messages=4))
@@ -49,7 +49,7 @@ async def test_enter_behind_letters_takes_what_these_have_left(open_shell: OpenS
         await shell.pilot.press("escape", "enter")
         await shell.until(lambda: "type to narrow" in shell.text)
         in_one_read(shell, "p", "e", "a", "r", "enter")
-        await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.record.title == "pear")
+        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.record.title == "pear")
 
 
 async def test_what_follows_a_key_that_closes_a_sheet_reaches_the_composer(open_shell: OpenShell) -> None:

@@ -19,16 +19,16 @@ ASK, AUTO, PLAN = PermissionMode.ASK, PermissionMode.AUTO, PermissionMode.PLAN
 
 
 async def by_command(shell: Any) -> None:
-    await shell.bench.deeds.command(shell.bench, "/new")
+    await shell.ctx.actions.command(shell.ctx, "/new")
 
 
 async def by_key(shell: Any) -> None:
     await shell.pilot.press("ctrl+n")
-    await shell.until(lambda: shell.bench.desk.conversation is None)
+    await shell.until(lambda: shell.ctx.active.conversation is None)
 
 
 async def beside(shell: Any) -> None:
-    await split_with(shell.bench, "")
+    await split_with(shell.ctx, "")
 
 
 @pytest.mark.parametrize("opens", [by_command, by_key, beside])
@@ -37,8 +37,8 @@ async def test_the_mode_of_one_conversation_is_not_that_of_the_next(
 ) -> None:
     async with open_shell((200, 60)) as shell:
         first = await shell.say("go")
-        await shell.bench.deeds.command(shell.bench, "/permissions auto")
-        await shell.bench.deeds.command(shell.bench, "/sandbox read-only")
+        await shell.ctx.actions.command(shell.ctx, "/permissions auto")
+        await shell.ctx.actions.command(shell.ctx, "/sandbox read-only")
         assert (first.record.permission_mode, first.record.sandbox) == (AUTO, SandboxMode.READ_ONLY)
         await opens(shell)
         await shell.pilot.pause()
@@ -52,8 +52,8 @@ async def test_the_mode_of_one_conversation_is_not_that_of_the_next(
 async def test_what_is_chosen_for_an_empty_conversation_holds_for_that_one_alone(open_shell: Any) -> None:
     async with open_shell() as shell:
         await shell.pilot.press("shift+tab", "shift+tab")
-        await shell.until(lambda: shell.bench.desk.mode is AUTO)
-        await sandbox(shell.bench, "read-only")
+        await shell.until(lambda: shell.ctx.active.mode is AUTO)
+        await sandbox(shell.ctx, "read-only")
         assert shell.status.startswith("auto · sandbox read-only ·")
         first = await shell.say("go")
         assert (first.record.permission_mode, first.record.sandbox, first.record.sandbox_required) == (
@@ -73,7 +73,7 @@ async def test_what_is_chosen_for_an_empty_conversation_holds_for_that_one_alone
 async def test_a_mode_from_the_command_line_holds_for_every_new_conversation(open_shell: Any) -> None:
     async with open_shell(permission_mode=PLAN) as shell:
         first = await shell.say("go")
-        await shell.bench.deeds.command(shell.bench, "/permissions auto")
+        await shell.ctx.actions.command(shell.ctx, "/permissions auto")
         await by_command(shell)
         assert (first.record.permission_mode, (await shell.say("on")).record.permission_mode) == (AUTO, PLAN)
 

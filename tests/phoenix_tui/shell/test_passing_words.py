@@ -11,31 +11,31 @@ from tests.support.fake_engine import FakeEngine
 
 def long_ago(shell: Any) -> None:
     """As if all that stands there had been there for a while."""
-    clock = shell.screen.words.clock
-    shell.screen.words.clock = lambda: clock() + 3
+    clock = shell.screen.toasts.clock
+    shell.screen.toasts.clock = lambda: clock() + 3
 
 
 async def test_what_was_said_goes_when_a_sheet_comes_and_can_be_said_again(open_shell: Any) -> None:
     async with open_shell() as shell:
-        shell.screen.words.tell("In the trash.")
+        shell.screen.toasts.tell("In the trash.")
         await shell.until(lambda: shell.toasts == ["In the trash."])
         long_ago(shell)
         await shell.pilot.press("f1")
         await shell.until(lambda: isinstance(shell.app.screen, HelpSheet) and not shell.toasts)
-        shell.screen.words.tell("In the trash.")
+        shell.screen.toasts.tell("In the trash.")
         await shell.until(lambda: shell.toasts == ["In the trash."])
 
 
 async def test_what_was_said_just_before_a_sheet_came_and_a_trouble_stay(open_shell: Any) -> None:
     async with open_shell() as shell:
         now = time.monotonic()
-        shell.screen.words.clock = lambda: now  # however long the machine takes
-        shell.screen.words.tell("Kept for this conversation.")
+        shell.screen.toasts.clock = lambda: now  # however long the machine takes
+        shell.screen.toasts.tell("Kept for this conversation.")
         await shell.pilot.press("f1")
         await shell.until(lambda: isinstance(shell.app.screen, HelpSheet) and shell.toasts)
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.app.screen is shell.screen)
-        shell.screen.words.tell("The disk is full.", bad=True)
+        shell.screen.toasts.tell("The disk is full.", bad=True)
         await shell.until(lambda: list(shell.screen.query("Toast.-error")))
         long_ago(shell)
         await shell.pilot.press("f1")
@@ -50,13 +50,13 @@ async def test_what_was_said_of_one_conversation_goes_with_it_but_not_what_came_
     one, two = engine.seed("one", messages=2), engine.seed("two", messages=2)
     async with open_shell() as shell:
         await shell.open(one)
-        shell.screen.words.tell("Removed from the queue.")
-        shell.screen.words.tell("It has no branches.", bad=True)
+        shell.screen.toasts.tell("Removed from the queue.")
+        shell.screen.toasts.tell("It has no branches.", bad=True)
         await shell.until(lambda: len(list(shell.screen.query("Toast"))) == 2)
         long_ago(shell)
         await shell.open(two)
         await shell.until(lambda: not shell.toasts)
-        shell.screen.words.tell("Back from the trash.")
+        shell.screen.toasts.tell("Back from the trash.")
         await shell.until(lambda: list(shell.screen.query("Toast")))
         await shell.open(one)
         assert shell.toasts == ["Back from the trash."]
@@ -71,7 +71,7 @@ async def test_what_is_said_loses_no_letter_where_it_fills_the_screen(open_shell
     async with open_shell((60, 20)) as shell:
         for letters in (57, 58, 60):
             words = ("eleven said " * 6)[: letters - 1] + "Z"
-            shell.screen.words.tell(words)
+            shell.screen.toasts.tell(words)
             await shell.until(lambda words=words: words in shell.toasts)
         await shell.until(lambda: shell.text.count("Z") == 3)
         toasts = list(shell.screen.query("Toast"))

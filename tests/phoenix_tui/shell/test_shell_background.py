@@ -153,7 +153,7 @@ async def test_who_quits_is_asked_about_what_runs_in_the_background_of_any_conve
         conversation.jobs.become(JobInfo("job-1", conversation.id, "serve", True, None, 1.0))
         await shell.type("/new")
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.bench.desk.conversation is None)
+        await shell.until(lambda: shell.ctx.active.conversation is None)
         await shell.pilot.press("ctrl+q")
         await shell.until(lambda: "A background command runs. Quit and end it?" in shell.text)
         await shell.pilot.press("n")

@@ -48,7 +48,7 @@ async def test_editing_a_prompt_forks_before_it_with_its_text_in_the_composer(
     async with open_shell() as shell:
         source = await talked(shell, engine)
         await shell.pilot.press("alt+up", "left_square_bracket", "e")
-        await shell.until(lambda: shell.bench.desk.conversation is not source)
+        await shell.until(lambda: shell.ctx.active.conversation is not source)
         await shell.until(lambda: shell.composer.text == "and now?")
         assert engine.forks == [(source.id, 2)]
         await shell.until(lambda: shell.composer.has_focus)
@@ -139,7 +139,7 @@ async def test_a_conversation_is_found_where_it_was_left_after_a_restart(
         await shell.open(long)
         await shell.pilot.press("ctrl+home")
         await shell.until(lambda: "message 0" in shell.text)
-        await shell.bench.desk.put_away()
+        await shell.ctx.active.put_away()
     assert long.record.scroll_seq == 1
     async with open_shell() as shell:
         await shell.open(long)

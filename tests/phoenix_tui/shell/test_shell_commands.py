@@ -102,9 +102,9 @@ async def test_resume_takes_a_part_of_a_title_and_offers_all_that_have_it(open_s
     for title in ("Retry work", "Old retry", "Parser"):
         engine.seed(title, messages=1)
     async with open_shell() as shell:
-        await resume(shell.bench, "pars")
-        assert shell.bench.desk.conversation.record.title == "Parser"
-        choosing = shell.app.run_worker(resume(shell.bench, "retry"))
+        await resume(shell.ctx, "pars")
+        assert shell.ctx.active.conversation.record.title == "Parser"
+        choosing = shell.app.run_worker(resume(shell.ctx, "retry"))
         await shell.until(lambda: isinstance(shell.app.screen, PickerSheet) and "Old retry" in shell.text)
         offered = shell.app.screen.query_one("#rows").visual.plain
         assert ("Retry work" in offered, "Old retry" in offered, "Parser" in offered) == (True, True, False)
@@ -145,7 +145,7 @@ async def test_enter_installs_the_offered_model_and_uses_it(open_shell: Any) -> 
         await shell.until(lambda: "Enter  installs small" in shell.text)
         assert "ollama/qwen" in shell.text
         await agree(shell)
-        await shell.until(lambda: shell.bench.desk.model == "local/small")
+        await shell.until(lambda: shell.ctx.active.model == "local/small")
         assert onboarding.installed == 1
 
 

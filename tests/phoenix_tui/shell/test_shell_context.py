@@ -101,7 +101,7 @@ async def test_enter_goes_to_the_message_of_a_part(open_shell: Any) -> None:
     async with open_shell() as shell:
         await opened(shell)
         jumps: list[int] = []
-        shell.bench.desk.parts.transcript.scroller.jump = jumps.append
+        shell.ctx.active.parts.transcript.scroller.jump = jumps.append
         await shell.pilot.press("enter")
         await shell.until(lambda: jumps == [3])
 

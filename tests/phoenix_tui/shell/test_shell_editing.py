@@ -42,7 +42,7 @@ async def test_a_draft_is_stored_though_the_typing_goes_on(open_shell: Any, monk
     monkeypatch.setattr(draft_store, "PAUSE", 60.0)
     async with open_shell() as shell:
         await shell.type("never a pause")
-        await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.record.draft)
+        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.record.draft)
 
 
 async def test_the_history_is_searched_as_one_types_and_undo_brings_the_draft_back(open_shell: Any) -> None:
@@ -127,7 +127,7 @@ async def test_what_may_follow_a_command_is_said_and_offered(open_shell: Any) ->
         await shell.type("/permissions au")
         await shell.until(lambda: "everything runs that stays in the sandbox" in shell.text)
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.bench.desk.mode.value == "auto")
+        await shell.until(lambda: shell.ctx.active.mode.value == "auto")
         assert shell.composer.text == ""
 
 

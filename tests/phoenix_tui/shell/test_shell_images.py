@@ -45,10 +45,10 @@ async def test_an_image_dropped_before_all_is_ready_leaves_the_composer_where_it
 ) -> None:
     async with open_shell() as shell:
         foot = shell.composer.region.bottom
-        shell.screen.ready.greet(False)
-        shell.screen.ready._asked_early = True
+        shell.screen.startup.greet(False)
+        shell.screen.startup._asked_early = True
         await attach(shell, tmp_path)
-        await shell.until(lambda: not shell.screen.ready._asked_early)
+        await shell.until(lambda: not shell.screen.startup._asked_early)
         await shell.pilot.pause()
         assert shell.composer.region.bottom == foot
 
@@ -89,7 +89,7 @@ async def test_why_an_image_cannot_be_sent_stays_beside_it_until_it_is_removed_o
         chips = shell.screen.parts.dock.chips
         for _ in range(2):
             shell.app.clear_notifications()
-            shell.screen.words._told.clear()
+            shell.screen.toasts._told.clear()
             await shell.pilot.press("enter")
             await shell.until(lambda: shell.toasts == ["demo/guide cannot see images."])
             assert chips.trouble == "demo/guide cannot see images."

@@ -192,7 +192,7 @@ async def test_the_list_over_a_narrow_screen_says_how_it_closes_and_answers_the_
     async with open_shell((60, 20)) as shell:
         await shell.pilot.press("ctrl+l")
         await shell.until(lambda: shell.status.endswith("Esc closes"))
-        await shell.bench.desk.begin()  # as at the start, where the list may be there before the desk
+        await shell.ctx.active.begin()  # as at the start, where the list may be there before the desk
         assert shell.status.endswith("Esc closes")
         await shell.pilot.press("question_mark")
         await shell.until(lambda: "Keys and commands" in shell.text)
@@ -334,7 +334,7 @@ async def test_alt_and_a_number_open_the_conversation_at_that_place(open_shell: 
     newer = engine.seed("newer", messages=1)
     async with open_shell() as shell:
         await shell.pilot.press("alt+1")
-        await shell.until(lambda: shell.bench.desk.conversation is newer)
+        await shell.until(lambda: shell.ctx.active.conversation is newer)
 
 
 async def test_the_clock_runs_only_during_a_run(open_shell: Any) -> None:
@@ -372,7 +372,7 @@ async def test_a_full_window_is_told_once(open_shell: Any) -> None:
 @pytest.mark.parametrize("width", [200, 120, 80, 60, 40, 24])
 async def test_state_and_esc_never_leave_the_status_line(open_shell: Any, width: int) -> None:
     async with open_shell((width, 24)) as shell:
-        await shell.bench.desk.current()
+        await shell.ctx.active.current()
         shell.conversation.become(AwaitingLlm(1, RUN, Requesting()))
         await shell.pilot.pause()
         assert "thinking" in shell.status
@@ -389,7 +389,7 @@ async def test_help_lists_the_keys_of_the_user(open_shell: Any, tmp_path: Path) 
         await shell.pilot.press("escape")
         await shell.say("go")
         await shell.pilot.press("f9")
-        await shell.until(lambda: shell.bench.desk.conversation is None)
+        await shell.until(lambda: shell.ctx.active.conversation is None)
 
 
 @pytest.mark.parametrize(
@@ -444,7 +444,7 @@ def test_every_action_has_a_name_and_no_key_is_bound_twice_in_one_place() -> Non
 async def test_every_deed_of_a_key_is_known(open_shell: Any) -> None:
     async with open_shell() as shell:
         named = {name for key in KEYS for name in re.findall(r"\bdeed\('(\w+)'\)", key.action)}
-        assert named == set(shell.bench.deeds.by_key)
+        assert named == set(shell.ctx.actions.by_key)
 
 
 def test_the_help_names_every_action() -> None:
@@ -464,6 +464,6 @@ async def test_what_was_typed_before_there_was_a_desk_counts_for_what_esc_does(o
     async with open_shell() as shell:
         shell.screen.parts.dock._loaded = False
         await shell.type("early")
-        await shell.bench.desk.begin()
+        await shell.ctx.active.begin()
         assert shell.composer.text == "early"
         assert shell.status.endswith("Esc Esc clears")

@@ -55,7 +55,7 @@ async def test_letters_after_a_slash_filter_and_enter_opens(open_shell: Any, eng
         assert shell.screen.rows.has_focus
         await shell.type("/alpha")
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.bench.desk.conversation)
+        await shell.until(lambda: shell.ctx.active.conversation)
         assert shell.conversation.record.title == "alpha"
         assert len(titles(shell)) == 3
 
@@ -110,7 +110,7 @@ async def test_escape_takes_the_marks_away_and_leaves_the_list_where_it_is(open_
 async def test_what_runs_or_is_open_elsewhere_is_not_put_away(open_shell: Any, engine: FakeEngine) -> None:
     for name in ("elsewhere", "runs", "rests"):
         engine.seed(name, messages=2)
-    engine.conversation_bulk.elsewhere.add("c0000001")
+    engine.bulk.elsewhere.add("c0000001")
     async with open_shell((100, 20)) as shell:
         engine.opened["c0000002"].become(AwaitingLlm(1, RUN, Requesting()))
         await focused(shell)
@@ -132,7 +132,7 @@ async def test_pins_stand_on_top_and_alt_1_opens_the_first(open_shell: Any, engi
         await shell.until(lambda: titles(shell) == ["one", "three", "two"])
         assert column(shell)[0] == " pinned"
         await shell.pilot.press("alt+1")
-        await shell.until(lambda: shell.bench.desk.conversation)
+        await shell.until(lambda: shell.ctx.active.conversation)
         assert shell.conversation.record.title == "one"
         await shell.type("/pin")
         await shell.pilot.press("enter")
@@ -200,7 +200,7 @@ async def test_a_look_inside_says_why_a_run_failed(open_shell: Any, engine: Fake
         await shell.pilot.press("p")
         await shell.until(lambda: "The server cannot be reached" in shell.text)
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.bench.desk.conversation)
+        await shell.until(lambda: shell.ctx.active.conversation)
         assert shell.conversation.record.title == "there"
 
 

@@ -50,7 +50,7 @@ async def test_a_long_paste_is_one_mark_that_enter_opens_and_the_change_is_sent(
         await shell.pilot.press("ctrl+s")
         await shell.until(lambda: shell.composer.text == "see [pasted 1: 100 lines, 790 characters]")
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.said)
+        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.said)
         assert shell.conversation.said[0][0] == f"see {LONG}!"
 
 
@@ -60,7 +60,7 @@ async def test_enter_behind_words_that_were_just_written_before_a_mark_sends(ope
         await shell.pilot.press("home")
         await shell.type("see ")
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.said)
+        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.said)
         assert shell.conversation.said[0][0] == f"see {LONG}"
 
 
@@ -155,7 +155,7 @@ async def test_of_ten_megabytes_the_ends_are_shown_at_once_and_all_of_it_is_sent
         await shell.pilot.press("x", "escape")
         await shell.until(lambda: not isinstance(shell.app.screen, EditSheet))
         await shell.pilot.press("end", "enter")
-        await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.said)
+        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.said)
         assert shell.conversation.said[0][0] == whole
 
 

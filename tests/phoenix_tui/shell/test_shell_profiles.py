@@ -84,7 +84,7 @@ async def test_using_a_profile_makes_the_next_conversation_with_it(open_shell: O
         await listed(shell)
         await shell.pilot.press(*["down"] * 5, "enter")
         await shell.until(lambda: any("begins as migrations" in toast for toast in shell.toasts))
-        assert (shell.bench.desk.model, shell.bench.desk.mode) == ("openai/big", PermissionMode.PLAN)
+        assert (shell.ctx.active.model, shell.ctx.active.mode) == ("openai/big", PermissionMode.PLAN)
         await shell.until(lambda: shell.status.startswith("plan · sandbox · migrations · big"))
         conversation = await shell.say("hello")
         assert conversation.caps == [RunCaps(max_turns=3, timeout=60.0)], "as with --profile"
@@ -99,14 +99,14 @@ async def test_the_mode_of_a_profile_holds_for_every_conversation_begun_with_it(
 ) -> None:
     put(tmp_path, "migrations", MINE)
     async with open_shell() as shell:
-        await use_profile(shell.bench, "migrations")
+        await use_profile(shell.ctx, "migrations")
         modes = []
         for text in ("one", "two"):
             conversation = await shell.say(text)
             modes.append(conversation.record.permission_mode.value)
-            await shell.bench.deeds.command(shell.bench, "/permissions auto")
-            await shell.bench.desk.begin()
-        await use_profile(shell.bench, "general")
+            await shell.ctx.actions.command(shell.ctx, "/permissions auto")
+            await shell.ctx.active.begin()
+        await use_profile(shell.ctx, "general")
         modes.append((await shell.say("three")).record.permission_mode.value)
         assert modes == ["plan", "plan", "ask"]
 
@@ -114,12 +114,12 @@ async def test_the_mode_of_a_profile_holds_for_every_conversation_begun_with_it(
 async def test_going_back_to_general_takes_back_model_mode_and_prompt(open_shell: OpenShell, tmp_path: Path) -> None:
     put(tmp_path, "migrations", MINE)
     async with open_shell() as shell:
-        before = shell.bench.desk.model
+        before = shell.ctx.active.model
         await show(shell, "migrations")
-        await shell.until(lambda: shell.bench.desk.model == "openai/big")
+        await shell.until(lambda: shell.ctx.active.model == "openai/big")
         await show(shell, "general")
-        await shell.until(lambda: shell.bench.desk.model == before)
-        assert shell.bench.desk.mode is PermissionMode.ASK
+        await shell.until(lambda: shell.ctx.active.model == before)
+        assert shell.ctx.active.mode is PermissionMode.ASK
         await shell.until(lambda: "migrations" not in shell.status)
         record = (await shell.say("hello")).record
         assert (record.profile, record.append_system_prompt, record.model) == ("", "", before)
@@ -141,19 +141,19 @@ async def test_a_conversation_that_began_stays_as_it_is(open_shell: OpenShell, e
 async def show_new(shell: Shell) -> None:
     await shell.type("/new")
     await shell.pilot.press("escape", "enter")
-    await shell.until(lambda: shell.bench.desk.conversation is None)
+    await shell.until(lambda: shell.ctx.active.conversation is None)
 
 
 async def test_what_is_written_stays_though_its_conversation_is_made_anew(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
         await shell.type("where is it")
-        await shell.until(lambda: shell.bench.desk.conversation)
+        await shell.until(lambda: shell.ctx.active.conversation)
         drafted = shell.conversation
-        await shell.bench.desk.drafts.keep()
-        shell.screen.ready.then(lambda bench: use(bench, "explore"))
-        await shell.until(lambda: shell.composer.content == "where is it" and shell.bench.desk.mode == "plan")
+        await shell.ctx.active.drafts.keep()
+        shell.screen.startup.then(lambda bench: use(bench, "explore"))
+        await shell.until(lambda: shell.composer.content == "where is it" and shell.ctx.active.mode == "plan")
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.said)
+        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.said)
         assert shell.conversation is not drafted
         assert shell.conversation.record.profile == "explore"
         await shell.until(lambda: drafted.id not in shell.engine.opened)
@@ -170,7 +170,7 @@ async def test_an_unknown_profile_is_refused_with_those_there_are(open_shell: Op
         await show(shell, "nobody")
         await shell.until(lambda: any("There is no profile 'nobody'" in toast for toast in shell.toasts))
         assert any("There are: general, explore" in toast for toast in shell.toasts)
-        assert shell.bench.desk.launch.profile == ""
+        assert shell.ctx.active.launch.profile == ""
 
 
 async def test_space_reads_all_of_a_profile(open_shell: OpenShell) -> None:
@@ -197,8 +197,8 @@ async def test_a_built_in_profile_is_not_edited_but_copied(open_shell: OpenShell
         await shell.until(lambda: shell.app.screen is sheet and sheet.chosen and sheet.chosen.key == "scout")
         assert "You explore code" in (editor / "profiles" / "scout.md").read_text()
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.bench.desk.launch.profile == "scout")
-        assert shell.bench.desk.mode is PermissionMode.PLAN
+        await shell.until(lambda: shell.ctx.active.launch.profile == "scout")
+        assert shell.ctx.active.mode is PermissionMode.PLAN
 
 
 async def test_the_template_is_a_good_profile(open_shell: OpenShell, editor: Path) -> None:
@@ -212,7 +212,7 @@ async def test_the_template_is_a_good_profile(open_shell: OpenShell, editor: Pat
         await shell.pilot.press("up", "enter")
         await shell.until(lambda: shell.app.screen is sheet and sheet.chosen and sheet.chosen.key == "mine")
         assert "What it is for, in one sentence." in shell.text
-        assert not shell.bench.desk.services.profiles.troubles()
+        assert not shell.ctx.active.services.profiles.troubles()
 
 
 async def test_a_name_that_cannot_be_is_refused(open_shell: OpenShell, editor: Path) -> None:
@@ -272,9 +272,9 @@ async def test_a_file_that_breaks_while_phoenix_runs_is_told_once(open_shell: Op
     put(tmp_path, "mine", MINE)
     async with open_shell() as shell:
         put(tmp_path, "mine", BROKEN)
-        shell.bench.around.look()
+        shell.ctx.environment.look()
         await shell.until(lambda: any("mine.md:2: 'colour: red'" in toast for toast in shell.toasts))
-        shell.bench.around.look()
+        shell.ctx.environment.look()
         assert len([toast for toast in shell.toasts if "colour: red" in toast]) == 1
 
 
@@ -283,7 +283,7 @@ async def test_names_are_offered_behind_the_command(open_shell: OpenShell) -> No
         await shell.type("/profile rev")
         await shell.until(lambda: "Looks for mistakes" in shell.text)
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.bench.desk.launch.profile == "review")
+        await shell.until(lambda: shell.ctx.active.launch.profile == "review")
 
 
 @pytest.mark.parametrize("size", [(60, 20), (80, 24)])

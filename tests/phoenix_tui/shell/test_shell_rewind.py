@@ -23,7 +23,7 @@ HERS = PreviewFile(change("notes.md", 1, 2), "changed since by somebody else")
 
 async def prepare(shell: Shell, rewinding: FakeRewinding) -> None:
     """An open conversation in which something was said."""
-    desk = shell.bench.desk
+    desk = shell.ctx.active
     desk.services = replace(desk.services, rewinding=rewinding)
     await shell.open(shell.engine.seed("Relay", messages=4))
     await shell.pilot.pause()
@@ -198,7 +198,7 @@ async def test_what_another_process_owns_is_refused_with_its_reason(open_shell: 
     async with open_shell() as shell:
         conversation = shell.engine.seed("Relay", messages=4)
         conversation.read_only = "Process 12 has this conversation open."
-        desk = shell.bench.desk
+        desk = shell.ctx.active
         desk.services = replace(desk.services, rewinding=two_turns())
         await shell.open(conversation)
         await shell.type("/rewind")
@@ -236,7 +236,7 @@ async def test_branches_stand_as_a_tree_and_enter_goes_to_one(open_shell: OpenSh
             BranchRow(other.id, "Relay", conversation.id, 2, 3, 0.0, "again", "again"),
         )
         rewinding = FakeRewinding(family=family)
-        desk = shell.bench.desk
+        desk = shell.ctx.active
         desk.services = replace(desk.services, rewinding=rewinding)
         await shell.open(conversation)
         await shell.type("/branches")

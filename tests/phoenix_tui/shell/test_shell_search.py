@@ -17,7 +17,7 @@ from tests.support.fake_engine import FakeEngine
 
 def marked(shell: Any) -> list[str]:
     """What is shown reversed in the transcript: the current place."""
-    view = shell.bench.desk.parts.transcript
+    view = shell.ctx.active.parts.transcript
     return [
         segment.text
         for strip in view.render_lines(view.size.region)
@@ -28,7 +28,7 @@ def marked(shell: Any) -> list[str]:
 
 def marked_row(shell: Any) -> str:
     """The row of the current place."""
-    view = shell.bench.desk.parts.transcript
+    view = shell.ctx.active.parts.transcript
     rows = view.render_lines(view.size.region)
     return "".join(row.text for row in rows if any(one.style is not None and one.style.reverse for one in row))
 
@@ -178,7 +178,7 @@ async def test_tab_searches_in_this_folder_only(open_shell: Any, engine: FakeEng
         await shell.until(
             lambda: "this folder, Tab everywhere" in shell.text and engine.searched[-1].folder is not None
         )
-        assert engine.searched[-1].folder == shell.bench.desk.folder
+        assert engine.searched[-1].folder == shell.ctx.active.folder
         await shell.pilot.press("tab")
         await shell.until(lambda: engine.searched[-1].folder is None)
 

@@ -28,14 +28,14 @@ async def test_a_saved_theme_changes_the_screen_and_a_broken_one_leaves_it(open_
         theme.write_text(DAWN.replace("#123456", "red"))
         await shell.until(lambda: any("dawn.toml:2" in toast for toast in shell.toasts))
         assert app.current_theme.accent == "#654321"
-        assert "dawn" in shell.bench.around.colours.names()
+        assert "dawn" in shell.ctx.environment.colours.names()
 
 
 async def test_a_saved_keymap_counts_at_once_and_a_broken_one_leaves_the_keys(open_shell: Any, tmp_path: Path) -> None:
     keymap = tmp_path / "keymap.toml"
     async with open_shell((120, 40)) as shell:
         keymap.write_text('help = "f9"\n')
-        await shell.until(lambda: shell.bench.keymap)
+        await shell.until(lambda: shell.ctx.keymap)
         await shell.pilot.press("f9")
         await shell.until(lambda: isinstance(shell.app.screen, HelpSheet))
         await shell.pilot.press("escape")
@@ -61,7 +61,7 @@ async def test_a_setting_is_changed_in_place_and_kept(open_shell: Any) -> None:
         await shell.pilot.press("enter")
         await shell.until(lambda: ("mouse", "false") in shell.settings)
         await shell.until(lambda: isinstance(shell.app.screen, SettingsSheet) and "mouse          false" in shell.text)
-        assert shell.bench.around.mouse is False
+        assert shell.ctx.environment.mouse is False
         await shell.pilot.press("delete")
         await shell.until(lambda: ("mouse", "") in shell.settings)
 
@@ -105,7 +105,7 @@ async def test_the_palette_finds_conversations_settings_and_keys_and_remembers(
         await shell.until(lambda: isinstance(shell.app.screen, RowsSheet))
         await shell.type("retrloop")
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.bench.desk.conversation is not None)
+        await shell.until(lambda: shell.ctx.active.conversation is not None)
         assert shell.conversation.record.title == "retry loop"
         await shell.pilot.press("ctrl+p")
         await shell.until(lambda: "Recent" in shell.text)
@@ -131,7 +131,7 @@ async def test_nothing_found_says_so_and_help_fits_a_narrow_screen(open_shell: A
 
 async def test_text_that_goes_on_does_so_below_itself_on_a_narrow_screen(open_shell: Any) -> None:
     async with open_shell((40, 20)) as shell:
-        shell.bench.sheets.read("Doctor", Content(f"ok   disk    {'word ' * 12}"), 13)
+        shell.ctx.sheets.read("Doctor", Content(f"ok   disk    {'word ' * 12}"), 13)
         await shell.until(lambda: "Doctor" in shell.text)
         rows = shell.text.split("\n")
         first = next(place for place, row in enumerate(rows) if "disk" in row)

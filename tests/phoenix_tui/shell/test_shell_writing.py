@@ -31,7 +31,7 @@ async def test_a_line_typed_before_anything_is_open_is_sent_when_it_is(open_shel
         shell.composer.keys.starting = True
         await shell.type("early")
         await shell.pilot.press("ctrl+j")
-        await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.said)
+        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.said)
         assert shell.conversation.said == [("early", ())]
 
 
@@ -107,16 +107,16 @@ async def test_a_draft_is_kept_per_conversation_and_comes_back(open_shell: Any, 
 async def test_a_draft_is_stored_when_typing_pauses(open_shell: Any) -> None:
     async with open_shell() as shell:
         await shell.type("not yet sent")
-        await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.record.draft == "not yet sent")
+        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.record.draft == "not yet sent")
 
 
 async def test_a_new_conversation_that_was_emptied_again_vanishes(open_shell: Any, engine: FakeEngine) -> None:
     async with open_shell() as shell:
         await shell.type("x")
-        await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.record.draft == "x")
+        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.record.draft == "x")
         await shell.pilot.press("backspace")
         await shell.pilot.press("ctrl+n")
-        await shell.until(lambda: shell.bench.desk.conversation is None)
+        await shell.until(lambda: shell.ctx.active.conversation is None)
         assert await engine.list() == []
 
 
@@ -152,7 +152,7 @@ async def test_ten_megabytes_pasted_stand_as_one_mark_and_are_sent_whole(open_sh
         await shell.until(lambda: shell.composer.text)
         assert shell.composer.text == "[pasted 1: 700,000 lines, 10.5 M characters]"
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.said)
+        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.said)
         assert shell.conversation.said[0][0] == whole
 
 
@@ -206,10 +206,10 @@ async def test_a_file_that_is_no_image_is_refused_in_words(open_shell: Any, tmp_
 
 async def test_an_unsent_image_keeps_its_conversation_and_is_there_again(open_shell: Any, tmp_path: Path) -> None:
     async with open_shell() as shell:
-        await shell.bench.sending.attach([PNG])
+        await shell.ctx.sending.attach([PNG])
         conversation = shell.conversation
         await shell.pilot.press("ctrl+n")
-        await shell.until(lambda: shell.bench.desk.conversation is None)
+        await shell.until(lambda: shell.ctx.active.conversation is None)
         assert (conversation.record.deleted, shell.screen.parts.dock.chips.images) == (False, ())
         await shell.open(conversation)
         assert [image.id for image in shell.screen.parts.dock.chips.images] == ["image-1"]
@@ -220,7 +220,7 @@ async def test_a_conversation_whose_first_message_is_on_its_way_is_not_put_away(
 ) -> None:
     release = asyncio.Event()
     async with open_shell() as shell:
-        conversation = await shell.bench.desk.current()
+        conversation = await shell.ctx.active.current()
         say = conversation.say
 
         async def slowly(*asked: Any) -> Any:
@@ -230,7 +230,7 @@ async def test_a_conversation_whose_first_message_is_on_its_way_is_not_put_away(
         conversation.say = slowly
         await shell.type("hello")
         await shell.pilot.press("enter", "ctrl+n")
-        await shell.until(lambda: shell.bench.desk.conversation is None)
+        await shell.until(lambda: shell.ctx.active.conversation is None)
         release.set()
         await shell.until(lambda: conversation.said)
         assert not conversation.record.deleted
@@ -239,9 +239,9 @@ async def test_a_conversation_whose_first_message_is_on_its_way_is_not_put_away(
 
 async def test_an_empty_conversation_vanishes_when_it_is_left(open_shell: Any) -> None:
     async with open_shell() as shell:
-        conversation = await shell.bench.desk.current()
+        conversation = await shell.ctx.active.current()
         await shell.pilot.press("ctrl+n")
-        await shell.until(lambda: shell.bench.desk.conversation is None)
+        await shell.until(lambda: shell.ctx.active.conversation is None)
         await shell.until(lambda: conversation.record.deleted)
 
 
@@ -283,7 +283,7 @@ async def test_more_completions_than_fit_are_counted(open_shell: Any) -> None:
         await shell.type("/")
         await shell.until(lambda: shell.screen.parts.dock.popup.display)
         await shell.until(lambda: f"+{len(COMMANDS) - 8} more" in shell.text)
-        await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.record.draft == "/")
+        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.record.draft == "/")
         assert shell.status.endswith("Esc closes")
         await shell.type("re")
         await shell.until(lambda: "/resume" in shell.text)
@@ -305,7 +305,7 @@ async def test_an_exclamation_mark_runs_a_command_and_two_keep_it_from_the_model
     async with open_shell() as shell:
         await shell.type("!ls")
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.shells)
+        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.shells)
         await shell.type("!!id")
         await shell.pilot.press("enter")
         await shell.until(lambda: len(shell.conversation.shells) == 2)

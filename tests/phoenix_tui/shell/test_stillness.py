@@ -20,7 +20,7 @@ from tests.support.waiting import poll
 
 async def test_a_prompt_given_at_the_start_is_sent_and_then_drawn(open_shell: Any) -> None:
     async with open_shell(prompt="look around") as shell:
-        await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.said)
+        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.said)
         assert shell.conversation.said == [("look around", ())]
         await shell.until(lambda: not shell.app._batch_count)
 
@@ -57,21 +57,21 @@ async def test_the_welcome_comes_back_though_what_was_asked_for_early_goes_on(op
         await over.wait()
 
     async with open_shell() as shell:
-        shell.screen.ready.greet(False)
-        shell.screen.ready._ready.clear()
-        shell.screen.ready.then(work)
-        shell.screen.ready.greet(True)
+        shell.screen.startup.greet(False)
+        shell.screen.startup._ready.clear()
+        shell.screen.startup.then(work)
+        shell.screen.startup.greet(True)
         assert shell.screen.parts.welcome.welcome is None
-        shell.screen.ready._ready.set()
+        shell.screen.startup._ready.set()
         await shell.until(begun.is_set)
-        shell.screen.ready.greet(True)
+        shell.screen.startup.greet(True)
         await shell.until(lambda: shell.screen.parts.welcome.welcome is not None)
         over.set()
 
 
 async def test_what_nobody_asked_for_early_is_drawn_as_it_comes(open_shell: Any) -> None:
     async with open_shell() as shell:
-        assert shell.screen.ready.stillness._batch is None
+        assert shell.screen.startup.paint_pause._batch is None
 
 
 async def test_before_the_transcript_stands_its_keys_do_nothing(open_shell: Any) -> None:

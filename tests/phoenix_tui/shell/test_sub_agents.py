@@ -48,7 +48,7 @@ async def at_work(
         views = rows()
         parent.become(waits_for(*views))
         for view in views:
-            engine.crew.put(parent, view)
+            engine.sub_agents.put(parent, view)
         await shell.until(lambda: "check the pool" in shell.text)
         yield shell, parent
 
@@ -58,11 +58,11 @@ async def test_rows_say_who_does_what_and_go_with_the_run(open_shell: OpenShell,
         assert "sub-agents 0/3 done" in shell.text
         assert '◇ find-tests      ▸ grep "def test_" src/' in shell.text
         assert "waiting to start" in shell.text
-        engine.crew.end(parent.id, "a1", text="7 files named\nand more")
+        engine.sub_agents.end(parent.id, "a1", text="7 files named\nand more")
         await shell.until(lambda: "✓ find-tests      7 files named" in shell.text)
-        engine.crew.end(parent.id, "a2", AgentStatus.TIMEOUT, "half", "timed out")
+        engine.sub_agents.end(parent.id, "a2", AgentStatus.TIMEOUT, "half", "timed out")
         await shell.until(lambda: "✗ read the docs   timed out (partial kept)" in shell.text)
-        engine.crew.end(parent.id, "a3", AgentStatus.CANCELLED, reason="cancelled")
+        engine.sub_agents.end(parent.id, "a3", AgentStatus.CANCELLED, reason="cancelled")
         parent.become(AwaitingLlm(2, RUN, Requesting()))
         await shell.until(lambda: "sub-agents 3/3 done" in shell.text)
         panel = shell.screen.parts.dock.agents
@@ -86,12 +86,12 @@ async def test_with_the_parent_at_rest_esc_stops_those_in_the_background(
     async with open_shell() as shell:
         await shell.open(parent)
         for view in rows(background=True)[:2]:
-            engine.crew.put(parent, view)
+            engine.sub_agents.put(parent, view)
         await shell.until(lambda: "ready · 2 at work" in shell.status)
         assert "Esc stops 2 sub-agents" in shell.status
-        engine.crew.waiting[parent.id] = 2
+        engine.sub_agents.waiting[parent.id] = 2
         await shell.pilot.press("escape")
-        await shell.until(lambda: engine.crew.stopped == ["a1", "a2"])
+        await shell.until(lambda: engine.sub_agents.stopped == ["a1", "a2"])
         await shell.until(lambda: "ready · 2 results waiting" in shell.status)
         assert (parent.cancelled, "? help" in shell.status) == (1, True)
         await shell.pilot.press("escape")  # while results wait: one that just came is to begin nothing
@@ -116,11 +116,11 @@ async def test_a_sub_agents_transcript_names_it_takes_hints_and_esc_stops_it_alo
         assert more.rstrip().endswith("s ago")
         await shell.type("look in pool")
         await shell.pilot.press("enter")
-        await shell.until(lambda: engine.crew.hints == [("a2", "look in pool")])
+        await shell.until(lambda: engine.sub_agents.hints == [("a2", "look in pool")])
         await shell.until(lambda: "· your hint is read with its next step: look in pool" in shell.text)
         await shell.until(lambda: not shell.composer.text)
         await shell.pilot.press("escape")
-        await shell.until(lambda: engine.crew.stopped == ["a2"])
+        await shell.until(lambda: engine.sub_agents.stopped == ["a2"])
         assert parent.cancelled == 0
         await shell.until(lambda: "Esc goes back to its parent" in shell.status)
         await shell.pilot.press("escape")
@@ -142,29 +142,29 @@ async def test_from_the_parent_the_keys_go_to_those_at_work_and_from_there_to_al
 ) -> None:
     async with at_work(open_shell, engine) as (shell, parent):
         for ended in ("a1", "a3"):
-            engine.crew.end(parent.id, ended, text="found")
+            engine.sub_agents.end(parent.id, ended, text="found")
         for key, reached in (("alt+n", "a2"), ("alt+u", parent.id), ("alt+p", "a2"), ("alt+p", "a1")):
             await goes(shell, key, reached)
 
 
 async def test_the_sheet_opens_stops_hints_and_shows_beside(open_shell: OpenShell, engine: FakeEngine) -> None:
     async with at_work(open_shell, engine, (160, 40)) as (shell, parent):
-        engine.crew.end(parent.id, "a1", text="7 files named")
+        engine.sub_agents.end(parent.id, "a1", text="7 files named")
         await shell.pilot.press("alt+s")
         await shell.until(lambda: isinstance(shell.app.screen, AgentsSheet) and "3 sub-agents" in shell.text)
         assert "2 at work" in shell.text
         await shell.pilot.press("x")
         await shell.until(lambda: "It has ended already." in shell.toasts)
         await shell.pilot.press("down", "x")
-        await shell.until(lambda: engine.crew.stopped == ["a2"])
+        await shell.until(lambda: engine.sub_agents.stopped == ["a2"])
         await shell.pilot.press("down", "h")
         await shell.until(lambda: "Hint for check the pool" in shell.text)
         await shell.type("begin")
         await shell.pilot.press("enter")
-        await shell.until(lambda: engine.crew.hints == [("a3", "begin")])
+        await shell.until(lambda: engine.sub_agents.hints == [("a3", "begin")])
         await shell.until(lambda: isinstance(shell.app.screen, AgentsSheet))
         await shell.pilot.press("X")
-        await shell.until(lambda: engine.crew.stopped == ["a2", "a3"])
+        await shell.until(lambda: engine.sub_agents.stopped == ["a2", "a3"])
         await shell.pilot.press("vertical_line")
         await shell.until(lambda: shell.conversation.id == "a3")
         await shell.until(lambda: "check the pool (sub-agent of api-retry) 3 of 3" in shell.text)
@@ -179,7 +179,7 @@ async def test_a_question_of_a_sub_agent_is_docked_in_its_parent_and_answered_th
     open_shell: OpenShell, engine: FakeEngine
 ) -> None:
     async with at_work(open_shell, engine) as (shell, parent):
-        engine.crew.ask(parent, "a1", question(asker="find-tests (sub-agent of api-retry)"))
+        engine.sub_agents.ask(parent, "a1", question(asker="find-tests (sub-agent of api-retry)"))
         await shell.until(lambda: "find-tests (sub-agent of api-retry) wants to run bash" in shell.text)
         await shell.until(lambda: "asks you" in shell.text and "y s a n r answer" in shell.status)
         panel = shell.screen.query_one(QuestionPanel)
@@ -188,14 +188,14 @@ async def test_a_question_of_a_sub_agent_is_docked_in_its_parent_and_answered_th
         child = engine.opened["a1"]
         await shell.until(lambda: child.answers)
         assert (child.answers[0][1].choice, parent.answers) == (ApprovalChoice.ONCE, [])
-        engine.crew.put(parent, replace(rows()[0], state=RUNS))
+        engine.sub_agents.put(parent, replace(rows()[0], state=RUNS))
         await shell.until(lambda: not panel.display)
 
 
 async def test_it_stands_in_the_list_and_in_the_queue_of_approvals(open_shell: OpenShell, engine: FakeEngine) -> None:
     async with at_work(open_shell, engine, (120, 40)) as (shell, parent):
         await shell.until(lambda: "0/3 agents" in shell.text)
-        engine.crew.ask(parent, "a1", question(asker="find-tests (sub-agent of api-retry)"))
+        engine.sub_agents.ask(parent, "a1", question(asker="find-tests (sub-agent of api-retry)"))
         await shell.until(lambda: "needs you" in shell.text)
         await shell.until(lambda: "◆ api-retry       asks you" in shell.text)
         await shell.pilot.press("alt+a")
@@ -212,7 +212,7 @@ async def sheet_with_two_that_ask(
         lines = "\n".join(f"echo {line}" for line in range(60))
         for agent_id, command, asked in (("a2", "make docs", 20.0), ("a1", lines, 30.0)):
             made = question(command, call=ToolCall(f"call-{agent_id}", "bash", "{}"), asked=asked)
-            engine.crew.ask(parent, agent_id, replace(made, asker=f"{agent_id} (sub-agent of api-retry)"))
+            engine.sub_agents.ask(parent, agent_id, replace(made, asker=f"{agent_id} (sub-agent of api-retry)"))
         await shell.pilot.press("alt+s")
         await shell.until(lambda: isinstance(sheet := shell.app.screen, AgentsSheet) and sheet.question.display)
         sheet, now = shell.app.screen, [1_000.0]
@@ -275,7 +275,7 @@ async def test_a_line_for_a_reason_goes_with_a_question_that_is_gone(open_shell:
         await shell.pilot.press("r")
         await shell.until(lambda: sheet.question.has_class("-filling"))
         engine.opened["a2"].cancel()
-        engine.crew.end(shell.conversation.id, "a2", AgentStatus.CANCELLED, reason="cancelled")
+        engine.sub_agents.end(shell.conversation.id, "a2", AgentStatus.CANCELLED, reason="cancelled")
         await shell.until(lambda: not sheet.question.display)
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.app.screen is shell.screen)
@@ -283,8 +283,8 @@ async def test_a_line_for_a_reason_goes_with_a_question_that_is_gone(open_shell:
 
 async def test_those_of_earlier_days_are_listed(open_shell: OpenShell, engine: FakeEngine) -> None:
     parent = engine.seed("api-retry", messages=2)
-    engine.crew.put(parent, rows()[0])
-    engine.crew.end(parent.id, "a1", text="7 files named")
+    engine.sub_agents.put(parent, rows()[0])
+    engine.sub_agents.end(parent.id, "a1", text="7 files named")
     async with open_shell() as shell:
         await shell.open(parent)
         assert "sub-agents" not in shell.text
@@ -315,8 +315,8 @@ async def returned(open_shell: OpenShell, engine: FakeEngine) -> AsyncGenerator[
         teller.prompt("look")
         teller.wants("", spawn)
         for view in rows()[:2]:
-            engine.crew.put(parent, view)
-            engine.crew.end(parent.id, view.id, text="found")
+            engine.sub_agents.put(parent, view)
+            engine.sub_agents.end(parent.id, view.id, text="found")
         outcomes = [AgentOutcome(one, AgentStatus.SUCCESS, "found") for one in ("a1", "a2")]
         tasks = [AgentTask("a1", "find-tests"), AgentTask("a2", "read the docs")]
         display = AgentsDisplay(agent_texts.ends(tasks, outcomes))
@@ -386,9 +386,9 @@ async def test_ten_take_no_more_room_than_a_few_and_those_that_ask_come_first(
     async with open_shell((60, 20)) as shell:
         await shell.open(parent)
         for number in range(10):
-            engine.crew.put(parent, agent(f"b{number}", f"task {number}", time.time() - 5, background=True))
+            engine.sub_agents.put(parent, agent(f"b{number}", f"task {number}", time.time() - 5, background=True))
         await shell.until(lambda: "+7 more" in shell.text)
-        engine.crew.ask(parent, "b9", question(asker="task 9 (sub-agent of api-retry)"))
+        engine.sub_agents.ask(parent, "b9", question(asker="task 9 (sub-agent of api-retry)"))
         await shell.until(lambda: "◆ task 9    asks you" in shell.text)
         assert "+7 more" in shell.text
 

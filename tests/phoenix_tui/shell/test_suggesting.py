@@ -48,7 +48,7 @@ async def test_nobody_is_asked_unless_it_is_wanted(open_shell: Any) -> None:
         await answered(shell)
         await shell.until(lambda: shell.composer.placeholder == "Reply")
         assert shell.conversation.side.suggested == 0
-        shell.bench.around.apply("suggestions", "true")
+        shell.ctx.environment.apply("suggestions", "true")
         await shell.conversation.say("again")
         shell.conversation.answer_with("Done.")
         await shell.until(lambda: shell.composer.keys.suggested == SUGGESTION)

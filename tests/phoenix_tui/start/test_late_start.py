@@ -64,8 +64,8 @@ async def test_a_start_that_takes_long_says_so_and_sends_what_was_sent_when_it_c
     app: Any = PhoenixApp(launch(tmp_path), late)
     async with app.run_test(size=(100, 20)) as pilot:
         notice = app._workspace.parts.dock.notice
-        assert await poll(lambda: app._workspace.ready.late is not None and notice.is_mounted)
-        app._workspace.ready.late.show()
+        assert await poll(lambda: app._workspace.startup.slow_start is not None and notice.is_mounted)
+        app._workspace.startup.slow_start.show()
         await pilot.press(*"hello", "enter")
         assert await poll(lambda: notice.standing and "“hello”" in notice.standing.way_out)
         assert notice.standing.text == WORDS
@@ -81,7 +81,7 @@ async def test_what_was_written_before_a_start_that_was_given_up_is_found_again(
 
     app: Any = PhoenixApp(launch(tmp_path), never)
     async with app.run_test() as pilot:
-        assert await poll(lambda: app._workspace.ready.late is not None)
+        assert await poll(lambda: app._workspace.startup.slow_start is not None)
         await pilot.press(*"hello", "enter", *"draft", "ctrl+q")
         assert await poll(lambda: app.ending._begun)
     asked = launch(tmp_path)
@@ -98,10 +98,10 @@ async def test_esc_stops_what_was_sent_before_anything_was_open(tmp_path: Path, 
 
     app: Any = PhoenixApp(launch(tmp_path, prompt=prompt), late)
     async with app.run_test() as pilot:
-        assert await poll(lambda: app._workspace.ready.late is not None)
+        assert await poll(lambda: app._workspace.startup.slow_start is not None)
         if not prompt:
             await pilot.press(*"hello", "enter")
-            assert await poll(lambda: app._workspace.ready.late.sent)
+            assert await poll(lambda: app._workspace.startup.slow_start.sent)
         await pilot.press("escape")
         opened.set()
         assert await poll(lambda: [one for one in engine.live() if one.said and one.cancelled])

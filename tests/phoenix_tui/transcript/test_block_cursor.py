@@ -89,7 +89,7 @@ async def test_every_block_has_its_text_and_what_can_be_done_with_it() -> None:
         ]
         assert (places["read_file"], places["patch"], places["bash"]) == (("src/a.py", 40), ("src/b.py", 8), ("", 0))
         assert ends["bash"] == 3, "a copy that ends here keeps the results of its calls"
-        assert (target(app).name, target(app).deeds) == ("answer", (BlockAction.COPY, BlockAction.FORK))
+        assert (target(app).name, target(app).actions) == ("answer", (BlockAction.COPY, BlockAction.FORK))
 
 
 async def test_the_row_of_keys_says_what_enter_does_and_enter_does_it() -> None:

@@ -33,10 +33,10 @@ class OneLine(App[None]):
 async def test_a_pace_alone_is_painted_with_the_next_tick() -> None:
     app = OneLine()
     async with app.run_test() as pilot:
-        app.line.status = Status(state=WORKING, moment=StatusDetails(writing=True))
+        app.line.status = Status(state=WORKING, details=StatusDetails(writing=True))
         await pilot.pause()
         painted = app.line.render_lines(app.line.size.region)
-        app.line.status = replace(app.line.status, moment=StatusDetails(writing=True, rate=80.0))
+        app.line.status = replace(app.line.status, details=StatusDetails(writing=True, rate=80.0))
         assert app.line.render_lines(app.line.size.region) is painted
         app.line._tick()
         assert app.line.render_lines(app.line.size.region) is not painted
@@ -48,7 +48,7 @@ async def test_what_waits_is_painted_along_with_a_tick_that_paints() -> None:
     async with app.run_test() as pilot:
         caught_up: list[bool] = []
         app.line.beside = lambda: caught_up.append(True)
-        app.line.status = Status(state=WORKING, moment=StatusDetails(writing=True))
+        app.line.status = Status(state=WORKING, details=StatusDetails(writing=True))
         await pilot.pause()
         app.line._drawn = app.line._shown(app.line._label())
         app.line._turn -= 1
