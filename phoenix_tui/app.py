@@ -21,6 +21,7 @@ from phoenix_tui.keys.active_keys import hint, take
 from phoenix_tui.keys.key_gate import KeyGate, Typed
 from phoenix_tui.keys.key_order import KeyOrder
 from phoenix_tui.keys.keymap import Scope, bindings, to_textual
+from phoenix_tui.lifecycle.launch import CannotOpen, Launch, Services
 from phoenix_tui.lifecycle.loading import load, seldom_switched
 from phoenix_tui.lifecycle.message_limit import MessageBound, bound_messages
 from phoenix_tui.lifecycle.removal_faults import is_fault_of_removal
@@ -29,7 +30,6 @@ from phoenix_tui.modals.base import Sheet
 from phoenix_tui.styles.caches import let_painted_rows_go
 from phoenix_tui.styles.palette import for_terminal
 from phoenix_tui.styles.themes import DARK, LIGHT, THEMES
-from phoenix_tui.surface import CannotOpen, Launch, Services
 from phoenix_tui.terminal.driver import QuietDriver
 from phoenix_tui.terminal.shadow import ShadowScreen, Shortened
 from phoenix_tui.terminal.size import LEAST, drawable, is_too_small

@@ -6,6 +6,7 @@ from typing import Final
 
 from textual.content import Content
 
+from engine.api.engine import NEWEST
 from engine.machine.messages import Role, text_in
 from engine.records import StoredMessage
 from phoenix_tui.commands.command_context import CommandContext, Run
@@ -15,7 +16,6 @@ from phoenix_tui.features.sub_agents import views_of
 from phoenix_tui.keys.keymap import scope_of
 from phoenix_tui.modals.help import HelpSheet
 from phoenix_tui.modals.side_question import SideQuestionSheet
-from phoenix_tui.surface import NEWEST
 from phoenix_tui.text.agents import cost_lines
 from phoenix_tui.text.costs import call_lines
 from phoenix_tui.text.labels import Tone, money, tokens

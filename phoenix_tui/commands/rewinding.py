@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+from engine.api.conversation import ConversationApi
+from engine.api.engine import RewindApi
 from engine.ports.turns import BranchRow
 from engine.rewind.values import Preview, RewindList, RewindPoint, Scope
 from phoenix_tui.commands.command_context import CommandContext, Run
@@ -15,8 +17,6 @@ from phoenix_tui.modals.branches import BranchesSheet
 from phoenix_tui.modals.rewind import RewindSheet
 from phoenix_tui.modals.rewind_confirm import LastLook, RewindConfirmSheet
 from phoenix_tui.modals.summary import SummarySheet
-from phoenix_tui.rewind_surface import RewindSurface
-from phoenix_tui.surface import ConversationSurface
 from tools.clean import clean_line
 
 WORDS: Final = {
@@ -30,7 +30,7 @@ UNDO: Final = ((Scope.BOTH, "undo           everything that the last rewind did"
 class SheetAsker:
     """Asks with sheets over the workspace."""
 
-    def __init__(self, ctx: CommandContext, rewinding: RewindSurface) -> None:
+    def __init__(self, ctx: CommandContext, rewinding: RewindApi) -> None:
         self._bench = ctx
         twice = f"{key('stop')} {key('stop')}"
         self.undo_keys = f"{twice}, then {key('rewind_undo')}"
@@ -69,7 +69,7 @@ class SheetAsker:
         sheet = BranchesSheet(branches, here.id if here is not None else "", plain=self._plain)
         return await self._bench.sheets.show(sheet)
 
-    async def show(self, branch: ConversationSurface) -> None:
+    async def show(self, branch: ConversationApi) -> None:
         """On the desk, and in the list."""
         await self._bench.active.show(branch)
         await self._bench.active.index.reload()

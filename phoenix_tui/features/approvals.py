@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.api.conversation import ConversationApi
+from engine.api.engine import EngineApi
 from engine.records import ConversationRecord
 from engine.updates import Question
 from phoenix_tui.features.sub_agents import asking
-from phoenix_tui.surface import ConversationSurface, EngineSurface
 from phoenix_tui.text.labels import short_model
 from tools.clean import clean_line
 
@@ -20,7 +21,7 @@ UNTITLED = "New conversation"
 class Pending(Struct, frozen=True):
     """A question and the conversation that asks it."""
 
-    conversation: ConversationSurface
+    conversation: ConversationApi
     question: Question
 
     @property
@@ -36,7 +37,7 @@ def as_asked(question: Question, record: ConversationRecord) -> Question:
     return replace(question, asker=short_model(record.model)) if question.asker in {"", record.title} else question
 
 
-def pending(engine: EngineSurface) -> list[Pending]:
+def pending(engine: EngineApi) -> list[Pending]:
     """Every open question, the one that waits longest first."""
     found = [
         Pending(conversation, question)
@@ -46,13 +47,13 @@ def pending(engine: EngineSurface) -> list[Pending]:
     return sorted(found, key=lambda one: one.question.asked)
 
 
-def pending_of(engine: EngineSurface, parent_id: str) -> list[Pending]:
+def pending_of(engine: EngineApi, parent_id: str) -> list[Pending]:
     """The open questions of a conversation's sub-agents, the one that waits longest first."""
     found = asking(engine, parent_id)
     return [Pending(one, one.question) for one in found if one.question is not None]
 
 
-def titles_of_others(engine: EngineSurface, current: ConversationSurface | None) -> Sequence[str]:
+def titles_of_others(engine: EngineApi, current: ConversationApi | None) -> Sequence[str]:
     """Titles of the conversations beside this one that ask something."""
     docked = current
     if current is not None and current.question is None:

@@ -17,8 +17,8 @@ from tools.clean import clean_line
 from tools.contract import DiffDisplay, ProcessRunner
 
 if TYPE_CHECKING:
+    from engine.api.engine import RewindApi
     from engine.records import ConversationRecord
-    from phoenix_tui.rewind_surface import RewindSurface
 
 EVERYTHING: Final = "all of this conversation"
 UNCOMMITTED: Final = "not committed in git"
@@ -55,7 +55,7 @@ class FolderChanges(Struct, frozen=True):
 
     folder: Path
     runner: ProcessRunner
-    rewinding: RewindSurface | None = None
+    rewinding: RewindApi | None = None
     record: ConversationRecord | None = None
 
     async def sets(self) -> Sequence[ChangeSet]:

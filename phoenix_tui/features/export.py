@@ -6,19 +6,20 @@ import asyncio
 from pathlib import Path
 from typing import Final
 
+from engine.api.conversation import ConversationApi
 from phoenix_tui.cli.blocks import encode
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.markdown_export import agent_markdown, markdown
 from phoenix_tui.cli.new_file import write_new
 from phoenix_tui.features.sub_agents import views_of
-from phoenix_tui.surface import ConversationSurface, Services
+from phoenix_tui.lifecycle.launch import Services
 
 ALL: Final = 1 << 40
 """More messages than any conversation has."""
 SHORT_ID: Final = 8
 
 
-async def export(conversation: ConversationSurface, services: Services, name: str) -> Path:
+async def export(conversation: ConversationApi, services: Services, name: str) -> Path:
     """Write it to the file `name` in its folder, by itself `phoenix-ID.md`; a name that ends in `.json` gets JSON.
 
     Raises:
@@ -37,7 +38,7 @@ async def export(conversation: ConversationSurface, services: Services, name: st
     return path
 
 
-def _path(conversation: ConversationSurface, name: str) -> Path:
+def _path(conversation: ConversationApi, name: str) -> Path:
     wanted = Path(name or f"phoenix-{conversation.id[:SHORT_ID]}.md")
     try:
         wanted = wanted.expanduser()

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from engine.executor.requests import EngineError
 from engine.ports.profiles import narrower_mode, narrower_sandbox
 from engine.records import PermissionMode
-from phoenix_tui.profile_surface import ProfileChoice, ProfilesSurface
-from phoenix_tui.surface import Launch
+from phoenix_tui.features.profiles_api import ProfileChoice, ProfilesApi
+from phoenix_tui.lifecycle.launch import Launch
 from tools.clean import clean_line
 
 
@@ -25,7 +25,7 @@ class ProfileUse(Struct, frozen=True):
     """What the profile sets, in words; empty where it sets neither model, mode nor sandbox."""
 
 
-def use_of(launch: Launch, profiles: ProfilesSurface, name: str, mode_now: PermissionMode) -> ProfileUse:
+def use_of(launch: Launch, profiles: ProfilesApi, name: str, mode_now: PermissionMode) -> ProfileUse:
     """Begin as `name`, whose mode and sandbox only narrow; what the profile before it set goes back to what it was.
 
     Raises:
@@ -61,7 +61,7 @@ def use_of(launch: Launch, profiles: ProfilesSurface, name: str, mode_now: Permi
     )
 
 
-def _before(launch: Launch, profiles: ProfilesSurface) -> ProfileChoice | None:
+def _before(launch: Launch, profiles: ProfilesApi) -> ProfileChoice | None:
     """What the profile in use chose; None where there is none, or where it is gone."""
     try:
         return profiles.chosen(launch.profile) if launch.profile else None

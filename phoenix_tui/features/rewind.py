@@ -18,9 +18,9 @@ from tools.clean import clean_line
 from tools.wording import counted
 
 if TYPE_CHECKING:
+    from engine.api.conversation import ConversationApi
+    from engine.api.engine import EngineApi, RewindApi
     from engine.ports.turns import BranchRow
-    from phoenix_tui.rewind_surface import RewindSurface
-    from phoenix_tui.surface import ConversationSurface, EngineSurface
 
 NOTHING_SAID: Final = "Nothing was said here yet, so there is nothing to go back to."
 NAMES: Final = 3
@@ -88,7 +88,7 @@ class Asker(Protocol):
         """The id of the one to show."""
         ...
 
-    async def show(self, branch: ConversationSurface) -> None:
+    async def show(self, branch: ConversationApi) -> None:
         """Put this one in the place of the one that is shown."""
         ...
 
@@ -100,9 +100,7 @@ class Asker(Protocol):
 class GoingBack:
     """The ways back from one conversation. What cannot be is told; raises StorageError."""
 
-    def __init__(
-        self, asker: Asker, engine: EngineSurface, conversation: ConversationSurface, rewinding: RewindSurface
-    ) -> None:
+    def __init__(self, asker: Asker, engine: EngineApi, conversation: ConversationApi, rewinding: RewindApi) -> None:
         self._asker = asker
         self._engine = engine
         self._conversation = conversation

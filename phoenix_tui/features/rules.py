@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from engine.api.engine import RulesApi
 from engine.executor.requests import EngineError
 from engine.rule_store import ActiveRule
-from phoenix_tui.rules_surface import RulesSurface
 from phoenix_tui.text.rules import one_line
 
 
@@ -22,7 +22,7 @@ class RuleChange(Struct, frozen=True):
 class RuleChanges:
     """What was done since the sheet was opened. Each method says what came of it, or raises EngineError."""
 
-    def __init__(self, rules: RulesSurface, way_back: Callable[[], str]) -> None:
+    def __init__(self, rules: RulesApi, way_back: Callable[[], str]) -> None:
         self._rules = rules
         self._way_back = way_back
         """How the last change is turned around, in words."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from engine.api.conversation import ConversationApi
     from engine.executor.requests import RunCaps
-    from phoenix_tui.surface import ConversationSurface, Launch, Services
+    from phoenix_tui.lifecycle.launch import Launch, Services
 
 
 class Front(Protocol):
@@ -23,7 +24,7 @@ class Front(Protocol):
         ...
 
 
-def caps_for(front: Front, conversation: ConversationSurface) -> RunCaps:
+def caps_for(front: Front, conversation: ConversationApi) -> RunCaps:
     """The limits of the next run in a conversation."""
     record = conversation.record
     own = front.services.profiles.caps(record.profile, record.cwd) if record.profile else None

@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from phoenix_tui.features.engine_errors import ENGINE_ERRORS
-from phoenix_tui.surface import ConversationSurface
+from engine.api.conversation import ConversationApi
+from engine.api.errors import ENGINE_ERRORS
 from tools.clean import clean, clean_line
 from tools.wording import one_line
 
@@ -27,7 +27,7 @@ class SideAnswer(Struct, frozen=True):
     """Whether it says why there is no answer."""
 
 
-def why_not(conversation: ConversationSurface | None, question: str) -> str:
+def why_not(conversation: ConversationApi | None, question: str) -> str:
     """Why nothing is asked; empty where it can be."""
     if conversation is None or not conversation.record.message_count:
         return NOTHING_SAID

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from engine.api.conversation import ConversationApi
+from engine.api.engine import EngineApi
 from engine.executor.requests import Accepted, Receipt, Refused, RunCaps
 from engine.machine.states import AwaitingApproval, Errored, is_busy
 from engine.records import ConversationRecord
 from engine.updates import AgentView
-from phoenix_tui.surface import ConversationSurface, EngineSurface
 from tools.clean import clean_line
 
 NO_IMAGES = "A hint to a sub-agent is text: take the images out."
@@ -22,17 +23,17 @@ def at_work(views: Iterable[AgentView]) -> list[AgentView]:
     return [view for view in views if view.outcome is None]
 
 
-def views_of(engine: EngineSurface | None, conversation_id: str) -> Sequence[AgentView]:
+def views_of(engine: EngineApi | None, conversation_id: str) -> Sequence[AgentView]:
     """How the sub-agents of a conversation stand now."""
     return engine.sub_agents.views(conversation_id) if engine is not None and engine.sub_agents is not None else ()
 
 
-def opened(engine: EngineSurface, conversation_id: str) -> ConversationSurface | None:
+def opened(engine: EngineApi, conversation_id: str) -> ConversationApi | None:
     """A conversation that is held open here."""
     return next((one for one in engine.live() if one.id == conversation_id), None)
 
 
-def asking(engine: EngineSurface | None, conversation_id: str) -> list[ConversationSurface]:
+def asking(engine: EngineApi | None, conversation_id: str) -> list[ConversationApi]:
     """The sub-agents of a conversation that ask something, the one that waits longest first."""
     if engine is None:
         return []
@@ -45,7 +46,7 @@ def _asks(view: AgentView) -> bool:
     return isinstance(view.state, AwaitingApproval)
 
 
-def asked_by(engine: EngineSurface, conversation: ConversationSurface, call_id: str) -> ConversationSurface:
+def asked_by(engine: EngineApi, conversation: ConversationApi, call_id: str) -> ConversationApi:
     """Who asked about a call that is answered in this conversation: itself, or one of its sub-agents."""
     own = conversation.question
     if own is not None and own.call.id == call_id:
@@ -54,26 +55,26 @@ def asked_by(engine: EngineSurface, conversation: ConversationSurface, call_id: 
     return next(found, conversation)
 
 
-def place_of(record: ConversationRecord, engine: EngineSurface | None) -> str:
+def place_of(record: ConversationRecord, engine: EngineApi | None) -> str:
     """Which of how many sub-agents it is; empty for any other conversation."""
     ids = [view.id for view in views_of(engine, record.agent.parent_id)] if record.agent is not None else []
     return f"{ids.index(record.id) + 1} of {len(ids)}" if record.id in ids else ""
 
 
-def parent_title(record: ConversationRecord, engine: EngineSurface | None) -> str:
+def parent_title(record: ConversationRecord, engine: EngineApi | None) -> str:
     """What the conversation is called whose sub-agent this is."""
     parent = opened(engine, record.agent.parent_id) if record.agent is not None and engine is not None else None
     title = clean_line(parent.record.title if parent is not None else "") or "a conversation"
     return title if len(title) <= LONGEST_PARENT else f"{title[:LONGEST_PARENT]}…"
 
 
-def family_of(conversation: ConversationSurface) -> str:
+def family_of(conversation: ConversationApi) -> str:
     """The id of the conversation whose sub-agents are meant while this one is in view."""
     agent = conversation.record.agent
     return conversation.id if agent is None else agent.parent_id
 
 
-def runs_in_view(engine: EngineSurface, conversation: ConversationSurface | None) -> bool:
+def runs_in_view(engine: EngineApi, conversation: ConversationApi | None) -> bool:
     """Whether Esc has something to stop: a run, an error that stands there, or sub-agents at work.
 
     In a sub-agent it is this one alone.
@@ -87,7 +88,7 @@ def runs_in_view(engine: EngineSurface, conversation: ConversationSurface | None
     return bool(working) if record.agent is None else record.id in working
 
 
-def stop_in_view(engine: EngineSurface, conversation: ConversationSurface | None) -> bool:
+def stop_in_view(engine: EngineApi, conversation: ConversationApi | None) -> bool:
     """What Esc does to the conversation in view, with all of its sub-agents; False where it rests."""
     runs = runs_in_view(engine, conversation)
     if conversation is None or conversation.read_only:
@@ -104,7 +105,7 @@ def stop_in_view(engine: EngineSurface, conversation: ConversationSurface | None
 class Hinting:
     """What is sent from a sub-agent's transcript: a hint to it."""
 
-    def __init__(self, engine: EngineSurface, agent_id: str) -> None:
+    def __init__(self, engine: EngineApi, agent_id: str) -> None:
         self._engine = engine
         self._agent_id = agent_id
 

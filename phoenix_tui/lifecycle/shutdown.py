@@ -15,8 +15,8 @@ from phoenix_tui.lifecycle.stop_signals import ENDING, SIGNAL_EXIT, listen
 if TYPE_CHECKING:
     from textual.app import App
 
+    from phoenix_tui.lifecycle.launch import Services
     from phoenix_tui.lifecycle.memory_limit import MemoryLimit
-    from phoenix_tui.surface import Services
     from phoenix_tui.workspace.startup import Startup
     from tools.process.link import ZygoteLink
 

@@ -6,12 +6,12 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from engine.api.engine import NEWEST
 from engine.machine.states import AwaitingApproval, Cancelling
 from engine.updates import AgentView
 from phoenix_tui.features.sub_agents import at_work, family_of, views_of
 from phoenix_tui.linear.command import LinearCommand, open_conversation
 from phoenix_tui.linear.spoken import said, speaker, text_of
-from phoenix_tui.surface import NEWEST
 from phoenix_tui.text.agents import ENDS, counted, task_words
 from phoenix_tui.text.labels import clock, money, tokens
 from tools.clean import clean_line

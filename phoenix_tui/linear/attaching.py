@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from engine.api.errors import ENGINE_ERRORS
 from engine.records import Attachment
-from phoenix_tui.features.engine_errors import ENGINE_ERRORS
 from phoenix_tui.features.image_files import dropped_images, named_images, read_image
 from phoenix_tui.linear.command import LinearCommand
 from phoenix_tui.terminal.clipboard import Clipboard, ClipboardImage, ClipboardText, ClipboardTrouble

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from engine.api.conversation import ConversationApi
 from engine.executor.requests import Refused
-from phoenix_tui.surface import ConversationSurface
 from tools.clean import clean_line
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class LinearCommand(Struct, frozen=True):
     run: Callable[[LinearFront, str], Awaitable[None]]
 
 
-def open_conversation(front: LinearFront) -> ConversationSurface | None:
+def open_conversation(front: LinearFront) -> ConversationApi | None:
     """The conversation in front; where there is none, that is said."""
     if front.talk.conversation is None:
         front.say(NOTHING_SENT)

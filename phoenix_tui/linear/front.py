@@ -8,13 +8,15 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from engine.api.conversation import ConversationApi
+from engine.api.errors import ENGINE_ERRORS
 from engine.machine.states import Errored
 from engine.updates import Question
 from phoenix_tui.commands.catalogue import is_command, split_command
-from phoenix_tui.features.engine_errors import ENGINE_ERRORS
 from phoenix_tui.features.prompt_history import PromptHistory, remember
 from phoenix_tui.features.rules import RuleChanges
 from phoenix_tui.features.run_limits import caps_for
+from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
 from phoenix_tui.lifecycle.memory_limit import NO_LIMIT, MemoryLimit
 from phoenix_tui.lifecycle.stop_signals import ENDING, SIGNAL_EXIT, listen
@@ -27,7 +29,6 @@ from phoenix_tui.linear.side_questions import SideQuestions
 from phoenix_tui.linear.spoken import said
 from phoenix_tui.linear.talk import Talk
 from phoenix_tui.linear.terminal import LineTerminal
-from phoenix_tui.surface import ConversationSurface, Launch, Services
 from phoenix_tui.text.database import WAITING, told_here, told_once
 from tools.clean import clean_line
 from tools.process.link import ZygoteLink
@@ -187,7 +188,7 @@ class LinearFront:
         except ENGINE_ERRORS as error:
             self.say(f"Refused: {clean_line(str(error))}")
 
-    async def _go_on(self, conversation: ConversationSurface) -> None:
+    async def _go_on(self, conversation: ConversationApi) -> None:
         """Enter on an empty line: try again after an error, send what waits for the user, or images alone."""
         if isinstance(conversation.state, Errored):
             await self.talk.attempt(conversation.retry(caps_for(self, conversation)))

@@ -6,13 +6,13 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from engine.api.conversation import ConversationApi
 from engine.ports.files import FileChange
 from engine.ports.turns import BranchRow
 from engine.rewind.values import Preview, PreviewFile, RewindList, RewindPoint, Scope
 from phoenix_tui.features.rewind import GoingBack, HowFar, Instead, Order, OtherWay, Way, others_of
 from phoenix_tui.linear.command import LinearCommand, open_conversation
 from phoenix_tui.linear.summarizing import summarize
-from phoenix_tui.surface import ConversationSurface
 from phoenix_tui.text.checkpoints import left_alone
 from phoenix_tui.text.labels import age
 from tools.clean import clean_line
@@ -36,7 +36,7 @@ class LineAsker:
     undo_keys = undo_keys_over_text = "/undo"
     branching_keys = "/rewind or /fork"
 
-    def __init__(self, front: LinearFront, conversation: ConversationSurface) -> None:
+    def __init__(self, front: LinearFront, conversation: ConversationApi) -> None:
         self._front = front
         self._conversation = conversation
 
@@ -76,7 +76,7 @@ class LineAsker:
         chosen = await self._front.choose("Branches:", [_branch(row, self._conversation.id) for row in branches])
         return branches[chosen].id if chosen is not None else None
 
-    async def show(self, branch: ConversationSurface) -> None:
+    async def show(self, branch: ConversationApi) -> None:
         """Read it out from now on."""
         await self._front.open(branch.id)
 

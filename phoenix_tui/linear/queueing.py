@@ -12,8 +12,8 @@ from tools.clean import clean_line
 from tools.wording import counted
 
 if TYPE_CHECKING:
+    from engine.api.conversation import ConversationApi
     from phoenix_tui.linear.front import LinearFront
-    from phoenix_tui.surface import ConversationSurface
 
 LONGEST: Final = 120
 DEEDS: Final = ("Send it now, stopping what runs", "Change its text", "Take it out", "Move it up", "Move it down")
@@ -52,9 +52,7 @@ async def _queue(front: LinearFront, text: str) -> None:
         await _do(front, conversation, waiting[chosen], chosen, deed)
 
 
-async def _do(
-    front: LinearFront, conversation: ConversationSurface, message: QueuedMessage, place: int, deed: int
-) -> None:
+async def _do(front: LinearFront, conversation: ConversationApi, message: QueuedMessage, place: int, deed: int) -> None:
     queue = conversation.queue
     match deed:
         case 0:

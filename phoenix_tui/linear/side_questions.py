@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from engine.api.conversation import ConversationApi
 from phoenix_tui.features.side_questions import SideAnswer, answer_of, in_one_line, why_not
 from phoenix_tui.linear.command import LinearCommand
 from phoenix_tui.linear.spoken import SpokenAnswer
-from phoenix_tui.surface import ConversationSurface
 
 if TYPE_CHECKING:
     from phoenix_tui.linear.front import LinearFront
@@ -23,7 +23,7 @@ class SideQuestions:
         self._front = front
         self._asked: set[asyncio.Task[None]] = set()
 
-    def ask(self, conversation: ConversationSurface, question: str) -> asyncio.Task[None]:
+    def ask(self, conversation: ConversationApi, question: str) -> asyncio.Task[None]:
         """Ask; the lines come with the answer."""
         task = asyncio.get_running_loop().create_task(self._answer(conversation, question))
         self._asked.add(task)
@@ -41,7 +41,7 @@ class SideQuestions:
         self.drop()
         await asyncio.gather(*asked, return_exceptions=True)
 
-    async def _answer(self, conversation: ConversationSurface, question: str) -> None:
+    async def _answer(self, conversation: ConversationApi, question: str) -> None:
         answer = await answer_of(conversation.side.ask, question)
         self._front.say(f"Beside the conversation, {in_one_line(question)}", *_lines(answer))
         if self._front.talk.rested.is_set():

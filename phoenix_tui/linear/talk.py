@@ -7,6 +7,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from engine.api.conversation import ConversationApi, Unsubscribe
+from engine.api.engine import NEWEST
+from engine.api.errors import ENGINE_ERRORS
 from engine.executor.requests import ApprovalAnswer, Receipt, Refused
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
@@ -23,11 +26,10 @@ from engine.updates import (
     Update,
 )
 from phoenix_tui.features.draft_codec import joined, parsed
-from phoenix_tui.features.engine_errors import ENGINE_ERRORS
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.features.sub_agents import asked_by, asking, stop_in_view
+from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.linear.spoken import Spoken, asked, said, speaker, text_of
-from phoenix_tui.surface import NEWEST, ConversationSurface, Launch, Services, Unsubscribe
 from phoenix_tui.text.labels import WRITABLE, clock
 from tools.clean import clean, clean_line
 from tools.contract import SandboxMode
@@ -60,7 +62,7 @@ class Talk:
         self.mode: PermissionMode = launch.permission_mode
         self.sandbox: SandboxMode | None = None
         """Mode and chosen sandbox of a conversation that is still empty; the one after it begins as `launch` says."""
-        self.conversation: ConversationSurface | None = None
+        self.conversation: ConversationApi | None = None
         self.spoken = Spoken()
         self.images: list[Attachment] = []
         """What goes with the next message."""
@@ -100,7 +102,7 @@ class Talk:
             self.say(f"Refused: {clean_line(outcome.reason)}")
         return not isinstance(outcome, Refused)
 
-    async def current(self) -> ConversationSurface:
+    async def current(self) -> ConversationApi:
         """The open conversation, created now if there is none. Raises EngineError."""
         if self.conversation is not None:
             return self.conversation
@@ -109,7 +111,7 @@ class Talk:
         await self._attend(conversation)
         return conversation
 
-    async def open(self, conversation: ConversationSurface, last: int) -> str:
+    async def open(self, conversation: ConversationApi, last: int) -> str:
         """Follow this conversation from now on and read out its `last` messages; gives the text of its draft."""
         await self.put_away("")
         record = conversation.record
@@ -130,7 +132,7 @@ class Talk:
             self.say(f"{counted(len(self.images), 'image')} attached to the next message; /images shows them.")
         return draft.text
 
-    async def _attend(self, conversation: ConversationSurface) -> None:
+    async def _attend(self, conversation: ConversationApi) -> None:
         self.conversation, self.spoken = conversation, Spoken(title=conversation.record.title)
         self._held = conversation.read_only
         self._unsubscribe = await conversation.subscribe(self._follow)

@@ -13,6 +13,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from engine.api.engine import EngineApi
 from engine.executor.requests import EngineError
 from engine.machine.states import AwaitingApproval
 from engine.ports import StorageError
@@ -23,7 +24,6 @@ from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.answering import MOST_ROWS, AnsweringSheet
 from phoenix_tui.modals.line import LineSheet
-from phoenix_tui.surface import EngineSurface
 from phoenix_tui.text.agents import counted
 from phoenix_tui.text.labels import Tone, money, short_model, tokens
 from phoenix_tui.widgets.agent_figures import last_words, profile_words, time_used, turns
@@ -76,7 +76,7 @@ class AgentsSheet(AnsweringSheet):
 
     def __init__(
         self,
-        engine: EngineSurface,
+        engine: EngineApi,
         parent_id: str,
         tell: Notify,
         *,

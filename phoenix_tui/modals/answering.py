@@ -9,12 +9,13 @@ from typing import ClassVar, Final
 
 from textual.binding import BindingType
 
+from engine.api.conversation import Unsubscribe
+from engine.api.engine import EngineApi
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, Refused
 from phoenix_tui.features.approvals import Pending, as_asked
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import ANSWER_KEYS, Scope, bindings
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.surface import EngineSurface, Unsubscribe
 from phoenix_tui.widgets.question_panel import ROWS_BESIDE, QuestionPanel
 from phoenix_tui.workspace.widgets import Notify
 
@@ -36,7 +37,7 @@ class AnsweringSheet(Sheet[str]):
         *bindings(Scope.APPROVALS),
     ]
 
-    def __init__(self, engine: EngineSurface, tell: Notify, *, plain: bool = False) -> None:
+    def __init__(self, engine: EngineApi, tell: Notify, *, plain: bool = False) -> None:
         super().__init__()
         self._engine = engine
         self._tell = tell

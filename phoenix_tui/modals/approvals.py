@@ -12,11 +12,11 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from engine.api.engine import EngineApi
 from phoenix_tui.features.approvals import Pending, pending
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.answering import MOST_ROWS, AnsweringSheet
-from phoenix_tui.surface import EngineSurface
 from phoenix_tui.text.labels import ASKING, Tone, age
 from phoenix_tui.text.rules import one_line
 from phoenix_tui.widgets.row_choice import first_in_sight, moved
@@ -39,9 +39,7 @@ class ApprovalsSheet(AnsweringSheet):
         *bindings(Scope.ROWS, sheet_take="go", sheet_page_up="read(-10)", sheet_page_down="read(10)"),
     ]
 
-    def __init__(
-        self, engine: EngineSurface, tell: Notify, *, plain: bool = False, elsewhere: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, engine: EngineApi, tell: Notify, *, plain: bool = False, elsewhere: Sequence[str] = ()) -> None:
         super().__init__(engine, tell, plain=plain)
         self._elsewhere = elsewhere
         self._waiting: list[Pending] = []

@@ -11,12 +11,12 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from engine.api.engine import EngineApi
 from engine.ports import ConversationChanges, StorageError
 from engine.records import ConversationQuery
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.confirm import ConfirmSheet
-from phoenix_tui.surface import EngineSurface
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.roster import Group
@@ -45,7 +45,7 @@ class ArchiveSheet(Sheet[str]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "step_back", "Close", priority=True)]
 
-    def __init__(self, engine: EngineSurface, group: Group, *, plain: bool = False) -> None:
+    def __init__(self, engine: EngineApi, group: Group, *, plain: bool = False) -> None:
         super().__init__()
         self._engine = engine
         self._group = group

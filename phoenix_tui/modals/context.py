@@ -11,6 +11,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from engine.api.conversation import ConversationApi, Unsubscribe
 from engine.context.measure import Filling, Part
 from engine.executor.context_manager import HIGHEST, STEP, ContextReport, Edited
 from engine.executor.requests import Refused
@@ -20,7 +21,6 @@ from engine.updates import ContextChanged, MessageSaved, Update
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.surface import ConversationSurface, Unsubscribe
 from phoenix_tui.text.checkpoints import use_in_words
 from phoenix_tui.text.labels import Tone, short_model, tokens
 from phoenix_tui.widgets.context_bar import (
@@ -62,7 +62,7 @@ class ContextSheet(Sheet[str]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS, sheet_take="go"), *bindings(Scope.CONTEXT)]
 
-    def __init__(self, conversation: ConversationSurface, *, plain: bool = False) -> None:
+    def __init__(self, conversation: ConversationApi, *, plain: bool = False) -> None:
         super().__init__()
         self._conversation = conversation
         self._plain = plain

@@ -14,12 +14,12 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
+from engine.api.engine import LibraryApi
 from engine.ports import StorageError
 from engine.records import FoundText
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.active_keys import keys as keys_of
 from phoenix_tui.keys.keymap import Scope, bindings
-from phoenix_tui.library_surface import LibrarySurface
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.line_input import LineInput
@@ -75,9 +75,7 @@ class FindSheet(Sheet[str]):
         Binding("ctrl+f", "everywhere", "In all conversations", priority=True, id="workspace.find"),
     ]
 
-    def __init__(
-        self, library: LibrarySurface, conversation_id: str, transcript: TranscriptView, text: str = ""
-    ) -> None:
+    def __init__(self, library: LibraryApi, conversation_id: str, transcript: TranscriptView, text: str = "") -> None:
         super().__init__()
         self._library = library
         self._conversation_id = conversation_id

@@ -11,7 +11,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from phoenix_tui.jobs_surface import JobsSurface
+from engine.api.conversation import JobsApi
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
@@ -45,7 +45,7 @@ class JobsSheet(Sheet[None]):
     DEFAULT_CSS = "JobsSheet { & Static { height: auto; } & #output { margin: 1 0 0 2; } }"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS), *bindings(Scope.JOBS)]
 
-    def __init__(self, active: JobsSurface, tell: Notify) -> None:
+    def __init__(self, active: JobsApi, tell: Notify) -> None:
         super().__init__()
         self._desk = active
         self._tell = tell

@@ -12,6 +12,8 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from engine.api.conversation import ConversationApi, Unsubscribe
+from engine.api.engine import EngineApi
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, Receipt, Refused
 from engine.machine.states import Errored, Idle, is_busy
 from engine.records import ConversationSummary, StoredMessage
@@ -20,7 +22,6 @@ from phoenix_tui.keys.active_keys import key
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.peek_text import LONGEST, newest_rows, question_rows
-from phoenix_tui.surface import ConversationSurface, EngineSurface, Unsubscribe
 from phoenix_tui.text.labels import READY, Label, Tone, short_model, short_state
 from phoenix_tui.text.rules import rule_grant
 from phoenix_tui.widgets.answer_gate import AnswerGate
@@ -67,14 +68,14 @@ class PeekSheet(Sheet[str]):
         *bindings(Scope.QUESTION, "answer_once", "answer_conversation", "answer_no"),
     ]
 
-    def __init__(self, engine: EngineSurface, row: ConversationSummary, tell: Notify, *, plain: bool = False) -> None:
+    def __init__(self, engine: EngineApi, row: ConversationSummary, tell: Notify, *, plain: bool = False) -> None:
         super().__init__()
         self._plain = plain
         self._engine = engine
         self._row = row
         self._tell = tell
         self._line = LineInput()
-        self._conversation: ConversationSurface | None = None
+        self._conversation: ConversationApi | None = None
         self._leave: Unsubscribe | None = None
         self._messages: list[StoredMessage] = []
         self._live = ""

@@ -27,7 +27,7 @@ from tools.clean import clean, clean_line
 
 if TYPE_CHECKING:
     from engine.ports import Profile
-    from phoenix_tui.profile_surface import ProfilesSurface
+    from phoenix_tui.features.profiles_api import ProfilesApi
 
 TROUBLE: Final = "Trouble"
 EMPTY: Final = "-"
@@ -58,7 +58,7 @@ class ProfilesSheet(RowsSheet):
     TYPED: ClassVar[bool] = False
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS), *bindings(Scope.PROFILES)]
 
-    def __init__(self, profiles: ProfilesSurface, in_use: str, tell: Notify) -> None:
+    def __init__(self, profiles: ProfilesApi, in_use: str, tell: Notify) -> None:
         self._profiles = profiles
         self._in_use = in_use
         self._tell = tell

@@ -8,9 +8,9 @@ from typing import Final
 
 from textual.content import Content
 
+from engine.api.engine import RulesApi
 from engine.rule_store import ActiveRule
 from phoenix_tui.features.approvals import UNTITLED
-from phoenix_tui.rules_surface import RulesSurface
 from phoenix_tui.text.labels import Tone, age
 from phoenix_tui.text.rules import one_line
 from phoenix_tui.widgets.question_text import short_path
@@ -26,7 +26,7 @@ NONE_YET: Final = "No rule yet. The answer a to a question keeps one for its pro
 
 
 def rows_of(
-    rules: Sequence[ActiveRule], chosen: int, width: int, room: int, now: float, trouble: str, active: RulesSurface
+    rules: Sequence[ActiveRule], chosen: int, width: int, room: int, now: float, trouble: str, active: RulesApi
 ) -> list[Content]:
     """Heading, what is wrong, and as many rules as there is room for, the chosen one among them."""
     head = Content.assemble(
@@ -49,7 +49,7 @@ def rows_of(
     return [*lines, *body[top : top + room]]
 
 
-def remark(text: str, rules: RulesSurface, width: int, *, writing: bool) -> Content:
+def remark(text: str, rules: RulesApi, width: int, *, writing: bool) -> Content:
     """What a rule lets through, or why it is none; before it the whole of one whose row is cut."""
     if not text.strip():
         return Content("")

@@ -14,6 +14,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
+from engine.api.engine import RulesApi
 from engine.executor.requests import EngineError
 from engine.rule_store import ActiveRule
 from phoenix_tui.features.rules import RuleChanges
@@ -22,7 +23,6 @@ from phoenix_tui.keys.esc_hint import BACK, CLOSES
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.rule_rows import remark, rows_of
-from phoenix_tui.rules_surface import RulesSurface
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.row_choice import moved
@@ -50,7 +50,7 @@ class RulesSheet(Sheet[None]):
 
     def __init__(
         self,
-        rules: RulesSurface,
+        rules: RulesApi,
         here: str,
         project: str,
         note: str = "",

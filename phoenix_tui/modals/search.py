@@ -14,11 +14,11 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
+from engine.api.engine import LibraryApi
 from engine.records import SearchHit
 from engine.search import SearchQuery, SearchSyntaxError, parse_search
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.keys.keymap import Scope, bindings
-from phoenix_tui.library_surface import LibrarySurface
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.hit_list import HitList
 from phoenix_tui.modals.search_loop import SearchLoop, SearchResults
@@ -73,7 +73,7 @@ class SearchSheet(Sheet[SearchHit]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.TYPED), *bindings(Scope.SEARCH)]
 
-    def __init__(self, library: LibrarySurface, folder: Path, memory: SearchMemory) -> None:
+    def __init__(self, library: LibraryApi, folder: Path, memory: SearchMemory) -> None:
         super().__init__()
         self._folder = folder
         self._memory = memory

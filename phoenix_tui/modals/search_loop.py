@@ -9,10 +9,10 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.api.engine import LibraryApi
 from engine.ports import StorageError
 from engine.records import SearchHit
 from engine.search import SearchQuery
-from phoenix_tui.library_surface import LibrarySurface
 
 PAUSE: Final = 0.06
 """Seconds without a letter before the store is asked."""
@@ -39,7 +39,7 @@ class SearchResults(Struct, frozen=True):
 class SearchLoop:
     """Runs as one worker; `show` is told of every change."""
 
-    def __init__(self, library: LibrarySurface, show: Callable[[SearchResults], None]) -> None:
+    def __init__(self, library: LibraryApi, show: Callable[[SearchResults], None]) -> None:
         self._library = library
         self._show = show
         self._query = SearchQuery()

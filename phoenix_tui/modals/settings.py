@@ -9,11 +9,11 @@ from typing import ClassVar, Final
 from textual.binding import BindingType
 from textual.widgets import TextArea
 
+from phoenix_tui.features.settings_api import Setting
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.picker import PickerRow, PickerSheet
 from phoenix_tui.modals.rows import RowsSheet, SheetRow
-from phoenix_tui.settings_surface import Setting
 from phoenix_tui.widgets.question_text import short_path
 
 RESET: Final = "-"

@@ -13,6 +13,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from engine.api.conversation import ConversationApi, Unsubscribe
 from engine.engine import EngineError
 from engine.executor.requests import Receipt, Refused
 from engine.executor.reviewing import DropSummary, Proposal, SummarizeAgain, TakeSummary, Verdict
@@ -24,7 +25,6 @@ from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.line import LineSheet
 from phoenix_tui.modals.text_editor import EditSheet
-from phoenix_tui.surface import ConversationSurface, Unsubscribe
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.answer_gate import AnswerGate
 from tools.clean import clean
@@ -49,7 +49,7 @@ class SummarySheet(Sheet[str]):
 
     def __init__(
         self,
-        conversation: ConversationSurface,
+        conversation: ConversationApi,
         focus: str = "",
         *,
         before: int = 0,

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from textual import events
 from textual.widget import Widget
 
+from engine.api.conversation import ConversationApi
 from phoenix_tui.features.draft_codec import parsed
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.panes.layout import PaneLayout, Stand, regions
 from phoenix_tui.panes.widgets import PaneFoot, PaneTabs, SideRule, Tab, TopRule
-from phoenix_tui.surface import ConversationSurface
 from phoenix_tui.text.labels import label
 from phoenix_tui.widgets.title_row import TitleRow
 from phoenix_tui.widgets.transcript.view import TranscriptView
@@ -44,7 +44,7 @@ class Pane:
         return self.foot, self.side, self.top
 
     @property
-    def conversation(self) -> ConversationSurface | None:
+    def conversation(self) -> ConversationApi | None:
         """What it shows while another pane has the dock."""
         return self.visible.conversation if self.visible is not None else None
 
@@ -148,7 +148,7 @@ class PaneRow:
         self.tabs.tabs, self.tabs.chosen = tuple(tabs), self.focus
 
 
-def _note(conversation: ConversationSurface | None) -> str:
+def _note(conversation: ConversationApi | None) -> str:
     """What waits for the user in a pane: the question, else the draft."""
     if conversation is None:
         return ""

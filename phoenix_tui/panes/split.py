@@ -8,11 +8,11 @@ from typing import Final
 from msgspec.structs import replace
 from textual import events
 
+from engine.api.conversation import ConversationApi
 from engine.ports import ConversationChanges
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.panes.memory import Panes, remember
 from phoenix_tui.panes.row import Pane, PaneRow
-from phoenix_tui.surface import ConversationSurface
 from phoenix_tui.widgets.status_line import Status
 from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.conversation_view import ConversationView
@@ -43,7 +43,7 @@ class Split:
         return len(self.row.panes)
 
     @property
-    def shown(self) -> list[ConversationSurface | None]:
+    def shown(self) -> list[ConversationApi | None]:
         """The conversations from left to right; None for an empty pane."""
         focus = self.row.focus
         return [
@@ -51,7 +51,7 @@ class Split:
             for place, pane in enumerate(self.row.panes)
         ]
 
-    async def add(self, conversation: ConversationSurface | None) -> None:
+    async def add(self, conversation: ConversationApi | None) -> None:
         """One more pane right of the one in focus, which gets the dock; empty without a conversation."""
         async with self._desk.changing:
             if self.count == MOST:
@@ -61,7 +61,7 @@ class Split:
             await self._insert(place)
             await self._turn(place, conversation)
 
-    async def add_behind(self, conversation: ConversationSurface, place: int) -> None:
+    async def add_behind(self, conversation: ConversationApi, place: int) -> None:
         """One more pane at `place`, which does not get the dock."""
         async with self._desk.changing:
             pane = await self._insert(place)
@@ -109,7 +109,7 @@ class Split:
             visible.step_back(pane.foot)
         return self._turning
 
-    def waiting(self, conversation: ConversationSurface) -> ConversationView | None:
+    def waiting(self, conversation: ConversationApi) -> ConversationView | None:
         """What follows this conversation in the pane that has the focus now."""
         pane = self.row.panes[self.row.focus]
         visible, pane.visible = pane.visible, None
@@ -139,7 +139,7 @@ class Split:
             self._desk.index.beside = tuple
         self._changed()
 
-    async def _turn(self, place: int, conversation: ConversationSurface | None) -> None:
+    async def _turn(self, place: int, conversation: ConversationApi | None) -> None:
         """Give the dock to a pane, and show a conversation in it, or none."""
         active, row = self._desk, self.row
         row.panes[row.focus].foot.status = Status()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from engine.api.conversation import ConversationApi
 from engine.executor.requests import Receipt, Refused
 from engine.machine.effects import Strategy
 from engine.ports import ConversationChanges
 from engine.records import RunPriority
 from engine.routes import AnswerAlone, Route, RouteCard, StartAgents
-from phoenix_tui.surface import ConversationSurface
 from tools.clean import clean_line
 from tools.contract import JsonObject, JsonValue
 
@@ -30,7 +30,7 @@ def strategy_words(strategy: Strategy, count: int) -> str:
     return f"{count} {STRATEGIES[strategy]}" if count > 1 else STRATEGIES[strategy]
 
 
-async def change_route(conversation: ConversationSurface, wish: str) -> Receipt | str:
+async def change_route(conversation: ConversationApi, wish: str) -> Receipt | str:
     """Carry out `/route WISH`: what to say, or why not. Nothing turns it over."""
     wish = wish.lower() or ("off" if conversation.record.supervisor else "on")
     if wish in {"on", "off"}:

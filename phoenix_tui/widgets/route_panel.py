@@ -20,7 +20,7 @@ from phoenix_tui.widgets.route_rows import Shown, as_text, card_rows, countdown,
 from phoenix_tui.widgets.still import Still, Ticker
 
 if TYPE_CHECKING:
-    from phoenix_tui.surface import ConversationSurface
+    from engine.api.conversation import ConversationApi
     from phoenix_tui.workspace.widgets import Notify
 
 TICK: Final = 0.25
@@ -54,7 +54,7 @@ class RoutePanel(Still, Widget):
         self._chosen = 0
         self.gate = AnswerGate(lambda: self._clock())
         """Whether an answer counts yet."""
-        self._conversation: ConversationSurface | None = None
+        self._conversation: ConversationApi | None = None
         self._tell: Notify | None = None
         self._ticker = Ticker(self, TICK, self._tick)
         self._drawn = ""
@@ -64,7 +64,7 @@ class RoutePanel(Still, Widget):
         """Told how many agents are left."""
 
     def show(
-        self, card: RouteCard | None, conversation: ConversationSurface | None = None, tell: Notify | None = None
+        self, card: RouteCard | None, conversation: ConversationApi | None = None, tell: Notify | None = None
     ) -> None:
         """Show a decision of this conversation, or none."""
         known = self._card is not None and card is not None and self._card.id == card.id

@@ -11,11 +11,11 @@ from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.names import VERSION
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.lifecycle.launch import CannotOpen, Launch
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.linear.front import LinearFront
 from phoenix_tui.linear.terminal import LineTerminal
 from phoenix_tui.models.choice import ModelChoice
-from phoenix_tui.surface import CannotOpen, Launch
 from phoenix_tui.terminal.state import restore, say
 from phoenix_tui.wiring.screen import chosen_model, launch_of, resumed_conversation
 from phoenix_tui.wiring.services import ServiceOpener

@@ -13,13 +13,13 @@ from engine.providers.local.resources import LEAST_FREE, measure
 from phoenix_tui.config.credentials import load_credentials, save_key
 from phoenix_tui.config.paths import Paths
 from phoenix_tui.config.settings import ConfigError
+from phoenix_tui.features.onboarding_api import InstallProgress, LocalOffer
 from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.choice import DEFAULT_MODELS
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.known import KNOWN_MODELS
 from phoenix_tui.models.partial_file import ModelFileError
 from phoenix_tui.models.servers import discover_local_servers
-from phoenix_tui.onboarding_surface import InstallProgress, LocalOffer
 from phoenix_tui.wiring.providers import DEFAULT_OPENAI_MODEL, ProviderRegistry
 
 

@@ -19,6 +19,7 @@ from phoenix_tui.cli.names import SERVED
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.lifecycle.crash import keep_report
 from phoenix_tui.lifecycle.crash_marker import left_open
+from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.lifecycle.loading import load
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.lifecycle.stop_signals import ENDING, IN_A_TAB
@@ -27,7 +28,6 @@ from phoenix_tui.models.choice import DEFAULT_MODELS, ModelChoice, choose_model,
 from phoenix_tui.models.known import KNOWN_MODELS
 from phoenix_tui.models.own_file import own_file
 from phoenix_tui.models.servers import ENDPOINTS, discover_local_servers
-from phoenix_tui.surface import Launch, Services
 from phoenix_tui.terminal import state
 from phoenix_tui.terminal.attention.background import remembered_light
 from phoenix_tui.wiring.sandboxes import chosen_sandbox

@@ -15,9 +15,9 @@ from engine.ports import ProviderError, StorageError
 from engine.ports.files import FilesError
 from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.lifecycle.launch import CannotOpen, Services
 from phoenix_tui.lifecycle.loading import load
 from phoenix_tui.models.files import FileState
-from phoenix_tui.surface import CannotOpen, Services
 from phoenix_tui.wiring.backend import Backend, open_backend
 from phoenix_tui.wiring.expiring import remove_expired
 from phoenix_tui.wiring.indexing import index_older

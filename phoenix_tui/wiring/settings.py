@@ -18,7 +18,7 @@ from phoenix_tui.config.write import remove_value, set_value
 from phoenix_tui.models.choice import ModelFacts
 
 if TYPE_CHECKING:
-    from phoenix_tui.settings_surface import Setting
+    from phoenix_tui.features.settings_api import Setting
 
 
 def facts_of(setup: Setup, environment: Mapping[str, str]) -> ModelFacts:
@@ -64,7 +64,7 @@ class SettingsBoard(Struct, frozen=True):
 
     def all(self) -> Sequence[Setting]:
         """Every setting. Raises EngineError."""
-        from phoenix_tui.settings_surface import Setting  # noqa: PLC0415 - the first frame needs none of it
+        from phoenix_tui.features.settings_api import Setting  # noqa: PLC0415 - the first frame needs none of it
 
         try:
             settings = self.setup.settings_now()

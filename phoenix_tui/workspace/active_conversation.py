@@ -10,16 +10,17 @@ from typing import Protocol
 from msgspec.structs import replace
 from textual.timer import Timer
 
+from engine.api.conversation import ConversationApi
+from engine.api.errors import ENGINE_ERRORS
 from engine.executor.requests import Refused
 from engine.machine.states import Idle
 from engine.ports import ConversationChanges
 from engine.ports.profiles import narrower_mode
 from engine.records import Attachment, PermissionMode
 from phoenix_tui.features.draft_codec import parsed
-from phoenix_tui.features.engine_errors import ENGINE_ERRORS
 from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.features.sub_agents import family_of
-from phoenix_tui.surface import ConversationSurface, Launch, Services
+from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.widgets.composer_keys import is_prose
 from phoenix_tui.widgets.context_meter import ContextUse
 from phoenix_tui.widgets.question_text import short_path
@@ -45,7 +46,7 @@ class PaneHost(Protocol):
         """Take over what is followed, because another pane gets the focus; False where it is replaced in its pane."""
         ...
 
-    def waiting(self, conversation: ConversationSurface) -> ConversationView | None:
+    def waiting(self, conversation: ConversationApi) -> ConversationView | None:
         """What follows this conversation already in the pane that has the focus now."""
         ...
 
@@ -86,7 +87,7 @@ class ActiveConversation:
         """Set while there are panes."""
 
     @property
-    def conversation(self) -> ConversationSurface | None:
+    def conversation(self) -> ConversationApi | None:
         """The open conversation; None while a new one has nothing in it."""
         return self.visible.conversation if self.visible is not None else None
 
@@ -126,7 +127,7 @@ class ActiveConversation:
         conversation = await self.services.engine.open(conversation_id)
         await self.show(conversation)
 
-    async def show(self, conversation: ConversationSurface) -> None:
+    async def show(self, conversation: ConversationApi) -> None:
         """Put an opened conversation on the desk; its draft stands in the composer."""
         async with self.changing:
             if conversation.record.agent is not None:
@@ -205,7 +206,7 @@ class ActiveConversation:
             elif self.beside is None or not self.beside.keeps(visible):
                 visible.stop()
 
-    def _follow(self, conversation: ConversationSurface) -> ConversationView:
+    def _follow(self, conversation: ConversationApi) -> ConversationView:
         kept = self.beside.waiting(conversation) if self.beside is not None else None
         self.visible = visible = kept or ConversationView(conversation, self.parts, self._tell)
         dock = self.parts.dock
@@ -214,7 +215,7 @@ class ActiveConversation:
         dock.chips.images = self._images_kept.pop(conversation.id, ())
         return visible
 
-    async def current(self) -> ConversationSurface:
+    async def current(self) -> ConversationApi:
         """The open conversation, created now if there is none.
 
         Raises:
@@ -234,11 +235,11 @@ class ActiveConversation:
             self.index.select(conversation.id)
             return conversation
 
-    async def attempt(self, request: Callable[[ConversationSurface], object]) -> None:
+    async def attempt(self, request: Callable[[ConversationApi], object]) -> None:
         """Ask something of the open conversation and say why it was refused, if it was."""
         await self.accepts(request)
 
-    async def accepts(self, request: Callable[[ConversationSurface], object]) -> bool:
+    async def accepts(self, request: Callable[[ConversationApi], object]) -> bool:
         """Ask something of the open conversation and say why it was refused, if it was; True where it was not."""
         if self.conversation is None:
             return False
@@ -253,7 +254,7 @@ class ActiveConversation:
         return not isinstance(outcome, Refused)
 
 
-def _attended(conversation: ConversationSurface, mode: PermissionMode) -> PermissionMode | None:
+def _attended(conversation: ConversationApi, mode: PermissionMode) -> PermissionMode | None:
     """A mode, none wider than ask, for a conversation made for unattended use; None where it keeps its own."""
     deny = PermissionMode.DENY
     if conversation.record.permission_mode is not deny or mode is deny:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from engine.api.conversation import ConversationApi
+from engine.api.engine import EngineApi
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, State, is_busy
 from engine.updates import AgentView
 from phoenix_tui.features.sub_agents import asking, at_work, family_of, parent_title, place_of, views_of
-from phoenix_tui.surface import ConversationSurface, EngineSurface
 from phoenix_tui.text.labels import AgentCounts
 from phoenix_tui.widgets.dock import Dock
 
@@ -18,9 +19,7 @@ class AgentsInView:
     In a sub-agent's own transcript that is itself.
     """
 
-    def __init__(
-        self, conversation: ConversationSurface, engine: EngineSurface | None, update: Callable[..., None]
-    ) -> None:
+    def __init__(self, conversation: ConversationApi, engine: EngineApi | None, update: Callable[..., None]) -> None:
         self._conversation = conversation
         self._engine = engine
         self._update = update
@@ -29,7 +28,7 @@ class AgentsInView:
         """Ids of those that have a row."""
 
     @property
-    def asking(self) -> list[ConversationSurface]:
+    def asking(self) -> list[ConversationApi]:
         """Those that ask the user, the one that waits longest first."""
         return asking(self._engine, self._conversation.id) if at_work(self._views) else []
 

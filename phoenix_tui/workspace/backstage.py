@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, cast
 
 from textual.timer import Timer
 
+from engine.api.errors import ENGINE_ERRORS
 from engine.ports import ConversationChanges
 from phoenix_tui.commands.command_context import CommandContext
 from phoenix_tui.commands.run import run_command
 from phoenix_tui.commands.sources import join as join_sources
 from phoenix_tui.features.approvals import titles_of_others
-from phoenix_tui.features.engine_errors import ENGINE_ERRORS
 from phoenix_tui.images.source import ImageSource
 from phoenix_tui.images.terminal import ImageTerminal
 from phoenix_tui.modals.base import PhoenixScreen
@@ -38,7 +38,7 @@ from tools.images.previewing import Previewer
 if TYPE_CHECKING:
     from textual.signal import Signal
 
-    from phoenix_tui.surface import Launch, Services
+    from phoenix_tui.lifecycle.launch import Launch, Services
     from phoenix_tui.terminal.driver import QuietDriver
     from phoenix_tui.workspace.actions import Actions
     from phoenix_tui.workspace.stage import WorkspaceParts

@@ -19,9 +19,9 @@ from phoenix_tui.widgets.composer_keys import is_prose
 from phoenix_tui.widgets.dock import Dock
 
 if TYPE_CHECKING:
+    from engine.api.conversation import ConversationApi
     from phoenix_tui.commands.command_context import CommandContext
     from phoenix_tui.modals.base import PhoenixScreen
-    from phoenix_tui.surface import ConversationSurface
     from phoenix_tui.widgets.status_line import Status
     from phoenix_tui.workspace.active_conversation import ActiveConversation
     from phoenix_tui.workspace.onboarding import Welcoming
@@ -189,5 +189,5 @@ def why_not(asked: Composer.DraftHeld | Composer.NothingToComplete) -> str:
     return f"The question came while you were writing: {again}."
 
 
-def _send_queued(active: ActiveConversation, conversation: ConversationSurface) -> Awaitable[object]:
+def _send_queued(active: ActiveConversation, conversation: ConversationApi) -> Awaitable[object]:
     return conversation.queue.send_now("", caps_for(active, conversation))

@@ -9,11 +9,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from engine.api.conversation import Unsubscribe
+from engine.api.engine import EngineApi
 from engine.executor.requests import Activity
 from engine.machine.states import AwaitingApproval, Errored, Idle, State, is_busy
 from engine.records import ConversationQuery, ConversationSummary
 from engine.summaries import summary_of
-from phoenix_tui.surface import EngineSurface, Unsubscribe
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.roster import Live
 from phoenix_tui.workspace.widgets import WorkspaceWidgets
@@ -29,7 +30,7 @@ class ConversationIndex:
 
     def __init__(
         self,
-        engine: EngineSurface,
+        engine: EngineApi,
         view: ConversationList,
         parts: WorkspaceWidgets,
         unread: Callable[[str], None],

@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.api.conversation import ConversationApi, Unsubscribe
 from engine.machine.messages import Role
 from engine.machine.states import AwaitingApproval, is_busy
 from engine.ports import StorageError
@@ -34,7 +35,6 @@ from engine.updates import (
     Update,
 )
 from phoenix_tui.features.approvals import as_asked
-from phoenix_tui.surface import ConversationSurface, Unsubscribe
 from phoenix_tui.text.labels import WRITABLE, StatusDetails, Tone
 from phoenix_tui.widgets.blocks.speech import is_stop_notice
 from phoenix_tui.widgets.context_meter import ContextUse, crossing
@@ -66,7 +66,7 @@ class ConversationView:
 
     def __init__(
         self,
-        conversation: ConversationSurface,
+        conversation: ConversationApi,
         parts: WorkspaceWidgets,
         tell: Notify,
         clock: Callable[[], float] = time.monotonic,

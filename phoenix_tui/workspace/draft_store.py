@@ -8,10 +8,10 @@ from typing import Final
 
 from textual.timer import Timer
 
+from engine.api.conversation import ConversationApi
+from engine.api.errors import ENGINE_ERRORS
 from engine.ports import ConversationChanges
 from phoenix_tui.features.draft_codec import joined
-from phoenix_tui.features.engine_errors import ENGINE_ERRORS
-from phoenix_tui.surface import ConversationSurface
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.workspace.widgets import Notify
 
@@ -29,8 +29,8 @@ class Drafting:
         dock: Dock,
         tell: Notify,
         later: Callable[[float, Callable[[], Awaitable[None]]], Timer],
-        on_desk: Callable[[], ConversationSurface | None],
-        current: Callable[[], Awaitable[ConversationSurface]],
+        on_desk: Callable[[], ConversationApi | None],
+        current: Callable[[], Awaitable[ConversationApi]],
     ) -> None:
         self._dock = dock
         self._tell = tell

@@ -25,8 +25,8 @@ from phoenix_tui.workspace.suggestions import Suggesting
 from phoenix_tui.workspace.theme_control import BackgroundAsked, ThemeControl
 
 if TYPE_CHECKING:
+    from phoenix_tui.lifecycle.launch import Launch, Services
     from phoenix_tui.modals.base import PhoenixScreen
-    from phoenix_tui.surface import Launch, Services
     from phoenix_tui.workspace.active_conversation import ActiveConversation
 
 TROUBLE_SECONDS: Final = 20.0

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.executor.requests import EngineError
-from phoenix_tui.onboarding_surface import InstallProgress, Onboarding
+from phoenix_tui.features.onboarding_api import InstallProgress, Onboarding
 from phoenix_tui.text.labels import MODE_MEANINGS
 from phoenix_tui.widgets.welcome_panel import EXAMPLES, GUIDE, MEGABYTE, Welcome
 from phoenix_tui.workspace.widgets import Notify, WorkspaceWidgets

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from engine.api.conversation import ConversationApi
 from engine.routes import RouteCard
-from phoenix_tui.surface import ConversationSurface
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.workspace.widgets import Notify
 
@@ -13,7 +13,7 @@ from phoenix_tui.workspace.widgets import Notify
 class RouteInView:
     """Keeps the open decision of one conversation."""
 
-    def __init__(self, conversation: ConversationSurface, tell: Notify, details: Callable[..., None]) -> None:
+    def __init__(self, conversation: ConversationApi, tell: Notify, details: Callable[..., None]) -> None:
         self._conversation = conversation
         self._tell = tell
         self._moment = details

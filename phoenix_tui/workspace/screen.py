@@ -35,7 +35,7 @@ from phoenix_tui.workspace.toasts import Toasts
 from phoenix_tui.workspace.widgets import WorkspaceWidgets
 
 if TYPE_CHECKING:
-    from phoenix_tui.surface import Launch
+    from phoenix_tui.lifecycle.launch import Launch
 
 
 class WorkspaceScreen(PhoenixScreen[None]):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from engine.api.conversation import ConversationApi
 from engine.ports import ConversationChanges, StorageError
-from phoenix_tui.surface import ConversationSurface
 from phoenix_tui.widgets.transcript.places import seq_at_top
 from phoenix_tui.widgets.transcript.view import TranscriptView
 
 
-async def keep_place(conversation: ConversationSurface, transcript: TranscriptView) -> None:
+async def keep_place(conversation: ConversationApi, transcript: TranscriptView) -> None:
     """Store where the conversation is left. A database that cannot be written is said by the draft, which matters."""
     shown = transcript.canvas.model.conversation
     if conversation.read_only or shown is None or shown.id != conversation.id or not transcript.display:

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from engine.api.conversation import ConversationApi
+from engine.api.errors import ENGINE_ERRORS
 from engine.executor.requests import Accepted, Receipt, Refused, shell_line
 from engine.machine.states import Errored, Idle, is_busy
 from engine.ports import ConversationChanges
 from engine.updates import Noticed
 from phoenix_tui.features.draft_codec import Unsent, joined
-from phoenix_tui.features.engine_errors import ENGINE_ERRORS
 from phoenix_tui.features.image_files import read_image
 from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.features.sub_agents import Hinting, runs_in_view, stop_in_view
-from phoenix_tui.surface import ConversationSurface
 from phoenix_tui.text.jobs import NOTHING_RUNS, RUNS_ON
 from phoenix_tui.text.refusals import in_keys
 from phoenix_tui.workspace.active_conversation import ActiveConversation
@@ -47,7 +47,7 @@ class Sending:
         active = self._desk
         chips = active.parts.dock.chips
         images = tuple(image.id for image in chips.images)
-        conversation: ConversationSurface | None = None
+        conversation: ConversationApi | None = None
         try:
             with active.on_the_way.one() as stopped, waiting_words(active.parts.dock, text):
                 conversation = await active.current()
@@ -146,7 +146,7 @@ class Sending:
             await self._desk.attempt(lambda one: one.queue.go_on(caps_for(self._desk, one)))
 
 
-async def _run_line(conversation: ConversationSurface, line: str, *, now: bool) -> Receipt:
+async def _run_line(conversation: ConversationApi, line: str, *, now: bool) -> Receipt:
     """Run a line that begins with `!` where nothing runs; else queue it, and `now` stop what runs for it."""
     if not is_busy(conversation.state):
         return await conversation.shell(*shell_line(line))
@@ -157,7 +157,7 @@ async def _run_line(conversation: ConversationSurface, line: str, *, now: bool) 
     return receipt
 
 
-async def _keep_elsewhere(conversation: ConversationSurface, unsent: Unsent, receipt: Receipt, tell: Notify) -> None:
+async def _keep_elsewhere(conversation: ConversationApi, unsent: Unsent, receipt: Receipt, tell: Notify) -> None:
     """What was refused after the user had gone to another conversation becomes the draft of its own."""
     if not isinstance(receipt, Refused):
         return

@@ -12,8 +12,8 @@ from phoenix_tui.widgets.notices import StandingNotice
 from tools.clean import clean_line
 
 if TYPE_CHECKING:
+    from phoenix_tui.lifecycle.launch import Launch
     from phoenix_tui.modals.base import PhoenixScreen
-    from phoenix_tui.surface import Launch
     from phoenix_tui.widgets.dock import Dock
 
 PATIENCE: Final = 3.0

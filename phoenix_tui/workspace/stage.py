@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    from phoenix_tui.lifecycle.launch import Launch
     from phoenix_tui.modals.base import PhoenixScreen
-    from phoenix_tui.surface import Launch
     from phoenix_tui.widgets.conversation_list import ConversationList
     from phoenix_tui.workspace.startup import Startup
     from phoenix_tui.workspace.toasts import Toasts

@@ -11,8 +11,8 @@ from phoenix_tui.workspace.paint_pause import PaintPause
 
 if TYPE_CHECKING:
     from phoenix_tui.commands.command_context import CommandContext
+    from phoenix_tui.lifecycle.launch import Launch
     from phoenix_tui.modals.base import PhoenixScreen
-    from phoenix_tui.surface import Launch
     from phoenix_tui.workspace.backstage import WorkspaceServices
     from phoenix_tui.workspace.onboarding import Welcoming
     from phoenix_tui.workspace.slow_start import SlowStart

@@ -14,7 +14,7 @@ from phoenix_tui.terminal.attention.background import QUESTION, remember, told_l
 if TYPE_CHECKING:
     from textual.app import App
 
-    from phoenix_tui.surface import Launch
+    from phoenix_tui.lifecycle.launch import Launch
 
 
 class BackgroundAsked(Protocol):

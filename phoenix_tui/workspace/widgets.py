@@ -13,7 +13,7 @@ from phoenix_tui.widgets.title_row import TitleRow
 from phoenix_tui.widgets.welcome_panel import WelcomePanel
 
 if TYPE_CHECKING:
-    from phoenix_tui.surface import EngineSurface
+    from engine.api.engine import EngineApi
     from phoenix_tui.widgets.transcript.gallery import Pictures
     from phoenix_tui.widgets.transcript.view import TranscriptView
 
@@ -36,7 +36,7 @@ class WorkspaceWidgets(Struct, eq=False):
     (`Startup.furnish`)."""
     pictures: Pictures | None = None
     """Where transcripts get the pictures of stored images; None until the services are there."""
-    engine: EngineSurface | None = None
+    engine: EngineApi | None = None
     """Likewise; asked for the sub-agents of what is shown."""
 
     @property

@@ -32,10 +32,10 @@ from engine.records import Attachment
 from engine.rewind.values import PreviewFile
 from engine.routes import Route, RouteAgent, RouteCard, RunPriority, Strategy
 from engine.updates import ApprovalAsked
+from phoenix_tui.features.onboarding_api import LocalOffer
 from phoenix_tui.keys.key_gate import HARMLESS
 from phoenix_tui.keys.keymap import KEYS, Scope
 from phoenix_tui.linear.approving import answer_of
-from phoenix_tui.onboarding_surface import LocalOffer
 from phoenix_tui.widgets.line_input import LineInput
 from tests.phoenix_tui.shell.conftest import OpenShell, Shell, engine, open_shell
 from tests.support.fake_agents import agent, waits_for

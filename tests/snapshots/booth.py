@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from phoenix_tui.app import PhoenixApp
-from phoenix_tui.surface import Services
+from phoenix_tui.lifecycle.launch import Services
 from tests.phoenix_tui.shell.conftest import Shell
 from tests.snapshots.looks import meanings, written
 from tests.support.fake_engine import FakeEngine, FakeOnboarding, FakeSettings, launch, services

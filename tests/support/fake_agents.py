@@ -40,7 +40,7 @@ ASKS: State = AwaitingApproval(1, RUN, ToolRound("m", BASH), "commands ask in mo
 
 
 @dataclass
-class FakeCrew:
+class FakeSubAgents:
     """`put` tells the parent's subscribers, as the engine's does."""
 
     engine: FakeEngine

@@ -50,10 +50,10 @@ from engine.updates import (
     ToolStarted,
     Update,
 )
-from phoenix_tui.onboarding_surface import InstallProgress, LocalOffer
-from phoenix_tui.settings_surface import Setting
-from phoenix_tui.surface import Launch, Services
-from tests.support.fake_agents import FakeCrew
+from phoenix_tui.features.onboarding_api import InstallProgress, LocalOffer
+from phoenix_tui.features.settings_api import Setting
+from phoenix_tui.lifecycle.launch import Launch, Services
+from tests.support.fake_agents import FakeSubAgents
 from tests.support.fake_context import FakeContext
 from tests.support.fake_jobs import FakeJobs
 from tests.support.fake_library import FakeLibrary
@@ -260,8 +260,8 @@ class FakeEngine:
         self.written_elsewhere = False
         self.past_runs: list[RunRecord] = []
         self.call_sums: list[CallSum] = []
-        self.bulk = FakeShelf(self)
-        self.sub_agents = FakeCrew(self)
+        self.bulk = FakeBulk(self)
+        self.sub_agents = FakeSubAgents(self)
         self.waits = DatabaseWaits()
         self.rules = rule_desk(self.opened)
         self.spoken: dict[str, list[StoredMessage]] = {}
@@ -380,7 +380,7 @@ class FakeEngine:
 
 
 @dataclass
-class FakeShelf:
+class FakeBulk:
     """Many at once."""
 
     engine: FakeEngine

@@ -12,7 +12,7 @@ from engine.ports.profiles import BUILT_IN, GENERAL, narrower_mode
 from engine.records import PermissionMode
 from phoenix_tui.config.profile_files import ProfileFiles, ProfileTrouble
 from phoenix_tui.config.trust import TrustFile
-from phoenix_tui.profile_surface import ProfileChoice
+from phoenix_tui.features.profiles_api import ProfileChoice
 from tools.contract import SandboxMode
 
 

@@ -17,7 +17,7 @@ from textual.strip import Strip
 
 from phoenix_tui.app import PhoenixApp
 from phoenix_tui.commands.command_context import CommandContext
-from phoenix_tui.surface import Services
+from phoenix_tui.lifecycle.launch import Services
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.workspace.screen import WorkspaceScreen
 from tests.support.fake_engine import FakeConversation, FakeEngine, FakeOnboarding, FakeSettings, launch, services

@@ -10,7 +10,7 @@ import pytest
 from textual import events
 
 from phoenix_tui.app import PhoenixApp
-from phoenix_tui.surface import Services
+from phoenix_tui.lifecycle.launch import Services
 from phoenix_tui.widgets.title_row import Heading
 from phoenix_tui.workspace import paint_pause
 from phoenix_tui.workspace.screen import WorkspaceScreen

@@ -11,7 +11,7 @@ import pytest
 
 from phoenix_tui.app import PhoenixApp
 from phoenix_tui.features.prompt_history import PromptHistory
-from phoenix_tui.surface import Services
+from phoenix_tui.lifecycle.launch import Services
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.welcome_panel import Welcome, WelcomePanel
 from phoenix_tui.workspace.slow_start import WORDS

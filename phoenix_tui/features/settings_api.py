@@ -25,7 +25,7 @@ class Setting(Struct, frozen=True):
     """What the value means; empty where it says so itself."""
 
 
-class SettingsSurface(Protocol):
+class SettingsApi(Protocol):
     """The settings of this start, read anew each time. Everything raises EngineError, which names file and line."""
 
     def all(self) -> Sequence[Setting]:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from engine.agents.manager import SubAgents
+from engine.api.conversation import ContextApi, ConversationApi, JobsApi, QueueApi, RoutingApi, SideQuestionsApi
+from engine.api.engine import AgentsApi, BulkApi, EngineApi, LibraryApi, RewindApi, RulesApi
 from engine.conversation import Conversation
 from engine.conversation_bulk import ConversationBulk
 from engine.engine import Engine
@@ -19,29 +21,20 @@ from engine.executor.side_questions import SideQuestions
 from engine.rewind.rewind import Rewinding
 from engine.rule_store import RuleStore
 from engine.store.library import SqliteLibrary
-from phoenix_tui import surface
-from phoenix_tui.agents_surface import AgentsSurface
-from phoenix_tui.context_surface import ContextSurface
-from phoenix_tui.jobs_surface import JobsSurface
-from phoenix_tui.library_surface import LibrarySurface
-from phoenix_tui.onboarding_surface import Onboarding
-from phoenix_tui.profile_surface import ProfilesSurface
-from phoenix_tui.queue_surface import QueueSurface
-from phoenix_tui.rewind_surface import RewindSurface
-from phoenix_tui.routing_surface import RoutingSurface
-from phoenix_tui.rules_surface import RulesSurface
-from phoenix_tui.settings_surface import SettingsSurface
+from phoenix_tui.features.onboarding_api import Onboarding
+from phoenix_tui.features.profiles_api import ProfilesApi
+from phoenix_tui.features.settings_api import SettingsApi
 from phoenix_tui.wiring.onboarding import ModelOffers
 from phoenix_tui.wiring.profiles import ProfileBoard
 from phoenix_tui.wiring.settings import SettingsBoard
-from tests.support.fake_agents import FakeCrew
+from tests.support.fake_agents import FakeSubAgents
 from tests.support.fake_context import FakeContext
 from tests.support.fake_engine import (
+    FakeBulk,
     FakeConversation,
     FakeEngine,
     FakeOnboarding,
     FakeSettings,
-    FakeShelf,
 )
 from tests.support.fake_jobs import FakeJobs
 from tests.support.fake_library import FakeLibrary
@@ -52,35 +45,35 @@ from tests.support.fake_routing import FakeRouting
 from tests.support.fake_side import FakeSide
 
 PAIRS: list[tuple[Any, Any]] = [
-    (surface.EngineSurface, Engine),
-    (surface.EngineSurface, FakeEngine),
-    (surface.ConversationSurface, Conversation),
-    (surface.ConversationSurface, FakeConversation),
-    (surface.ShelfSurface, ConversationBulk),
-    (surface.ShelfSurface, FakeShelf),
+    (EngineApi, Engine),
+    (EngineApi, FakeEngine),
+    (ConversationApi, Conversation),
+    (ConversationApi, FakeConversation),
+    (BulkApi, ConversationBulk),
+    (BulkApi, FakeBulk),
     (Onboarding, ModelOffers),
     (Onboarding, FakeOnboarding),
-    (SettingsSurface, SettingsBoard),
-    (SettingsSurface, FakeSettings),
-    (surface.SideSurface, SideQuestions),
-    (surface.SideSurface, FakeSide),
-    (AgentsSurface, SubAgents),
-    (AgentsSurface, FakeCrew),
-    (ContextSurface, ContextManager),
-    (ContextSurface, FakeContext),
-    (JobsSurface, BackgroundJobs),
-    (JobsSurface, FakeJobs),
-    (LibrarySurface, SqliteLibrary),
-    (LibrarySurface, FakeLibrary),
-    (ProfilesSurface, ProfileBoard),
-    (ProfilesSurface, FakeProfiles),
-    (QueueSurface, MessageQueue),
-    (QueueSurface, FakeQueue),
-    (RewindSurface, Rewinding),
-    (RewindSurface, FakeRewinding),
-    (RoutingSurface, RoutingControl),
-    (RoutingSurface, FakeRouting),
-    (RulesSurface, RuleStore),
+    (SettingsApi, SettingsBoard),
+    (SettingsApi, FakeSettings),
+    (SideQuestionsApi, SideQuestions),
+    (SideQuestionsApi, FakeSide),
+    (AgentsApi, SubAgents),
+    (AgentsApi, FakeSubAgents),
+    (ContextApi, ContextManager),
+    (ContextApi, FakeContext),
+    (JobsApi, BackgroundJobs),
+    (JobsApi, FakeJobs),
+    (LibraryApi, SqliteLibrary),
+    (LibraryApi, FakeLibrary),
+    (ProfilesApi, ProfileBoard),
+    (ProfilesApi, FakeProfiles),
+    (QueueApi, MessageQueue),
+    (QueueApi, FakeQueue),
+    (RewindApi, Rewinding),
+    (RewindApi, FakeRewinding),
+    (RoutingApi, RoutingControl),
+    (RoutingApi, FakeRouting),
+    (RulesApi, RuleStore),
 ]
 
 

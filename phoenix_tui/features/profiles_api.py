@@ -31,7 +31,7 @@ class ProfileChoice(Struct, frozen=True):
     """None: the sandbox in use."""
 
 
-class ProfilesSurface(Protocol):
+class ProfilesApi(Protocol):
     """The profiles that can be used in the folder of this start."""
 
     @property

@@ -1,0 +1,1 @@
+"""All that a front end may call."""

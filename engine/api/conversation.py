@@ -1,0 +1,268 @@
+"""What a front end may ask of one open conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from engine.executor.requests import Receipt, RunCaps
+from engine.records import QueuedMessage
+
+if TYPE_CHECKING:
+    from engine.context.measure import Part
+    from engine.executor.composing import History
+    from engine.executor.context_manager import ContextReport, Edited, SystemPrompt
+    from engine.executor.requests import ApprovalAnswer, Refused
+    from engine.executor.reviewing import Review
+    from engine.machine.states import State
+    from engine.ports import ConversationChanges
+    from engine.records import Attachment, ConversationRecord
+    from engine.routes import RouteCard, RouteVerdict
+    from engine.updates import Question, Update
+    from tools.contract import Captured, JobInfo
+
+
+Unsubscribe = Callable[[], None]
+
+
+class SideQuestionsApi(Protocol):
+    """Questions beside a conversation."""
+
+    async def ask(self, question: str) -> str:
+        """What its model answers, also while it works. Raises ProviderError, StorageError."""
+        ...
+
+    async def suggestion(self) -> str:
+        """What the user may well say next; empty: nothing in particular. Raises ProviderError, StorageError."""
+        ...
+
+
+class QueueApi(Protocol):
+    """Messages that are sent one by one whenever the conversation comes to rest."""
+
+    @property
+    def waiting(self) -> tuple[QueuedMessage, ...]:
+        """First to be sent first."""
+        ...
+
+    @property
+    def held(self) -> bool:
+        """Whether they wait for the user: a stop, an error or a restart came between."""
+        ...
+
+    async def add(
+        self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None, *, is_shell: bool = False
+    ) -> Receipt:
+        """Queue a message, or a line that begins with `!`, behind the others."""
+        ...
+
+    async def edit(self, message_id: str, text: str) -> Receipt:
+        """Give one another text; without text and images it goes."""
+        ...
+
+    async def move(self, message_id: str, place: int) -> Receipt:
+        """Put one at this place, counted from 0."""
+        ...
+
+    async def remove(self, message_id: str) -> Receipt:
+        """Take one out."""
+        ...
+
+    async def go_on(self, caps: RunCaps | None = None) -> Receipt:
+        """Hold them no longer."""
+        ...
+
+    async def send_now(self, message_id: str = "", caps: RunCaps | None = None) -> Receipt:
+        """Stop what runs and send this one, or the first."""
+        ...
+
+
+class ContextApi(Protocol):
+    """What fills the window, and what can be done about it; the stored messages are never changed."""
+
+    async def report(self) -> ContextReport:
+        """What fills it now."""
+        ...
+
+    def prompt(self) -> SystemPrompt:
+        """What stands before the messages of the next request."""
+        ...
+
+    async def compact(self, focus: str = "", review: Review | None = None, before: int = 0) -> Receipt:
+        """Summarize older messages, or those before one of the user's messages, given by its seq.
+
+        `focus` says what matters most, `review` shows the summary before it counts.
+        """
+        ...
+
+    async def prune(self) -> Edited | Refused:
+        """Shorten old tool results."""
+        ...
+
+    async def strip_images(self) -> Edited | Refused:
+        """Leave every image out."""
+        ...
+
+    async def omit(self, part: Part) -> Edited | Refused:
+        """Leave one part out."""
+        ...
+
+    async def put_back(self, part: Part | None = None) -> Edited | Refused:
+        """Send one part whole again, or all of them."""
+        ...
+
+    async def undo(self) -> Edited | Refused:
+        """Take the last edit of this sitting back."""
+        ...
+
+    async def restore(self) -> Edited | Refused:
+        """Send the messages again that the newest summary stands for."""
+        ...
+
+    async def set_threshold(self, percent: int) -> None:
+        """From how full a window on older messages are summarized; above 95 never."""
+        ...
+
+
+class JobsApi(Protocol):
+    """Commands that nobody waits for."""
+
+    def all(self) -> tuple[JobInfo, ...]:
+        """Oldest first, ended ones included."""
+        ...
+
+    def output(self, job_id: str) -> Captured:
+        """What one has printed so far. Raises KeyError for an unknown id."""
+        ...
+
+    async def kill(self, job_id: str) -> None:
+        """End one with everything it started. Raises KeyError for an unknown id."""
+        ...
+
+    def background(self) -> Receipt:
+        """Let the command that runs go on as a job: its call ends at once, and the run goes on."""
+        ...
+
+
+class RoutingApi(Protocol):
+    """The decision that lies before the user of one conversation."""
+
+    @property
+    def card(self) -> RouteCard | None:
+        """The open decision."""
+        ...
+
+    @property
+    def why_alone(self) -> str:
+        """Why no supervisor is asked here; empty where one is."""
+        ...
+
+    def answer(self, card_id: str, verdict: RouteVerdict) -> Receipt:
+        """Start the agents, as decided or others, or let the main model answer alone."""
+        ...
+
+    def hold(self, card_id: str) -> Receipt:
+        """Let it wait for an answer however long that takes."""
+        ...
+
+
+class ConversationParts(Protocol):
+    """How one open conversation stands, and the desks that do more with it."""
+
+    @property
+    def id(self) -> str:
+        """Its identifier."""
+        ...
+
+    @property
+    def record(self) -> ConversationRecord:
+        """Title, folder, model, mode and totals."""
+        ...
+
+    @property
+    def state(self) -> State:
+        """What it does now."""
+        ...
+
+    @property
+    def read_only(self) -> str:
+        """Not empty when another process owns it: the sentence to show."""
+        ...
+
+    @property
+    def question(self) -> Question | None:
+        """The open question, if there is one."""
+        ...
+
+    @property
+    def queue(self) -> QueueApi:
+        """Messages that wait until it rests."""
+        ...
+
+    @property
+    def context(self) -> ContextApi:
+        """What fills its window."""
+        ...
+
+    @property
+    def jobs(self) -> JobsApi:
+        """Its background commands."""
+        ...
+
+    @property
+    def side(self) -> SideQuestionsApi:
+        """Questions beside it."""
+        ...
+
+    @property
+    def routing(self) -> RoutingApi:
+        """Who answers, while that can be overruled."""
+        ...
+
+
+class ConversationApi(ConversationParts, Protocol):
+    """One open conversation, as the screens use it (ARCHITECTURE.md section 4)."""
+
+    async def subscribe(self, listener: Callable[[Update], None]) -> Unsubscribe:
+        """Tell `listener` how things stand, then everything that happens."""
+        ...
+
+    async def say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
+        """Send a message."""
+        ...
+
+    async def attach(self, data: bytes) -> Attachment:
+        """Store an image. Raises ImageRejected."""
+        ...
+
+    def cancel(self) -> None:
+        """Stop the run; returns at once."""
+        ...
+
+    async def interrupt_and_say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
+        """Stop the run, then send a message."""
+        ...
+
+    async def answer(self, call_id: str, answer: ApprovalAnswer) -> Receipt:
+        """Answer the open question."""
+        ...
+
+    async def retry(self, caps: RunCaps | None = None) -> Receipt:
+        """Resume an interrupted turn, or try again after an error."""
+        ...
+
+    async def shell(self, command: str, send_to_model: bool) -> Receipt:
+        """Run the user's own command in the conversation's folder."""
+        ...
+
+    async def change(self, changes: ConversationChanges) -> None:
+        """Change draft, title, model or mode."""
+        ...
+
+    async def history(self, before_seq: int, limit: int) -> History:
+        """Older messages with their tool calls."""
+        ...
+
+    def warm(self) -> None:
+        """Open the model's connection ahead of the first request."""
+        ...

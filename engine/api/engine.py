@@ -1,0 +1,270 @@
+"""What a front end may ask of the engine as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+from engine.executor.requests import ConversationOptions
+
+if TYPE_CHECKING:
+    from engine.api.conversation import ConversationApi, Unsubscribe
+    from engine.call_records import CallSum
+    from engine.executor.requests import Activity
+    from engine.machine.states import State
+    from engine.ports import ConversationChanges
+    from engine.ports.database_waits import DatabaseWaits
+    from engine.ports.files import FileChange
+    from engine.ports.turns import BranchRow
+    from engine.records import (
+        Attachment,
+        ConversationQuery,
+        ConversationRecord,
+        ConversationSummary,
+        FoundText,
+        SearchAnswer,
+        StoredMessage,
+    )
+    from engine.rewind.values import Changed, Done, Preview, RewindList, Scope
+    from engine.rule_store import ActiveRule
+    from engine.run_records import RunRecord
+    from engine.search import SearchQuery
+    from engine.turn_records import TurnSummary
+    from engine.updates import AgentView
+    from tools.contract import DiffDisplay, JsonObject
+
+
+NEWEST: Final = 1 << 40
+"""A seq above all others: what comes before it are the newest messages."""
+
+
+class AgentsApi(Protocol):
+    """The sub-agents of every conversation that is open here."""
+
+    def views(self, parent_id: str) -> Sequence[AgentView]:
+        """How a conversation's sub-agents stand, oldest first; those of earlier days too."""
+        ...
+
+    def results(self, parent_id: str) -> int:
+        """How many of their ends the conversation's model has not read yet."""
+        ...
+
+    def stop(self, agent_ids: Iterable[str]) -> None:
+        """Stop these; what they had written stays."""
+        ...
+
+    async def hint(self, agent_id: str, text: str) -> None:
+        """A message to one: it reads it before its next model call, or goes on with it. Raises EngineError."""
+        ...
+
+
+class LibraryApi(Protocol):
+    """What is done to whole conversations (`engine.ports.Library`)."""
+
+    async def changed_elsewhere(self) -> bool:
+        """Whether another process has written since this was last asked. Raises StorageError."""
+        ...
+
+    async def search(
+        self, query: SearchQuery, *, limit: int = 300, below: int | None = None, seconds: float = 0.12
+    ) -> SearchAnswer:
+        """The newest `limit` matches, the best first; `below` is the `next` of the answer before."""
+        ...
+
+    async def find(self, conversation_id: str, text: str) -> Sequence[FoundText]:
+        """Where `text` stands in one conversation, in its order."""
+        ...
+
+    async def turns(self, conversation_id: str) -> Sequence[TurnSummary]:
+        """Every prompt and what it led to, oldest first."""
+        ...
+
+    async def runs(self, conversation_id: str, limit: int) -> Sequence[RunRecord]:
+        """The newest runs, newest first."""
+        ...
+
+    async def calls(self, conversation_id: str) -> Sequence[CallSum]:
+        """What its model calls used and cost, by their purpose; without those of its sub-agents."""
+        ...
+
+    async def export(self, conversation_id: str) -> JsonObject:
+        """Everything of a conversation as JSON."""
+        ...
+
+
+class RewindApi(Protocol):
+    """Going back in a conversation (`engine.rewind`). Raises CannotRewind, FilesError, StorageError."""
+
+    def why_not(self, state: State) -> str:
+        """Why nothing can go back now; empty where it can."""
+        ...
+
+    async def points(self, record: ConversationRecord) -> RewindList:
+        """What can be gone back to, newest first."""
+        ...
+
+    async def changed(self, record: ConversationRecord) -> Changed:
+        """What the conversation did to its folder until now."""
+        ...
+
+    async def preview(self, record: ConversationRecord, seq: int) -> Preview:
+        """What going back to before the prompt `seq` would do to files."""
+        ...
+
+    async def preview_undo(self, record: ConversationRecord) -> Preview:
+        """What undoing the last rewind would do to files."""
+        ...
+
+    async def diff(self, change: FileChange) -> DiffDisplay | None:
+        """One change in full; None where it is no text."""
+        ...
+
+    async def rewind(
+        self, record: ConversationRecord, state: State, seq: int, scope: Scope, overwrite: Collection[bytes] = ()
+    ) -> Done:
+        """Go back; files that somebody else changed stay, but for those in `overwrite`."""
+        ...
+
+    async def undo(self, record: ConversationRecord, state: State, overwrite: Collection[bytes] = ()) -> Done:
+        """Take the last rewind back."""
+        ...
+
+    async def switch(self, record: ConversationRecord, state: State, to: str) -> Done:
+        """Show another branch in place of this one."""
+        ...
+
+    async def branches(self, record: ConversationRecord) -> Sequence[BranchRow]:
+        """Every conversation that shares messages with this one."""
+        ...
+
+    async def finish(self, record: ConversationRecord, *, take_back: bool = False) -> Done:
+        """End what a crash cut off."""
+        ...
+
+
+class RulesApi(Protocol):
+    """The stored rules and those of the open conversations. Changes raise EngineError, in one sentence."""
+
+    def all(self) -> tuple[ActiveRule, ...]:
+        """Those that hold everywhere, then by project, then by conversation."""
+        ...
+
+    def trouble(self) -> str:
+        """What of the stored rules cannot be read; empty if nothing."""
+        ...
+
+    def problem(self, text: str) -> str:
+        """Why this can be no rule; empty where it can."""
+        ...
+
+    def effect(self, text: str) -> str:
+        """What it lets through; empty for what is no rule."""
+        ...
+
+    def add(self, rule: ActiveRule) -> None:
+        """Let a checked rule hold."""
+        ...
+
+    def put_back(self, rule: ActiveRule) -> None:
+        """Let hold again what was taken out."""
+        ...
+
+    def remove(self, rule: ActiveRule) -> None:
+        """Let it hold no longer."""
+        ...
+
+    def move(self, old: ActiveRule, project: str) -> ActiveRule:
+        """Let a stored rule hold in this project, or everywhere where that is empty."""
+        ...
+
+    def replace(self, old: ActiveRule, text: str) -> ActiveRule:
+        """Another text, checked, for a rule."""
+        ...
+
+
+class BulkApi(Protocol):
+    """What is done to conversations without opening them (`engine.conversation_bulk`)."""
+
+    async def change(self, ids: Iterable[str], changes: ConversationChanges) -> Sequence[str]:
+        """Change many; gives those that another process has."""
+        ...
+
+    async def newest(self, conversation_id: str, limit: int) -> Sequence[StoredMessage]:
+        """The newest messages, ascending."""
+        ...
+
+    async def purge(self, ids: Iterable[str]) -> Sequence[str]:
+        """Remove for good; gives those that another process has."""
+        ...
+
+
+class EngineApi(Protocol):
+    """All conversations, as the screens use them (ARCHITECTURE.md section 4)."""
+
+    @property
+    def rules(self) -> RulesApi:
+        """What may run without asking."""
+        ...
+
+    @property
+    def waits(self) -> DatabaseWaits:
+        """Waits for a database that another program keeps busy."""
+        ...
+
+    @property
+    def sub_agents(self) -> AgentsApi | None:
+        """Sub-agents; None where there is nothing to keep them in."""
+        ...
+
+    @property
+    def bulk(self) -> BulkApi:
+        """Many conversations at once, a look inside, the trash."""
+        ...
+
+    async def create(self, options: ConversationOptions) -> ConversationApi:
+        """Create a conversation. Raises EngineError."""
+        ...
+
+    async def open(self, conversation_id: str) -> ConversationApi:
+        """Open a conversation; read-only when another process owns it. Raises EngineError."""
+        ...
+
+    async def list(self, query: ConversationQuery | None = None) -> Sequence[ConversationSummary]:
+        """The list, newest first."""
+        ...
+
+    async def attachments(self, ids: Sequence[str]) -> Sequence[Attachment]:
+        """Stored images by id; those that are gone are left out."""
+        ...
+
+    async def find(self, reference: str, *, partly: bool = False) -> Sequence[ConversationSummary]:
+        """Those with this id, id prefix or title."""
+        ...
+
+    async def fork(self, conversation_id: str, up_to_seq: int | None = None) -> ConversationApi:
+        """Continue in a copy. Raises EngineError."""
+        ...
+
+    async def change(self, conversation_id: str, changes: ConversationChanges) -> None:
+        """Change a conversation that need not be open. Raises EngineError."""
+        ...
+
+    def watch(self, watcher: Callable[[Activity], None]) -> Unsubscribe:
+        """Tell `watcher` of list-level changes of every live conversation."""
+        ...
+
+    def live(self) -> Sequence[ConversationApi]:
+        """Those held open by this process."""
+        ...
+
+    async def forget(self, conversation_id: str) -> None:
+        """Close one conversation; what runs in it is stopped."""
+        ...
+
+    async def stop_all(self) -> None:
+        """Stop every run."""
+        ...
+
+    async def close(self) -> None:
+        """Stop everything and close the store."""
+        ...
