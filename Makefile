@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test check pyright mypy lint collect bench screenshots snapshots tour sdk-parsers litellm llama clean
+.PHONY: run test check pyright mypy lint collect structure bench screenshots snapshots tour sdk-parsers litellm llama clean
 BESIDE := $(MAKE) --no-print-directory -j 2 -O
 
 $(VENV)/.installed: pyproject.toml
@@ -45,6 +45,10 @@ lint: $(VENV)/.tested
 # Compiles the tests once, or each of the workers would; the variable keeps Python from storing what it compiled.
 collect: $(VENV)/.tested
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --collect-only -qq >$(VENV)/.collected || (cat $(VENV)/.collected; false)
+
+# How easily the source is read, in figures to compare before and after a change.
+structure: $(VENV)/.tested
+	@$(BIN)/python -m tests.structure
 
 bench: $(VENV)/.tested
 	@$(BIN)/python -m tests.benchmarks $(ARGS)

@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 from engine.call_records import CallPurpose
-from engine.executor.asking import Said, answer_to
+from engine.executor.asking import ModelAnswer, answer_to
 from engine.executor.session import Session
 
 PATIENCE: Final = 30.0
@@ -27,7 +27,7 @@ def may_ask(session: Session, model: str) -> bool:
     return not (session.settings.why_full() or provider.describe(name).local or tight)
 
 
-async def ask(session: Session, purpose: CallPurpose, model: str, instruction: str, text: str) -> Said:
+async def ask(session: Session, purpose: CallPurpose, model: str, instruction: str, text: str) -> ModelAnswer:
     """What `model` answers to `text`.
 
     Raises:

@@ -12,7 +12,7 @@ from engine.executor.asking import keep
 from engine.executor.background_jobs import BackgroundJobs
 from engine.executor.changing import changed
 from engine.executor.composing import (
-    History,
+    MessageRange,
     ask,
     keep_rule,
     read_history,
@@ -130,7 +130,7 @@ class Conversation:
 
         return leave
 
-    async def history(self, before_seq: int, limit: int) -> History:
+    async def history(self, before_seq: int, limit: int) -> MessageRange:
         """Up to `limit` messages before a seq, ascending, with their tool calls."""
         return await read_history(self._session, limit, before_seq - 1)
 

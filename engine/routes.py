@@ -54,7 +54,7 @@ class AnswerAlone(Struct, frozen=True):
 RouteVerdict: TypeAlias = StartAgents | AnswerAlone
 
 
-class Offer(Struct, eq=False):
+class RouteOffer(Struct, eq=False):
     """A decision that lies before the user."""
 
     card: RouteCard

@@ -12,7 +12,7 @@ from tools.arguments import Arguments, object_schema
 from tools.contract import JsonObject, ToolClass, ToolContext, ToolOutput, ToolRequest, ToolSpec
 from tools.failure import ToolFailure, explain, failed
 from tools.files.location import admit, resolve, shown
-from tools.files.walking import MOST_WALKED, Walked, matcher, walk
+from tools.files.walking import MOST_WALKED, WalkedFiles, matcher, walk
 
 MOST_FILES = 1000
 
@@ -87,7 +87,7 @@ def _list(wanted: ListFilesInput, context: ToolContext) -> ToolOutput:
     return _output(walked, wanted, context)
 
 
-def _output(walked: Walked, wanted: ListFilesInput, context: ToolContext) -> ToolOutput:
+def _output(walked: WalkedFiles, wanted: ListFilesInput, context: ToolContext) -> ToolOutput:
     if not walked.files:
         rest = "" if wanted.ignored else " Files that .gitignore excludes are listed with ignored: true."
         return ToolOutput(f"[no files{f' match {wanted.glob}' if wanted.glob else ''}]{rest}")

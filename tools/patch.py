@@ -12,7 +12,7 @@ from tools.contract import JsonObject, ToolClass, ToolContext, ToolInputError, T
 from tools.failure import ToolFailure
 from tools.files.changing import change_file, change_request, foresee_change
 from tools.files.content import TextContent
-from tools.files.edits import Edit, Operation, apply_edits
+from tools.files.edits import FileEdit, Operation, apply_edits
 from tools.files.ledger import ReadLedger
 
 _EDIT_SCHEMA = object_schema(
@@ -44,7 +44,7 @@ class PatchInput(Struct, frozen=True):
     """The file and its edits."""
 
     path: str
-    edits: tuple[Edit, ...]
+    edits: tuple[FileEdit, ...]
 
     @classmethod
     def parse(cls, args: JsonObject) -> PatchInput:
@@ -96,22 +96,22 @@ class Patch(Struct, frozen=True):
         return await change_file(wanted.path, context, self.ledger, wanted.change)
 
 
-def _edit(entry: JsonObject, where: str) -> Edit:
+def _edit(entry: JsonObject, where: str) -> FileEdit:
     fields = Arguments(entry, ("op", "old", "new"), where)
     name = fields.text("op")
     if name not in set(Operation):
         raise ToolInputError(f"{where}op must be one of {', '.join(Operation)}, not {name}.")
     operation = Operation(name)
     if operation is not Operation.REPLACE:
-        return Edit(operation, fields.text("new"))
+        return FileEdit(operation, fields.text("new"))
     old, new = fields.text("old"), fields.text("new")
     if not old:
         raise ToolInputError(f"{where}old is empty; to set the whole content use the op overwrite.")
     if old == new:
         raise ToolInputError(f"{where}old and new are the same; nothing would change.")
-    return Edit(operation, new, old)
+    return FileEdit(operation, new, old)
 
 
-def _unix(edit: Edit) -> Edit:
+def _unix(edit: FileEdit) -> FileEdit:
     """The edit as it meets a text whose `\\r\\n` were read as `\\n`."""
-    return Edit(edit.operation, edit.new.replace("\r\n", "\n"), edit.old.replace("\r\n", "\n"))
+    return FileEdit(edit.operation, edit.new.replace("\r\n", "\n"), edit.old.replace("\r\n", "\n"))

@@ -29,7 +29,7 @@ from tools.contract import (
 from tools.failure import ToolFailure, explain, failed
 from tools.files.location import admit, resolve, shown
 from tools.files.spills import spills_of
-from tools.files.walking import Walked, matcher, walk
+from tools.files.walking import WalkedFiles, matcher, walk
 from tools.process.programs import find_program
 from tools.searching.matches import FoundLine, parse, render
 
@@ -122,7 +122,7 @@ class Search(Struct, frozen=True):
         except OSError as error:
             return failed(explain(error, wanted.path))
 
-    async def _searched(self, wanted: SearchInput, walked: Walked, working_dir: Path) -> ToolOutput:
+    async def _searched(self, wanted: SearchInput, walked: WalkedFiles, working_dir: Path) -> ToolOutput:
         lines: list[FoundLine] = []
         whole = walked.complete
         for command in _commands(wanted, walked.files, working_dir):
@@ -136,10 +136,10 @@ class Search(Struct, frozen=True):
         return _output(lines, whole, len(walked.files), working_dir)
 
 
-def _walk(wanted: SearchInput, context: ToolContext, also: tuple[Path, ...]) -> Walked:
+def _walk(wanted: SearchInput, context: ToolContext, also: tuple[Path, ...]) -> WalkedFiles:
     location = admit(wanted.path, context, also)
     if stat.S_ISREG(location.path.stat(follow_symlinks=False).st_mode):
-        return Walked((str(location.path),))
+        return WalkedFiles((str(location.path),))
     return walk(location.path, glob=wanted.glob, without=context.kept_out)
 
 

@@ -9,8 +9,8 @@ from engine.executor.requests import Receipt, RunCaps
 from engine.records import QueuedMessage
 
 if TYPE_CHECKING:
-    from engine.context.measure import Part
-    from engine.executor.composing import History
+    from engine.context.measure import WindowPart
+    from engine.executor.composing import MessageRange
     from engine.executor.context_manager import ContextReport, Edited, SystemPrompt
     from engine.executor.requests import ApprovalAnswer, Refused
     from engine.executor.reviewing import Review
@@ -103,11 +103,11 @@ class ContextApi(Protocol):
         """Leave every image out."""
         ...
 
-    async def omit(self, part: Part) -> Edited | Refused:
+    async def omit(self, part: WindowPart) -> Edited | Refused:
         """Leave one part out."""
         ...
 
-    async def put_back(self, part: Part | None = None) -> Edited | Refused:
+    async def put_back(self, part: WindowPart | None = None) -> Edited | Refused:
         """Send one part whole again, or all of them."""
         ...
 
@@ -259,7 +259,7 @@ class ConversationApi(ConversationParts, Protocol):
         """Change draft, title, model or mode."""
         ...
 
-    async def history(self, before_seq: int, limit: int) -> History:
+    async def history(self, before_seq: int, limit: int) -> MessageRange:
         """Older messages with their tool calls."""
         ...
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         SearchAnswer,
         StoredMessage,
     )
-    from engine.rewind.values import Changed, Done, Preview, RewindList, Scope
+    from engine.rewind.values import Changed, Done, Preview, RewindList, RewindScope
     from engine.rule_store import ActiveRule
     from engine.run_records import RunRecord
     from engine.search import SearchQuery
@@ -120,7 +120,7 @@ class RewindApi(Protocol):
         ...
 
     async def rewind(
-        self, record: ConversationRecord, state: State, seq: int, scope: Scope, overwrite: Collection[bytes] = ()
+        self, record: ConversationRecord, state: State, seq: int, scope: RewindScope, overwrite: Collection[bytes] = ()
     ) -> Done:
         """Go back; files that somebody else changed stay, but for those in `overwrite`."""
         ...

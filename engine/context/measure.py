@@ -38,7 +38,7 @@ class Filling(StrEnum):
     THINKING = "thinking"
 
 
-class Part(Struct, frozen=True):
+class WindowPart(Struct, frozen=True):
     """One block of a stored message, as the model sees it now."""
 
     seq: int
@@ -60,7 +60,7 @@ class Measured(Struct, frozen=True):
     """Tokens by kind, in the order of `Filling`, and the single parts, biggest first."""
 
     shares: tuple[tuple[Filling, int], ...]
-    parts: tuple[Part, ...]
+    parts: tuple[WindowPart, ...]
     messages: int
     """That a model sees, the summary left out."""
 
@@ -109,17 +109,17 @@ def scaled(measured: Measured, total: int) -> Measured:
 
 def _parts(
     whole: StoredMessage, shown: StoredMessage, kinds: Mapping[tuple[int, int, int], OmissionKind]
-) -> Iterator[Part]:
+) -> Iterator[WindowPart]:
     for place, (before, block) in enumerate(zip(whole.blocks, shown.blocks, strict=True)):
         kind = kinds.get((whole.seq, place, -1))
         size, now = _text_size(before), 0 if kind is OmissionKind.IMAGE else _text_size(block)
-        yield Part(whole.seq, place, -1, _filling(before), _beginning(before), now, kind, size, whole.role)
+        yield WindowPart(whole.seq, place, -1, _filling(before), _beginning(before), now, kind, size, whole.role)
         if isinstance(before, ToolResultBlock):
             for part, inner in enumerate(before.content):
                 if isinstance(inner, ImageBlock):
                     kind = kinds.get((whole.seq, place, part))
                     now = 0 if kind else block_tokens(inner)
-                    yield Part(
+                    yield WindowPart(
                         whole.seq, place, part, Filling.IMAGES, _beginning(inner), now, kind, block_tokens(inner)
                     )
 
@@ -197,7 +197,7 @@ def _labels(rows: Sequence[StoredMessage]) -> dict[tuple[int, int], str]:
     }
 
 
-def omission_of(part: Part) -> Omission:
+def omission_of(part: WindowPart) -> Omission:
     """What leaves this part out: an image whole, a result shortened, and one that is short already cleared."""
     if part.filling is Filling.IMAGES:
         return Omission(part.seq, part.block, OmissionKind.IMAGE, part.part)

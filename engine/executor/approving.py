@@ -7,7 +7,7 @@ from typing import Final
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.executor.session import Session
 from engine.permissions.asked import differences
-from engine.permissions.place import Place
+from engine.permissions.place import PathPlace
 from engine.permissions.policy import Ask, Decision, Deny, Limits
 from engine.permissions.projects import project_of
 from engine.permissions.rules import Rule, rules_in_force
@@ -37,11 +37,11 @@ async def limits_of(session: Session) -> Limits:
     return Limits(mode, sandbox, required, session.settings.sandbox_network, enforcement)
 
 
-def place_of(session: Session) -> Place:
+def place_of(session: Session) -> PathPlace:
     """Where the calls of a conversation count as inside, and what none of them opens."""
     settings = session.settings
     readable = tuple(spills_of(folder, session.record.cwd) for folder in settings.spills)
-    return Place(session.record.cwd, readable, settings.own, settings.home)
+    return PathPlace(session.record.cwd, readable, settings.own, settings.home)
 
 
 def rules_of(session: Session) -> dict[Rule, Access]:

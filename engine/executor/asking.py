@@ -34,7 +34,7 @@ OF_RUNS: Final = frozenset({CallPurpose.REPLY, CallPurpose.ROUTING, CallPurpose.
 """What the machine asks for, and its abort ends; everything else is asked beside runs."""
 
 
-class Said(Struct, frozen=True):
+class ModelAnswer(Struct, frozen=True):
     """What a model answered."""
 
     text: str
@@ -57,7 +57,7 @@ class Changing(Protocol):
 
 async def answer_to(
     session: Session, purpose: CallPurpose, model: str, instruction: str, text: str, max_tokens: int
-) -> Said:
+) -> ModelAnswer:
     """What `model` answers to `text`; for its time the caller cares.
 
     Raises:
@@ -72,7 +72,7 @@ async def answer_to(
             cost = await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
             replied(session, call, reply, cost)
         pacing.answered(reply.usage)
-    return Said(text_in(reply.blocks), reply.usage, cost, reply.model)
+    return ModelAnswer(text_in(reply.blocks), reply.usage, cost, reply.model)
 
 
 async def _reply(provider: Provider, request: ModelRequest, call: OpenCall, pacing: Pacing) -> ModelReply:

@@ -18,7 +18,7 @@ from engine.machine import texts
 from engine.machine.events import Event, UserMessage, UserShell
 from engine.machine.messages import OWN_CALL, Block, ImageBlock, NewMessage, Origin, Role, TextBlock, ToolCall
 from engine.permissions.projects import project_of
-from engine.permissions.rules import Call, KeptRule, Rule, bound, parse_rule, refusal
+from engine.permissions.rules import KeptRule, Rule, RuledCall, bound, parse_rule, refusal
 from engine.ports import ProviderError, RemoveQueued, Write
 from engine.records import Attachment, StoredMessage, ToolCallRecord
 from engine.updates import Question
@@ -27,19 +27,19 @@ EMPTY_MESSAGE = "There is nothing to send: write a message or attach an image."
 LOST_IMAGE = "An image of this message is not stored any more: remove it and attach it again."
 
 
-class History(Struct, frozen=True):
+class MessageRange(Struct, frozen=True):
     """A stretch of stored messages with the tool calls they asked for."""
 
     messages: tuple[StoredMessage, ...]
     tool_calls: tuple[ToolCallRecord, ...]
 
 
-async def read_history(session: Session, limit: int, last_seq: int | None = None) -> History:
+async def read_history(session: Session, limit: int, last_seq: int | None = None) -> MessageRange:
     """The newest `limit` messages up to a seq, ascending."""
     store, conversation = session.ports.store, session.record.id
     messages = await store.messages(conversation, last_seq=last_seq, limit=limit)
     calls = await store.tool_calls(conversation, [message.id for message in messages])
-    return History(tuple(messages), tuple(calls))
+    return MessageRange(tuple(messages), tuple(calls))
 
 
 async def message_blocks(session: Session, text: str, image_ids: Sequence[str]) -> tuple[Block, ...]:
@@ -87,7 +87,7 @@ def window_of(session: Session, model: str) -> int:
 
 def keep_rule(session: Session, choice: ApprovalChoice, text: str, question: Question) -> str:
     """Keep a rule for this conversation, its project or everywhere; gives the reason where it cannot."""
-    call = Call(question.call.name, question.tool_class, question.request, session.record.cwd)
+    call = RuledCall(question.call.name, question.tool_class, question.request, session.record.cwd)
     rule = parse_rule(text)
     if (why := refusal(text, call)) or rule is None:
         return why

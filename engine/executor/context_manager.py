@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from engine.context import omissions
 from engine.context.compaction import select
-from engine.context.measure import Filling, Measured, Part, measure, omission_of, scaled
+from engine.context.measure import Filling, Measured, WindowPart, measure, omission_of, scaled
 from engine.context.prompt import dynamic_prompt, static_prompt
 from engine.executor.composing import ask
 from engine.executor.requests import Receipt, Refused
@@ -159,13 +159,13 @@ class ContextManager:
         shown = omissions.apply(await self._rows(view), view.omitted)
         return await self._omit(view, omissions.images(shown), NO_IMAGES)
 
-    async def omit(self, part: Part) -> Edited | Refused:
+    async def omit(self, part: WindowPart) -> Edited | Refused:
         """Leave one part out: an image, or a tool result, shortened first and cleared when it is short."""
         if part.filling not in {Filling.RESULTS, Filling.IMAGES}:
             return Refused(NOT_A_RESULT)
         return await self._omit(self._session.record.view, (omission_of(part),), NOTHING_TO_SHORTEN)
 
-    async def put_back(self, part: Part | None = None) -> Edited | Refused:
+    async def put_back(self, part: WindowPart | None = None) -> Edited | Refused:
         """Send one part whole again, or all of them."""
         view = self._session.record.view
         kept = tuple(

@@ -19,7 +19,7 @@ from engine.machine.events import RouteDecided
 from engine.machine.messages import ToolCall, Usage
 from engine.ports import ProfileError, ProviderError, StorageError
 from engine.records import PermissionMode
-from engine.routes import AnswerAlone, Offer, Route, RouteAgent, RouteCard, RouteVerdict, StartAgents
+from engine.routes import AnswerAlone, Route, RouteAgent, RouteCard, RouteOffer, RouteVerdict, StartAgents
 from engine.updates import Routed
 
 PATIENCE: Final = 30.0
@@ -109,7 +109,7 @@ async def _offer(session: Session, route: Route) -> Route:
     """Show the decision until somebody answers or its time is up; what is to be done then."""
     loop, wait = asyncio.get_running_loop(), session.settings.route_wait
     starts_at = session.ports.clock.monotonic() + wait
-    offer = Offer(RouteCard(session.ports.ids.new(), route, starts_at), loop.create_future())
+    offer = RouteOffer(RouteCard(session.ports.ids.new(), route, starts_at), loop.create_future())
     session.offer = offer
     session.publisher.publish(Routed(offer.card))
     offer.timer = loop.call_later(wait, _settle, offer, StartAgents()) if wait else None
@@ -139,7 +139,7 @@ def _with_agents(route: Route, agents: tuple[RouteAgent, ...]) -> Route:
     return replace(route, strategy=strategy, agents=agents)
 
 
-def _settle(offer: Offer, verdict: RouteVerdict) -> None:
+def _settle(offer: RouteOffer, verdict: RouteVerdict) -> None:
     if not offer.verdict.done():
         offer.verdict.set_result(verdict)
 

@@ -32,7 +32,7 @@ from engine.ports.agents import AgentStore
 from engine.ports.profiles import Profile, Profiles
 from engine.records import ContextView, ConversationRecord, StoredMessage
 from engine.rewind.rewind import Rewinding
-from engine.routes import Offer
+from engine.routes import RouteOffer
 from engine.updates import AgentView, ContextChanged, Question
 from tools.contract import Access, Enforcement, ImageReader, Tool
 from tools.job_board import JobBoard
@@ -76,7 +76,7 @@ class Ports(Struct, frozen=True):
     """Says how far this system can enforce a sandbox."""
 
 
-class SubAgents(Protocol):
+class AgentStopper(Protocol):
     """Who has the sub-agents of a conversation."""
 
     def stop(self, agent_ids: Iterable[str]) -> None:
@@ -172,7 +172,7 @@ class Session(Struct, eq=False):
     """What its model may call."""
     profile: Profile | None = None
     """What kind of sub-agent it is; None for the user's own."""
-    sub_agents: SubAgents | None = None
+    sub_agents: AgentStopper | None = None
     read_only: str = ""
     """Not empty when another process owns the conversation: the sentence to show."""
     above: Session | None = None
@@ -201,7 +201,7 @@ class Session(Struct, eq=False):
     """What the current call would ask; open only once the machine waits for the answer."""
     compaction: CompactionDraft | None = None
     """Of the newest compaction; taken with its answer."""
-    offer: Offer | None = None
+    offer: RouteOffer | None = None
     """The supervisor's decision that lies before the user."""
     review: Review | None = None
     """Shows the next summary that the user has asked for before it takes effect."""

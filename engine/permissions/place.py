@@ -11,7 +11,7 @@ from tools.contract import ToolClass, ToolRequest, ToolSpec
 from tools.files.protected import is_secret, protected_part, secret_paths
 
 
-class Place(Struct, frozen=True):
+class PathPlace(Struct, frozen=True):
     """The working directory, Phoenix's own paths, and what of them reading tools may use freely."""
 
     working_dir: Path

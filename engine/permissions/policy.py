@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.permissions.place import Place
+from engine.permissions.place import PathPlace
 from engine.permissions.rules import Rule, matches
 from engine.ports.profiles import FREEDOM
 from engine.records import PermissionMode
@@ -95,7 +95,7 @@ def decide(
     spec: ToolSpec,
     request: ToolRequest,
     limits: Limits,
-    place: Place,
+    place: PathPlace,
     rules: Mapping[Rule, Access],
     *,
     typed: bool = False,
@@ -114,7 +114,7 @@ def decide(
     return _file(spec, request, limits, place, rules)
 
 
-def may_read(spec: ToolSpec, request: ToolRequest, limits: Limits, place: Place) -> bool:
+def may_read(spec: ToolSpec, request: ToolRequest, limits: Limits, place: PathPlace) -> bool:
     """True where a call that only read these paths would run without a question."""
     reading = replace(spec, tool_class=ToolClass.READ)
     return isinstance(decide(reading, request, limits, place, {}), Allow)
@@ -131,7 +131,7 @@ def _command(
     spec: ToolSpec,
     request: ToolRequest,
     limits: Limits,
-    place: Place,
+    place: PathPlace,
     rules: Mapping[Rule, Access],
     *,
     typed: bool,
@@ -173,7 +173,9 @@ def _granted(need: Access, limits: Limits) -> Allow:
     return Allow(sandbox=Sandbox(limits.sandbox, network=limits.network or not limits.confines_network))
 
 
-def _is_ruled(spec: ToolSpec, request: ToolRequest, need: Access, place: Place, rules: Mapping[Rule, Access]) -> bool:
+def _is_ruled(
+    spec: ToolSpec, request: ToolRequest, need: Access, place: PathPlace, rules: Mapping[Rule, Access]
+) -> bool:
     """A rule was a yes for a command, not for whatever a model asks for beside it."""
     return any(
         ACCESS_RANK[need] <= max(ACCESS_RANK[Access.NETWORK], ACCESS_RANK[granted], ACCESS_RANK[request.known_access])
@@ -212,7 +214,7 @@ def _mode_reason(spec: ToolSpec, limits: Limits) -> str:
 
 
 def _spawn(
-    spec: ToolSpec, request: ToolRequest, limits: Limits, place: Place, rules: Mapping[Rule, Access]
+    spec: ToolSpec, request: ToolRequest, limits: Limits, place: PathPlace, rules: Mapping[Rule, Access]
 ) -> Decision:
     if limits.unattended:
         return _refused(spec, limits)
@@ -226,7 +228,9 @@ def _spawn(
     return Ask(_mode_reason(spec, limits))
 
 
-def _file(spec: ToolSpec, request: ToolRequest, limits: Limits, place: Place, rules: Mapping[Rule, Access]) -> Decision:
+def _file(
+    spec: ToolSpec, request: ToolRequest, limits: Limits, place: PathPlace, rules: Mapping[Rule, Access]
+) -> Decision:
     edits = spec.tool_class is ToolClass.EDIT
     outside = place.outside(spec, request)
     guarded = place.guarded(spec, request)

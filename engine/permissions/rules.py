@@ -97,7 +97,7 @@ def rules_in_force(kept: Sequence[KeptRule], project: Path) -> list[Rule]:
     return [replace(rule, folder=one.project) for one, rule in here]
 
 
-class Call(Struct, frozen=True):
+class RuledCall(Struct, frozen=True):
     """What a rule is held against: a tool, what it would do, and the working directory."""
 
     tool: str
@@ -113,10 +113,10 @@ class Call(Struct, frozen=True):
 
 def matches(rule: Rule, spec: ToolSpec, request: ToolRequest, working_dir: Path) -> bool:
     """True if `rule` allows this call."""
-    return allows(rule, Call(spec.name, spec.tool_class, request, working_dir))
+    return allows(rule, RuledCall(spec.name, spec.tool_class, request, working_dir))
 
 
-def allows(rule: Rule, call: Call) -> bool:
+def allows(rule: Rule, call: RuledCall) -> bool:
     """True if `rule` allows this call."""
     if rule.tool != call.tool:
         return False
@@ -138,7 +138,7 @@ def absolute_pattern(rule: Rule, working_dir: Path) -> str:
     return f"{folder}/{rule.pattern}"
 
 
-def bound(rule: Rule, call: Call) -> Rule:
+def bound(rule: Rule, call: RuledCall) -> Rule:
     """The rule as it is kept for this call: with an absolute pattern where it is one of paths."""
     if call.tool_class is ToolClass.RUN or not call.request.paths:
         return rule
@@ -147,7 +147,7 @@ def bound(rule: Rule, call: Call) -> Rule:
 
 def suggest(spec: ToolSpec, request: ToolRequest, working_dir: Path) -> Rule | None:
     """The rule that is offered: this very call, or the first words of a program that only reads."""
-    call = Call(spec.name, spec.tool_class, request, working_dir)
+    call = RuledCall(spec.name, spec.tool_class, request, working_dir)
     if spec.tool_class is ToolClass.RUN:
         pattern = command_pattern(call.command, working_dir)
         return None if pattern is None else Rule(spec.name, pattern)
@@ -162,7 +162,7 @@ def suggest(spec: ToolSpec, request: ToolRequest, working_dir: Path) -> Rule | N
     return rule if allows(rule, call) else None
 
 
-def refusal(text: str, call: Call) -> str:
+def refusal(text: str, call: RuledCall) -> str:
     """Why a rule that was written for this call is not kept, in one sentence; empty where it may be."""
     rule = parse_rule(text)
     if rule is None:
@@ -182,7 +182,7 @@ def refusal(text: str, call: Call) -> str:
     return f"This rule does not match {quoted(str(missed))}: * stands for any letters, ? for one."
 
 
-def meaning(text: str, call: Call) -> str:
+def meaning(text: str, call: RuledCall) -> str:
     """What a rule lets through, in one sentence; empty for what is no rule."""
     rule = parse_rule(text)
     return "" if rule is None else effect(rule, call.tool_class, has_paths=bool(call.request.paths))

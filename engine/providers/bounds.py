@@ -52,7 +52,7 @@ _FREE: Final = 4 * MEBIBYTE
 _PIECE: Final = 64 * 1024
 
 
-class Tally(Struct, eq=False):
+class ByteTally(Struct, eq=False):
     """Counts what one reply is made of."""
 
     characters: int = 0

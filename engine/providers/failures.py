@@ -71,7 +71,7 @@ class Service(SecretFields, Struct, frozen=True):
         return one_line(text[: QUOTE_LIMIT * 10], QUOTE_LIMIT)
 
 
-class Refusal(Struct, frozen=True):
+class ServerRefusal(Struct, frozen=True):
     """An answer that is no reply: the HTTP status, or 200 for an error inside a stream."""
 
     status: int
@@ -135,7 +135,7 @@ def unsendable(service: Service) -> ProviderError:
     )
 
 
-def refused(service: Service, refusal: Refusal) -> ProviderError:
+def refused(service: Service, refusal: ServerRefusal) -> ProviderError:
     """The error that stands for `refusal`."""
     kind, retryable = _sort(service, refusal)
     overflow = kind == "invalid_request" and _is_overflow(refusal)
@@ -159,12 +159,12 @@ def _network(sentence: str, service: Service, detail: str) -> ProviderError:
     return ProviderError(f"{sentence}{tail}.", kind="network", retryable=True)
 
 
-def _is_overflow(refusal: Refusal) -> bool:
+def _is_overflow(refusal: ServerRefusal) -> bool:
     said = f"{refusal.error_type} {refusal.text}".lower()
     return refusal.status == 413 or any(mark in said for mark in OVERFLOW_MARKS)
 
 
-def _sort(service: Service, refusal: Refusal) -> tuple[str, bool]:
+def _sort(service: Service, refusal: ServerRefusal) -> tuple[str, bool]:
     error_type, status = refusal.error_type, refusal.status
     if error_type in {"insufficient_quota", "billing_error", "budget_exceeded"}:
         return "rate_limit", False
@@ -179,7 +179,7 @@ def _sort(service: Service, refusal: Refusal) -> tuple[str, bool]:
     return _sort_rest(service, refusal)
 
 
-def _sort_rest(service: Service, refusal: Refusal) -> tuple[str, bool]:
+def _sort_rest(service: Service, refusal: ServerRefusal) -> tuple[str, bool]:
     error_type, status, said = refusal.error_type, refusal.status, refusal.text.lower()
     is_request = (
         400 <= status < 500
@@ -193,7 +193,7 @@ def _sort_rest(service: Service, refusal: Refusal) -> tuple[str, bool]:
     return "server", True
 
 
-def _sentence(kind: str, service: Service, refusal: Refusal, overflow: bool) -> str:
+def _sentence(kind: str, service: Service, refusal: ServerRefusal, overflow: bool) -> str:
     said = service.clean(refusal.text or refusal.error_type)
     tail = f": {said}" if said else "."
     match kind:

@@ -1,4 +1,4 @@
-"""HTTP for providers: one lazy carrier per service, streaming bodies, failures as `ProviderError`."""
+"""HTTP for providers: one lazy transport per service, streaming bodies, failures as `ProviderError`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engine.providers.addresses import is_loopback, is_straight
 from engine.providers.bounds import MOST_BODY, MOST_DOCUMENT, bounded
 from engine.providers.direct_transport import DirectTransport
 from engine.providers.failures import (
-    Refusal,
+    ServerRefusal,
     Service,
     broken,
     redirected,
@@ -38,7 +38,7 @@ from engine.providers.http_transport import (
     TransportError,
     Unsendable,
 )
-from engine.providers.pace import Pace
+from engine.providers.pace import ReadPace
 from engine.providers.rate_headers import limits_in
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class HttpService:
         self.service = service
         self._headers = dict(headers)
         self._idle_timeout = idle_timeout
-        self._carrier: HttpTransport | None = None
+        self._transport: HttpTransport | None = None
         self._making = asyncio.Lock()
 
     async def post_stream(self, path: str, body: bytes, head: Head | None = None) -> AsyncGenerator[bytes, None]:
@@ -101,16 +101,16 @@ class HttpService:
         Raises:
             ProviderError: the request failed, or the answer broke off.
         """
-        carrier = await self._carried()
+        transport = await self._carried()
         started = False
         try:
-            async with self._accepted(carrier, path, body) as answer:
+            async with self._accepted(transport, path, body) as answer:
                 if answer.headers.get("content-type", "").startswith("text/html"):
                     raise web_page(self.service)
                 started = True
                 if head is not None:
                     head.limits = limits_in(answer.headers)
-                pace = Pace()
+                pace = ReadPace()
                 async for piece in bounded(answer.pieces(), MOST_BODY):
                     pace.arrived()
                     yield piece
@@ -126,9 +126,9 @@ class HttpService:
         Raises:
             ProviderError: it could not be fetched.
         """
-        carrier = await self._carried()
+        transport = await self._carried()
         try:
-            async with carrier.ask("GET", self.url(path), self._headers) as answer:
+            async with transport.ask("GET", self.url(path), self._headers) as answer:
                 if answer.status != 200:
                     raise await self._refusal(answer)
                 async with asyncio.timeout(self._idle_timeout):
@@ -140,17 +140,17 @@ class HttpService:
 
     async def warm(self) -> None:
         """Get ready and, towards another machine, open a connection; failures are silent."""
-        carrier = await self._carried()
+        transport = await self._carried()
         if is_loopback(self.service.base_url):
             return
         with contextlib.suppress(TransportError):
-            await carrier.warm()
+            await transport.warm()
 
     async def close(self) -> None:
         """Close every connection."""
-        if self._carrier is not None:
-            await self._carrier.close()
-            self._carrier = None
+        if self._transport is not None:
+            await self._transport.close()
+            self._transport = None
 
     def url(self, path: str) -> str:
         """The address of `path` under the base URL, with what that holds behind a question mark."""
@@ -174,18 +174,18 @@ class HttpService:
                 return unreachable(self.service, str(error))
 
     async def _carried(self) -> HttpTransport:
-        """The carrier, loaded on first use: httpx2 in a thread, since that takes 110 ms."""
+        """The transport, loaded on first use: httpx2 in a thread, since that takes 110 ms."""
         async with self._making:
-            if self._carrier is None:
-                self._carrier = await _carrier_to(self.service.base_url, self._idle_timeout)
-            return self._carrier
+            if self._transport is None:
+                self._transport = await _transport_to(self.service.base_url, self._idle_timeout)
+            return self._transport
 
     @asynccontextmanager
-    async def _accepted(self, carrier: HttpTransport, path: str, body: bytes) -> AsyncGenerator[HttpResponse, None]:
+    async def _accepted(self, transport: HttpTransport, path: str, body: bytes) -> AsyncGenerator[HttpResponse, None]:
         """The answer with status 200 to a request; a server that loads its model is asked until it has."""
         end = monotonic() + LOADING_SECONDS
         while True:
-            async with carrier.ask("POST", self.url(path), self._headers, body) as answer:
+            async with transport.ask("POST", self.url(path), self._headers, body) as answer:
                 if answer.status == 200:
                     yield answer
                     return
@@ -209,25 +209,25 @@ class HttpService:
         return error
 
 
-async def _carrier_to(base_url: str, idle_timeout: float) -> HttpTransport:
+async def _transport_to(base_url: str, idle_timeout: float) -> HttpTransport:
     if is_straight(base_url):
         return DirectTransport(base_url, idle_timeout)
     module = await asyncio.to_thread(import_module, "engine.providers.httpx_transport")
-    carrier: HttpTransport = module.HttpxCarrier(base_url, idle_timeout)
-    return carrier
+    transport: HttpTransport = module.HttpxTransport(base_url, idle_timeout)
+    return transport
 
 
-def read_refusal(status: int, headers: Mapping[str, str], body: bytes) -> Refusal:
+def read_refusal(status: int, headers: Mapping[str, str], body: bytes) -> ServerRefusal:
     """The refusal that an HTTP answer stands for, whatever shape its body has."""
     retry_after = retry_after_seconds(headers.get("retry-after", ""))
     try:
         parsed = msgspec.json.decode(body, type=ErrorBody)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return Refusal(status, "", body.decode("utf-8", "replace"), retry_after)
+        return ServerRefusal(status, "", body.decode("utf-8", "replace"), retry_after)
     return error_in(parsed, status, retry_after)
 
 
-def error_in(body: ErrorBody, status: int, retry_after: float = 0.0) -> Refusal:
+def error_in(body: ErrorBody, status: int, retry_after: float = 0.0) -> ServerRefusal:
     """The refusal inside a parsed error body."""
     match body.error:
         case ErrorDetail() as detail:
@@ -235,8 +235,8 @@ def error_in(body: ErrorBody, status: int, retry_after: float = 0.0) -> Refusal:
             is_status = code in _STATUSES
             word = detail.type if is_status or isinstance(detail.code, int) else code or detail.type
             told = int(code) if status == 200 and is_status else status
-            return Refusal(told, word or "", detail.message, retry_after)
+            return ServerRefusal(told, word or "", detail.message, retry_after)
         case str() as text:
-            return Refusal(status, "", text, retry_after)
+            return ServerRefusal(status, "", text, retry_after)
         case None:
-            return Refusal(status, "", body.message or bytes(body.detail).decode("utf-8", "replace"), retry_after)
+            return ServerRefusal(status, "", body.message or bytes(body.detail).decode("utf-8", "replace"), retry_after)

@@ -32,7 +32,7 @@ class Burst:
         return True
 
 
-class Pace:
+class ReadPace:
     """Times the reads of one stream."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:

@@ -51,7 +51,7 @@ class Thought(Struct, frozen=True):
     delay: float = 0.0
 
 
-class Call(Struct, frozen=True):
+class ScriptedCall(Struct, frozen=True):
     """A tool call; without an id it gets one that no other call of the provider has."""
 
     name: str
@@ -85,7 +85,7 @@ class Cut(Struct, frozen=True):
     """The connection breaks here."""
 
 
-Part: TypeAlias = Text | Thought | Call | Pause | Fail | Hang | Cut
+Part: TypeAlias = Text | Thought | ScriptedCall | Pause | Fail | Hang | Cut
 
 
 class Reply(Struct, frozen=True):
@@ -103,7 +103,7 @@ class Reply(Struct, frozen=True):
     @property
     def reason(self) -> StopReason:
         """Why the reply ends."""
-        has_call = any(isinstance(part, Call) for part in self.parts)
+        has_call = any(isinstance(part, ScriptedCall) for part in self.parts)
         return self.stop or (StopReason.TOOL_USE if has_call else StopReason.END_TURN)
 
 
@@ -188,7 +188,7 @@ class ScriptedProvider:
 
     async def _play(self, part: Part, blocks: list[Block]) -> AsyncGenerator[StreamItem, None]:
         match part:
-            case Text() | Thought() | Call():
+            case Text() | Thought() | ScriptedCall():
                 async for item in self._write(part, blocks):
                     yield item
             case Pause(seconds):
@@ -208,7 +208,9 @@ class ScriptedProvider:
             case _:
                 assert_never(part)
 
-    async def _write(self, part: Text | Thought | Call, blocks: list[Block]) -> AsyncGenerator[StreamItem, None]:
+    async def _write(
+        self, part: Text | Thought | ScriptedCall, blocks: list[Block]
+    ) -> AsyncGenerator[StreamItem, None]:
         match part:
             case Text():
                 async for piece in self._pieces(part.text, part.piece, part.delay):
@@ -218,7 +220,7 @@ class ScriptedProvider:
                 async for piece in self._pieces(part.text, part.piece, part.delay):
                     yield ThinkingDelta(piece)
                 blocks.append(ThinkingBlock(part.text, part.signature))
-            case Call():
+            case ScriptedCall():
                 yield ToolCallDelta(part.name, "")
                 async for piece in self._pieces(part.input_json, part.piece, part.delay):
                     yield ToolCallDelta("", piece)

@@ -16,7 +16,7 @@ from engine.ports.turns import BranchRow, FileStep, NewBranch, StepKind, StepSta
 from engine.records import ConversationRecord
 from engine.rewind.plans import PathChange, as_done, previewed, turned_around, wanted, without
 from engine.rewind.turn_recorder import TurnRecorder
-from engine.rewind.values import Changed, Done, Preview, PreviewFile, RewindList, RewindPoint, Scope, Takeback
+from engine.rewind.values import Changed, Done, Preview, PreviewFile, RewindList, RewindPoint, RewindScope, Takeback
 from tools.contract import DiffDisplay
 
 MOST_POINTS = 1_000
@@ -90,7 +90,7 @@ class Rewinding(Struct, eq=False):
         return await self.folders.diff(change)
 
     async def rewind(
-        self, record: ConversationRecord, state: State, seq: int, scope: Scope, overwrite: Collection[bytes] = ()
+        self, record: ConversationRecord, state: State, seq: int, scope: RewindScope, overwrite: Collection[bytes] = ()
     ) -> Done:
         """Go back to before the prompt `seq`; files that somebody else changed stay, but for those in `overwrite`.
 
@@ -103,9 +103,9 @@ class Rewinding(Struct, eq=False):
         if prompt is None:
             raise CannotRewind(NO_PROMPT)
         changes: tuple[FileChange, ...] = ()
-        if scope is not Scope.CONVERSATION:
+        if scope is not RewindScope.CONVERSATION:
             changes = _chosen(await self.preview(record, seq), overwrite)
-        if scope is Scope.FILES:
+        if scope is RewindScope.FILES:
             step = self._step(record, record.id, StepKind.RESTORE, record.message_count, changes, seq)
             await _refuse_busy(self.log, record.id)
             await self.log.save(step)

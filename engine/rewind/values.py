@@ -10,7 +10,7 @@ from msgspec import Struct
 from engine.ports.files import Coverage, FileChange, Restored
 
 
-class Scope(StrEnum):
+class RewindScope(StrEnum):
     """What goes back."""
 
     BOTH = "both"

@@ -29,7 +29,7 @@ PAUSE = 0.005
 """Seconds between two transactions, in which another process gets its turn."""
 
 
-class Pace(Struct, eq=False):
+class SlicePace(Struct, eq=False):
     """How much text a transaction takes, by how long the last ones took on this machine."""
 
     bytes: int = FIRST_BYTES
@@ -72,7 +72,7 @@ class Slices:
         instance: Instance,
         folder: Path,
         remains: Remains = Remains(),  # noqa: B008 - a frozen value
-        pace: Pace | None = None,
+        pace: SlicePace | None = None,
     ) -> None:
         self._transactions = transactions
         self._instance = instance
@@ -80,7 +80,7 @@ class Slices:
         self._remains = remains
         self._one_at_a_time = asyncio.Lock()
         self._running: set[asyncio.Task[object]] = set()
-        self.pace = pace or Pace()
+        self.pace = pace or SlicePace()
 
     async def make(self, work: Work, at: float, last: Callable[[sqlite3.Connection], T]) -> T:
         """Write a conversation; `last` is done in the transaction that makes it visible.

@@ -100,7 +100,7 @@ class Used:
 
 
 @dataclass(slots=True)
-class AgentResults:
+class AgentReports:
     """The sub-agents that worked during a run, oldest first."""
 
     used: dict[str, Used] = field(default_factory=dict[str, Used])

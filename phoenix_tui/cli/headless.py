@@ -18,7 +18,7 @@ from engine.machine.states import is_busy
 from engine.records import ConversationRecord, PermissionMode
 from engine.updates import ApprovalAsked, CallEnded, Question, RunEnded, Update
 from phoenix_tui.cli.exits import CommandError, Exit
-from phoenix_tui.cli.outcome import Outcome
+from phoenix_tui.cli.outcome import RunOutcome
 from phoenix_tui.cli.output import behind_the_loop, write_progress
 from phoenix_tui.cli.reporters import Reporter
 from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
@@ -48,7 +48,7 @@ class HeadlessRun:
     engine: Engine
     conversation: Conversation
     reporter: Reporter
-    outcome: Outcome
+    outcome: RunOutcome
     waits_for_agents: bool = True
     """Whether sub-agents that go on in the background are waited for."""
     link: ZygoteLink | None = None

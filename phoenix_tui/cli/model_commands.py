@@ -13,7 +13,7 @@ from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.output import write_json, write_line, write_progress, write_table
 from phoenix_tui.models.choice import GUIDE
-from phoenix_tui.models.files import FileState, ModelFile, ModelFiles
+from phoenix_tui.models.files import ModelFile, ModelFiles, ModelFileState
 from phoenix_tui.models.known import KNOWN_MODELS
 from phoenix_tui.models.partial_file import ModelFileError
 from tools.contract import JsonObject
@@ -88,7 +88,7 @@ class ModelCommands(Struct, frozen=True):
         rows = [(file.name, file.state.value, f"{file.full_size / MEBIBYTE:,.0f} MiB", file.title) for file in files]
         write_table(("NAME", "STATE", "SIZE", "MODEL"), rows)
         for file in files:
-            if file.state is FileState.CHANGED:
+            if file.state is ModelFileState.CHANGED:
                 write_line(f"{file.name} is not the file whose digest is known: `phoenix model install {file.name}`.")
 
     async def _install(self) -> None:

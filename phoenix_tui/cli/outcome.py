@@ -19,7 +19,7 @@ from engine.updates import (
     Update,
 )
 from phoenix_tui.cli.agent_sdk import DescribeModel, framed, model_usage, nothing_known, terminal_reason
-from phoenix_tui.cli.agents import AgentResults, Denials, Used
+from phoenix_tui.cli.agents import AgentReports, Denials, Used
 from phoenix_tui.cli.blocks import usage_object
 from phoenix_tui.cli.exits import Exit
 from tools.contract import JsonObject
@@ -46,7 +46,7 @@ STOPS = {"content_filter": "refusal"}
 
 
 @dataclass(slots=True)
-class Outcome:
+class RunOutcome:
     """Everything a result object says; fed with every update of the run."""
 
     session_id: str
@@ -57,7 +57,7 @@ class Outcome:
     used: Used = field(default_factory=lambda: Used())
     """By the conversation itself; its sub-agents' stands in `agents`."""
     denials: Denials = field(default_factory=lambda: Denials())
-    agents: AgentResults = field(default_factory=lambda: AgentResults())
+    agents: AgentReports = field(default_factory=lambda: AgentReports())
     ended: RunEnded | None = None
     capped: str = ""
     """The limit that was reached while its sub-agents worked, as an error code."""

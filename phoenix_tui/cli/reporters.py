@@ -31,7 +31,7 @@ from phoenix_tui.cli.agent_sdk import framed, session_fields
 from phoenix_tui.cli.agents import is_denial
 from phoenix_tui.cli.blocks import assistant_object, user_object
 from phoenix_tui.cli.exits import Exit
-from phoenix_tui.cli.outcome import Outcome
+from phoenix_tui.cli.outcome import RunOutcome
 from phoenix_tui.cli.output import write_json_line, write_line, write_progress
 from phoenix_tui.cli.partials import Partials
 from phoenix_tui.text.agents import task_words
@@ -58,7 +58,7 @@ class Reporter(Protocol):
         """Something happened in a sub-agent."""
         ...
 
-    def end(self, outcome: Outcome) -> None:
+    def end(self, outcome: RunOutcome) -> None:
         """The run is over."""
         ...
 
@@ -107,7 +107,7 @@ class OnStderr(Struct, eq=False):
 class TextReporter(OnStderr, eq=False):
     """The final answer on stdout, progress on stderr."""
 
-    def end(self, outcome: Outcome) -> None:
+    def end(self, outcome: RunOutcome) -> None:
         """The answer, also as far as it came; why there is no more goes to stderr, and how many calls were refused."""
         _tell_refused(outcome)
         if outcome.exit_code is Exit.OK or outcome.ended_in_words:
@@ -119,13 +119,13 @@ class TextReporter(OnStderr, eq=False):
 class JsonReporter(OnStderr, eq=False):
     """One result object on stdout, progress on stderr."""
 
-    def end(self, outcome: Outcome) -> None:
+    def end(self, outcome: RunOutcome) -> None:
         """The result."""
         _tell_refused(outcome)
         write_result(outcome)
 
 
-def _tell_refused(outcome: Outcome) -> None:
+def _tell_refused(outcome: RunOutcome) -> None:
     """How many calls were refused, and which flag allows them."""
     refused = outcome.denials.found
     if refused:
@@ -179,7 +179,7 @@ class StreamReporter(Struct, frozen=True):
         for line in self._objects(update, partials, agent.model, agent.id):
             write_json_line(framed(line | whose))
 
-    def end(self, outcome: Outcome) -> None:
+    def end(self, outcome: RunOutcome) -> None:
         """The result, always last."""
         write_result(outcome)
 
@@ -221,7 +221,7 @@ def _retry_object(attempt: int, seconds: float, cause: str) -> JsonObject:
     }
 
 
-def write_result(outcome: Outcome) -> None:
+def write_result(outcome: RunOutcome) -> None:
     """The result object on stdout; why it is none of success also on stderr."""
     write_json_line(outcome.result_object())
     if outcome.exit_code is not Exit.OK:

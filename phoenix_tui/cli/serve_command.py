@@ -19,14 +19,14 @@ def run_serve(arguments: CommandArguments) -> Exit:
         CommandError: the extra is not installed, or the address is not free.
     """
     try:
-        from phoenix_tui.terminal.serving.doors import Address, is_loopback  # noqa: PLC0415 - an extra, imported only here
+        from phoenix_tui.terminal.serving.doors import PageAddress, is_loopback  # noqa: PLC0415 - an extra, imported only here
         from phoenix_tui.terminal.serving.server import serve  # noqa: PLC0415 - as above
     except ImportError as error:
         missing = "`phoenix serve` needs textual-serve: install it with `pip install 'phoenix-tui[serve]'`."
         raise CommandError(missing) from error
     listener = _listener(arguments.host, arguments.port)
     host, port = arguments.host, listener.getsockname()[1]
-    address = Address(host, port, secrets.token_urlsafe(24), arguments.public_url)
+    address = PageAddress(host, port, secrets.token_urlsafe(24), arguments.public_url)
 
     def started() -> None:
         if arguments.json:

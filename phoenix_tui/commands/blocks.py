@@ -16,7 +16,7 @@ from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.modals.turns import TurnsSheet
 from phoenix_tui.terminal.clipboard import DISPLAY_NAMES
-from phoenix_tui.widgets.transcript.signals import BlockDeed, BlockWanted, FarPrompt, Remark
+from phoenix_tui.widgets.transcript.signals import BlockRequest, BlockWanted, FarPrompt, Remark
 from phoenix_tui.widgets.transcript.targets import BlockAction, Target
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.workspace.external_editor import open_outside
@@ -32,14 +32,14 @@ async def act(ctx: CommandContext, app: App[object], wanted: BlockWanted) -> Non
             ctx.tell(text, bad=True)
         case FarPrompt(seq=seq, by=by):
             await _far_prompt(ctx, wanted, seq, by)
-        case BlockDeed(deed=deed, target=target):
-            await _do(ctx, app, deed, target)
+        case BlockRequest(action=action, target=target):
+            await _do(ctx, app, action, target)
         case _:
             assert_never(wanted.request)
 
 
-async def _do(ctx: CommandContext, app: App[object], deed: BlockAction, target: Target) -> None:
-    match deed:
+async def _do(ctx: CommandContext, app: App[object], action: BlockAction, target: Target) -> None:
+    match action:
         case BlockAction.FORK:
             await fork_at(ctx, target.conversation_id, target.last_seq)
             ctx.tell(f"This copy ends after message {target.last_seq}; the other one is untouched.")
@@ -50,9 +50,9 @@ async def _do(ctx: CommandContext, app: App[object], deed: BlockAction, target: 
         case BlockAction.OPEN_IMAGE:
             await open_image(ctx, target.image_id)
         case BlockAction.TOGGLE | BlockAction.COPY:
-            raise AssertionError(deed)  # the transcript does these itself
+            raise AssertionError(action)  # the transcript does these itself
         case _:
-            assert_never(deed)
+            assert_never(action)
 
 
 async def fork_at(ctx: CommandContext, conversation_id: str, last_seq: int) -> None:

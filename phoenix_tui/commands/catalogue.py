@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 
-class Command(Struct, frozen=True):
+class SlashCommand(Struct, frozen=True):
     """One slash command; `argument` says what may follow its name."""
 
     name: str
@@ -24,63 +24,63 @@ class Command(Struct, frozen=True):
         return f"/{self.name} {self.argument}".rstrip()
 
 
-COMMANDS: Final[tuple[Command, ...]] = (
-    Command("help", "every key and command"),
-    Command("new", "new conversation"),
-    Command("resume", "open another conversation", "TITLE|ID"),
-    Command("split", "show another conversation beside this one", "TITLE|ID"),
-    Command("pane", "go to another pane: next, previous, 1 to 4", "WHERE"),
-    Command("close", "put this pane away; its conversation runs on"),
-    Command("rename", "give this conversation a title", "TITLE"),
-    Command("model", "choose the model", "PROVIDER/MODEL"),
-    Command("key", "paste an API key"),
-    Command("profile", "agent profiles: use, read, edit, make one", "NAME"),
-    Command("route", "let a supervisor decide who answers: on, off; start or alone for its decision", "on|off"),
-    Command("sandbox", "limits of commands and edits of this conversation", "off|workspace|read-only"),
-    Command("permissions", "choose what runs without asking; rules: by which rule", "MODE|rules"),
-    Command("rules", "what runs without asking by rule: see, edit, take back"),
-    Command("agents", "sub-agents: open, stop, send a hint; next, previous, parent", "WHICH"),
-    Command("approvals", "what waits for your yes in any conversation"),
-    Command("context", "what fills the context window, and making room"),
-    Command("compact", "summarize older messages now", "WHAT MATTERS"),
-    Command("prompt", "the system prompt as it is sent, and the tools beside it"),
-    Command("cost", "tokens and cost of this conversation and its last run; runs: of any run", "runs"),
-    Command(
+COMMANDS: Final[tuple[SlashCommand, ...]] = (
+    SlashCommand("help", "every key and command"),
+    SlashCommand("new", "new conversation"),
+    SlashCommand("resume", "open another conversation", "TITLE|ID"),
+    SlashCommand("split", "show another conversation beside this one", "TITLE|ID"),
+    SlashCommand("pane", "go to another pane: next, previous, 1 to 4", "WHERE"),
+    SlashCommand("close", "put this pane away; its conversation runs on"),
+    SlashCommand("rename", "give this conversation a title", "TITLE"),
+    SlashCommand("model", "choose the model", "PROVIDER/MODEL"),
+    SlashCommand("key", "paste an API key"),
+    SlashCommand("profile", "agent profiles: use, read, edit, make one", "NAME"),
+    SlashCommand("route", "let a supervisor decide who answers: on, off; start or alone for its decision", "on|off"),
+    SlashCommand("sandbox", "limits of commands and edits of this conversation", "off|workspace|read-only"),
+    SlashCommand("permissions", "choose what runs without asking; rules: by which rule", "MODE|rules"),
+    SlashCommand("rules", "what runs without asking by rule: see, edit, take back"),
+    SlashCommand("agents", "sub-agents: open, stop, send a hint; next, previous, parent", "WHICH"),
+    SlashCommand("approvals", "what waits for your yes in any conversation"),
+    SlashCommand("context", "what fills the context window, and making room"),
+    SlashCommand("compact", "summarize older messages now", "WHAT MATTERS"),
+    SlashCommand("prompt", "the system prompt as it is sent, and the tools beside it"),
+    SlashCommand("cost", "tokens and cost of this conversation and its last run; runs: of any run", "runs"),
+    SlashCommand(
         "btw", "a question beside the conversation: no tools, nothing is stored, the agent works on", "QUESTION", True
     ),
-    Command("history", "search the prompts sent before, here or everywhere", "WORDS"),
-    Command("image", "attach an image file to the next message", "FILE", True),
-    Command("images", "look at the images of the next message"),
-    Command("copy", "copy the last answer"),
-    Command("turns", "every turn and what it did; Enter goes there"),
-    Command("find", "find in this conversation", "TEXT"),
-    Command("search", "search everything that was said", "TEXT"),
-    Command("diff", "what this conversation changed: all of it, each turn, file by file"),
-    Command("rewind", "go back: this conversation, its files or both"),
-    Command("undo", "go back, as /rewind does"),
-    Command("branches", "the branches that going back and /fork made"),
-    Command("fork", "continue in a copy"),
-    Command("export", "write this conversation to a file: Markdown, or JSON for .json", "FILE"),
-    Command("retry", "try the last request again"),
-    Command("background", "send the command that runs to the background; /jobs has it then"),
-    Command("jobs", "background commands: read, end"),
-    Command("stop", "stop this conversation's run"),
-    Command("stopall", "stop every run of every conversation"),
-    Command("pin", "pin this conversation to the top of the list, or unpin it"),
-    Command("archive", "put this conversation away"),
-    Command("archived", "conversations that were put away"),
-    Command("delete", "move this conversation to the trash"),
-    Command("trash", "deleted conversations: bring back, remove for good"),
-    Command("theme", "choose the colours", "NAME"),
-    Command("mouse", "take the mouse, or leave it to the terminal", "on|off"),
-    Command("vim", "vim's keys where you write", "on|off"),
-    Command("config", "every setting, and changing it", "SETTING"),
-    Command("doctor", "what works on this machine"),
-    Command("quit", "leave Phoenix"),
+    SlashCommand("history", "search the prompts sent before, here or everywhere", "WORDS"),
+    SlashCommand("image", "attach an image file to the next message", "FILE", True),
+    SlashCommand("images", "look at the images of the next message"),
+    SlashCommand("copy", "copy the last answer"),
+    SlashCommand("turns", "every turn and what it did; Enter goes there"),
+    SlashCommand("find", "find in this conversation", "TEXT"),
+    SlashCommand("search", "search everything that was said", "TEXT"),
+    SlashCommand("diff", "what this conversation changed: all of it, each turn, file by file"),
+    SlashCommand("rewind", "go back: this conversation, its files or both"),
+    SlashCommand("undo", "go back, as /rewind does"),
+    SlashCommand("branches", "the branches that going back and /fork made"),
+    SlashCommand("fork", "continue in a copy"),
+    SlashCommand("export", "write this conversation to a file: Markdown, or JSON for .json", "FILE"),
+    SlashCommand("retry", "try the last request again"),
+    SlashCommand("background", "send the command that runs to the background; /jobs has it then"),
+    SlashCommand("jobs", "background commands: read, end"),
+    SlashCommand("stop", "stop this conversation's run"),
+    SlashCommand("stopall", "stop every run of every conversation"),
+    SlashCommand("pin", "pin this conversation to the top of the list, or unpin it"),
+    SlashCommand("archive", "put this conversation away"),
+    SlashCommand("archived", "conversations that were put away"),
+    SlashCommand("delete", "move this conversation to the trash"),
+    SlashCommand("trash", "deleted conversations: bring back, remove for good"),
+    SlashCommand("theme", "choose the colours", "NAME"),
+    SlashCommand("mouse", "take the mouse, or leave it to the terminal", "on|off"),
+    SlashCommand("vim", "vim's keys where you write", "on|off"),
+    SlashCommand("config", "every setting, and changing it", "SETTING"),
+    SlashCommand("doctor", "what works on this machine"),
+    SlashCommand("quit", "leave Phoenix"),
 )
 _COMMAND: Final = re.compile(r"/[A-Za-z][A-Za-z-]*+([^\w./].*)?")
 """Letters and dashes, and behind them other signs that no path has there."""
-BY_NAME: Final[dict[str, Command]] = {command.name: command for command in COMMANDS}
+BY_NAME: Final[dict[str, SlashCommand]] = {command.name: command for command in COMMANDS}
 
 ALIASES: Final[dict[str, str]] = {
     "attach": "image",
@@ -142,7 +142,7 @@ def closest(name: str) -> str:
     return (difflib.get_close_matches(name, BY_NAME, n=1, cutoff=0.5) or [""])[0]
 
 
-def matching(query: str) -> list[Command]:
+def matching(query: str) -> list[SlashCommand]:
     """Commands for what was typed after the slash: names that begin so, in Phoenix or elsewhere, that contain it, that
     have its letters in order.
     """

@@ -38,7 +38,7 @@ class CommandContext(Struct, frozen=True):
     tell: Notify
     clipboard: Clipboard
     keymap: Mapping[str, str]
-    make_deeds: Callable[[], Actions]
+    make_actions: Callable[[], Actions]
     environment: Environment
     leave: Callable[[], Awaitable[None]]
     """Quits, after asking where something runs."""
@@ -50,7 +50,7 @@ class CommandContext(Struct, frozen=True):
     @property
     def actions(self) -> Actions:
         """What is done for the keys and widgets of the workspace; loaded with the first of it."""
-        return self.make_deeds()
+        return self.make_actions()
 
 
 Run: TypeAlias = Callable[[CommandContext, str], Awaitable[None]]

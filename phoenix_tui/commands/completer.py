@@ -28,7 +28,7 @@ Mentions = Callable[[str], Awaitable[Sequence[Completion]]]
 log = logging.getLogger(__name__)
 
 
-class Offer(Protocol):
+class CompletionOffer(Protocol):
     """Shows completions; `chosen` is the row that Enter takes."""
 
     def __call__(self, completions: Sequence[Completion], chosen: int = 0) -> None:
@@ -44,7 +44,7 @@ async def no_mentions(_: str) -> Sequence[Completion]:
 class Completer:
     """Shows completions through `offer`. Files come from one index per folder, kept while Phoenix runs."""
 
-    def __init__(self, composer: Composer, offer: Offer) -> None:
+    def __init__(self, composer: Composer, offer: CompletionOffer) -> None:
         self._composer = composer
         self._offer = offer
         self._indexes: dict[Path, FileIndex] = {}

@@ -8,7 +8,7 @@ from typing import Final
 from engine.api.conversation import ConversationApi
 from engine.api.engine import RewindApi
 from engine.ports.turns import BranchRow
-from engine.rewind.values import Preview, RewindList, RewindPoint, Scope
+from engine.rewind.values import Preview, RewindList, RewindPoint, RewindScope
 from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.commands.context import decide_on_summary
 from phoenix_tui.features.rewind import NOTHING_SAID, GoingBack, HowFar, Instead, Order, Way
@@ -20,11 +20,11 @@ from phoenix_tui.modals.summary import SummarySheet
 from tools.clean import clean_line
 
 WORDS: Final = {
-    Scope.BOTH: "both           the prompt to edit, the files as before it",
-    Scope.CONVERSATION: "conversation   the prompt to edit; the files stay",
-    Scope.FILES: "files          as before it; the conversation stays",
+    RewindScope.BOTH: "both           the prompt to edit, the files as before it",
+    RewindScope.CONVERSATION: "conversation   the prompt to edit; the files stay",
+    RewindScope.FILES: "files          as before it; the conversation stays",
 }
-UNDO: Final = ((Scope.BOTH, "undo           everything that the last rewind did"),)
+UNDO: Final = ((RewindScope.BOTH, "undo           everything that the last rewind did"),)
 
 
 class SheetAsker:
@@ -46,7 +46,7 @@ class SheetAsker:
 
     async def how_far(self, point: RewindPoint, preview: Preview, ways: Sequence[Way]) -> HowFar | None:
         """The files and the ways."""
-        told = tuple((way, WORDS[way]) for way in ways if isinstance(way, Scope))
+        told = tuple((way, WORDS[way]) for way in ways if isinstance(way, RewindScope))
         heading = f"Back to before “{clean_line(point.text)}”"
         return await self._last_look(heading, preview, told, summarizes=Instead.SUMMARY in ways)
 
@@ -75,7 +75,7 @@ class SheetAsker:
         await self._bench.active.index.reload()
 
     async def _last_look(
-        self, heading: str, preview: Preview, ways: tuple[tuple[Scope, str], ...], *, summarizes: bool = False
+        self, heading: str, preview: Preview, ways: tuple[tuple[RewindScope, str], ...], *, summarizes: bool = False
     ) -> HowFar | None:
         look = LastLook(heading, preview, ways, summarizes=summarizes)
         sheet = RewindConfirmSheet(look, self._rewinding.diff, plain=self._plain)

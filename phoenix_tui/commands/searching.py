@@ -15,7 +15,7 @@ from phoenix_tui.widgets.transcript.marks import Goal
 from phoenix_tui.widgets.transcript.view import TranscriptView
 
 
-class Stand(Struct, frozen=True):
+class SearchReturn(Struct, frozen=True):
     """Where one was before searching."""
 
     conversation_id: str
@@ -72,12 +72,12 @@ async def _go(ctx: CommandContext, hit: SearchHit, words: tuple[str, ...]) -> Tr
     return transcript
 
 
-def _stand(ctx: CommandContext) -> Stand:
+def _stand(ctx: CommandContext) -> SearchReturn:
     conversation, viewport = ctx.active.conversation, ctx.active.parts.transcript.canvas.viewport
-    return Stand(conversation.id if conversation is not None else "", viewport.following, *viewport.hold())
+    return SearchReturn(conversation.id if conversation is not None else "", viewport.following, *viewport.hold())
 
 
-async def _return(ctx: CommandContext, stand: Stand) -> None:
+async def _return(ctx: CommandContext, stand: SearchReturn) -> None:
     conversation = ctx.active.conversation
     if not stand.conversation_id:
         await ctx.active.begin()

@@ -18,8 +18,8 @@ from phoenix_tui.config.settings import (
     ONLY_OF_KIND,
     PROVIDER_KEYS,
     ConfigError,
-    Key,
     ProviderSettings,
+    SettingKey,
     Settings,
     Value,
     narrows,
@@ -128,7 +128,7 @@ def merge(user: Layer, project: Layer, environment: Layer, flags: Layer) -> Sett
     return Settings(values, sources, user.providers, tuple(notices))
 
 
-def check(key: Key, value: object, where: str) -> Value:
+def check(key: SettingKey, value: object, where: str) -> Value:
     """`value` if `key` allows it.
 
     Raises:
@@ -163,7 +163,7 @@ def line_of(text: str, key: str, table: str = "") -> int:
     return 1
 
 
-def from_text(key: Key, text: str) -> object:
+def from_text(key: SettingKey, text: str) -> object:
     """A value that was written as text; what makes no sense stays text, for `check` to refuse."""
     if key.kind is bool:
         return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}.get(text.lower(), text)
@@ -175,7 +175,7 @@ def from_text(key: Key, text: str) -> object:
         return text
 
 
-def _known_keys(known: Mapping[str, Key], *, project: bool) -> str:
+def _known_keys(known: Mapping[str, SettingKey], *, project: bool) -> str:
     if project:
         return f"A project may set {', '.join(known)}."
     return f"Known are {', '.join(known)} and [providers.NAME]."

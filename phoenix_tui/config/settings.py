@@ -34,7 +34,7 @@ class ConfigError(Exception):
     """A setting is wrong; the message names file, line, key and the allowed values."""
 
 
-class Key(Struct, frozen=True):
+class SettingKey(Struct, frozen=True):
     """One setting: `kind` is its type in TOML."""
 
     name: str
@@ -82,39 +82,55 @@ UNLESS = "whose task and profile name none"
 KEYS = {
     key.name: key
     for key in (
-        Key("model", str, "", meaning="model of new conversations"),
-        Key("profile", str, "", meaning="agent profile of new conversations"),
-        Key("permission_mode", str, "", PERMISSION_MODES, projects=True, meaning="what runs without asking"),
-        Key("sandbox", str, "workspace", SANDBOXES, projects=True, meaning="limits of calls in new conversations"),
-        Key("sandbox_network", bool, True, projects=True, meaning="allowed commands have network inside the sandbox"),
-        Key("max_turns", int, 0, meaning="most model replies of a run"),
-        Key("max_budget_usd", float, 0.0, meaning="most dollars of a run"),
-        Key("timeout", float, 0.0, meaning="most seconds of a run"),
-        Key("append_system_prompt", str, "", meaning="added to the system prompt"),
-        Key("theme", str, "", meaning="colours; empty: by the terminal's background", live=True),
-        Key("images", str, "auto", IMAGES, meaning="how images are shown in the conversation"),
-        Key("notifications", str, "auto", NOTIFICATIONS, meaning="tell me when I look elsewhere", live=True),
-        Key("terminal_title", bool, True, meaning="state and conversation in the terminal's title", live=True),
-        Key("auto_title", bool, True, meaning="the model names a conversation after its first answer"),
-        Key("turn_summaries", bool, True, meaning="the model sums up each turn for the list of turns"),
-        Key("compact_percent", int, 75, meaning="older messages are summarized when the window is this full; 0: never"),
-        Key("max_agents", int, 4, meaning="sub-agents that work at once; more wait", least=1, most=32),
-        Key("agent_depth", int, 1, meaning="0: no sub-agents at all", most=1, why=NO_DEEPER),
-        Key("agent_turns", int, 20, meaning=f"model replies of a sub-agent {UNLESS}", least=1, most=250),
-        Key("agent_timeout", float, 300.0, meaning=f"seconds of a sub-agent {UNLESS}", least=1, most=86_400),
-        Key("agent_budget_usd", float, 0.0, meaning="most dollars of a sub-agent; max_budget_usd counts it too"),
-        Key("route", bool, False, meaning="a supervisor decides who answers in new conversations"),
-        Key("route_wait", float, 5.0, meaning="seconds to overrule a supervisor; 0: agents start at once", most=600),
-        Key("cheap_model", str, "", meaning="model that supervises, sums up and proposes; empty: the conversation's"),
-        Key("retention_days", int, 0, meaning="days until archive and trash are removed for good; 0: never"),
-        Key("memory_limit", str, sizes.AUTO, meaning="memory Phoenix may use; commands not counted", is_size=True),
-        Key("checkpoint_file_mb", int, 10, meaning="larger files do not come back with /rewind", least=1, most=500),
-        Key("checkpoint_total_mb", int, 1024, meaning="kept of files for /rewind, oldest goes first", most=1_000_000),
-        Key("mouse", bool, True, meaning="off: the terminal itself selects and copies", live=True),
-        Key("suggestions", bool, False, meaning="the model proposes your next message; Tab takes it", live=True),
-        Key("vim", bool, False, meaning="vim's keys where you write", live=True),
-        Key("screen_reader", bool, False, meaning="plain lines instead of a screen"),
-        Key("debug", bool, False, meaning="a detailed log"),
+        SettingKey("model", str, "", meaning="model of new conversations"),
+        SettingKey("profile", str, "", meaning="agent profile of new conversations"),
+        SettingKey("permission_mode", str, "", PERMISSION_MODES, projects=True, meaning="what runs without asking"),
+        SettingKey(
+            "sandbox", str, "workspace", SANDBOXES, projects=True, meaning="limits of calls in new conversations"
+        ),
+        SettingKey(
+            "sandbox_network", bool, True, projects=True, meaning="allowed commands have network inside the sandbox"
+        ),
+        SettingKey("max_turns", int, 0, meaning="most model replies of a run"),
+        SettingKey("max_budget_usd", float, 0.0, meaning="most dollars of a run"),
+        SettingKey("timeout", float, 0.0, meaning="most seconds of a run"),
+        SettingKey("append_system_prompt", str, "", meaning="added to the system prompt"),
+        SettingKey("theme", str, "", meaning="colours; empty: by the terminal's background", live=True),
+        SettingKey("images", str, "auto", IMAGES, meaning="how images are shown in the conversation"),
+        SettingKey("notifications", str, "auto", NOTIFICATIONS, meaning="tell me when I look elsewhere", live=True),
+        SettingKey("terminal_title", bool, True, meaning="state and conversation in the terminal's title", live=True),
+        SettingKey("auto_title", bool, True, meaning="the model names a conversation after its first answer"),
+        SettingKey("turn_summaries", bool, True, meaning="the model sums up each turn for the list of turns"),
+        SettingKey(
+            "compact_percent", int, 75, meaning="older messages are summarized when the window is this full; 0: never"
+        ),
+        SettingKey("max_agents", int, 4, meaning="sub-agents that work at once; more wait", least=1, most=32),
+        SettingKey("agent_depth", int, 1, meaning="0: no sub-agents at all", most=1, why=NO_DEEPER),
+        SettingKey("agent_turns", int, 20, meaning=f"model replies of a sub-agent {UNLESS}", least=1, most=250),
+        SettingKey("agent_timeout", float, 300.0, meaning=f"seconds of a sub-agent {UNLESS}", least=1, most=86_400),
+        SettingKey("agent_budget_usd", float, 0.0, meaning="most dollars of a sub-agent; max_budget_usd counts it too"),
+        SettingKey("route", bool, False, meaning="a supervisor decides who answers in new conversations"),
+        SettingKey(
+            "route_wait", float, 5.0, meaning="seconds to overrule a supervisor; 0: agents start at once", most=600
+        ),
+        SettingKey(
+            "cheap_model", str, "", meaning="model that supervises, sums up and proposes; empty: the conversation's"
+        ),
+        SettingKey("retention_days", int, 0, meaning="days until archive and trash are removed for good; 0: never"),
+        SettingKey(
+            "memory_limit", str, sizes.AUTO, meaning="memory Phoenix may use; commands not counted", is_size=True
+        ),
+        SettingKey(
+            "checkpoint_file_mb", int, 10, meaning="larger files do not come back with /rewind", least=1, most=500
+        ),
+        SettingKey(
+            "checkpoint_total_mb", int, 1024, meaning="kept of files for /rewind, oldest goes first", most=1_000_000
+        ),
+        SettingKey("mouse", bool, True, meaning="off: the terminal itself selects and copies", live=True),
+        SettingKey("suggestions", bool, False, meaning="the model proposes your next message; Tab takes it", live=True),
+        SettingKey("vim", bool, False, meaning="vim's keys where you write", live=True),
+        SettingKey("screen_reader", bool, False, meaning="plain lines instead of a screen"),
+        SettingKey("debug", bool, False, meaning="a detailed log"),
     )
 }
 
@@ -174,20 +190,20 @@ BUILT_IN_KINDS = dict.fromkeys(("openai", "ollama", "lmstudio", "llamacpp", "vll
 PROVIDER_KEYS = {
     key.name: key
     for key in (
-        Key("preset", str, "", tuple(PRESETS)),
-        Key("base_url", str, ""),
-        Key("kind", str, "openai", PROVIDER_KINDS),
-        Key("api_key_env", str, ""),
-        Key("idle_timeout", float, 0.0),
-        Key("transport", str, "http", ("http", "sdk")),
-        Key("backend", str, "direct", ("direct", "bedrock", "vertex")),
-        Key("profile", str, ""),
-        Key("thinking_budget", int, 0),
-        Key("tool_protocol", str, "native", ("native", "json")),
-        Key("max_tokens", int, 0),
-        Key("context_window", int, 0),
-        Key("tokens_per_minute", int, 0),
-        Key("requests_per_minute", int, 0),
+        SettingKey("preset", str, "", tuple(PRESETS)),
+        SettingKey("base_url", str, ""),
+        SettingKey("kind", str, "openai", PROVIDER_KINDS),
+        SettingKey("api_key_env", str, ""),
+        SettingKey("idle_timeout", float, 0.0),
+        SettingKey("transport", str, "http", ("http", "sdk")),
+        SettingKey("backend", str, "direct", ("direct", "bedrock", "vertex")),
+        SettingKey("profile", str, ""),
+        SettingKey("thinking_budget", int, 0),
+        SettingKey("tool_protocol", str, "native", ("native", "json")),
+        SettingKey("max_tokens", int, 0),
+        SettingKey("context_window", int, 0),
+        SettingKey("tokens_per_minute", int, 0),
+        SettingKey("requests_per_minute", int, 0),
     )
 }
 """What may stand in `[providers.NAME]`."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 from engine.ports import ConversationChanges
 from engine.ports.files import FilesError
 from engine.rewind.rewind import CannotRewind
-from engine.rewind.values import Done, Preview, RewindList, RewindPoint, Scope
+from engine.rewind.values import Done, Preview, RewindList, RewindPoint, RewindScope
 from phoenix_tui.commands.catalogue import as_message
 from phoenix_tui.features.draft_codec import joined
 from tools.clean import clean_line
@@ -48,7 +48,7 @@ class Instead(Enum):
     """What came before it becomes a summary."""
 
 
-Way: TypeAlias = Scope | Instead
+Way: TypeAlias = RewindScope | Instead
 
 
 class HowFar(Struct, frozen=True):
@@ -171,7 +171,7 @@ class GoingBack:
     async def _go_back(self, point: RewindPoint, found: RewindList) -> None:
         here = self._conversation
         preview = await self._rewinding.preview(here.record, point.seq)
-        ways: list[Way] = [Scope.CONVERSATION] if preview.refusal or not preview.files else list(Scope)
+        ways: list[Way] = [RewindScope.CONVERSATION] if preview.refusal or not preview.files else list(RewindScope)
         if here.record.context_start_seq < point.seq and point is not found.points[-1]:
             ways.append(Instead.SUMMARY)
         choice = await self._asker.how_far(point, preview, ways)
@@ -180,7 +180,7 @@ class GoingBack:
         match choice.way:
             case Instead.SUMMARY:
                 await self._asker.summarize_before(point.seq)
-            case Scope() as scope:
+            case RewindScope() as scope:
                 await self._arrive(
                     await self._rewinding.rewind(here.record, here.state, point.seq, scope, choice.overwrite)
                 )

@@ -29,7 +29,7 @@ _FIRST_IMAGE: Final = 0x50_0001
 """Away from the small numbers that other programs give their images."""
 
 
-class Terminal(Protocol):
+class CellTerminal(Protocol):
     """What is needed of the terminal (`images.terminal.ImageTerminal`)."""
 
     def cell(self) -> CellSize:
@@ -54,7 +54,7 @@ class ImageSource:
 
     def __init__(
         self,
-        terminal: Terminal | None,
+        terminal: CellTerminal | None,
         previewer: Previewer,
         attachments: Callable[[Sequence[str]], Awaitable[Sequence[Attachment]]],
         setting: str,

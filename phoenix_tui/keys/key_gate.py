@@ -43,7 +43,7 @@ EDITS: Final = frozenset({"backspace", "tab", "shift+tab", "ctrl+j"})
 Typed: TypeAlias = events.Key | events.Paste
 
 
-class Verdict(Enum):
+class KeyVerdict(Enum):
     """What happens to a key whose turn has come."""
 
     NOW = auto()
@@ -55,7 +55,7 @@ class Verdict(Enum):
     DROP = auto()
 
 
-class Outcome(Enum):
+class KeyOutcome(Enum):
     """What a letter that waited turns out to be."""
 
     ACT = auto()
@@ -91,7 +91,7 @@ class KeyGate:
         self._text_at = self._last = self._since = NEVER
         self._redirected = False
 
-    def judge(self, event: Typed) -> Verdict:
+    def judge(self, event: Typed) -> KeyVerdict:
         """Decide on a key whose turn has come."""
         if self._here != self._place:
             self._place, self._since = self._here, self._last
@@ -99,15 +99,15 @@ class KeyGate:
         self._last = event.time
         return verdict
 
-    def follows(self, event: Typed) -> Outcome:
+    def follows(self, event: Typed) -> KeyOutcome:
         """Decide on the letter that waits by the key behind it."""
         if isinstance(event, events.Paste) or event.is_printable or event.key in EDITS:
-            return Outcome.TEXT
+            return KeyOutcome.TEXT
         if event.key in CANCELS:
-            return Outcome.DROP
+            return KeyOutcome.DROP
         if event.key == "enter":
-            return Outcome.CONFIRM if self._is_answer else Outcome.TEXT
-        return Outcome.TEXT if self._app.focused is self._composer else Outcome.ACT
+            return KeyOutcome.CONFIRM if self._is_answer else KeyOutcome.TEXT
+        return KeyOutcome.TEXT if self._app.focused is self._composer else KeyOutcome.ACT
 
     @property
     def is_where_it_was(self) -> bool:
@@ -137,48 +137,48 @@ class KeyGate:
     def _in_workspace(self) -> bool:
         return self._composer.is_attached and self._app.screen is self._composer.screen
 
-    def _judge(self, event: Typed) -> Verdict:
+    def _judge(self, event: Typed) -> KeyVerdict:
         typing = event.time - self._text_at < PAUSE
         self._redirected = self._redirected and typing
         if isinstance(event, events.Paste):
             self._text_at = event.time
-            return Verdict.NOW
+            return KeyVerdict.NOW
         if not event.is_printable:
             return self._special(event)
         verdict = self._letter(event, typing=typing)
-        if verdict is Verdict.WAIT:
+        if verdict is KeyVerdict.WAIT:
             self._judged_at = self._here
         return verdict
 
-    def _special(self, event: events.Key) -> Verdict:
+    def _special(self, event: events.Key) -> KeyVerdict:
         """A key without a character. Those with Ctrl or Alt, and Esc, say that something else begins."""
         if self._redirected and (event.key in {"enter", "tab"} or (event.key == "escape" and self._in_workspace)):
             self._redirected = event.key != "escape"  # it has given the keys back to the composer already
-            return Verdict.DROP
+            return KeyVerdict.DROP
         if "+" in event.key or event.key == "escape":
             self._text_at = NEVER
-        return Verdict.NOW
+        return KeyVerdict.NOW
 
-    def _letter(self, event: events.Key, *, typing: bool) -> Verdict:
+    def _letter(self, event: events.Key, *, typing: bool) -> KeyVerdict:
         focused = self._app.focused
         if focused is self._composer:
             if self._composer.answering.wants(event.key, is_empty=not self._composer.text):
                 self._is_answer = True
-                return Verdict.WAIT
+                return KeyVerdict.WAIT
             self._text_at = event.time
-            return Verdict.NOW
+            return KeyVerdict.NOW
         if _takes_text(focused):
             self._text_at = event.time
-            return Verdict.NOW
+            return KeyVerdict.NOW
         binding = self._binding(event.key)
         if typing or (binding is None and self._in_workspace):
-            return Verdict.TEXT
+            return KeyVerdict.TEXT
         if binding is None or _name(binding) in HARMLESS:
-            return Verdict.NOW
+            return KeyVerdict.NOW
         self._is_answer = (binding.id or "").startswith(ANSWERING)
         if self._in_workspace and not self._is_answer and event.time - self._since < YOUNG:
-            return Verdict.TEXT
-        return Verdict.WAIT
+            return KeyVerdict.TEXT
+        return KeyVerdict.WAIT
 
     def _binding(self, key: str) -> Binding | None:
         active = self._app.screen.active_bindings.get(key)

@@ -12,7 +12,7 @@ from textual.app import App
 from textual.dom import DOMNode
 from textual.timer import Timer
 
-from phoenix_tui.keys.key_gate import SETTLE, KeyGate, Outcome, Typed, Verdict
+from phoenix_tui.keys.key_gate import SETTLE, KeyGate, KeyOutcome, KeyVerdict, Typed
 
 LONGEST_WAIT: Final = 1.0
 """Seconds that a key is held back by those before it."""
@@ -85,12 +85,12 @@ class KeyOrder:
 
     async def _judge(self, event: Typed) -> None:
         match self._gate.judge(event):
-            case Verdict.WAIT if isinstance(event, events.Key):
+            case KeyVerdict.WAIT if isinstance(event, events.Key):
                 self._waits = event
                 self._timer = self._app.set_timer(SETTLE, self.settle)
-            case Verdict.TEXT if isinstance(event, events.Key) and not self._gate.to_text(event):
+            case KeyVerdict.TEXT if isinstance(event, events.Key) and not self._gate.to_text(event):
                 pass  # nobody reads it
-            case Verdict.DROP:
+            case KeyVerdict.DROP:
                 pass
             case _:
                 await self._start(event)
@@ -99,14 +99,14 @@ class KeyOrder:
         """What the key behind it makes of a letter that waits, and then of that key."""
         self._forget()
         match self._gate.follows(event):
-            case Outcome.ACT | Outcome.CONFIRM as outcome:
+            case KeyOutcome.ACT | KeyOutcome.CONFIRM as outcome:
                 await self._act(letter)
-                if outcome is Outcome.CONFIRM:
+                if outcome is KeyOutcome.CONFIRM:
                     return
-            case Outcome.TEXT:
+            case KeyOutcome.TEXT:
                 if self._gate.to_text(letter):
                     await self._start(letter)
-            case Outcome.DROP:
+            case KeyOutcome.DROP:
                 pass
         await self.take(event)
 

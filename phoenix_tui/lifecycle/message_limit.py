@@ -42,7 +42,7 @@ SENTENCE: Final = "A part of Phoenix keeps calling itself and was slowed down. K
 Take: TypeAlias = Callable[[Any], Awaitable[Message]]
 
 
-class Tally:
+class MessageTally:
     """How often one pump got messages of one kind."""
 
     __slots__ = ("busy", "count", "inputs", "is_input", "last", "since", "slowed", "windows")
@@ -68,9 +68,9 @@ class MessageBound:
         """Seconds that this message is held back: 0 for all but those that come without end."""
         kind = type(message)
         try:
-            tally: Tally = pump.__dict__[TALLIES][kind]
+            tally: MessageTally = pump.__dict__[TALLIES][kind]
         except KeyError:
-            tally = Tally(kind)
+            tally = MessageTally(kind)
             pump.__dict__.setdefault(TALLIES, {})[kind] = tally
         if tally.is_input:
             self._inputs += 1
@@ -82,7 +82,7 @@ class MessageBound:
             self._look(pump, message, tally)
         return 0.0
 
-    def _slow(self, tally: Tally) -> float:
+    def _slow(self, tally: MessageTally) -> float:
         now = self._clock()
         if now - tally.last > CALM:
             tally.slowed, tally.windows, tally.count = False, 0, 0
@@ -90,7 +90,7 @@ class MessageBound:
         tally.last = now + HOLD
         return HOLD
 
-    def _look(self, pump: Any, message: Message, tally: Tally) -> None:
+    def _look(self, pump: Any, message: Message, tally: MessageTally) -> None:
         now, busy = self._clock(), self._busy()
         passed = max(now - tally.since, 1e-9)
         rate, share = WINDOW / passed, (busy - tally.busy) / passed

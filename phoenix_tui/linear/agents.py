@@ -47,8 +47,8 @@ async def _agents(front: LinearFront, argument: str) -> None:
 
 async def _one(front: LinearFront, view: AgentView) -> None:
     actions = [READ, HINT, *([STOP] if view.outcome is None else [])]
-    deed = await front.choose(f"{task_words(view.task)}:", actions)
-    match actions[deed] if deed is not None else "":
+    action = await front.choose(f"{task_words(view.task)}:", actions)
+    match actions[action] if action is not None else "":
         case "Read what it did":
             await _read(front, view)
         case "Send it a hint":

@@ -23,14 +23,14 @@ class StopWanted(Struct, frozen=True):
     """Esc: stop what runs."""
 
 
-class LeaveWanted(Struct, frozen=True):
+class LeaveTyped(Struct, frozen=True):
     """Ctrl+D on an empty line, or the end of the input."""
 
 
-Wish: TypeAlias = Typed | StopWanted | LeaveWanted
+Wish: TypeAlias = Typed | StopWanted | LeaveTyped
 
 
-class History(Protocol):
+class LineHistory(Protocol):
     """Earlier lines."""
 
     def older(self, current: str) -> str | None:
@@ -64,7 +64,7 @@ def tokens(text: str) -> Iterator[tuple[str, str]]:
 class LineBuffer:
     """The line being typed and where the cursor is in it; every method gives what to write."""
 
-    history: History | None = None
+    history: LineHistory | None = None
     text: str = ""
     cursor: int = 0
     wishes: list[Wish] = field(default_factory=list["Wish"])
@@ -142,7 +142,7 @@ class LineBuffer:
         """Ctrl+D."""
         if self.text:
             return self._remove(self.cursor, min(self.cursor + 1, len(self.text)))
-        self.wishes.append(LeaveWanted())
+        self.wishes.append(LeaveTyped())
         return ""
 
     def older(self) -> str:

@@ -23,11 +23,11 @@ from phoenix_tui.lifecycle.stop_signals import ENDING, SIGNAL_EXIT, listen
 from phoenix_tui.linear.approving import OthersAsk, answer_of
 from phoenix_tui.linear.attaching import attach_all, attach_dropped
 from phoenix_tui.linear.commands import run_linear
-from phoenix_tui.linear.editing import LeaveWanted, StopWanted, Typed
+from phoenix_tui.linear.editing import LeaveTyped, StopWanted, Typed
 from phoenix_tui.linear.queueing import queue_up
-from phoenix_tui.linear.side_questions import SideQuestions
+from phoenix_tui.linear.side_questions import SpokenSideQuestions
 from phoenix_tui.linear.spoken import said
-from phoenix_tui.linear.talk import Talk
+from phoenix_tui.linear.talk import LinearConversation
 from phoenix_tui.linear.terminal import LineTerminal
 from phoenix_tui.text.database import WAITING, told_here, told_once
 from tools.clean import clean_line
@@ -61,9 +61,11 @@ class LinearFront:
         self.launch = launch
         self.terminal = terminal
         rings = launch.notifications != "off"
-        self.talk = Talk(services, launch, self.say, self.invite, terminal.ring if rings else lambda: None)
+        self.talk = LinearConversation(
+            services, launch, self.say, self.invite, terminal.ring if rings else lambda: None
+        )
         self._others = OthersAsk(self)
-        self.beside = SideQuestions(self)
+        self.beside = SpokenSideQuestions(self)
         self.rule_changes = RuleChanges(services.engine.rules, lambda: "/rules undo brings it back")
         self.history = PromptHistory(launch.state_folder, launch.cwd)
         self.leaving: int | None = None
@@ -167,7 +169,7 @@ class LinearFront:
             case StopWanted():
                 if self.leaving is None and not self.talk.stop():
                     self.say("Dropped." if self.beside.drop() else "Nothing runs.")
-            case LeaveWanted():
+            case LeaveTyped():
                 self.leave(0)
 
     async def _line(self, text: str) -> None:
@@ -221,7 +223,7 @@ class LinearFront:
             self.terminal.put(text)
         wish = await self.terminal.next_wish()
         self._asking = False
-        if isinstance(wish, LeaveWanted):
+        if isinstance(wish, LeaveTyped):
             self.leave(0)
         return wish.text.strip() if isinstance(wish, Typed) else ""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from engine.api.conversation import ConversationApi
 from engine.ports.files import FileChange
 from engine.ports.turns import BranchRow
-from engine.rewind.values import Preview, PreviewFile, RewindList, RewindPoint, Scope
+from engine.rewind.values import Preview, PreviewFile, RewindList, RewindPoint, RewindScope
 from phoenix_tui.features.rewind import GoingBack, HowFar, Instead, Order, OtherWay, Way, others_of
 from phoenix_tui.linear.command import LinearCommand, open_conversation
 from phoenix_tui.linear.summarizing import summarize
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 MOST_FILES: Final = 30
 WORDS: Final[dict[Way, str]] = {
-    Scope.BOTH: "Both: the prompt comes back to be edited, the files go back as they were before it",
-    Scope.CONVERSATION: "The conversation alone: the prompt comes back to be edited, the files stay",
-    Scope.FILES: "The files alone: as they were before it; the conversation stays",
+    RewindScope.BOTH: "Both: the prompt comes back to be edited, the files go back as they were before it",
+    RewindScope.CONVERSATION: "The conversation alone: the prompt comes back to be edited, the files stay",
+    RewindScope.FILES: "The files alone: as they were before it; the conversation stays",
     Instead.SUMMARY: "Nothing goes back: what came before it becomes a summary",
 }
 
@@ -58,7 +58,7 @@ class LineAsker:
         if chosen is None:
             return None
         way = ways[chosen]
-        touches = way in {Scope.BOTH, Scope.FILES}
+        touches = way in {RewindScope.BOTH, RewindScope.FILES}
         overwrite = await self._overwritten(preview) if touches else frozenset[bytes]()
         return HowFar(way, overwrite) if overwrite is not None else None
 

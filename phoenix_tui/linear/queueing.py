@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from phoenix_tui.linear.front import LinearFront
 
 LONGEST: Final = 120
-DEEDS: Final = ("Send it now, stopping what runs", "Change its text", "Take it out", "Move it up", "Move it down")
+ACTIONS: Final = ("Send it now, stopping what runs", "Change its text", "Take it out", "Move it up", "Move it down")
 
 
 async def queue_up(front: LinearFront, text: str) -> Receipt:
@@ -47,14 +47,16 @@ async def _queue(front: LinearFront, text: str) -> None:
     chosen = await front.choose(f"{counted(len(waiting), 'message')} waiting.{held}", [_row(one) for one in waiting])
     if chosen is None:
         return
-    deed = await front.choose(f"{_row(waiting[chosen])}:", DEEDS)
-    if deed is not None:
-        await _do(front, conversation, waiting[chosen], chosen, deed)
+    action = await front.choose(f"{_row(waiting[chosen])}:", ACTIONS)
+    if action is not None:
+        await _do(front, conversation, waiting[chosen], chosen, action)
 
 
-async def _do(front: LinearFront, conversation: ConversationApi, message: QueuedMessage, place: int, deed: int) -> None:
+async def _do(
+    front: LinearFront, conversation: ConversationApi, message: QueuedMessage, place: int, action: int
+) -> None:
     queue = conversation.queue
-    match deed:
+    match action:
         case 0:
             caps = caps_for(front, conversation)
             tell_outcome(front, await queue.send_now(message.id, caps), "It goes now.")
@@ -65,7 +67,7 @@ async def _do(front: LinearFront, conversation: ConversationApi, message: Queued
         case 2:
             tell_outcome(front, await queue.remove(message.id), "Taken out.")
         case _:
-            to = min(max(place + (-1 if deed == 3 else 1), 0), len(queue.waiting) - 1)
+            to = min(max(place + (-1 if action == 3 else 1), 0), len(queue.waiting) - 1)
             tell_outcome(front, await queue.move(message.id, to), f"It is number {to + 1} now.")
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ASKED: Final = "Asked beside the conversation. Esc drops the question where nothing else runs."
 
 
-class SideQuestions:
+class SpokenSideQuestions:
     """Those that wait for an answer."""
 
     def __init__(self, front: LinearFront) -> None:

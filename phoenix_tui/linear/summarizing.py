@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 from engine.executor.reviewing import DropSummary, Proposal, SummarizeAgain, TakeSummary, Verdict
 from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.linear.command import LinearCommand, open_conversation
-from phoenix_tui.linear.editing import LeaveWanted, StopWanted, Typed
+from phoenix_tui.linear.editing import LeaveTyped, StopWanted, Typed
 from tools.clean import clean, clean_line
 from tools.wording import counted
 
 if TYPE_CHECKING:
     from phoenix_tui.linear.front import LinearFront
 
-DEEDS: Final = (
+ACTIONS: Final = (
     "Take it: it stands in the place of the older messages",
     "Change it",
     "Another one, with a hint",
@@ -66,7 +66,7 @@ async def _meanwhile(front: LinearFront) -> None:
     match await front.terminal.next_wish():
         case StopWanted():
             front.talk.stop()
-        case LeaveWanted():
+        case LeaveTyped():
             front.talk.stop()
             front.leave(0)
         case Typed(text=text):
@@ -83,7 +83,7 @@ async def _decide(front: LinearFront, proposal: Proposal) -> Verdict:
         *(line for line in clean(proposal.summary).splitlines() if line.strip()),
         "End of the summary.",
     )
-    match await front.choose("What now?", DEEDS):
+    match await front.choose("What now?", ACTIONS):
         case 0:
             return TakeSummary(proposal.summary)
         case 1:

@@ -43,7 +43,7 @@ ROWS_A_MESSAGE: Final = 8
 """Stored messages looked through for each one that has words: tools leave many without."""
 
 
-class Talk:
+class LinearConversation:
     """One conversation at a time; the others run on."""
 
     def __init__(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
-from phoenix_tui.linear.editing import LeaveWanted, LineBuffer, StopWanted, Typed, Wish
+from phoenix_tui.linear.editing import LeaveTyped, LineBuffer, StopWanted, Typed, Wish
 from phoenix_tui.linear.keyboard import Keyboard
 from phoenix_tui.terminal.output_thread import OutputThread, write_all
 
@@ -162,7 +162,7 @@ class LineTerminal:
         if self._piped:
             self._wish(Typed(self._piped))
             self._piped = ""
-        self._wish(LeaveWanted())
+        self._wish(LeaveTyped())
 
     def _write(self, text: str) -> None:
         if self._ascii:

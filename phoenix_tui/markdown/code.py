@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from phoenix_tui.markdown.lines import CODE, QUIET, Span, StyledLine, Surface, Tone, altered, spans_width
+from phoenix_tui.markdown.lines import CODE, QUIET, Span, StyledLine, Surface, TextTone, altered, spans_width
 from phoenix_tui.markdown.wrap import wrap
 
 
@@ -23,19 +23,19 @@ TAB = 4
 _PAD = Span(" ", CODE)
 _COMMENT = altered(QUIET, surface=Surface.CODE)
 _TONES = {
-    "Keyword": altered(CODE, tone=Tone.KEYWORD),
+    "Keyword": altered(CODE, tone=TextTone.KEYWORD),
     "Name": CODE,
-    "Literal.String": altered(CODE, tone=Tone.STRING),
-    "Literal.Number": altered(CODE, tone=Tone.NUMBER),
+    "Literal.String": altered(CODE, tone=TextTone.STRING),
+    "Literal.Number": altered(CODE, tone=TextTone.NUMBER),
     "Comment": _COMMENT,
-    "Name.Function": altered(CODE, tone=Tone.NAME),
-    "Name.Class": altered(CODE, tone=Tone.NAME),
-    "Name.Decorator": altered(CODE, tone=Tone.NAME),
-    "Name.Tag": altered(CODE, tone=Tone.NAME),
-    "Name.Builtin": altered(CODE, tone=Tone.NAME),
-    "Name.Namespace": altered(CODE, tone=Tone.NAME),
-    "Generic.Inserted": altered(CODE, tone=Tone.GOOD),
-    "Generic.Deleted": altered(CODE, tone=Tone.BAD),
+    "Name.Function": altered(CODE, tone=TextTone.NAME),
+    "Name.Class": altered(CODE, tone=TextTone.NAME),
+    "Name.Decorator": altered(CODE, tone=TextTone.NAME),
+    "Name.Tag": altered(CODE, tone=TextTone.NAME),
+    "Name.Builtin": altered(CODE, tone=TextTone.NAME),
+    "Name.Namespace": altered(CODE, tone=TextTone.NAME),
+    "Generic.Inserted": altered(CODE, tone=TextTone.GOOD),
+    "Generic.Deleted": altered(CODE, tone=TextTone.BAD),
     "Generic.Heading": altered(CODE, bold=True),
     "Generic.Subheading": altered(CODE, bold=True),
 }

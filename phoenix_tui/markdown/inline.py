@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from markdown_it.token import Token
 
-from phoenix_tui.markdown.lines import PLAIN, QUIET, Span, Surface, TextStyle, Tone, altered
+from phoenix_tui.markdown.lines import PLAIN, QUIET, Span, Surface, TextStyle, TextTone, altered
 
 SCHEMES: Final = frozenset({"http", "https", "mailto"})
 """What a click may open (FAULTS 58)."""
@@ -56,7 +56,7 @@ class Inline:
             case "link_close":
                 self._close_link()
             case "image":
-                self._put(f"[image: {token.content}]", altered(look, tone=Tone.QUIET))
+                self._put(f"[image: {token.content}]", altered(look, tone=TextTone.QUIET))
                 self._put(f" ({token.attrs.get('src', '')})", QUIET)
             case "strong_open" | "em_open" | "s_open" as mark:
                 emphasis = altered(look, bold=mark == "strong_open", italic=mark == "em_open", strike=mark == "s_open")
@@ -78,7 +78,7 @@ class Inline:
         position = 0
         for match in (_NEVER if self._targets or "://" not in text else _ADDRESS).finditer(text):
             self._put(text[position : match.start()], look)
-            self._put(match.group(), altered(look, tone=Tone.YOU, underline=True), link_action(match.group()))
+            self._put(match.group(), altered(look, tone=TextTone.YOU, underline=True), link_action(match.group()))
             position = match.end()
         self._put(text[position:], look)
 
@@ -86,7 +86,7 @@ class Inline:
         action = link_action(target)
         self._targets.append((target, action, len(self.lines) - 1, len(self.lines[-1])))
         look = self._looks[-1]
-        self._looks.append(altered(look, tone=Tone.YOU, underline=True) if action else look)
+        self._looks.append(altered(look, tone=TextTone.YOU, underline=True) if action else look)
 
     def _close_link(self) -> None:
         """End a link; its real target is shown wherever the text does not already say it."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 
-class Tone(IntEnum):
+class TextTone(IntEnum):
     """What a foreground means (LOOK 7); a theme gives each a colour."""
 
     TEXT = 0
@@ -40,7 +40,7 @@ class Surface(IntEnum):
 class TextStyle(NamedTuple):
     """How a piece of text looks, in meanings."""
 
-    tone: Tone = Tone.TEXT
+    tone: TextTone = TextTone.TEXT
     surface: Surface = Surface.PLAIN
     bold: bool = False
     italic: bool = False
@@ -49,7 +49,7 @@ class TextStyle(NamedTuple):
 
 
 PLAIN = TextStyle()
-QUIET = TextStyle(Tone.QUIET)
+QUIET = TextStyle(TextTone.QUIET)
 CODE = TextStyle(surface=Surface.CODE)
 
 
@@ -57,7 +57,7 @@ CODE = TextStyle(surface=Surface.CODE)
 def altered(
     look: TextStyle,
     *,
-    tone: Tone | None = None,
+    tone: TextTone | None = None,
     surface: Surface | None = None,
     bold: bool = False,
     italic: bool = False,

@@ -15,7 +15,7 @@ LOOKED_AT: Final = 4_000
 """Characters of a text of which one row is made: more are marks that take no room."""
 
 
-class Row(NamedTuple):
+class WrappedRow(NamedTuple):
     """One row of a broken text: its characters, and how it hangs on the row above."""
 
     start: int
@@ -35,18 +35,18 @@ def wrap(spans: Sequence[Span], width: int, *, hard: bool = False) -> list[tuple
     return [(_cut(spans, starts, row.start, row.end), row.joint) for row in rows]
 
 
-def breaks(text: str, width: int, *, hard: bool = False) -> list[Row]:
+def breaks(text: str, width: int, *, hard: bool = False) -> list[WrappedRow]:
     """Where the rows of `text` begin and end."""
     if text.isascii():
         return _ascii_breaks(text, width, hard)
     graphemes, total = split_graphemes(text)
     if total <= width:
-        return [Row(0, len(text), None)]
+        return [WrappedRow(0, len(text), None)]
     return _grapheme_breaks(text, graphemes, width, hard)
 
 
-def _ascii_breaks(text: str, width: int, hard: bool) -> list[Row]:
-    rows: list[Row] = []
+def _ascii_breaks(text: str, width: int, hard: bool) -> list[WrappedRow]:
+    rows: list[WrappedRow] = []
     position, joint = 0, None
     while len(text) - position > width:
         blank = -1 if hard else text.rfind(" ", position, position + width + 1)
@@ -55,10 +55,10 @@ def _ascii_breaks(text: str, width: int, hard: bool) -> list[Row]:
             next_joint = ""
         else:
             end, following, next_joint = _around_blanks(text, position, blank)
-        rows.append(Row(position, end, joint))
+        rows.append(WrappedRow(position, end, joint))
         position, joint = following, next_joint
     if position < len(text) or not rows:
-        rows.append(Row(position, len(text), joint))
+        rows.append(WrappedRow(position, len(text), joint))
     return rows
 
 
@@ -73,8 +73,8 @@ def _around_blanks(text: str, start: int, blank: int) -> tuple[int, int, str]:
     return end, following, " "
 
 
-def _grapheme_breaks(text: str, graphemes: Sequence[tuple[int, int, int]], width: int, hard: bool) -> list[Row]:
-    rows: list[Row] = []
+def _grapheme_breaks(text: str, graphemes: Sequence[tuple[int, int, int]], width: int, hard: bool) -> list[WrappedRow]:
+    rows: list[WrappedRow] = []
     start, used, joint = 0, 0, None
     breakable: tuple[int, int, str] | None = None
     for begin, _, size in graphemes:
@@ -86,14 +86,14 @@ def _grapheme_breaks(text: str, graphemes: Sequence[tuple[int, int, int]], width
             breakable = (begin, begin, "")
         if used + size > width and begin > start:
             row_end, following, next_joint = breakable or (begin, begin, "")
-            rows.append(Row(start, row_end, joint))
+            rows.append(WrappedRow(start, row_end, joint))
             joint, start, breakable = next_joint, following, None
             used = cells(text[start:begin]) if start < begin else 0
             if start > begin:
                 continue
         used += size
     if start < len(text):
-        rows.append(Row(start, len(text), joint))
+        rows.append(WrappedRow(start, len(text), joint))
     return rows
 
 

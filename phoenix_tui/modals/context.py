@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.api.conversation import ConversationApi, Unsubscribe
-from engine.context.measure import Filling, Part
+from engine.context.measure import Filling, WindowPart
 from engine.executor.context_manager import HIGHEST, STEP, ContextReport, Edited
 from engine.executor.requests import Refused
 from engine.machine.messages import Role
@@ -158,7 +158,7 @@ class ContextSheet(Sheet[str]):
 
         self.run_worker(move(), group="threshold")
 
-    def _part(self) -> Part | None:
+    def _part(self) -> WindowPart | None:
         parts = self._report.measured.parts if self._report else ()
         return parts[self._chosen] if parts else None
 
@@ -195,7 +195,7 @@ class ContextSheet(Sheet[str]):
             for place, part in enumerate(parts[first : first + room], start=first)
         ]
 
-    def _row(self, part: Part, width: int, window: int, *, chosen: bool) -> Content:
+    def _row(self, part: WindowPart, width: int, window: int, *, chosen: bool) -> Content:
         left_out = OMITTED[part.omission] if part.omission else ""
         size = f"~{tokens(part.tokens)}" if not part.omission else f"~{tokens(part.whole)} → ~{tokens(part.tokens)}"
         right = f"{left_out}  {size:>8}{share_of(part.tokens, window):>6}".lstrip()
@@ -250,7 +250,7 @@ WORDS: Final[dict[str, str]] = {
 }
 
 
-def _kind(part: Part) -> str:
+def _kind(part: WindowPart) -> str:
     if part.filling is Filling.HISTORY:
         return "you" if part.role is Role.USER else "agent"
     return KINDS[part.filling]

@@ -30,7 +30,7 @@ PAUSE: Final = 0.06
 """Seconds without a letter before the store is asked."""
 
 
-class Places:
+class FoundPlaces:
     """Every place of a text, by number; one letter may stand in millions of them, so none is an object."""
 
     def __init__(self, found: Sequence[FoundText]) -> None:
@@ -82,7 +82,7 @@ class FindSheet(Sheet[str]):
         self._transcript = transcript
         self._one_at_a_time = asyncio.Lock()
         """A question whose text is gone by the time of its turn is not asked."""
-        self._places = Places(())
+        self._places = FoundPlaces(())
         self._place = -1
         self._trouble = ""
         self._text = ""
@@ -156,7 +156,7 @@ class FindSheet(Sheet[str]):
             self._draw()
 
     def _take(self, text: str, found: Sequence[FoundText]) -> None:
-        self._places = Places(found)
+        self._places = FoundPlaces(found)
         self._mark(text)
         if self._places.count:
             lowest = max((slot for slot, _, _ in self._transcript.canvas.viewport.rows()), default=0)

@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.ports.files import FileChange
-from engine.rewind.values import Preview, PreviewFile, Scope
+from engine.rewind.values import Preview, PreviewFile, RewindScope
 from phoenix_tui.features.changes import words_of
 from phoenix_tui.features.rewind import HowFar, Instead
 from phoenix_tui.keys import keymap
@@ -39,7 +39,7 @@ class LastLook(Struct, frozen=True):
 
     heading: str
     preview: Preview
-    ways: tuple[tuple[Scope, str], ...]
+    ways: tuple[tuple[RewindScope, str], ...]
     """What can go back, and the words for it."""
     summarizes: bool = False
     """Whether what came before can become a summary instead."""
@@ -142,7 +142,7 @@ class RewindConfirmSheet(Sheet[HowFar]):
         return rows
 
     def _sum(self, width: int) -> Content:
-        touches = self._look.ways[self._way][0] is not Scope.CONVERSATION
+        touches = self._look.ways[self._way][0] is not RewindScope.CONVERSATION
         words = f"On disk: {sum_of(self._look.preview, self._overwrite)}" if touches else "On disk: nothing changes"
         if self._look.preview.refusal:
             words = self._look.preview.refusal
@@ -153,7 +153,7 @@ class RewindConfirmSheet(Sheet[HowFar]):
     def _file_rows(self, width: int, room: int) -> list[Content]:
         place = self._place - len(self._look.ways)
         first = first_in_sight(place, len(self._files), room)
-        quiet = self._look.ways[self._way][0] is Scope.CONVERSATION
+        quiet = self._look.ways[self._way][0] is RewindScope.CONVERSATION
         rows = [
             preview_row(
                 one,

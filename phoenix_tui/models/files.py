@@ -13,7 +13,7 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from phoenix_tui.models.known import KNOWN_MODELS, MEBIBYTE, KnownModel, WebFile, WeightsSource, WheelParts
+from phoenix_tui.models.known import KNOWN_MODELS, MEBIBYTE, InstallableModel, WebFile, WeightsSource, WheelParts
 from phoenix_tui.models.partial_file import ModelFileError, PartialFile, Progress, file_digest
 from tools.contract import ProcessRunner
 from tools.files.own_files import read_regular, write_file
@@ -23,7 +23,7 @@ SPARE = 100 * MEBIBYTE
 """Bytes that must stay free beside the file: one data wheel and a little air."""
 
 
-class FileState(StrEnum):
+class ModelFileState(StrEnum):
     """How far a model file is to be trusted."""
 
     ABSENT = "absent"
@@ -40,7 +40,7 @@ class ModelFile(Struct, frozen=True):
 
     name: str
     path: Path
-    state: FileState
+    state: ModelFileState
     size: int
     """Bytes on disk."""
     full_size: int
@@ -55,7 +55,7 @@ class ModelFile(Struct, frozen=True):
     @property
     def usable(self) -> bool:
         """Whether a conversation can be had with it."""
-        return self.state in {FileState.VERIFIED, FileState.FOREIGN}
+        return self.state in {ModelFileState.VERIFIED, ModelFileState.FOREIGN}
 
 
 class ModelFiles:
@@ -66,7 +66,7 @@ class ModelFiles:
         folder: Path,
         runner: ProcessRunner,
         set_default: Callable[[str], None],
-        known: Sequence[KnownModel] = KNOWN_MODELS,
+        known: Sequence[InstallableModel] = KNOWN_MODELS,
         free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
         own: Path | None = None,
     ) -> None:
@@ -102,9 +102,9 @@ class ModelFiles:
         """
         model = self._known_model(name)
         state = self._state(model)
-        if state.state is FileState.CHANGED:
+        if state.state is ModelFileState.CHANGED:
             state = await self.check(name)
-        if state.state is FileState.VERIFIED:
+        if state.state is ModelFileState.VERIFIED:
             return state
         if not agreed:
             raise ModelFileError(f"{model.title} is {model.size / 1e9:.1f} GB and is only fetched after your yes.")
@@ -161,22 +161,22 @@ class ModelFiles:
             _marker(path).unlink(missing_ok=True)
         return self._state(model)
 
-    def _known_model(self, name: str) -> KnownModel:
+    def _known_model(self, name: str) -> InstallableModel:
         model = self._known.get(_plain(name))
         if model is None:
             raise ModelFileError(f"No model is called {name}; these can be installed: {', '.join(self._known)}.")
         return model
 
-    def _state(self, model: KnownModel) -> ModelFile:
+    def _state(self, model: InstallableModel) -> ModelFile:
         path = self._folder / model.file_name
         if path.exists():
-            state = FileState.VERIFIED if _marker_fits(path, model) else FileState.CHANGED
+            state = ModelFileState.VERIFIED if _marker_fits(path, model) else ModelFileState.CHANGED
             return ModelFile(model.name, path, state, path.stat().st_size, model.size, model.title)
         size = PartialFile(path).size
-        state = FileState.PARTIAL if size else FileState.ABSENT
+        state = ModelFileState.PARTIAL if size else ModelFileState.ABSENT
         return ModelFile(model.name, path, state, size, model.size, model.title)
 
-    def _check_space(self, model: KnownModel, file: PartialFile) -> None:
+    def _check_space(self, model: InstallableModel, file: PartialFile) -> None:
         needed = model.size - file.size + SPARE
         free = self._free_bytes(self._folder)
         if free < needed:
@@ -185,7 +185,7 @@ class ModelFiles:
                 "make room, or set PHOENIX_HOME to a larger disk."
             )
 
-    async def _fetch(self, model: KnownModel, file: PartialFile, progress: Progress) -> None:
+    async def _fetch(self, model: InstallableModel, file: PartialFile, progress: Progress) -> None:
         """Take the bytes from the first source that delivers all of them."""
         failures: list[str] = []
         for source in model.sources:
@@ -211,12 +211,12 @@ class ModelFiles:
             case _:
                 assert_never(source)
 
-    async def _verify(self, model: KnownModel, file: PartialFile) -> None:
+    async def _verify(self, model: InstallableModel, file: PartialFile) -> None:
         if await _in_thread(file.digest) != model.sha256:
             await asyncio.to_thread(file.discard)
             raise ModelFileError(f"What came is not {model.name} (wrong SHA-256) and was deleted; try again later.")
 
-    def _remember(self, model: KnownModel) -> None:
+    def _remember(self, model: InstallableModel) -> None:
         """Note that the file as it stands was checked, and keep its attribution beside it."""
         path = self._folder / model.file_name
         write_file(_marker(path), _fingerprint(path, model))
@@ -234,7 +234,7 @@ async def _in_thread(work: Callable[[Callable[[], bool]], str]) -> str:
 
 def _foreign(path: Path) -> ModelFile:
     size = path.stat().st_size
-    return ModelFile(path.stem, path, FileState.FOREIGN, size, size)
+    return ModelFile(path.stem, path, ModelFileState.FOREIGN, size, size)
 
 
 def _plain(name: str) -> str:
@@ -250,10 +250,10 @@ def _notice(path: Path) -> Path:
     return path.with_suffix(".NOTICE.txt")
 
 
-def _fingerprint(path: Path, model: KnownModel) -> str:
+def _fingerprint(path: Path, model: InstallableModel) -> str:
     facts = path.stat()
     return f"{model.sha256} {facts.st_size} {facts.st_mtime_ns}\n"
 
 
-def _marker_fits(path: Path, model: KnownModel) -> bool:
+def _marker_fits(path: Path, model: InstallableModel) -> bool:
     return read_regular(_marker(path), MARKER_BYTES) == _fingerprint(path, model).encode()

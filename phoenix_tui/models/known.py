@@ -33,7 +33,7 @@ class WheelParts(Struct, frozen=True):
 WeightsSource: TypeAlias = WebFile | WheelParts
 
 
-class KnownModel(Struct, frozen=True):
+class InstallableModel(Struct, frozen=True):
     """A model file whose content is known; the digest makes its source irrelevant."""
 
     name: str
@@ -57,7 +57,7 @@ class KnownModel(Struct, frozen=True):
         return f"local/{self.name}"
 
 
-QWEN_CODER_1_5B = KnownModel(
+QWEN_CODER_1_5B = InstallableModel(
     name="qwen2.5-coder-1.5b",
     title="Qwen2.5-Coder 1.5B Instruct, Q4_K_M",
     size=1_117_320_768,
@@ -76,4 +76,4 @@ QWEN_CODER_1_5B = KnownModel(
     ),
 )
 
-KNOWN_MODELS: tuple[KnownModel, ...] = (QWEN_CODER_1_5B,)
+KNOWN_MODELS: tuple[InstallableModel, ...] = (QWEN_CODER_1_5B,)

@@ -21,7 +21,7 @@ FOOT_ROWS: Final = 2
 """Rule and state; the dock of the pane in focus begins with as many, so that nothing jumps."""
 
 
-class Stand(Struct, frozen=True):
+class PaneWidgets(Struct, frozen=True):
     """The widgets of one pane, in the order in which they stand."""
 
     title: Widget
@@ -38,7 +38,7 @@ class Arranged(Protocol):
     """What the layout asks the panes."""
 
     @property
-    def stands(self) -> tuple[Stand, ...]:
+    def stands(self) -> tuple[PaneWidgets, ...]:
         """One for each pane."""
         ...
 
@@ -101,7 +101,7 @@ class PaneLayout(Layout):
         return placements
 
     def _pane(
-        self, parent: Widget, stand: Stand, region: Region, shown: set[Widget], *, focused: bool
+        self, parent: Widget, stand: PaneWidgets, region: Region, shown: set[Widget], *, focused: bool
     ) -> list[WidgetPlacement]:
         """Title, body, and dock or foot."""
         x, y, width, height = region

@@ -13,8 +13,8 @@ from textual.widget import Widget
 from engine.api.conversation import ConversationApi
 from phoenix_tui.features.draft_codec import parsed
 from phoenix_tui.panes.column import ConversationColumn
-from phoenix_tui.panes.layout import PaneLayout, Stand, regions
-from phoenix_tui.panes.widgets import PaneFoot, PaneTabs, SideRule, Tab, TopRule
+from phoenix_tui.panes.layout import PaneLayout, PaneWidgets, regions
+from phoenix_tui.panes.widgets import PaneFoot, PaneTab, PaneTabs, SideRule, TopRule
 from phoenix_tui.text.labels import label
 from phoenix_tui.widgets.title_row import TitleRow
 from phoenix_tui.widgets.transcript.view import TranscriptView
@@ -61,11 +61,11 @@ class PaneRow:
         self.tabs = PaneTabs(plain=plain)
 
     @property
-    def stands(self) -> tuple[Stand, ...]:
+    def stands(self) -> tuple[PaneWidgets, ...]:
         """For the layout; the welcome stands in the pane that has the dock."""
         welcome = self._parts.welcome
         return tuple(
-            Stand(
+            PaneWidgets(
                 pane.title,
                 (pane.transcript, welcome) if place == self.focus else (pane.transcript,),
                 *pane.own,
@@ -137,14 +137,14 @@ class PaneRow:
         if len(self.panes) == 1:
             return
         tabbed = regions(len(self.panes), self._column.size) is None
-        tabs: list[Tab] = []
+        tabs: list[PaneTab] = []
         for place, pane in enumerate(self.panes):
             focused = place == self.focus
             status = self._parts.status.status if focused else pane.foot.status
             glyph = label(status.state, status.details).glyph
             pane.title.heading = replace(pane.title.heading, glyph=glyph, aside=not focused, tabbed=tabbed)
             pane.foot.note = _note(pane.conversation)
-            tabs.append(Tab(pane.title.heading.title, glyph))
+            tabs.append(PaneTab(pane.title.heading.title, glyph))
         self.tabs.tabs, self.tabs.chosen = tuple(tabs), self.focus
 
 

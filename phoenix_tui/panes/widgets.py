@@ -52,7 +52,7 @@ class TopRule(Still, Widget):
     DEFAULT_CSS = "TopRule { height: 1; border-top: solid $panel; background: $background; }"
 
 
-class Tab(Struct, frozen=True):
+class PaneTab(Struct, frozen=True):
     """One conversation of the row."""
 
     title: str
@@ -65,7 +65,7 @@ class PaneTabs(Still, Widget):
     DEFAULT_CSS = """
     PaneTabs { height: 1; padding: 0 1; background: $background; }
     """
-    tabs: reactive[tuple[Tab, ...]] = reactive(())
+    tabs: reactive[tuple[PaneTab, ...]] = reactive(())
     chosen: reactive[int] = reactive(0)
 
     def __init__(self, *, plain: bool = False) -> None:

@@ -53,7 +53,7 @@ _KEPT: Final = 256
 """Strips whose cells are kept: those of a large screen."""
 
 
-class Row:
+class CellRow:
     """One row of cells; `cells` and `codes` are as long as the screen is wide."""
 
     __slots__ = ("cells", "codes")
@@ -65,20 +65,20 @@ class Row:
         """SGR parameters of each cell (`sgr.py`)."""
 
     @classmethod
-    def of(cls, cell: str, columns: int) -> Row:
+    def of(cls, cell: str, columns: int) -> CellRow:
         """A row of equal cells without a style."""
         return cls([cell] * columns, [""] * columns)
 
-    def copy(self) -> Row:
+    def copy(self) -> CellRow:
         """A row of its own with the same cells."""
-        return Row(self.cells.copy(), self.codes.copy())
+        return CellRow(self.cells.copy(), self.codes.copy())
 
-    def holds(self, column: int, piece: Row) -> bool:
+    def holds(self, column: int, piece: CellRow) -> bool:
         """Tell whether a piece stands at a column already."""
         end = column + len(piece.cells)
         return self.cells[column:end] == piece.cells and self.codes[column:end] == piece.codes
 
-    def put(self, column: int, piece: Row) -> None:
+    def put(self, column: int, piece: CellRow) -> None:
         """Write a piece from a column on; what reaches over the row's end is cut off."""
         end = min(column + len(piece.cells), len(self.cells))
         if column < 0 or end <= column:
@@ -112,7 +112,7 @@ class Row:
         return odd[0] if odd else len(self.cells)
 
 
-def hold_image(rows: Iterable[Row]) -> bool:
+def hold_image(rows: Iterable[CellRow]) -> bool:
     """Tell whether the driver draws an image over cells of any of these rows."""
     return MARKS.search("".join(["".join(row.cells) for row in rows])) is not None
 
@@ -121,9 +121,9 @@ class Pieces:
     """Strips as pieces of rows; Textual draws most of them again and again."""
 
     def __init__(self) -> None:
-        self._kept: dict[int, tuple[Strip, ColorSystem, Row]] = {}
+        self._kept: dict[int, tuple[Strip, ColorSystem, CellRow]] = {}
 
-    def piece(self, strip: Strip, colours: ColorSystem) -> Row:
+    def piece(self, strip: Strip, colours: ColorSystem) -> CellRow:
         """The cells of a strip; not to be changed."""
         kept = self._kept.get(id(strip))  # held here, so that no other strip gets its number
         if kept is not None and kept[0] is strip and kept[1] is colours:
@@ -135,7 +135,7 @@ class Pieces:
         return piece
 
 
-def _piece_of(segments: Iterable[Segment], colours: ColorSystem) -> Row:
+def _piece_of(segments: Iterable[Segment], colours: ColorSystem) -> CellRow:
     cells, codes = list[str](), list[str]()
     for text, style, control in segments:
         if not text or control:
@@ -144,7 +144,7 @@ def _piece_of(segments: Iterable[Segment], colours: ColorSystem) -> Row:
         code = code_of(style, colours)
         cells += found
         codes += [blank_code(code) if text.isspace() else code] * len(found)
-    return Row(cells, codes)
+    return CellRow(cells, codes)
 
 
 def cells_of(text: str) -> list[str]:

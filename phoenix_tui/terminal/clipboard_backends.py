@@ -28,7 +28,7 @@ WINDOWS_COPY: Final = (
 IMAGE_TYPES: Final = ("image/png", "image/jpeg", "image/webp", "image/bmp", "image/tiff", "image/gif")
 
 
-class Backend(Struct, frozen=True):
+class ClipboardBackend(Struct, frozen=True):
     """The programs of one kind of desktop."""
 
     copy: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class Backend(Struct, frozen=True):
     """Not empty where no clipboard can be reached at all: why, and what works instead."""
 
 
-def choose(environment: Mapping[str, str], platform: str) -> Backend:
+def choose(environment: Mapping[str, str], platform: str) -> ClipboardBackend:
     """The back end for this environment and `sys.platform`."""
     if platform == "darwin":
         return MAC
@@ -65,8 +65,8 @@ def _powershell(program: str, script: str) -> tuple[str, ...]:
     return (program, "-NoProfile", "-NonInteractive", "-STA", "-Command", script)
 
 
-def _windows(program: str) -> Backend:
-    return Backend(
+def _windows(program: str) -> ClipboardBackend:
+    return ClipboardBackend(
         copy=_powershell(program, WINDOWS_COPY),
         images=(_powershell(program, WINDOWS_IMAGE),),
         text=_powershell(program, WINDOWS_TEXT),
@@ -75,33 +75,33 @@ def _windows(program: str) -> Backend:
     )
 
 
-MAC: Final = Backend(
+MAC: Final = ClipboardBackend(
     copy=("pbcopy",),
     images=(("osascript", "-e", MAC_IMAGE),),
     text=("pbpaste",),
     encoded_images=True,
     missing="osascript and pbpaste cannot be started: drop the image file into the terminal.",
 )
-WAYLAND: Final = Backend(
+WAYLAND: Final = ClipboardBackend(
     copy=("wl-copy", "--foreground"),
     holds=True,
     images=tuple(("wl-paste", "--no-newline", "--type", kind) for kind in IMAGE_TYPES),
     text=("wl-paste", "--no-newline"),
     missing="wl-paste is missing: install wl-clipboard, or drop the image file into the terminal.",
 )
-X11: Final = Backend(
+X11: Final = ClipboardBackend(
     copy=("xclip", "-quiet", "-selection", "clipboard", "-in"),
     holds=True,
     images=tuple(("xclip", "-selection", "clipboard", "-target", kind, "-out") for kind in IMAGE_TYPES),
     text=("xclip", "-selection", "clipboard", "-out"),
     missing="xclip is missing: install xclip, or drop the image file into the terminal.",
 )
-OVER_SSH: Final = Backend(
+OVER_SSH: Final = ClipboardBackend(
     refusal="Over SSH the clipboard of your own machine cannot be read: paste text with the terminal's own key, "
     "copy the image here with scp and type its path.",
     missing="OSC 52 alone reaches your clipboard over SSH.",
 )
-NO_DISPLAY: Final = Backend(
+NO_DISPLAY: Final = ClipboardBackend(
     refusal="There is no desktop here (neither WAYLAND_DISPLAY nor DISPLAY is set): "
     "paste text with the terminal's own key, type the path of an image.",
     missing="no clipboard program can work without a desktop.",

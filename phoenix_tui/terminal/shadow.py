@@ -13,7 +13,7 @@ from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.geometry import Size
 from textual.strip import Strip
 
-from phoenix_tui.terminal.cells import UNKNOWN, Pieces, Row, hold_image
+from phoenix_tui.terminal.cells import UNKNOWN, CellRow, Pieces, hold_image
 from phoenix_tui.terminal.writer import RowWriter
 
 _WORTH: Final = 24
@@ -38,13 +38,13 @@ class ShadowScreen:
     def __init__(self, *, capable: bool) -> None:
         self._capable = capable
         self._size = Size(0, 0)
-        self._rows: list[Row] = []
+        self._rows: list[CellRow] = []
         self._cursor = ""
         self._pieces = Pieces()
 
     def forget(self) -> None:
         """Nothing is known of the terminal any more: another program, a resize or a lost frame changed it."""
-        self._rows = [Row.of(UNKNOWN, self._size.width) for _ in range(self._size.height)]
+        self._rows = [CellRow.of(UNKNOWN, self._size.width) for _ in range(self._size.height)]
         self._cursor = ""
 
     def fit(self, size: Size) -> None:
@@ -73,15 +73,15 @@ class ShadowScreen:
             self._rows[y] = changed[y]
         return writer.text()
 
-    def _of_layout(self, update: LayoutUpdate, colours: ColorSystem) -> dict[int, Row]:
-        rows: dict[int, Row] = {}
+    def _of_layout(self, update: LayoutUpdate, colours: ColorSystem) -> dict[int, CellRow]:
+        rows: dict[int, CellRow] = {}
         for y, line in enumerate(update.strips, update.region.y):
             if 0 <= y < len(self._rows):
                 self._put(rows, y, update.region.x, line, colours)
         return rows
 
-    def _of_spans(self, update: ChopsUpdate, colours: ColorSystem) -> dict[int, Row]:
-        rows: dict[int, Row] = {}
+    def _of_spans(self, update: ChopsUpdate, colours: ColorSystem) -> dict[int, CellRow]:
+        rows: dict[int, CellRow] = {}
         for y, left, right in update.spans:
             if not 0 <= y < len(self._rows):
                 continue
@@ -90,7 +90,7 @@ class ShadowScreen:
                     self._put(rows, y, x, [strip if end <= right else strip.crop(0, right - x)], colours)
         return rows
 
-    def _put(self, rows: dict[int, Row], y: int, x: int, line: Iterable[Strip], colours: ColorSystem) -> None:
+    def _put(self, rows: dict[int, CellRow], y: int, x: int, line: Iterable[Strip], colours: ColorSystem) -> None:
         """Put strips into the row that comes, which is a row of its own once it differs from the one shown."""
         for strip in line:
             piece = self._pieces.piece(strip, colours)
@@ -100,13 +100,13 @@ class ShadowScreen:
                 rows[y].put(x, piece)
             x += len(piece.cells)
 
-    def _scroll(self, changed: dict[int, Row], writer: RowWriter, window: tuple[int, int]) -> None:
+    def _scroll(self, changed: dict[int, CellRow], writer: RowWriter, window: tuple[int, int]) -> None:
         """Move rows that stand elsewhere already, where that leaves less to write."""
         found = self._moved(changed, *window)
         if found is None:
             return
         top, bottom, lines = found
-        blank = Row.of(" ", self._size.width)
+        blank = CellRow.of(" ", self._size.width)
         after = self._rows[:]
         kept = after[top:bottom]
         gap = [blank] * abs(lines)
@@ -120,7 +120,7 @@ class ShadowScreen:
             changed.setdefault(y, row)
         self._rows = after
 
-    def _moved(self, changed: Mapping[int, Row], left: int, right: int) -> tuple[int, int, int] | None:
+    def _moved(self, changed: Mapping[int, CellRow], left: int, right: int) -> tuple[int, int, int] | None:
         """First row, end and distance of what was moved in some columns; a positive distance is up."""
         top, bottom = min(changed), max(changed) + 1
         before: dict[str, int] = {}
@@ -158,7 +158,7 @@ class Shortened(CompositorUpdate):
         return self._shadow.draw(self._update, console._color_system or ColorSystem.TRUECOLOR)  # pyright: ignore[reportPrivateUsage] - as Textual's strips
 
 
-def _cost(old: list[Row], new: list[Row]) -> int:
+def _cost(old: list[CellRow], new: list[CellRow]) -> int:
     """Cells to write."""
     pairs = zip(old, new, strict=True)
     return sum(sum(map(ne, one.cells, other.cells)) for one, other in pairs if one.cells != other.cells)

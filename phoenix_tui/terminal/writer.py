@@ -7,7 +7,7 @@ from itertools import compress
 from operator import ne
 from typing import Final
 
-from phoenix_tui.terminal.cells import Row
+from phoenix_tui.terminal.cells import CellRow
 from phoenix_tui.terminal.sgr import blank_code, change_of_style, is_erasable, look_of
 
 _GAP: Final = 5
@@ -42,12 +42,12 @@ class RowWriter:
         self._out.append(f"\x1b[{top + 1};{bottom}r\x1b[{top + 1};1H\x1b[{turn}\x1b[r")
         self._at = None
 
-    def change(self, y: int, old: Row, new: Row) -> None:
+    def change(self, y: int, old: CellRow, new: CellRow) -> None:
         """Write what differs between two states of a row."""
         for start, end in _runs(old, new):
             self._write(y, start, end, new)
 
-    def _write(self, y: int, start: int, end: int, row: Row) -> None:
+    def _write(self, y: int, start: int, end: int, row: CellRow) -> None:
         cells, codes = row.cells, row.codes
         odd = row.odd_columns()
         x = start
@@ -104,7 +104,7 @@ class RowWriter:
         self._code = code
 
 
-def _runs(old: Row, new: Row) -> Iterator[tuple[int, int]]:
+def _runs(old: CellRow, new: CellRow) -> Iterator[tuple[int, int]]:
     """Stretches of a row to write, from a column to before another."""
     if old.cells == new.cells and old.codes == new.codes:
         return
@@ -132,7 +132,7 @@ def _changes_style(codes: list[str], before: int, behind: int) -> bool:
     return any(code is not first and code != first for code in codes[before + 1 : behind])
 
 
-def _blanks_from(x: int, end: int, row: Row) -> int:
+def _blanks_from(x: int, end: int, row: CellRow) -> int:
     """How many blanks of one style begin at a column."""
     cells, code, stop = row.cells, row.codes[x], x
     while stop < end and cells[stop] == " " and row.codes[stop] == code:
@@ -140,7 +140,7 @@ def _blanks_from(x: int, end: int, row: Row) -> int:
     return stop - x
 
 
-def _same_from(x: int, end: int, row: Row) -> int:
+def _same_from(x: int, end: int, row: CellRow) -> int:
     """Where the text of one style that begins at a column ends, or a long stretch of blanks begins in it."""
     code, stop = row.codes[x], x + 1
     while (

@@ -20,7 +20,7 @@ SILENT_FROM: Final = 20.0
 """Seconds without output from which a row warns of it."""
 
 
-class Column(Struct, frozen=True):
+class FigureColumn(Struct, frozen=True):
     """One figure: its words at a time (wall clock), and the cells it may take, 0 for as many as it needs."""
 
     words: Callable[[AgentView, float], str]
@@ -73,15 +73,15 @@ def last_words(view: AgentView, now: float) -> str:
     return f"{age(silence(view, now))} ago" if works and not isinstance(view.state, AwaitingApproval) else ""
 
 
-PROFILE: Final = Column(lambda view, _: profile_words(view), longest=12, left=True)
-MODEL: Final = Column(lambda view, _: model_words(view), longest=16, left=True)
-TURN: Final = Column(lambda view, _: turns(view))
-TURN_WORDS: Final = Column(lambda view, _: f"turn {turns(view)}" if view.turn else "")
-TIME: Final = Column(lambda view, now: clock(elapsed(view, now)) if view.started else "")
-TIME_OF: Final = Column(time_used)
-TOKENS: Final = Column(lambda view, _: tokens(view.tokens) if view.tokens else "")
-COST: Final = Column(lambda view, _: money(view.cost_usd))
-LAST: Final = Column(last_words, warns=True)
+PROFILE: Final = FigureColumn(lambda view, _: profile_words(view), longest=12, left=True)
+MODEL: Final = FigureColumn(lambda view, _: model_words(view), longest=16, left=True)
+TURN: Final = FigureColumn(lambda view, _: turns(view))
+TURN_WORDS: Final = FigureColumn(lambda view, _: f"turn {turns(view)}" if view.turn else "")
+TIME: Final = FigureColumn(lambda view, now: clock(elapsed(view, now)) if view.started else "")
+TIME_OF: Final = FigureColumn(time_used)
+TOKENS: Final = FigureColumn(lambda view, _: tokens(view.tokens) if view.tokens else "")
+COST: Final = FigureColumn(lambda view, _: money(view.cost_usd))
+LAST: Final = FigureColumn(last_words, warns=True)
 
 NARROW: Final = (TURN, TIME)
 SHORT: Final = (TURN, TIME, TOKENS)
@@ -93,7 +93,7 @@ LOWER: Final = (PROFILE, MODEL, LAST)
 """All that is to be seen of one (issue 4), on two rows."""
 
 
-def figures(views: Sequence[AgentView], columns: Sequence[Column], now: float) -> list[Content]:
+def figures(views: Sequence[AgentView], columns: Sequence[FigureColumn], now: float) -> list[Content]:
     """The columns of each, aligned over all of them, with a gap before each; all are as long."""
     texts = [[_cut(column.words(view, now), column.longest) for column in columns] for view in views]
     widths = [max((len(row[place]) for row in texts), default=0) for place in range(len(columns))]
@@ -109,7 +109,7 @@ def figures(views: Sequence[AgentView], columns: Sequence[Column], now: float) -
     return rows
 
 
-def _tone(column: Column, *, warned: bool) -> str:
+def _tone(column: FigureColumn, *, warned: bool) -> str:
     return (Tone.NEEDS_YOU if column.warns and warned else Tone.QUIET).value
 
 

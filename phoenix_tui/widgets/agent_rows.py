@@ -33,7 +33,7 @@ from phoenix_tui.text.labels import (
     clock,
 )
 from phoenix_tui.widgets import agent_figures
-from phoenix_tui.widgets.agent_figures import GAP, SILENT_FROM, Column, figures, silence
+from phoenix_tui.widgets.agent_figures import GAP, SILENT_FROM, FigureColumn, figures, silence
 from tools.clean import clean_line
 from tools.wording import one_line
 
@@ -45,7 +45,7 @@ NAME_SHARE: Final = 45
 """Of a hundred cells that task and doing share: what the task may take."""
 SIGN: Final = 2
 """Cells of the sign before a row."""
-BY_WIDTH: Final[tuple[tuple[int, tuple[Column, ...]], ...]] = (
+BY_WIDTH: Final[tuple[tuple[int, tuple[FigureColumn, ...]], ...]] = (
     (132, agent_figures.WORDY),
     (112, agent_figures.FULL),
     (84, agent_figures.MIDDLE),

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from phoenix_tui.widgets.unseen import Refusal, Sight
+from phoenix_tui.widgets.unseen import RequestSight, UnseenRefusal
 
 GRACE: Final = 0.5
 """Seconds in which what has just appeared takes no answer: it was meant for what stood there before (LOOK.md 7)."""
@@ -19,11 +19,11 @@ class AnswerGate(Struct):
     clock: Callable[[], float]
     since: float = 0.0
     """When what is asked appeared."""
-    sight: Sight = field(default_factory=Sight)
+    sight: RequestSight = field(default_factory=RequestSight)
     """Rows of it that have been in sight: a yes counts when all have."""
     refusal: str = ""
     """Why the last yes did not count."""
-    _last: Refusal | None = None
+    _last: UnseenRefusal | None = None
     _refused_at: float = 0.0
 
     def begin(self) -> None:
@@ -41,7 +41,7 @@ class AnswerGate(Struct):
         """Whether it has stood there long enough for any answer."""
         return self.clock() - self.since >= GRACE
 
-    def refuses(self, height: int) -> Refusal | None:
+    def refuses(self, height: int) -> UnseenRefusal | None:
         """Why a yes does not count, on a screen of so many rows; None where it does.
 
         For `GRACE` seconds behind a refusal no yes counts: a second letter may have been typed with the first.

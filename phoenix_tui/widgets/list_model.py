@@ -10,14 +10,14 @@ from msgspec import Struct, field
 from engine.machine.states import is_busy
 from engine.records import ConversationSummary
 from phoenix_tui.text.labels import money
-from phoenix_tui.widgets.roster import Group, Here, Live, Placed, Row, arrange, compose, put_away
+from phoenix_tui.widgets.roster import Group, Here, Live, PlacedRow, RosterRow, arrange, compose, put_away
 from tools.wording import counted
 
 FEW_SLOTS: Final = 9
 """Conversations that Alt and a digit reach."""
 ROLLED: Final = 3
 """Rows of one turn of the wheel."""
-Line: TypeAlias = "Row | str"
+Line: TypeAlias = "RosterRow | str"
 """A conversation, or a heading."""
 
 
@@ -42,12 +42,12 @@ class ListModel(Struct, eq=False):
     _cursor: int = 0
     _summaries: dict[str, ConversationSummary] = field(default_factory=dict[str, ConversationSummary])
     _live: Mapping[str, Live] = field(default_factory=dict[str, Live])
-    _lines: list[Placed | Group] = field(default_factory=list["Placed | Group"])
+    _lines: list[PlacedRow | Group] = field(default_factory=list["PlacedRow | Group"])
 
     @property
     def order(self) -> list[str]:
         """Conversation ids from top to bottom, as shown."""
-        return [line.id for line in self._lines if isinstance(line, Placed)]
+        return [line.id for line in self._lines if isinstance(line, PlacedRow)]
 
     @property
     def chosen(self) -> str:
@@ -67,7 +67,7 @@ class ListModel(Struct, eq=False):
     def id_at(self, place: int) -> str:
         """The conversation on a line; empty for a heading."""
         line = self._lines[place] if 0 <= place < len(self._lines) else None
-        return line.id if isinstance(line, Placed) else ""
+        return line.id if isinstance(line, PlacedRow) else ""
 
     def fill(self, summaries: Sequence[ConversationSummary], live: Mapping[str, Live], current: str) -> None:
         """Take these."""
@@ -88,7 +88,9 @@ class ListModel(Struct, eq=False):
         else:
             placed = put_away(values, self.view, self.text)
         self._lines = _with_headings(placed) if self.view is None else list(placed)
-        place = next((n for n, line in enumerate(self._lines) if isinstance(line, Placed) and line.id == chosen), None)
+        place = next(
+            (n for n, line in enumerate(self._lines) if isinstance(line, PlacedRow) and line.id == chosen), None
+        )
         if place is None:
             self._settle()
         else:
@@ -108,13 +110,13 @@ class ListModel(Struct, eq=False):
         self._cursor = 0
         self._settle()
         for place, line in enumerate(self._lines):
-            if isinstance(line, Placed) and line.id == conversation_id:
+            if isinstance(line, PlacedRow) and line.id == conversation_id:
                 self._cursor = place
         self._fit()
 
     def step(self, by: int) -> None:
         """Up or down so many conversations, as far as there are some."""
-        places = [place for place, line in enumerate(self._lines) if isinstance(line, Placed)]
+        places = [place for place, line in enumerate(self._lines) if isinstance(line, PlacedRow)]
         if places:
             index = sum(place < self._cursor for place in places)
             self._cursor = places[max(0, min(index + by, len(places) - 1))]
@@ -149,7 +151,7 @@ class ListModel(Struct, eq=False):
         here = self.here()
         return [self._words(line, here) for line in self._lines[self.top : self.top + self.height]]
 
-    def _words(self, line: Placed | Group, here: Here) -> Line:
+    def _words(self, line: PlacedRow | Group, here: Here) -> Line:
         if isinstance(line, Group):
             return line.value
         return compose(
@@ -179,8 +181,8 @@ class ListModel(Struct, eq=False):
         return f"{len(self.order)} of {len(self._summaries)}"
 
 
-def _with_headings(placed: Sequence[Placed]) -> list[Placed | Group]:
-    lines: list[Placed | Group] = []
+def _with_headings(placed: Sequence[PlacedRow]) -> list[PlacedRow | Group]:
+    lines: list[PlacedRow | Group] = []
     group: Group | None = None
     for one in placed:
         if one.group is not group:

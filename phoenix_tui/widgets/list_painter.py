@@ -13,7 +13,7 @@ from textual.strip import Strip
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.list_model import Line, ListModel
 from phoenix_tui.widgets.list_rows import Ink, Signs, pieces
-from phoenix_tui.widgets.roster import Group, Row
+from phoenix_tui.widgets.roster import Group, RosterRow
 
 TONE_OF: Final[dict[Ink, Tone]] = {Ink.QUIET: Tone.QUIET, Ink.WARNING: Tone.NEEDS_YOU, Ink.YOU: Tone.YOU}
 """Inks that are one colour in every row."""
@@ -48,7 +48,7 @@ class ListPainter:
 
     def line(self, line: Line, y: int) -> Strip:
         """A heading or a conversation."""
-        if isinstance(line, Row):
+        if isinstance(line, RosterRow):
             return self._row(line, under_cursor=self._focused and self._model.row == y)
         return self._quiet(f" {line}")
 
@@ -84,7 +84,7 @@ class ListPainter:
         segments = [Segment(start, self._style(tone)), Segment(f"{right} ", self._style(Tone.QUIET))]
         return Strip(segments).adjust_cell_length(self._width)
 
-    def _row(self, row: Row, *, under_cursor: bool) -> Strip:
+    def _row(self, row: RosterRow, *, under_cursor: bool) -> Strip:
         text = self._text
         title = self._style(None) if row.unread or row.id == self._model.current else text
         styles = {ink: self._style(tone) for ink, tone in TONE_OF.items()}
@@ -93,7 +93,7 @@ class ListPainter:
         strip = Strip([Segment(words, styles[ink]) for words, ink in line]).adjust_cell_length(self._width)
         return Strip([Segment(strip.text, title + Style(reverse=True))], self._width) if under_cursor else strip
 
-    def _signs(self, row: Row) -> Signs:
+    def _signs(self, row: RosterRow) -> Signs:
         model, glyph = self._model, row.label.glyph.mark(self._plain)
         if row.id in model.marked:
             return Signs("+", Ink.YOU, glyph)

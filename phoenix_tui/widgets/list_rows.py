@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len, set_cell_size
 
 from phoenix_tui.text.labels import DONE, STOPPED, UNREAD
-from phoenix_tui.widgets.roster import TITLE_LENGTH, Row
+from phoenix_tui.widgets.roster import TITLE_LENGTH, RosterRow
 
 PREFIX: Final = 3
 """Cells before the title: pointer, glyph, space."""
@@ -42,7 +42,7 @@ class Ink(StrEnum):
     YOU = "you"
 
 
-class Column(Struct, frozen=True):
+class ListColumn(Struct, frozen=True):
     """A column: the field of a row it shows, its cells, how it is set and in which order it comes in."""
 
     field: str
@@ -53,12 +53,12 @@ class Column(Struct, frozen=True):
 
 
 COLUMNS: Final = (
-    Column("state", 13, 1),
-    Column("folder", 14, 3),
-    Column("model", 17, 5),
-    Column("context", 4, 4, right=True),
-    Column("cost", 7, 2, right=True),
-    Column("when", 3, 0, right=True),
+    ListColumn("state", 13, 1),
+    ListColumn("folder", 14, 3),
+    ListColumn("model", 17, 5),
+    ListColumn("context", 4, 4, right=True),
+    ListColumn("cost", 7, 2, right=True),
+    ListColumn("when", 3, 0, right=True),
 )
 """From left to right."""
 Piece = tuple[str, Ink]
@@ -72,7 +72,7 @@ class Signs(Struct, frozen=True):
     glyph: str
 
 
-def pieces(row: Row, signs: Signs, width: int) -> list[Piece]:
+def pieces(row: RosterRow, signs: Signs, width: int) -> list[Piece]:
     """The line, exactly `width` cells where that is more than a few."""
     start = [(signs.pointer, signs.pointer_ink), (f"{signs.glyph} ", Ink.TONE)]
     tail = _columns(row, width) if width >= COLUMNS_FROM else _words(row, width)
@@ -91,10 +91,10 @@ def _room(tail: list[Piece], width: int) -> int:
 
 
 @lru_cache(maxsize=8)
-def shown_columns(width: int) -> tuple[Column, ...]:
+def shown_columns(width: int) -> tuple[ListColumn, ...]:
     """As many as leave the title its least; what a title never needs goes to the folder."""
     room = width - PREFIX - LEAST_TITLE - 1
-    taken: list[Column] = []
+    taken: list[ListColumn] = []
     for column in sorted(COLUMNS, key=lambda each: each.rank):
         if column.cells + 1 > room:
             break
@@ -108,7 +108,7 @@ def shown_columns(width: int) -> tuple[Column, ...]:
     )
 
 
-def _columns(row: Row, width: int) -> list[Piece]:
+def _columns(row: RosterRow, width: int) -> list[Piece]:
     made: list[Piece] = []
     columns = shown_columns(width)
     apart = any(column.field == "context" for column in columns)
@@ -121,14 +121,14 @@ def _columns(row: Row, width: int) -> list[Piece]:
     return [*made, (" ", Ink.TEXT)]
 
 
-def _ink(field: str, row: Row) -> Ink:
+def _ink(field: str, row: RosterRow) -> Ink:
     if field == "state" and row.label.text:
         return Ink.TONE
     field = "context" if field == "state" else field
     return Ink.WARNING if field == "context" and row.near_full else Ink.QUIET
 
 
-def _words(row: Row, width: int) -> list[Piece]:
+def _words(row: RosterRow, width: int) -> list[Piece]:
     brief = _brief(row)
     ways = [f"{words} {row.when}".strip() for words in (row.label.text or row.context, brief)]
     fitting = (one for one in ways if PREFIX + cell_len(f"{row.title} {one} ") <= width)
@@ -137,7 +137,7 @@ def _words(row: Row, width: int) -> list[Piece]:
     return [(f" {right} ", ink)]
 
 
-def _brief(row: Row) -> str:
+def _brief(row: RosterRow) -> str:
     """What stays of a state where the title needs the room: what the sign before it does not say, in one word."""
     if not row.label.text:
         return row.context if row.near_full else ""

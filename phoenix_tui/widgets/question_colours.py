@@ -10,13 +10,18 @@ from msgspec.structs import replace
 from textual.color import Color
 from textual.content import Content
 
-from phoenix_tui.markdown.lines import Tone
+from phoenix_tui.markdown.lines import TextTone
 from phoenix_tui.widgets.blocks.diff_colours import coloured_rows, is_worth, language_of
 from phoenix_tui.widgets.blocks.diff_layout import Coloured
-from phoenix_tui.widgets.blocks.diff_rows import MOST_ROWS, DiffRow, Piece, marked_runs
+from phoenix_tui.widgets.blocks.diff_rows import MOST_ROWS, DiffPiece, DiffRow, marked_runs
 from tools.clean import clean_line, reveal
 
-HUES: Final = {Tone.KEYWORD: "primary", Tone.STRING: "success", Tone.NUMBER: "warning", Tone.NAME: "accent"}
+HUES: Final = {
+    TextTone.KEYWORD: "primary",
+    TextTone.STRING: "success",
+    TextTone.NUMBER: "warning",
+    TextTone.NAME: "accent",
+}
 """Which hue of the theme a token leans to, half of it, as in the transcript."""
 WORDS: Final = {"+": "bold on $success 25%", "-": "bold on $error 25%"}
 """What the words that changed look like: on the tint of the row the 34 % of the transcript."""
@@ -41,7 +46,7 @@ def changed_words(rows: Sequence[DiffRow]) -> list[list[tuple[int, int]]]:
     return [_changed(row.pieces) for row in marked] + [[] for _ in rows[MOST_ROWS:]]
 
 
-def _changed(pieces: Sequence[Piece]) -> list[tuple[int, int]]:
+def _changed(pieces: Sequence[DiffPiece]) -> list[tuple[int, int]]:
     ends = list(accumulate((len(piece.text) for piece in pieces), initial=0))
     return [(ends[at], ends[at + 1]) for at, piece in enumerate(pieces) if piece.changed]
 
@@ -53,14 +58,14 @@ def with_words(text: Content, row: DiffRow, places: Sequence[tuple[int, int]]) -
     return text
 
 
-def code_styles(variables: Mapping[str, str]) -> dict[Tone, str]:
+def code_styles(variables: Mapping[str, str]) -> dict[TextTone, str]:
     """What a token looks like in the theme with these variables."""
     text = Color.parse(variables["foreground"])
     styles = {tone: _half(text, Color.parse(variables[hue])) for tone, hue in HUES.items()}
-    return {**styles, Tone.QUIET: variables["text-muted"]}
+    return {**styles, TextTone.QUIET: variables["text-muted"]}
 
 
-def in_colours(text: Content, line: Coloured, styles: Mapping[Tone, str]) -> Content:
+def in_colours(text: Content, line: Coloured, styles: Mapping[TextTone, str]) -> Content:
     """One row of text with its tokens."""
     place = 0
     for span in line:

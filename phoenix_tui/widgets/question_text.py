@@ -82,9 +82,9 @@ def answer_rows(question: Question, width: int, *, guarded: bool = False, chosen
 
 def rule_effect(question: Question, rule: str, folder: Path) -> tuple[str, str]:
     """Why this rule cannot be kept for the call, else what it lets through and the keys that keep it."""
-    from engine.permissions.rules import Call, meaning, refusal  # noqa: PLC0415 - 1.5 ms of the first frame
+    from engine.permissions.rules import RuledCall, meaning, refusal  # noqa: PLC0415 - 1.5 ms of the first frame
 
-    call = Call(question.call.name, question.tool_class, question.request, folder)
+    call = RuledCall(question.call.name, question.tool_class, question.request, folder)
     if why := refusal(rule, call):
         return why, ""
     keeps = hint("Enter: always in this project", ("rule_everywhere", "everywhere"), "Tab: only this conversation")

@@ -29,7 +29,7 @@ Paint: TypeAlias = Callable[[int, Content], Content]
 """Puts the colours of its code into the text of one row of a change, by the number of the row."""
 
 
-class Request(NamedTuple):
+class RequestRows(NamedTuple):
     """The rows of a request for one width, and how much of it is not among them."""
 
     rows: list[Content]
@@ -42,13 +42,13 @@ def request_rows(question: Question, width: int, paint: Paint | None = None) -> 
     return laid_out(question, width, paint).rows
 
 
-def laid_out(question: Question, width: int, paint: Paint | None = None) -> Request:
+def laid_out(question: Question, width: int, paint: Paint | None = None) -> RequestRows:
     """The command or the change as rows, and what is too long to be among them."""
     preview = question.request.preview
     if isinstance(preview, DiffDisplay) and (rows := list(diff_rows(preview.diff))):
         return _change(rows, width, paint)
     text, left_out = both_ends(text_asked(question), LONGEST)
-    return Request(broken(_marked(folded(reveal(text))).rstrip(), width), left_out)
+    return RequestRows(broken(_marked(folded(reveal(text))).rstrip(), width), left_out)
 
 
 def first_change(question: Question, width: int) -> int:
@@ -88,7 +88,7 @@ def _shown(row: DiffRow) -> str:
     return reveal(both_ends(row.text, LONGEST_ROW)[0])
 
 
-def _change(rows: Sequence[DiffRow], width: int, paint: Paint | None) -> Request:
+def _change(rows: Sequence[DiffRow], width: int, paint: Paint | None) -> RequestRows:
     digits = max(len(str(row.number)) for row in rows)
     lines: list[Content] = []
     most, end = _room(rows)
@@ -102,7 +102,7 @@ def _change(rows: Sequence[DiffRow], width: int, paint: Paint | None) -> Request
         for place in range(first, after):
             text = Content(_shown(rows[place]))
             lines += _diff_row(rows[place], text if paint is None else paint(place, text), digits, width)
-    return Request(lines, end - most)
+    return RequestRows(lines, end - most)
 
 
 def _room(rows: Sequence[DiffRow]) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from textual.content import Content
 
 from engine.updates import Question
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.request_text import Paint, Request, first_change, laid_out
+from phoenix_tui.widgets.request_text import Paint, RequestRows, first_change, laid_out
 from tools.contract import DiffDisplay
 from tools.wording import counted
 
@@ -34,7 +34,7 @@ class RequestView:
         self.between = 0
         """Rows between those in sight and the last ones."""
         self._colours: Colours | None = None
-        self._made: dict[Hashable, Request] = {}
+        self._made: dict[Hashable, RequestRows] = {}
 
     def show(self, question: Question) -> None:
         """Another request."""
@@ -46,10 +46,10 @@ class RequestView:
         self._colours = colours
         self._made.clear()
 
-    def whole(self, width: int) -> Request:
+    def whole(self, width: int) -> RequestRows:
         """All rows for a width."""
         if self.question is None:
-            return Request([])
+            return RequestRows([])
         name, paint = self._colours() if self._colours is not None else ("", None)
         made = self._made.get((width, name))
         if made is None:

@@ -87,14 +87,14 @@ class Here(Struct, frozen=True):
     pid: int
 
 
-class Placed(Struct, frozen=True):
+class PlacedRow(Struct, frozen=True):
     """A conversation in its place."""
 
     id: str
     group: Group
 
 
-class Row(Struct, frozen=True):
+class RosterRow(Struct, frozen=True):
     """What one line of the list says; columns that know nothing are empty."""
 
     id: str
@@ -111,7 +111,7 @@ class Row(Struct, frozen=True):
 
 def arrange(
     summaries: Iterable[ConversationSummary], live: Mapping[str, Live], pid: int, text: str = ""
-) -> list[Placed]:
+) -> list[PlacedRow]:
     """Everything that `text` finds, in the order of the list.
 
     Pins stand as they were pinned. What waits or works stands in the order in which it began to, so that a new one
@@ -119,17 +119,17 @@ def arrange(
     """
     words = text.lower().split()
     keyed = [
-        (_key(group := group_of(one, live.get(one.id), pid), one, live.get(one.id)), Placed(one.id, group))
+        (_key(group := group_of(one, live.get(one.id), pid), one, live.get(one.id)), PlacedRow(one.id, group))
         for one in summaries
         if not words or matches(one, words)
     ]
     return [placed for _, placed in sorted(keyed, key=lambda each: each[0])]
 
 
-def put_away(summaries: Iterable[ConversationSummary], group: Group, text: str = "") -> list[Placed]:
+def put_away(summaries: Iterable[ConversationSummary], group: Group, text: str = "") -> list[PlacedRow]:
     """Archived ones, or the trash: as the store gives them, those put away last first."""
     words = text.lower().split()
-    return [Placed(one.id, group) for one in summaries if not words or matches(one, words)]
+    return [PlacedRow(one.id, group) for one in summaries if not words or matches(one, words)]
 
 
 def matches(summary: ConversationSummary, words: Iterable[str]) -> bool:
@@ -171,14 +171,14 @@ def _key(group: Group, summary: ConversationSummary, live: Live | None) -> tuple
     return ORDER.index(group), at, summary.id
 
 
-def compose(summary: ConversationSummary, live: Live | None, here: Here, *, current: bool = False) -> Row:
+def compose(summary: ConversationSummary, live: Live | None, here: Here, *, current: bool = False) -> RosterRow:
     """The words of one line."""
     label = _label(summary, live, here)
     if summary.has_draft and not label.text and not current:
         label = Label(label.glyph, "draft")
     percent = round(100 * summary.context_tokens / summary.context_window) if summary.context_window else 0
     title, folder, model = names(summary.title, summary.cwd, summary.model)
-    return Row(
+    return RosterRow(
         id=summary.id,
         label=label,
         title=title,

@@ -43,14 +43,14 @@ def unseen(total: int, seen: Iterable[Rows]) -> list[Rows]:
     return [*missing, Rows(place, total)]
 
 
-class Refusal(NamedTuple):
+class UnseenRefusal(NamedTuple):
     """Why a yes does not count yet: the row to scroll to, and one sentence."""
 
     row: int
     words: str
 
 
-class Sight(Struct):
+class RequestSight(Struct):
     """What of one request has been in sight, for one way of laying it out."""
 
     total: int = 0
@@ -71,21 +71,21 @@ class Sight(Struct):
         self.total = total
         self._seen = merged([*self._seen, *rows])
 
-    def refusal(self, height: int) -> Refusal | None:
+    def refusal(self, height: int) -> UnseenRefusal | None:
         """Why a yes does not count yet, with `height` rows on a screen; None where it does."""
         if not self.total:
-            return Refusal(0, "Not answered yet: it was not in sight. Here it is; then answer again.")
+            return UnseenRefusal(0, "Not answered yet: it was not in sight. Here it is; then answer again.")
         missing = unseen(self.total, self._seen)
         if self._forgiven or not (missing or self.left_out):
             return None
         count = sum(after - first for first, after in missing)
         row = missing[0].first if missing else 0
         if count <= PATIENCE * max(height, 1) and missing:
-            return Refusal(row, f"Not answered yet: {_were(count)} in sight. Here they are; then answer again.")
+            return UnseenRefusal(row, f"Not answered yet: {_were(count)} in sight. Here they are; then answer again.")
         self._forgiven = True
         words = f"{_were(count)} in sight" if missing else ""
         words += f"{' and ' if missing and self.left_out else ''}{self._too_many()}"
-        return Refusal(row, f"Not answered yet: {words}. A second yes answers for all of it.")
+        return UnseenRefusal(row, f"Not answered yet: {words}. A second yes answers for all of it.")
 
     def _too_many(self) -> str:
         return f"{self.left_out:,} characters or lines of it are too many to be shown" if self.left_out else ""

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from phoenix_tui.widgets.vim_motions import first_sign, line_end, line_start, on_a_sign
-from phoenix_tui.widgets.vim_state import Draft, Edit, Mode, Register, State, VimStep
+from phoenix_tui.widgets.vim_state import Draft, Mode, Register, State, VimEdit, VimStep
 
 BEGINNINGS: Final = frozenset("/!@")
 """Signs that begin something on an empty line: they type themselves."""
@@ -29,7 +29,7 @@ def operate(state: State, draft: Draft, start: int, end: int, *, lines: bool = F
         case "y":
             return VimStep(state.rest(), draft.at if lines and line_start(text, draft.at) == start else start)
         case "c":
-            return VimStep(state.rest(Mode.INSERT), start, Edit(start, end))
+            return VimStep(state.rest(Mode.INSERT), start, VimEdit(start, end))
         case _:
             return _deleted(state.rest(), draft, start, end, lines=lines)
 
@@ -40,7 +40,7 @@ def _deleted(state: State, draft: Draft, start: int, end: int, *, lines: bool) -
         end += 1
     elif lines and start:
         start -= 1
-    edit = Edit(start, end)
+    edit = VimEdit(start, end)
     after = edit.applied(draft.text)
     return VimStep(state, on_a_sign(after, first_sign(after, start) if lines else start), edit)
 
@@ -51,7 +51,7 @@ def overwritten(state: State, draft: Draft, change: Callable[[str], str], *, goe
     end = min(draft.at + count, line) if goes_on else draft.at + count
     if end > line or end == draft.at or _in_mark(draft, end):
         return VimStep(state.rest(), draft.at)
-    edit = Edit(draft.at, end, change(draft.text[draft.at : end]))
+    edit = VimEdit(draft.at, end, change(draft.text[draft.at : end]))
     return VimStep(state.rest(), on_a_sign(edit.applied(draft.text), end if goes_on else end - 1), edit)
 
 
@@ -76,7 +76,7 @@ def command(state: State, key: str, draft: Draft) -> VimStep:
             mode = Mode.VISUAL if key == "v" else Mode.LINES
             return VimStep(replace(state.rest(mode), anchor=draft.at), draft.at)
         case _ if key in BEGINNINGS and not draft.text:
-            return VimStep(state.rest(Mode.INSERT), 1, Edit(0, 0, key))
+            return VimStep(state.rest(Mode.INSERT), 1, VimEdit(0, 0, key))
         case _:
             return _insert(state, key, draft)
 
@@ -96,9 +96,9 @@ def _insert(state: State, key: str, draft: Draft) -> VimStep:
         case "A":
             return VimStep(typing, end)
         case "o":
-            return VimStep(typing, end + 1, Edit(end, end, "\n"))
+            return VimStep(typing, end + 1, VimEdit(end, end, "\n"))
         case "O":
-            return VimStep(typing, start, Edit(start, start, "\n"))
+            return VimStep(typing, start, VimEdit(start, start, "\n"))
         case _:
             return VimStep(state.rest(), at)
 
@@ -111,11 +111,11 @@ def _put(state: State, draft: Draft, *, behind: bool) -> VimStep:
         return VimStep(state.rest(), at)
     if not register.lines:
         place = min(at + behind, line_end(text, at))
-        edit = Edit(place, place, register.text * count)
+        edit = VimEdit(place, place, register.text * count)
         return VimStep(state.rest(), on_a_sign(edit.applied(text), place + len(edit.text) - 1), edit)
     lines = "\n".join([register.text] * count)
     place = line_end(text, at) if behind else line_start(text, at)
-    edit = Edit(place, place, f"\n{lines}" if behind else f"{lines}\n")
+    edit = VimEdit(place, place, f"\n{lines}" if behind else f"{lines}\n")
     after = edit.applied(text)
     return VimStep(state.rest(), on_a_sign(after, first_sign(after, place + behind)), edit)
 
@@ -135,5 +135,5 @@ def _joined(state: State, draft: Draft) -> VimStep:
         joined += blank + line
     if end == line_end(text, draft.at):
         return VimStep(state.rest(), draft.at)
-    edit = Edit(start, end, joined)
+    edit = VimEdit(start, end, joined)
     return VimStep(state.rest(), on_a_sign(edit.applied(text), place), edit)

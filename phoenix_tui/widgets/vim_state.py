@@ -81,7 +81,7 @@ class Draft(Struct, frozen=True):
         return min([start, *(left for left, _ in cut)]), max([end, *(right for _, right in cut)])
 
 
-class Edit(Struct, frozen=True):
+class VimEdit(Struct, frozen=True):
     """A range and what comes in its place."""
 
     start: int
@@ -101,5 +101,5 @@ class VimStep(Struct, frozen=True):
 
     state: State
     at: int
-    edit: Edit | None = None
+    edit: VimEdit | None = None
     wish: Wish = ""

@@ -13,7 +13,7 @@ from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.finding import find_one
 from phoenix_tui.cli.headless import HeadlessRun
-from phoenix_tui.cli.outcome import Outcome
+from phoenix_tui.cli.outcome import RunOutcome
 from phoenix_tui.cli.output import write_progress
 from phoenix_tui.cli.partials import Partials
 from phoenix_tui.cli.reporters import JsonReporter, Reporter, StreamReporter, TextReporter
@@ -49,7 +49,7 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
         await _check_sandbox(backend, record.sandbox, record.sandbox_required)
         caps = await _caps(backend, setup, conversation.record)
         reporter = _reporter(arguments, conversation, backend.tool_names)
-        outcome = Outcome(conversation.id, conversation.record.model, describe=backend.providers.describe)
+        outcome = RunOutcome(conversation.id, conversation.record.model, describe=backend.providers.describe)
         if backend.engine.warning:
             write_progress(backend.engine.warning)
         limit, link = MemoryLimit.of(setup.settings), backend.processes.link

@@ -17,7 +17,7 @@ from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.lifecycle.launch import CannotOpen, Services
 from phoenix_tui.lifecycle.loading import load
-from phoenix_tui.models.files import FileState
+from phoenix_tui.models.files import ModelFileState
 from phoenix_tui.wiring.backend import Backend, open_backend
 from phoenix_tui.wiring.expiring import remove_expired
 from phoenix_tui.wiring.indexing import index_older
@@ -120,7 +120,9 @@ class ServiceOpener(SecretFields, Struct, eq=False):
             support = await backend.processes.probe()
             if not support.sandbox:
                 sentences.append(f"{support.sandbox_sentence} Commands ask in every mode.")
-        changed = [file for file in await asyncio.to_thread(backend.models.list) if file.state is FileState.CHANGED]
+        changed = [
+            file for file in await asyncio.to_thread(backend.models.list) if file.state is ModelFileState.CHANGED
+        ]
         sentences += [
             f"{file.path} is not, or no longer, the file whose digest is known: "
             f"`phoenix model install {file.name}` checks it and fetches it anew where it is wrong."

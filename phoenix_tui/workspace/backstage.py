@@ -80,7 +80,7 @@ class WorkspaceServices:
             tell,
             clipboard,
             keymap,
-            self._deeds,
+            self._actions,
             self.environment,
             stage.startup.leave,
         )
@@ -166,13 +166,13 @@ class WorkspaceServices:
         return await self.ctx.sheets.confirm(what, "quit", "stay")
 
     @cached_property
-    def _made_deeds(self) -> Actions:
+    def _made_actions(self) -> Actions:
         from phoenix_tui.workspace.actions import Actions  # noqa: PLC0415 - with all its sheets 20 ms, which no start needs
 
         return Actions(self._stage.screen)
 
-    def _deeds(self) -> Actions:
-        return self._made_deeds
+    def _actions(self) -> Actions:
+        return self._made_actions
 
     def _mark_unread(self, conversation_id: str) -> None:
         unread = ConversationChanges(unread=True)

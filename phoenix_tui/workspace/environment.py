@@ -17,7 +17,7 @@ from phoenix_tui.keys.keymap import to_textual
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
 from phoenix_tui.lifecycle.crash_marker import OpenMark
 from phoenix_tui.styles.user_themes import theme_files
-from phoenix_tui.terminal.attention.attention import Attention, Terminal, Wishes
+from phoenix_tui.terminal.attention.attention import Attention, SequenceTerminal, Wishes
 from phoenix_tui.terminal.attention.signals import skills_of
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.workspace.scroll_positions import keep_place
@@ -39,7 +39,7 @@ KEEP_PLACE_AFTER: Final = 5
 """Looks after which the scroll position is stored, where it changed."""
 
 
-class Driver(Terminal, BackgroundAsked, Protocol):
+class Driver(SequenceTerminal, BackgroundAsked, Protocol):
     """What is needed of the driver."""
 
     def watch_mouse(self, wanted: bool) -> None:

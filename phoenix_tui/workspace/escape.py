@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.widgets.conversation_list import way_out
-from phoenix_tui.workspace.escape_rules import AGAIN, AT_REST, DOUBLE, EscAction, EscContext, Pair, escape, interrupt
+from phoenix_tui.workspace.escape_rules import (
+    AGAIN,
+    AT_REST,
+    DOUBLE,
+    DoublePress,
+    EscAction,
+    EscContext,
+    escape,
+    interrupt,
+)
 
 if TYPE_CHECKING:
     from phoenix_tui.workspace.composer_events import ComposerEvents
@@ -23,9 +32,9 @@ class EscapeHandler:
         self._ready, self._words = stage.startup, stage.toasts
         self._drawer = drawer
         self._writing = writing
-        self.escapes = Pair(DOUBLE)
+        self.escapes = DoublePress(DOUBLE)
         """Any other key ends it."""
-        self.interrupts = Pair(AGAIN)
+        self.interrupts = DoublePress(AGAIN)
         self.actions: Mapping[EscAction, Callable[[], object]] = {
             EscAction.COPY: self._copy,
             EscAction.LEAVE_FILTER: drawer.rows.leave,
@@ -47,21 +56,21 @@ class EscapeHandler:
 
     def escape(self) -> None:
         """Esc, from any focus and in every state."""
-        deed = escape(self._situation(self.escapes))
-        if deed in AT_REST:
+        action = escape(self._situation(self.escapes))
+        if action in AT_REST:
             self._ready.stop()  # what the key before asked for may not have come here yet, nor a sub-agent's end
             self._screen.clear_selection()
-        self.actions[deed]()
+        self.actions[action]()
 
     def interrupt(self) -> bool:
         """Ctrl+C; True when it asks to quit."""
-        deed = interrupt(self._situation(self.interrupts, selected=bool(self._selected)))
-        if deed in AT_REST:
+        action = interrupt(self._situation(self.interrupts, selected=bool(self._selected)))
+        if action in AT_REST:
             self._ready.stop()
-        self.actions[deed]()
-        return deed is EscAction.QUIT
+        self.actions[action]()
+        return action is EscAction.QUIT
 
-    def _situation(self, pair: Pair, *, selected: bool = False) -> EscContext:
+    def _situation(self, pair: DoublePress, *, selected: bool = False) -> EscContext:
         dock, status, view = self._parts.dock, self._parts.status.status, self._parts.view
         welcoming = self._ready.welcoming
         return EscContext(

@@ -103,7 +103,7 @@ def escape(now: EscContext) -> EscAction:
         (not now.again, EscAction.AWAIT_SECOND),
         (now.written, EscAction.CLEAR_DRAFT),
     )
-    return next((deed for applies, deed in actions if applies), EscAction.GO_BACK)
+    return next((action for applies, action in actions if applies), EscAction.GO_BACK)
 
 
 def interrupt(now: EscContext) -> EscAction:
@@ -115,7 +115,7 @@ def interrupt(now: EscContext) -> EscAction:
         (now.written, EscAction.CLEAR_DRAFT),
         (not now.again, EscAction.ASK_AGAIN),
     )
-    return next((deed for applies, deed in actions if applies), EscAction.QUIT)
+    return next((action for applies, action in actions if applies), EscAction.QUIT)
 
 
 def _innermost(now: EscContext) -> tuple[tuple[bool, EscAction], ...]:
@@ -129,7 +129,7 @@ def _innermost(now: EscContext) -> tuple[tuple[bool, EscAction], ...]:
     )
 
 
-class Pair:
+class DoublePress:
     """Two presses of one key that mean something together."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:

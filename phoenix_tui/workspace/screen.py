@@ -194,7 +194,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self._hold_keys()
         self.startup.command(line)
 
-    def action_deed(self, name: str) -> None:
+    def action_act(self, name: str) -> None:
         """What is no command: `Actions.by_key`; likewise."""
         self._hold_keys()
         self.startup.then(lambda ctx: ctx.actions.by_key[name](ctx))

@@ -16,7 +16,7 @@ from engine.conversation import Conversation
 from engine.executor.requests import Accepted, Refused
 from engine.machine.messages import TextBlock, ToolResultBlock, ToolStatus
 from engine.machine.states import Idle, ToolExecuting
-from engine.providers.scripted import Call, Hang, Reply, Text
+from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
 from engine.records import StoredMessage
 from engine.updates import JobsChanged, ToolEnded
 from tests.support.engine import Bench, engine_bench, until
@@ -31,7 +31,7 @@ WAYS = "Read it with job_output, end it with job_kill.]"
 
 def calls(script: str, *more: str) -> Reply:
     scripts = (script, *more)
-    return Reply(tuple(Call("bash", json.dumps({"command": one, "timeout": 60})) for one in scripts))
+    return Reply(tuple(ScriptedCall("bash", json.dumps({"command": one, "timeout": 60})) for one in scripts))
 
 
 def endless(watch: Watch) -> str:
@@ -214,8 +214,8 @@ async def test_keys_and_ends_in_any_order_answer_each_call_once(tmp_path: Path, 
 
 async def test_a_command_of_a_sub_agent_goes_there_from_its_own_transcript_alone(tmp_path: Path) -> None:
     with watching() as watch:
-        spawns = Call("spawn_agents", json.dumps({"tasks": [{"task": "TASK 1"}]}))
-        runs_on = Reply((Call("submit_result", '{"result": "it serves"}'),), when="it runs on as job job-1")
+        spawns = ScriptedCall("spawn_agents", json.dumps({"tasks": [{"task": "TASK 1"}]}))
+        runs_on = Reply((ScriptedCall("submit_result", '{"result": "it serves"}'),), when="it runs on as job job-1")
         begin = Reply((spawns,), when="begin")
         command = Reply(calls(endless(watch)).parts, when="TASK 1")
         async with real_commands(tmp_path, runs_on, command, begin, Reply((Text("Fine."),))) as bench:

@@ -18,7 +18,7 @@ from engine.machine.states import AwaitingLlm, Errored, Idle, RetryWait
 from engine.ports import ModelMessage, Provider
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
-from engine.providers.scripted import Call, Cut, Fail, Hang, Reply, Text
+from engine.providers.scripted import Cut, Fail, Hang, Reply, ScriptedCall, Text
 from engine.records import StoredMessage
 from engine.updates import LiveTextDropped, MessageSaved, StateChanged, TextArrived
 from tests.support.engine import Bench, engine_bench, until
@@ -64,7 +64,7 @@ async def test_the_text_is_stored_with_its_reason_and_a_retry_continues_it(tmp_p
 
 
 async def test_a_message_after_it_goes_on_in_the_same_turn_over_a_valid_history(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, BROKE, Reply((Call("bash", "{}", "t1"),)), REST) as bench:
+    async with engine_bench(tmp_path, BROKE, Reply((ScriptedCall("bash", "{}", "t1"),)), REST) as bench:
         conversation = await bench.conversation()
         await conversation.say("hi")
         await conversation.wait_idle()
@@ -179,7 +179,7 @@ async def test_a_copy_and_an_export_keep_that_it_broke_off(tmp_path: Path) -> No
 
 
 async def test_a_sub_agent_that_breaks_hands_its_text_to_its_parent(tmp_path: Path) -> None:
-    spawn = Reply((Call("spawn_agents", '{"tasks": [{"task": "TASK 1"}]}', "s1"),))
+    spawn = Reply((ScriptedCall("spawn_agents", '{"tasks": [{"task": "TASK 1"}]}', "s1"),))
     child = Reply((Text("It is in a.py"), Fail("Not allowed.", "auth", retryable=False)), when="TASK 1")
     async with engine_bench(tmp_path, spawn, child, REST) as bench:
         parent = await bench.conversation()

@@ -16,7 +16,7 @@ from engine.executor.session import EngineSettings
 from engine.machine.messages import Role, TextBlock, Usage
 from engine.machine.states import AwaitingLlm, Compacting, CompactingContext, Errored, Idle
 from engine.ports import ModelInfo, ModelMessage, ModelRequest
-from engine.providers.scripted import WINDOW, Call, Fail, Hang, Part, Pause, Reply, Text
+from engine.providers.scripted import WINDOW, Fail, Hang, Part, Pause, Reply, ScriptedCall, Text
 from engine.updates import ContextChanged, MessageSaved, Noticed
 from tests.support.engine import Bench, engine_bench, until
 
@@ -133,7 +133,7 @@ async def test_a_lower_threshold_of_the_conversation_counts_and_is_kept(tmp_path
 
 async def test_a_full_window_in_the_midst_of_tools_is_summarized_once_a_run(tmp_path: Path) -> None:
     def call() -> Reply:
-        return Reply((Call("bash", '{"command": "x"}'),), usage=FULL, when="[go]")
+        return Reply((ScriptedCall("bash", '{"command": "x"}'),), usage=FULL, when="[go]")
 
     replies = [answer() for _ in range(4)] + [call(), call(), answer("done")]
     async with engine_bench(tmp_path, SUMMARY, *replies, settings=QUIET) as bench:
@@ -302,7 +302,7 @@ async def test_a_model_that_cannot_retell_leaves_it_to_rules(tmp_path: Path) -> 
 
 async def test_one_long_round_of_tools_gets_shorter_results_instead(tmp_path: Path) -> None:
     big = [f'{{"command": "{n}' + "y" * 9_000 + '"}' for n in range(8)]
-    calls = [Reply((Call("bash", big[n]),), usage=FULL if n == 7 else NEARLY, when="[go]") for n in range(8)]
+    calls = [Reply((ScriptedCall("bash", big[n]),), usage=FULL if n == 7 else NEARLY, when="[go]") for n in range(8)]
     async with engine_bench(tmp_path, SUMMARY, *calls, answer("done"), settings=QUIET) as bench:
         conversation = await talked(bench, 1)
         assert isinstance(conversation.state, Idle)
@@ -314,7 +314,7 @@ async def test_one_long_round_of_tools_gets_shorter_results_instead(tmp_path: Pa
 
 async def test_an_overflow_by_the_newest_result_shortens_it_and_goes_on(tmp_path: Path) -> None:
     full = Fail("prompt is too long", "invalid_request", retryable=False, context_overflow=True)
-    big = Reply((Call("bash", '{"command": "' + "y" * 9_000 + '"}'),), when="[go]")
+    big = Reply((ScriptedCall("bash", '{"command": "' + "y" * 9_000 + '"}'),), when="[go]")
     async with engine_bench(tmp_path, big, Reply((full,), when="[go]"), answer("short"), settings=QUIET) as bench:
         conversation = await talked(bench, 1)
         assert isinstance(conversation.state, Idle)
@@ -324,7 +324,7 @@ async def test_an_overflow_by_the_newest_result_shortens_it_and_goes_on(tmp_path
 
 async def test_a_summary_that_leaves_too_much_shortens_what_stays(tmp_path: Path) -> None:
     full = Fail("prompt is too long", "invalid_request", retryable=False, context_overflow=True)
-    big = Reply((Call("bash", '{"command": "' + "y" * 9_000 + '"}'),), usage=Usage(WINDOW - 10, 9), when="[go]")
+    big = Reply((ScriptedCall("bash", '{"command": "' + "y" * 9_000 + '"}'),), usage=Usage(WINDOW - 10, 9), when="[go]")
     for number, text in enumerate(("word " * 200, "few")):  # a summary of few words would be longer than they are
         replies = [answer(text) for _ in range(3)] + [big, Reply((full,), when="[go]"), answer("it fits")]
         async with engine_bench(tmp_path / str(number), SUMMARY, *replies, settings=QUIET) as bench:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from engine.context.measure import Filling, Part
+from engine.context.measure import Filling, WindowPart
 from engine.context.omissions import CLEARED, REMOVED_IMAGE
 from engine.conversation import Conversation
 from engine.executor import context_manager
@@ -14,7 +14,7 @@ from engine.executor.requests import Refused
 from engine.executor.session import EngineSettings
 from engine.machine.messages import Usage
 from engine.machine.states import Errored, Idle
-from engine.providers.scripted import WINDOW, Call, Fail, Hang, Reply, Text
+from engine.providers.scripted import WINDOW, Fail, Hang, Reply, ScriptedCall, Text
 from engine.records import OmissionKind
 from engine.updates import ContextChanged
 from tests.support.engine import Bench, StubTool, engine_bench, until
@@ -24,7 +24,7 @@ USAGE = Usage(2_000, 50, 1_000, 17_000)
 SETTINGS = EngineSettings(auto_title=False, instructions=lambda _: "Keep lines short. " * 40)
 SUMMARY = Reply((Text("the plan is kept"),), when="Write the summary now.")
 PLAIN = Reply((Text("and so on"),), usage=USAGE, when="[go]")
-ROUND = Reply((Call("bash", LONG),), usage=USAGE, when="[go]")
+ROUND = Reply((ScriptedCall("bash", LONG),), usage=USAGE, when="[go]")
 REPLIES = (SUMMARY, ROUND, PLAIN, PLAIN, PLAIN, PLAIN, PLAIN, PLAIN)
 
 
@@ -37,7 +37,7 @@ async def started(bench: Bench, messages: int = 3) -> Conversation:
     return conversation
 
 
-def part(report: ContextReport, filling: Filling) -> Part:
+def part(report: ContextReport, filling: Filling) -> WindowPart:
     return next(one for one in report.measured.parts if one.filling is filling)
 
 

@@ -14,7 +14,7 @@ from engine.machine.messages import Origin, Role, StopReason, TextBlock, ToolRes
 from engine.machine.states import AwaitingApproval, AwaitingLlm, Cancelling, Errored, Idle, ToolExecuting
 from engine.permissions.projects import project_of
 from engine.ports import ConversationChanges, ModelMessage
-from engine.providers.scripted import Call, Fail, Hang, Reply, Text
+from engine.providers.scripted import Fail, Hang, Reply, ScriptedCall, Text
 from engine.records import PermissionMode
 from engine.updates import (
     ApprovalAsked,
@@ -33,7 +33,7 @@ from tests.support.engine import Bench, StubTool, engine_bench, until
 from tools.contract import JsonObject, OutputChunk, ToolContext, ToolInputError
 
 HELLO = Reply((Text("hello there", 3),))
-BASH = Reply((Text("I look."), Call("bash", '{"command": "ls"}', "t1")))
+BASH = Reply((Text("I look."), ScriptedCall("bash", '{"command": "ls"}', "t1")))
 
 
 async def saved(bench: Bench, conversation_id: str) -> list[tuple[str, str]]:
@@ -97,7 +97,7 @@ async def test_a_tool_runs_and_its_result_goes_back_to_the_model(tmp_path: Path)
 async def test_arguments_that_make_no_sense_are_an_error_result_and_run_nothing(
     tmp_path: Path, arguments: str, said: str
 ) -> None:
-    async with engine_bench(tmp_path, Reply((Call("bash", arguments, "t1"),)), HELLO) as bench:
+    async with engine_bench(tmp_path, Reply((ScriptedCall("bash", arguments, "t1"),)), HELLO) as bench:
         conversation = await bench.conversation()
         await conversation.say("go")
         await conversation.wait_idle()
@@ -108,7 +108,7 @@ async def test_arguments_that_make_no_sense_are_an_error_result_and_run_nothing(
 
 
 async def test_an_unknown_tool_and_a_broken_tool_are_error_results(tmp_path: Path) -> None:
-    script = (Reply((Call("nope", "{}", "t1"), Call("bash", "{}", "t2"))), HELLO)
+    script = (Reply((ScriptedCall("nope", "{}", "t1"), ScriptedCall("bash", "{}", "t2"))), HELLO)
     async with engine_bench(tmp_path, *script, tool=StubTool(breaks=True)) as bench:
         conversation = await bench.conversation()
         await conversation.say("go")
@@ -146,7 +146,7 @@ async def test_escape_while_the_model_writes_closes_the_stream_and_keeps_no_text
 
 
 async def test_escape_while_a_tool_runs_stops_it_and_answers_every_call(tmp_path: Path) -> None:
-    three = Reply(tuple(Call("bash", "{}", f"t{n}") for n in (1, 2, 3)))
+    three = Reply(tuple(ScriptedCall("bash", "{}", f"t{n}") for n in (1, 2, 3)))
     tool = StubTool(release=asyncio.Event())
     async with engine_bench(tmp_path, three, HELLO, tool=tool) as bench:
         conversation = await bench.conversation()
@@ -191,8 +191,8 @@ def notices(bench: Bench) -> list[str]:
 
 
 async def test_a_question_waits_for_its_answer_and_a_rule_answers_the_next_one(tmp_path: Path) -> None:
-    again = Reply((Call("bash", '{"command": "make test"}', "t2"),))
-    first = Reply((Call("bash", '{"command": "make test"}', "t1"),))
+    again = Reply((ScriptedCall("bash", '{"command": "make test"}', "t2"),))
+    first = Reply((ScriptedCall("bash", '{"command": "make test"}', "t1"),))
     async with engine_bench(tmp_path, first, again, HELLO) as bench:
         conversation = await bench.conversation(PermissionMode.ASK)
         await conversation.say("test it")
@@ -213,7 +213,7 @@ async def test_a_question_waits_for_its_answer_and_a_rule_answers_the_next_one(t
 
 
 async def test_a_rule_that_does_not_match_the_call_is_refused_and_the_question_stays_open(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, Reply((Call("bash", '{"command": "make test"}', "t1"),)), HELLO) as bench:
+    async with engine_bench(tmp_path, Reply((ScriptedCall("bash", '{"command": "make test"}', "t1"),)), HELLO) as bench:
         conversation = await bench.conversation(PermissionMode.ASK)
         await conversation.say("test it")
         await until(lambda: isinstance(conversation.state, AwaitingApproval))
@@ -259,7 +259,10 @@ async def test_a_deny_with_a_reason_is_what_the_model_reads(tmp_path: Path) -> N
 
 async def test_the_row_of_a_yes_names_the_call_in_short(tmp_path: Path) -> None:
     command = f"python -m pytest {'tests/one/directory/' * 4}"
-    calls = Reply((Call("bash", f'{{"command": "{command}"}}', "t1"), Call("bash", '{"command": "ls"}', "t2")))
+    calls = Reply((
+        ScriptedCall("bash", f'{{"command": "{command}"}}', "t1"),
+        ScriptedCall("bash", '{"command": "ls"}', "t2"),
+    ))
     async with engine_bench(tmp_path, calls, HELLO) as bench:
         conversation = await bench.conversation(PermissionMode.ASK)
         await conversation.say("go")

@@ -16,13 +16,13 @@ from engine.executor.requests import Accepted
 from engine.machine.messages import TextBlock, ToolStatus
 from engine.machine.states import AwaitingLlm, Idle, ToolExecuting, is_busy
 from engine.ports import ConversationChanges
-from engine.providers.scripted import Call, Reply, Text
+from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.updates import ConversationChanged, MessageSaved, Snapshot, StateChanged, ToolEnded, Update
 from tests.support.engine import Bench, StubTool, engine_bench, until
 
 HELLO = Reply((Text("Hello."),))
 AGAIN = Reply((Text("Again."),))
-BASH = Reply((Call("bash", '{"command": "sleep"}', "b1"),))
+BASH = Reply((ScriptedCall("bash", '{"command": "sleep"}', "b1"),))
 
 
 @pytest.fixture(autouse=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.executor.session import EngineSettings
-from engine.providers.scripted import Call, Reply, Text
+from engine.providers.scripted import Reply, ScriptedCall, Text
 from tests.support.engine import engine_bench
 
-CALL = Reply((Call("bash", '{"command": "ls"}'),))
+CALL = Reply((ScriptedCall("bash", '{"command": "ls"}'),))
 DONE = Reply((Text("Done."),))
 
 

@@ -13,13 +13,13 @@ from engine.executor.requests import Accepted, EngineError, Refused
 from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges, StorageError
-from engine.providers.scripted import Call, Reply, Text
+from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.records import StoredMessage
 from tests.support.engine import Bench, StubTool, engine_bench, until
 from tests.support.storage import query
 
 LOGGER = "engine.executor.launching"
-CALLS = Reply((Call("bash", '{"command": "sleep"}', "b1"),))
+CALLS = Reply((ScriptedCall("bash", '{"command": "sleep"}', "b1"),))
 REPLIES = tuple(Reply((Text(text),)) for text in ("Slept.", "Yes.", "Again."))
 
 
@@ -80,7 +80,7 @@ async def test_a_known_id_is_never_created_a_second_time(tmp_path: Path) -> None
 
 async def test_one_that_takes_its_time_to_close_keeps_no_other_from_being_opened(tmp_path: Path) -> None:
     tool = StubTool(release=asyncio.Event(), dying=asyncio.Event())
-    asks = Reply((Call("bash", '{"command": "make"}'),))
+    asks = Reply((ScriptedCall("bash", '{"command": "make"}'),))
     async with engine_bench(tmp_path, asks, tool=tool) as bench:
         slow, other = await bench.conversation(), await bench.conversation()
         await bench.engine.forget(other.id)
@@ -116,10 +116,10 @@ async def test_a_sub_agent_is_created_reads_on_while_it_works_and_is_reactivated
     spawn = '{"task_description": "look", "initial_prompt": "TASK one"}'
     async with engine_bench(
         tmp_path,
-        Reply((Call("submit_result", '{"result": "third"}', "r2"),), when="and once more"),
-        Reply((Call("submit_result", '{"result": "second"}', "r1"),), when="look there too"),
-        Reply((Call("bash", '{"command": "sleep"}', "b1"),), when="TASK one"),
-        Reply((Call("spawn_task", spawn, "s1"),), when="begin"),
+        Reply((ScriptedCall("submit_result", '{"result": "third"}', "r2"),), when="and once more"),
+        Reply((ScriptedCall("submit_result", '{"result": "second"}', "r1"),), when="look there too"),
+        Reply((ScriptedCall("bash", '{"command": "sleep"}', "b1"),), when="TASK one"),
+        Reply((ScriptedCall("spawn_task", spawn, "s1"),), when="begin"),
         Reply((Text("ok"),), always=True),
         tool=tool,
     ) as bench:
@@ -166,8 +166,8 @@ async def test_the_run_of_a_sub_agent_is_stored_with_its_limits_and_the_run_it_w
     tasks = '{"tasks": [{"task": "TASK one", "priority": "high", "timeout": 12.5, "profile": "review"}]}'
     async with engine_bench(
         tmp_path,
-        Reply((Call("submit_result", '{"result": "42"}', "r1"),), when="TASK one"),
-        Reply((Call("spawn_agents", tasks, "s1"),), when="begin"),
+        Reply((ScriptedCall("submit_result", '{"result": "42"}', "r1"),), when="TASK one"),
+        Reply((ScriptedCall("spawn_agents", tasks, "s1"),), when="begin"),
         Reply((Text("Done."),), when="Sub-agent results"),
     ) as bench:
         parent = await bench.conversation()

@@ -9,13 +9,13 @@ import pytest
 from engine.executor.loop_guard import LoopGuard
 from engine.machine.messages import Origin, TextBlock, ToolCall, ToolResultBlock
 from engine.machine.states import Idle
-from engine.providers.scripted import Call, Reply, Text
+from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.updates import MessageSaved, RunEnded
 from tests.support.engine import Bench, engine_bench
 
 
 def asks(arguments: str = '{"command": "ls"}', times: int = 1) -> tuple[Reply, ...]:
-    return tuple(Reply((Call("bash", arguments),)) for _ in range(times))
+    return tuple(Reply((ScriptedCall("bash", arguments),)) for _ in range(times))
 
 
 def results(bench: Bench) -> list[str]:

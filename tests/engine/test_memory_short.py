@@ -13,13 +13,13 @@ from engine.executor.requests import Accepted, MemoryShort, Refused
 from engine.executor.session import EngineSettings
 from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import Idle
-from engine.providers.scripted import Call, Reply, Text
+from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.updates import Noticed
 from tests.support.engine import StubTool, engine_bench, until
 
 WHY = "Memory is short, so nothing new begins."
 SAYS = Reply((Text("one"),), always=True)
-LISTS = Reply((Call("bash", '{"command": "ls"}', "t1"),), when="list")
+LISTS = Reply((ScriptedCall("bash", '{"command": "ls"}', "t1"),), when="list")
 BACKGROUND = {"task_description": "one", "initial_prompt": "TASK 1"}
 
 
@@ -84,7 +84,9 @@ async def test_what_runs_is_not_stopped_by_a_message_that_is_refused(tmp_path: P
 async def test_a_model_is_told_why_no_sub_agent_begins(tmp_path: Path, name: str) -> None:
     gauge = Gauge()
     order = {"tasks": [{"task": "TASK 1"}]} if name == "spawn_agents" else BACKGROUND
-    spawns = Reply((Call("bash", '{"command": "ls"}', "t1"), Call(name, json.dumps(order), "t2")), when="begin")
+    spawns = Reply(
+        (ScriptedCall("bash", '{"command": "ls"}', "t1"), ScriptedCall(name, json.dumps(order), "t2")), when="begin"
+    )
     tool = StubTool(release=asyncio.Event())
     async with engine_bench(tmp_path, spawns, SAYS, tool=tool, settings=gauge.settings) as bench:
         conversation = await bench.conversation()

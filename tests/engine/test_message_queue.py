@@ -15,7 +15,7 @@ from engine.executor.message_queue import MOST_WAITING
 from engine.executor.requests import Accepted, Refused, RunCaps
 from engine.machine.messages import Origin, Role, TextBlock
 from engine.machine.states import Errored, Idle, is_busy
-from engine.providers.scripted import Call, Fail, Hang, Reply, Text
+from engine.providers.scripted import Fail, Hang, Reply, ScriptedCall, Text
 from engine.records import QueuedMessage
 from engine.updates import MessageSaved, QueueChanged
 from tests.support.engine import Bench, StubTool, engine_bench, until
@@ -261,7 +261,7 @@ def test_any_changes_leave_the_same_order_in_memory_and_on_disk(
 
 async def test_a_shell_line_waits_like_a_message_and_runs_in_its_turn(tmp_path: Path) -> None:
     gate = asyncio.Event()
-    first = Reply((Text("hello"), Call("bash", '{"command": "wait"}', "t1")))
+    first = Reply((Text("hello"), ScriptedCall("bash", '{"command": "wait"}', "t1")))
     async with engine_bench(tmp_path, first, HELLO, HELLO, tool=StubTool(release=gate)) as bench:
         conversation = await bench.conversation()
         await conversation.say("first")

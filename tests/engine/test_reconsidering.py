@@ -15,7 +15,7 @@ from engine.executor.session import EngineSettings
 from engine.machine.messages import Role, text_in
 from engine.machine.states import AwaitingApproval, Idle
 from engine.ports import ConversationChanges
-from engine.providers.scripted import Call, Reply, Text
+from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.records import PermissionMode
 from engine.updates import ApprovalAsked
 from tests.support.engine import Bench, StubTool, engine_bench, until
@@ -31,7 +31,7 @@ async def asking(
     folder: Path, tool: StubTool | None = None, settings: EngineSettings = AT_ONCE
 ) -> AsyncIterator[tuple[Bench, Conversation]]:
     tool = tool or StubTool(EDIT, ToolClass.EDIT)
-    reply = Reply((Call(tool.name, '{"command": "ls"}', "t1"),))
+    reply = Reply((ScriptedCall(tool.name, '{"command": "ls"}', "t1"),))
     async with engine_bench(folder, reply, DONE, DONE, tool=tool, settings=settings) as bench:
         conversation = await bench.conversation(PermissionMode.ASK)
         await conversation.say("do it")

@@ -15,16 +15,16 @@ from engine.engine import ConversationOptions
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.messages import TextBlock
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, Idle
-from engine.providers.scripted import Call, Fail, Hang, Reply, Text
+from engine.providers.scripted import Fail, Hang, Reply, ScriptedCall, Text
 from engine.records import PermissionMode
 from tests.support.engine import Bench, StubTool, engine_bench, until
 from tests.support.processes import start_plain
 from tools.bash import Bash
 
 SAYS = Reply((Text("one"),), always=True)
-LISTS = Reply((Call("bash", '{"command": "ls"}', "t1"),), when="list")
+LISTS = Reply((ScriptedCall("bash", '{"command": "ls"}', "t1"),), when="list")
 FAILS = Reply((Fail("no more today", retryable=False),), when="fail")
-SPAWNS = Reply((Call("spawn_agents", json.dumps({"tasks": [{"task": "TASK 1"}]})),), when="begin")
+SPAWNS = Reply((ScriptedCall("spawn_agents", json.dumps({"tasks": [{"task": "TASK 1"}]})),), when="begin")
 HANGS = Reply((Hang(),), when="TASK", always=True)
 
 
@@ -140,7 +140,7 @@ async def test_a_job_keeps_one_open_and_what_it_printed_stays_to_be_read(tmp_pat
     (tmp_path / "spill").mkdir()
     bash: Any = Bash(processes.jobs, tmp_path / "spill")
     command = json.dumps({"command": "echo begun; sleep 60", "background": True})
-    begins = Reply((Call("bash", command, "t1"),), when="begin")
+    begins = Reply((ScriptedCall("bash", command, "t1"),), when="begin")
     try:
         async with engine_bench(tmp_path, begins, SAYS, tool=bash, board=processes.jobs) as bench:
             conversation, leave = await watched(bench)

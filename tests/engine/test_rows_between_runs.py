@@ -12,12 +12,12 @@ from engine.engine import ConversationOptions
 from engine.executor import session as sessions
 from engine.machine.messages import TextBlock
 from engine.ports import ModelMessage
-from engine.providers.scripted import Call, Reply, Text
+from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.records import StoredMessage
 from tests.support.engine import Bench, engine_bench
 
 ONE, TWO, THREE = (Reply((Text(text),)) for text in ("one", "two", "three"))
-LOOK = Reply((Text("I look."), Call("bash", '{"command": "ls"}', "t1")))
+LOOK = Reply((Text("I look."), ScriptedCall("bash", '{"command": "ls"}', "t1")))
 
 
 class Reads:

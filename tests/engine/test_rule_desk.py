@@ -11,7 +11,7 @@ import pytest
 
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, EngineError
 from engine.machine.states import AwaitingApproval
-from engine.providers.scripted import Call, Reply
+from engine.providers.scripted import Reply, ScriptedCall
 from engine.records import PermissionMode
 from engine.rule_store import ActiveRule, RuleStore
 from phoenix_tui.config.rules import RuleFile
@@ -136,7 +136,7 @@ def test_a_broken_file_is_named_and_left_as_it_is(desk: RuleStore, file: RuleFil
 
 @pytest.fixture
 async def asked(tmp_path: Path) -> AsyncIterator[Any]:
-    calls = [Reply((Call("bash", f'{{"command": "make test {n}"}}', f"t{n}"),)) for n in (1, 2)]
+    calls = [Reply((ScriptedCall("bash", f'{{"command": "make test {n}"}}', f"t{n}"),)) for n in (1, 2)]
     async with engine_bench(tmp_path, *calls) as bench:
         conversation = await bench.conversation(PermissionMode.ASK)
         await conversation.say("test it")

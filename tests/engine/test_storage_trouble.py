@@ -10,7 +10,7 @@ from engine.executor.requests import Accepted, Refused
 from engine.machine.messages import Role, TextBlock, ToolResultBlock
 from engine.machine.states import Errored, Idle
 from engine.ports import Committed, Move, StorageError
-from engine.providers.scripted import Call, Reply, Text
+from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.store import SqliteStore
 from engine.updates import RunEnded
 from tests.support.engine import Bench, engine_bench
@@ -80,7 +80,7 @@ async def test_a_mistake_of_phoenix_itself_leaves_no_conversation_stuck(
 async def test_a_run_that_loses_its_store_ends_and_the_conversation_is_valid_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: int
 ) -> None:
-    tools = Reply((Call("bash", "{}", "t1"), Call("bash", "{}", "t2")))
+    tools = Reply((ScriptedCall("bash", "{}", "t1"), ScriptedCall("bash", "{}", "t2")))
     async with engine_bench(tmp_path, tools, HELLO, HELLO) as bench:
         conversation = await bench.conversation()
         break_after(bench, monkeypatch, stored, failures=1)

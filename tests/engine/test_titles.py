@@ -15,7 +15,7 @@ from engine.engine import ConversationOptions
 from engine.executor.session import EngineSettings
 from engine.machine.messages import TextBlock
 from engine.ports import ConversationChanges
-from engine.providers.scripted import Call, Fail, Hang, Reply, Text
+from engine.providers.scripted import Fail, Hang, Reply, ScriptedCall, Text
 from engine.records import PermissionMode, TitleBy
 from engine.titles import title_of
 from engine.totals import Totals
@@ -69,7 +69,7 @@ async def test_the_first_answer_gives_a_title_and_its_cost_is_counted(tmp_path: 
 
 
 async def test_a_run_with_tools_is_named_after_what_it_came_to(tmp_path: Path) -> None:
-    looks = Reply((Text("I look."), Call("bash", '{"command": "ls"}', "t1")))
+    looks = Reply((Text("I look."), ScriptedCall("bash", '{"command": "ls"}', "t1")))
     async with engine_bench(tmp_path, looks, ANSWER, NAMES, settings=ON) as bench:
         conversation = await said(bench)
         await until(named(bench, conversation))

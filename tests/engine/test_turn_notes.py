@@ -13,7 +13,7 @@ from engine.conversation import Conversation
 from engine.engine import ConversationOptions
 from engine.executor.session import EngineSettings
 from engine.machine.messages import TextBlock
-from engine.providers.scripted import Call, Fail, Hang, Reply, Script, ScriptedProvider, Text
+from engine.providers.scripted import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, Text
 from engine.records import PermissionMode
 from engine.totals import Totals
 from engine.turn_notes import LONGEST, one_line, question
@@ -22,7 +22,7 @@ from tests.support.engine import Bench, engine_bench, until
 from tests.support.waiting import PATIENCE
 
 ON = EngineSettings(turn_summaries=True)
-WORK = Reply((Text("I look."), Call("bash", '{"command": "make test"}', "t1")))
+WORK = Reply((Text("I look."), ScriptedCall("bash", '{"command": "make test"}', "t1")))
 DONE = Reply((Text("The second try reused a closed socket; it opens a new one now."),))
 ASKED = "why does the retry hang?"
 SUMMING = "Assistant:"
@@ -125,8 +125,8 @@ async def test_a_run_that_was_stopped_or_failed_is_not_summed_up(tmp_path: Path)
 
 
 async def test_a_sub_agent_makes_none(tmp_path: Path) -> None:
-    spawn = Reply((Call("spawn_agents", '{"tasks": [{"task": "TASK one"}]}', "s1"),), when=ASKED)
-    child = Reply((Call("submit_result", '{"result": "42"}', "r1"),), when="TASK one")
+    spawn = Reply((ScriptedCall("spawn_agents", '{"tasks": [{"task": "TASK one"}]}', "s1"),), when=ASKED)
+    child = Reply((ScriptedCall("submit_result", '{"result": "42"}', "r1"),), when="TASK one")
     replies = (Reply((Text("sum"),), when=SUMMING, always=True), child, spawn, DONE)
     async with engine_bench(tmp_path, *replies, settings=ON) as bench:
         options = ConversationOptions(bench.cwd, "scripted/main", permission_mode=PermissionMode.AUTO)

@@ -18,7 +18,7 @@ from phoenix_tui.linear.spoken import asked as spoken
 from phoenix_tui.widgets.answer_gate import GRACE
 from phoenix_tui.widgets.composer_keys import TYPING_PAUSE
 from phoenix_tui.widgets.request_text import laid_out
-from phoenix_tui.widgets.unseen import Rows, Sight, unseen
+from phoenix_tui.widgets.unseen import RequestSight, Rows, unseen
 from tests.support.fake_engine import question
 from tools.contract import DiffDisplay, PlainDisplay, ToolRequest
 
@@ -86,7 +86,7 @@ def test_unseen_is_every_row_in_no_range(total: int, ranges: list[tuple[int, int
 
 
 def test_what_was_seen_in_another_width_counts_no_longer_and_nothing_shown_is_nothing_seen() -> None:
-    sight = Sight()
+    sight = RequestSight()
     assert sight.refusal(10) is not None
     sight.saw(80, 12, [Rows(0, 12)])
     assert sight.refusal(10) is None

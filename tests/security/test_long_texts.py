@@ -21,7 +21,7 @@ from phoenix_tui.widgets.blocks.tool_view import ToolView
 from phoenix_tui.widgets.transcript.model import NEWEST, LiveThinking
 from tools.clean_pieces import clean_words
 from tools.failure import ToolFailure
-from tools.files.edits import MOST_COMPARED, Edit, Operation, apply_edits
+from tools.files.edits import MOST_COMPARED, FileEdit, Operation, apply_edits
 
 SIZE = 500_001
 UNITS = (
@@ -116,14 +116,14 @@ def test_every_block_gives_its_first_rows_of_a_long_text_without_reading_it_all(
 
     counted = Counted(text)
     for rows in (
-        speech.prompt_rows(speech.Said(counted), 100, is_open=True, action=""),
+        speech.prompt_rows(speech.SpokenMessage(counted), 100, is_open=True, action=""),
         speech.thinking_rows(counted, 100),
         speech.notice_rows(counted, 100),
     ):
         read = 0
         list(islice(rows, 20))
         assert read <= (50 * PIECE if text[0] != "\x07" else len(text))
-    closed = list(speech.prompt_rows(speech.Said(text), 100, is_open=False, action=""))
+    closed = list(speech.prompt_rows(speech.SpokenMessage(text), 100, is_open=False, action=""))
     assert len(closed) <= speech.LONG_PROMPT + 3
     view = ToolView("1", "bash", text, ToolStatus.SUCCESS, text=text)
     assert len(tool_block(view, 100, is_open=False).lines) == 1
@@ -157,7 +157,7 @@ def test_lines_of_the_same_letters_are_compared_in_bounded_work() -> None:
     lines = ["".join(shuffled.sample("ab" * 200, 400)) for _ in range(3_000)]
     assert 400 * len(lines) > MOST_COMPARED
     with pytest.raises(ToolFailure, match="old is not in the file"):
-        apply_edits("\n".join(lines), [Edit(Operation.REPLACE, "new", "".join(shuffled.sample("ab" * 200, 400)))])
+        apply_edits("\n".join(lines), [FileEdit(Operation.REPLACE, "new", "".join(shuffled.sample("ab" * 200, 400)))])
 
 
 def test_a_huge_piece_of_an_answer_is_laid_out_in_slices_too() -> None:

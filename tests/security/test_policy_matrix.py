@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from engine.permissions.place import Place
+from engine.permissions.place import PathPlace
 from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide
 from engine.permissions.rules import Rule
 from engine.records import PermissionMode
@@ -58,8 +58,8 @@ class World:
             "own by self": "/proc/self/environ",
         }
 
-    def place(self) -> Place:
-        return Place(self.work, (self.own / "outputs",), (self.own,), self.home)
+    def place(self) -> PathPlace:
+        return PathPlace(self.work, (self.own / "outputs",), (self.own,), self.home)
 
     def request(self, kind: str) -> ToolRequest:
         return ToolRequest(kind, (resolve(self.paths[kind], self.work),))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from engine.permissions.place import Place
+from engine.permissions.place import PathPlace
 from phoenix_tui.terminal.driver import QuietDriver
 from tests.support.outside import folder_outside_temp
 from tests.support.sandboxes import CONFINED, sandbox
@@ -52,7 +52,7 @@ async def test_long_outputs_of_one_project_are_hidden_from_commands_of_another(p
 
 def test_reading_tools_are_refused_the_outputs_of_another_project(place: Path) -> None:
     outputs = place / "outputs"
-    mine = Place(place / "one", (spills_of(outputs, place / "one"),), (outputs,))
+    mine = PathPlace(place / "one", (spills_of(outputs, place / "one"),), (outputs,))
     for name, refused in (("one", False), ("two", True)):
         request = ToolRequest("x", (spills_of(outputs, place / name) / "output-1.txt",))
         assert bool(mine.own_path(READ, request)) is refused

@@ -13,10 +13,10 @@ from engine.engine import ConversationOptions
 from engine.executor.session import EngineSettings
 from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import AwaitingApproval, Idle
-from engine.permissions.place import Place
+from engine.permissions.place import PathPlace
 from engine.permissions.policy import Allow, Ask, Deny, Limits, decide
 from engine.permissions.rules import Rule
-from engine.providers.scripted import Call, Reply, Text
+from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.records import PermissionMode
 from engine.updates import Question
 from phoenix_tui.cli.exits import CommandError
@@ -57,9 +57,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def place(home: Path, cwd: Path) -> Place:
+def place(home: Path, cwd: Path) -> PathPlace:
     paths = find_paths({"HOME": str(home)})
-    return Place(cwd, (paths.outputs,), own_paths(paths, cwd), home)
+    return PathPlace(cwd, (paths.outputs,), own_paths(paths, cwd), home)
 
 
 def arguments(tool: Tool, path: str) -> JsonObject:
@@ -74,7 +74,7 @@ def arguments(tool: Tool, path: str) -> JsonObject:
             return {"path": path}
 
 
-async def decided(tool: Tool, path: str, mode: PermissionMode, where: Place) -> Allow | Ask | Deny:
+async def decided(tool: Tool, path: str, mode: PermissionMode, where: PathPlace) -> Allow | Ask | Deny:
     """Decision about a call with the tool's own request, under rules for anything."""
     request = await tool.request(arguments(tool, path), where.working_dir)
     rules = {Rule(tool.spec.name, pattern): Access.OUTSIDE for pattern in ANYTHING}
@@ -179,7 +179,7 @@ async def called(
     """One call of a model in the home folder: the question, and the results that the model was given."""
     folder = home.parent / name
     folder.mkdir()
-    replies = (Reply((Call(tool.spec.name, json.dumps(wanted), "t1"),)), Reply((Text("done"),)))
+    replies = (Reply((ScriptedCall(tool.spec.name, json.dumps(wanted), "t1"),)), Reply((Text("done"),)))
     settings = EngineSettings(own=place(home, home).own, home=home)
     async with engine_bench(folder, *replies, tool=cast("StubTool", tool), settings=settings) as bench:
         options = ConversationOptions(home, "scripted/main", permission_mode=mode)

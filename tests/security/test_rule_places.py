@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from engine.permissions.globs import glob_matches
 from engine.permissions.projects import project_of
-from engine.permissions.rules import Call, KeptRule, Rule, allows, rules_in_force, suggest
+from engine.permissions.rules import KeptRule, Rule, RuledCall, allows, rules_in_force, suggest
 from tools.contract import ToolClass, ToolRequest, ToolSpec
 
 CWD = Path("/work/project")
@@ -35,8 +35,8 @@ def test_a_rule_of_one_project_does_not_hold_in_another() -> None:
 # Path rules.
 
 
-def writes(path: str, folder: Path = CWD) -> Call:
-    return Call("write_file", ToolClass.EDIT, ToolRequest("x", (Path(path),)), folder)
+def writes(path: str, folder: Path = CWD) -> RuledCall:
+    return RuledCall("write_file", ToolClass.EDIT, ToolRequest("x", (Path(path),)), folder)
 
 
 def test_a_path_rule_is_offered_whole_and_holds_for_that_path_alone() -> None:

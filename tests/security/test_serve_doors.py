@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.terminal.serving.doors import Address, refusal, same
+from phoenix_tui.terminal.serving.doors import PageAddress, refusal, same
 from phoenix_tui.terminal.serving.tabs import MOST_CELLS, bounded
 from tests.support.cli import phoenix_in
 from tests.support.serving import Served, serving, tab, visitor
 
-ADDRESS = Address("127.0.0.1", 8130, "token")
+ADDRESS = PageAddress("127.0.0.1", 8130, "token")
 OWN = {"Host": "127.0.0.1:8130"}
 FROM_HERE = {**OWN, "Origin": "http://127.0.0.1:8130"}
 ODD_COOKIES = (b"\xff\xfe", "ключ".encode(), b"\xed\xa0\x80", b'"\\377"', b"a" * 7000, b"", b";;;=", b"\\u0000")
@@ -68,14 +68,14 @@ def test_what_gives_out_more_than_the_page_needs_to_be_asked_for_by_a_page(path:
 @pytest.mark.parametrize(
     ("address", "host", "origin"),
     [
-        (Address("::1", 80, "t"), "[::1]", "http://[::1]"),
-        (Address("127.0.0.1", 80, "t"), "127.0.0.1", "http://127.0.0.1"),
-        (Address("127.0.0.1", 8130, "t", "https://box.lan/phoenix/"), "box.lan", "https://box.lan"),
-        (Address("127.0.0.1", 8130, "t", "https://Box.lan:443"), "box.lan", "https://box.lan"),
-        (Address("127.0.0.1", 8130, "t", "https://box.lan:444"), "127.0.0.1:8130", "https://box.lan:444"),
+        (PageAddress("::1", 80, "t"), "[::1]", "http://[::1]"),
+        (PageAddress("127.0.0.1", 80, "t"), "127.0.0.1", "http://127.0.0.1"),
+        (PageAddress("127.0.0.1", 8130, "t", "https://box.lan/phoenix/"), "box.lan", "https://box.lan"),
+        (PageAddress("127.0.0.1", 8130, "t", "https://Box.lan:443"), "box.lan", "https://box.lan"),
+        (PageAddress("127.0.0.1", 8130, "t", "https://box.lan:444"), "127.0.0.1:8130", "https://box.lan:444"),
     ],
 )
-def test_a_proxy_and_the_usual_ports_are_let_in(address: Address, host: str, origin: str) -> None:
+def test_a_proxy_and_the_usual_ports_are_let_in(address: PageAddress, host: str, origin: str) -> None:
     assert refusal(address, "/ws/k", {"Host": host, "Origin": origin}) == ""
 
 
@@ -91,7 +91,7 @@ def test_a_tab_has_a_size_that_can_be_drawn(cells: object) -> None:
 
 
 def test_what_one_port_is_told_opens_no_other() -> None:
-    other = Address("127.0.0.1", 8131, "token")
+    other = PageAddress("127.0.0.1", 8131, "token")
     assert ADDRESS.cookie_name != other.cookie_name
     assert len({ADDRESS.cookie, other.cookie, ADDRESS.page_key, other.page_key, ADDRESS.token}) == 5
     assert ADDRESS.page_key == hmac.digest(b"token", b"page 8130", "sha256").hex()

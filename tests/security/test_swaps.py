@@ -19,7 +19,7 @@ from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import AwaitingApproval, Idle
 from engine.permissions.rules import KeptRule
 from engine.ports import ConversationChanges
-from engine.providers.scripted import Call, Reply, Text
+from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.records import PermissionMode
 from engine.updates import ApprovalAsked, Question
 from tests.support.engine import Bench, StubTool, engine_bench, until
@@ -36,7 +36,7 @@ Swap = Callable[[Path, Path], None]
 
 
 def call(name: str, **arguments: Any) -> Reply:
-    return Reply((Call(name, json.dumps(arguments), "t1"),))
+    return Reply((ScriptedCall(name, json.dumps(arguments), "t1"),))
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.context.measure import Filling, Measured, Part
+from engine.context.measure import Filling, Measured, WindowPart
 from engine.machine.messages import Usage
 from engine.ports.files import Coverage
 from engine.ports.turns import BranchRow
@@ -134,12 +134,16 @@ async def find(place: Booth) -> None:
 def full() -> FakeContext:
     """A window past 70 %."""
     logs = tuple(
-        Part(4 + n, 0, -1, Filling.RESULTS, f'read_file {{"path":"logs/{day}.log"}}', 21_000 - 900 * n, whole=21_000)
+        WindowPart(
+            4 + n, 0, -1, Filling.RESULTS, f'read_file {{"path":"logs/{day}.log"}}', 21_000 - 900 * n, whole=21_000
+        )
         for n, day in enumerate(("sunday", "monday", "tuesday", "wednesday"))
     )
-    gone = Part(9, 0, -1, Filling.RESULTS, 'bash {"command":"make all"}', 60, OmissionKind.SHORTENED, whole=14_000)
-    image = Part(11, 1, -1, Filling.IMAGES, "1568×1043", 1_600, whole=1_600)
-    words = Part(1, 0, -1, Filling.HISTORY, "日本語のログも読んでください。" * 8, 900, whole=900)
+    gone = WindowPart(
+        9, 0, -1, Filling.RESULTS, 'bash {"command":"make all"}', 60, OmissionKind.SHORTENED, whole=14_000
+    )
+    image = WindowPart(11, 1, -1, Filling.IMAGES, "1568×1043", 1_600, whole=1_600)
+    words = WindowPart(1, 0, -1, Filling.HISTORY, "日本語のログも読んでください。" * 8, 900, whole=900)
     shares = (2_100, 4_300, 1_000, 700, 12_000, 118_000, 1_600, 3_300)
     made = FakeContext()
     made.standing = replace(

@@ -10,13 +10,17 @@ import sys
 from pathlib import Path
 
 from engine.machine.states import AwaitingApproval
-from engine.providers.scripted import Call, Hang, Reply, Text
+from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
 from engine.records import PermissionMode
 from engine.updates import TextArrived, ToolEnded
 from tests.support.engine import Bench, StubTool, engine_bench, until
 from tools.contract import JsonObject, ToolContext, ToolOutput
 
-TWO_CALLS = Reply((Text("I look."), Call("bash", '{"command": "one"}', "t1"), Call("bash", '{"command": "two"}', "t2")))
+TWO_CALLS = Reply((
+    Text("I look."),
+    ScriptedCall("bash", '{"command": "one"}', "t1"),
+    ScriptedCall("bash", '{"command": "two"}', "t2"),
+))
 STAGES = ("streaming", "first tool", "second tool", "question", "cancelling")
 
 

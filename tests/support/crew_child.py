@@ -16,7 +16,7 @@ from engine.conversation import Conversation
 from engine.executor.session import EngineSettings
 from engine.machine.states import AwaitingLlm, AwaitingSubagents, Cancelling, ToolExecuting
 from engine.ports import Committed, Move
-from engine.providers.scripted import Call, Hang, Reply, Text
+from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
 from engine.updates import StateChanged, Update
 from tests.support.crash_child import say
 from tests.support.engine import Bench, StubTool, engine_bench, until
@@ -26,21 +26,24 @@ from tools.contract import JsonObject, ToolContext, ToolOutput
 def spawns(*tasks: str, strategy: str = "parallel") -> Reply:
     """A call of spawn_agents with another behind it."""
     order = {"tasks": [{"task": task} for task in tasks], "strategy": strategy}
-    return Reply((Call("spawn_agents", json.dumps(order), "t1"), Call("bash", '{"command": "ls"}', "t2")), when="begin")
+    return Reply(
+        (ScriptedCall("spawn_agents", json.dumps(order), "t1"), ScriptedCall("bash", '{"command": "ls"}', "t2")),
+        when="begin",
+    )
 
 
 def submits(when: str, result: str) -> Reply:
     """A result handed in."""
-    return Reply((Call("submit_result", json.dumps({"result": result})),), when=when)
+    return Reply((ScriptedCall("submit_result", json.dumps({"result": result})),), when=when)
 
 
-def begins(task: str) -> Call:
+def begins(task: str) -> ScriptedCall:
     """A call of spawn_task."""
-    return Call("spawn_task", json.dumps({"task_description": task, "initial_prompt": task}))
+    return ScriptedCall("spawn_task", json.dumps({"task_description": task, "initial_prompt": task}))
 
 
 FIRST = submits("TASK one", "first")
-LOOKS = Reply((Text("I looked at a."), Call("bash", '{"command": "sleep"}')), when="TASK three")
+LOOKS = Reply((Text("I looked at a."), ScriptedCall("bash", '{"command": "sleep"}')), when="TASK three")
 WRITES = Reply((Text("half"), Hang()), when="TASK two")
 REPLIES = {
     "parallel": (spawns("TASK one", "TASK two", "TASK three", "TASK four"), FIRST, WRITES, LOOKS),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from engine.context.measure import Filling, Measured, Part
+from engine.context.measure import Filling, Measured, WindowPart
 from engine.executor.context_manager import ContextReport, Edited, SystemPrompt
 from engine.executor.requests import Accepted, Receipt, Refused
 from engine.executor.reviewing import Review
 
 PARTS = (
-    Part(4, 0, -1, Filling.RESULTS, 'read_file {"path":"src/app.py"}', 40_000, whole=40_000),
-    Part(6, 1, -1, Filling.IMAGES, "1568×1043", 1_600, whole=1_600),
-    Part(1, 0, -1, Filling.HISTORY, "please read everything", 900, whole=900),
+    WindowPart(4, 0, -1, Filling.RESULTS, 'read_file {"path":"src/app.py"}', 40_000, whole=40_000),
+    WindowPart(6, 1, -1, Filling.IMAGES, "1568×1043", 1_600, whole=1_600),
+    WindowPart(1, 0, -1, Filling.HISTORY, "please read everything", 900, whole=900),
 )
 REPORT = ContextReport(
     measured=Measured(
@@ -73,10 +73,10 @@ class FakeContext:
     async def strip_images(self) -> Edited | Refused:
         return self._did("strip images")
 
-    async def omit(self, part: Part) -> Edited | Refused:
+    async def omit(self, part: WindowPart) -> Edited | Refused:
         return self._did(f"omit {part.seq}")
 
-    async def put_back(self, part: Part | None = None) -> Edited | Refused:
+    async def put_back(self, part: WindowPart | None = None) -> Edited | Refused:
         return self._did(f"put back {part.seq if part else 'all'}")
 
     async def undo(self) -> Edited | Refused:

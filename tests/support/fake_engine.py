@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from engine.activities import ActivityTeller
 from engine.call_records import CallSum
 from engine.engine import Activity, ConversationOptions, EngineError
-from engine.executor.composing import History
+from engine.executor.composing import MessageRange
 from engine.executor.requests import Accepted, ApprovalAnswer, Receipt, Refused, RunCaps
 from engine.machine.messages import Origin, Role, TextBlock, ToolCall
 from engine.machine.states import (
@@ -231,8 +231,8 @@ class FakeConversation:
             self.engine.stored[self.id] = self.record
         self.play(ConversationChanged(self.record))
 
-    async def history(self, before_seq: int, limit: int) -> History:
-        return History(tuple(one for one in self.messages if one.seq < before_seq)[-limit:], ())
+    async def history(self, before_seq: int, limit: int) -> MessageRange:
+        return MessageRange(tuple(one for one in self.messages if one.seq < before_seq)[-limit:], ())
 
     def warm(self) -> None:
         self.warmed += 1

@@ -20,7 +20,7 @@ from engine.rewind.values import (
     PreviewFile,
     RewindList,
     RewindPoint,
-    Scope,
+    RewindScope,
     Takeback,
 )
 from tools.contract import DiffDisplay
@@ -73,7 +73,7 @@ class FakeRewinding:
         return DiffDisplay(change.name, "--- a\n+++ a\n@@ -1 +1 @@\n-was here\n+is here\n", 1, 1)
 
     async def rewind(
-        self, record: ConversationRecord, state: State, seq: int, scope: Scope, overwrite: Collection[bytes] = ()
+        self, record: ConversationRecord, state: State, seq: int, scope: RewindScope, overwrite: Collection[bytes] = ()
     ) -> Done:
         self.asked.append(("rewind", seq, scope, tuple(sorted(overwrite))))
         return self._done(record)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from engine.rewind.values import Scope
+from engine.rewind.values import RewindScope
 from tests.support.rewinding import scene
 
 COUNTED = ("rename", "unlink", "rmdir", "mkdir", "symlink", "fchmod", "chmod")
@@ -40,7 +40,7 @@ async def main(home: Path, conversation_id: str, seq: int, number: int) -> None:
     async with scene(home) as it:
         conversation = await it.engine.open(conversation_id)
         die_at(number, it.cwd)
-        await it.rewinding.rewind(conversation.record, conversation.state, seq, Scope.FILES)
+        await it.rewinding.rewind(conversation.record, conversation.state, seq, RewindScope.FILES)
 
 
 if __name__ == "__main__":

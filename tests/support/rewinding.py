@@ -14,7 +14,7 @@ from engine.engine import ConversationOptions, Engine
 from engine.executor.session import Ports
 from engine.machine.states import Idle
 from engine.ports.files import CheckpointLimits
-from engine.providers.scripted import Call, Reply, Script, ScriptedProvider, Text
+from engine.providers.scripted import Reply, Script, ScriptedCall, ScriptedProvider, Text
 from engine.records import PermissionMode
 from engine.rewind.rewind import Rewinding
 from engine.rewind.snapshots.folders import CheckpointFolders
@@ -28,9 +28,9 @@ Deed = Callable[[Path], object]
 
 @dataclass
 class DeedTool:
-    """Does the next deed to the working directory, as a command would."""
+    """Does the next action to the working directory, as a command would."""
 
-    deeds: list[Deed] = field(default_factory=list[Deed])
+    actions: list[Deed] = field(default_factory=list[Deed])
     started: asyncio.Event = field(default_factory=asyncio.Event)
     release: asyncio.Event | None = None
     command: str = ""
@@ -40,13 +40,13 @@ class DeedTool:
         return ToolSpec("bash", "", {"type": "object"}, ToolClass.RUN)
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
-        return ToolRequest("a deed", command=self.command)
+        return ToolRequest("an action", command=self.command)
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         self.started.set()
         if self.release is not None:
             await self.release.wait()
-        self.deeds.pop(0)(context.working_dir)
+        self.actions.pop(0)(context.working_dir)
         return ToolOutput("done")
 
 
@@ -91,9 +91,9 @@ class Scene:
         options = ConversationOptions(self.cwd, "scripted/main", permission_mode=PermissionMode.AUTO)
         return await self.engine.create(options)
 
-    async def turn(self, conversation: Conversation, prompt: str, *deeds: Deed) -> None:
-        """One prompt after which the agent does these deeds, one a call."""
-        self.tool.deeds += deeds
+    async def turn(self, conversation: Conversation, prompt: str, *actions: Deed) -> None:
+        """One prompt after which the agent does these actions, one a call."""
+        self.tool.actions += actions
         await conversation.say(prompt)
         state = await conversation.wait_idle()
         assert isinstance(state, Idle), state
@@ -109,7 +109,7 @@ def replies(*turns: int | str) -> tuple[Reply, ...]:
     made: list[Reply] = []
     for calls in turns:
         letters = "c" * calls if isinstance(calls, int) else calls
-        made += [Reply((Call(TOOLS[letter]),)) for letter in letters]
+        made += [Reply((ScriptedCall(TOOLS[letter]),)) for letter in letters]
         made.append(Reply((Text("Done."),)))
     return tuple(made)
 

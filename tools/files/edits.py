@@ -32,7 +32,7 @@ class Operation(StrEnum):
     OVERWRITE = "overwrite"
 
 
-class Edit(Struct, frozen=True):
+class FileEdit(Struct, frozen=True):
     """One edit; `old` matters for a replacement alone."""
 
     operation: Operation
@@ -40,7 +40,7 @@ class Edit(Struct, frozen=True):
     old: str = ""
 
 
-def apply_edits(text: str, edits: Sequence[Edit]) -> str:
+def apply_edits(text: str, edits: Sequence[FileEdit]) -> str:
     """Apply all edits in order, each to what the one before left.
 
     Raises:
@@ -52,7 +52,7 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     return text
 
 
-def _applied(text: str, edit: Edit, where: str) -> str:
+def _applied(text: str, edit: FileEdit, where: str) -> str:
     match edit.operation:
         case Operation.REPLACE:
             return _replaced(text, edit.old, edit.new, where)

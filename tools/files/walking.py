@@ -18,7 +18,7 @@ MOST_WALKED = 200_000
 """Files after which a walk stops."""
 
 
-class Walked(Struct, frozen=True):
+class WalkedFiles(Struct, frozen=True):
     """What a walk found, sorted; `complete` is False when it stopped early."""
 
     files: tuple[str, ...]
@@ -35,7 +35,7 @@ def walk(
     most: int = MOST_WALKED,
     leave_out: Container[str] = frozenset[str](),
     without: Iterable[Path] = (),
-) -> Walked:
+) -> WalkedFiles:
     """List the regular files under `folder`, at most so many; `.git` never, no link is followed.
 
     `ignored` includes what ignore files exclude, `hidden` what begins with a dot; no folder in `leave_out` is entered,
@@ -52,8 +52,8 @@ def walk(
         if wanted(path[base:]):
             found.append(path)
             if len(found) >= most:
-                return Walked(tuple(sorted(found)), complete=False)
-    return Walked(tuple(sorted(found)))
+                return WalkedFiles(tuple(sorted(found)), complete=False)
+    return WalkedFiles(tuple(sorted(found)))
 
 
 def _files(

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from tools.process.zygote import places, wire
-from tools.process.zygote.places import PROC_READ_ONLY, Place
+from tools.process.zygote.places import PROC_READ_ONLY, MountPlace
 
 PROGRAMS = ("/usr/bin/bwrap", "/usr/local/bin/bwrap")
 
@@ -17,7 +17,7 @@ def bubblewrap() -> str:
 
 
 def bubblewrap_arguments(
-    program: str, seen: tuple[Place, ...], working_dir: Path, *, network: bool, writable: bool
+    program: str, seen: tuple[MountPlace, ...], working_dir: Path, *, network: bool, writable: bool
 ) -> list[str]:
     """The command line in front of the command; caches stay read-only, bwrap 0.8 knows no overlays."""
     arguments = [program, "--die-with-parent", "--new-session", "--unshare-user", "--unshare-pid", "--unshare-ipc"]
@@ -39,7 +39,7 @@ def bubblewrap_arguments(
     return [*arguments, "--chdir", str(working_dir.resolve()), "--"]
 
 
-def _words(place: Place) -> list[str]:
+def _words(place: MountPlace) -> list[str]:
     match place.kind:
         case places.WRITABLE:
             return ["--bind", place.path, place.path]

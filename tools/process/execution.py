@@ -15,7 +15,7 @@ from msgspec import Struct
 from tools.contract import Captured, Command, Finished, ProcessesEnded, ProcessStarted, Progress
 from tools.process.link import ZygoteLink
 from tools.process.output import Output
-from tools.process.zygote.wire import Request
+from tools.process.zygote.wire import SupervisorRequest
 
 LINES_SIZE = 4096
 
@@ -80,7 +80,7 @@ class Execution:
         self._listener: asyncio.Task[None] | None = None
         self._began = 0.0
 
-    async def start(self, request: Request, link: ZygoteLink) -> None:
+    async def start(self, request: SupervisorRequest, link: ZygoteLink) -> None:
         """Hand the command to a new supervisor.
 
         Raises:
@@ -191,7 +191,7 @@ class Execution:
             self.over.set()
 
 
-def _encoded(request: Request) -> bytes:
+def _encoded(request: SupervisorRequest) -> bytes:
     try:
         return request.encode()
     except (ValueError, UnicodeError) as error:

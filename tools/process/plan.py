@@ -28,10 +28,10 @@ class SandboxUnavailableError(OSError):
     """This system cannot enforce the sandbox in force; the message says why."""
 
 
-class Plan(Struct, frozen=True):
+class CommandPlan(Struct, frozen=True):
     """How one command will run."""
 
-    request: wire.Request
+    request: wire.SupervisorRequest
     confinement: Confinement = NOTHING
 
 
@@ -57,7 +57,7 @@ class Planner:
         self._around = SandboxPlaces(environment, protected, hidden, Placeholders(journals))
         self._temporary = folder_of_temporary_files()
 
-    async def plan(self, command: Command, owner: str = "") -> Plan:
+    async def plan(self, command: Command, owner: str = "") -> CommandPlan:
         """The plan for `command` of the conversation `owner`.
 
         Raises:
@@ -70,7 +70,7 @@ class Planner:
             return await self.confined(command, self.sandbox, limits, owner)
         if limits.mode is not SandboxMode.OFF and limits.required:
             raise SandboxUnavailableError(self.sandbox_reason or "no sandbox was found")
-        return Plan(self._request(command, self.mechanism, NOTHING))
+        return CommandPlan(self._request(command, self.mechanism, NOTHING))
 
     async def test(self) -> None:
         """Run the self-test of the sandbox, once."""
@@ -78,7 +78,7 @@ class Planner:
             if self.sandbox is None and self.self_test is not None:
                 await self.self_test()
 
-    async def confined(self, command: Command, mechanism: str, limits: Sandbox, owner: str = "") -> Plan:
+    async def confined(self, command: Command, mechanism: str, limits: Sandbox, owner: str = "") -> CommandPlan:
         """The plan for `command` in a sandbox of the given mechanism."""
         shown = () if command.spill is None else (command.spill.parent,)
         wanted = SandboxRequest(limits.mode, command.working_dir, owner, shown, limits == HELPER_SANDBOX)
@@ -89,9 +89,9 @@ class Planner:
             if planning.exception() is None:  # nobody else would give back what it took
                 await self._undo(planning.result())
             raise
-        return Plan(self._request(command, mechanism, confinement, network=limits.network), confinement)
+        return CommandPlan(self._request(command, mechanism, confinement, network=limits.network), confinement)
 
-    async def release(self, plan: Plan) -> tuple[str, ...]:
+    async def release(self, plan: CommandPlan) -> tuple[str, ...]:
         """Undo what planning left on disk, once the command is over; sentences on what it left itself."""
         return await self._undo(plan.confinement)
 
@@ -127,7 +127,7 @@ class Planner:
 
     def _request(
         self, command: Command, mechanism: str, confinement: Confinement, *, network: bool = True
-    ) -> wire.Request:
+    ) -> wire.SupervisorRequest:
         argv = list(command.argv)
         is_helper = command.sandbox == HELPER_SANDBOX
         if is_helper and "/" not in argv[0]:
@@ -148,7 +148,7 @@ class Planner:
         if confinement is NOTHING and "/" not in argv[0]:  # a program of Phoenix itself: shells have an absolute path
             environment["PATH"] = outside_entries(environment.get("PATH", os.defpath), command.working_dir)
         resolved = confinement.temporary is not None  # the link to it may lie in a folder that is covered
-        return wire.Request(
+        return wire.SupervisorRequest(
             mechanism,
             str(command.working_dir.resolve() if resolved else command.working_dir),
             argv,

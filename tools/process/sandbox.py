@@ -25,7 +25,7 @@ from tools.process.scratch import Lease, Scratch, scratch_folders
 from tools.process.secrets import key_places
 from tools.process.sockets import KEPT, bound_sockets, socket_folders
 from tools.process.zygote import places
-from tools.process.zygote.places import Place
+from tools.process.zygote.places import MountPlace
 
 MOST_NESTED: Final = 300
 """Control paths in sub-folders that are kept as they are; each takes a mount, a repository ten."""
@@ -36,7 +36,7 @@ OWN_PROGRAMS: Final = (Path(__file__).parents[2], Path(sys.prefix), Path(sys.bas
 class Confinement(Struct, frozen=True):
     """One command's sandbox."""
 
-    places: tuple[Place, ...] = ()
+    places: tuple[MountPlace, ...] = ()
     """From the outermost to the innermost; all paths resolved."""
     writable: tuple[Path, ...] = ()
     secret: tuple[Path, ...] = ()
@@ -82,7 +82,7 @@ def confine(wanted: SandboxRequest, around: SandboxPlaces) -> Confinement:
     Raises:
         OSError: there is no place for its private folders, or the working directory is gone or behind a link.
     """
-    layout = Layout(wanted, around)
+    layout = SandboxLayout(wanted, around)
     try:
         layout.build()
     except BaseException:
@@ -94,7 +94,7 @@ def confine(wanted: SandboxRequest, around: SandboxPlaces) -> Confinement:
     return layout.finished()
 
 
-class Layout:
+class SandboxLayout:
     """Collects the places of one command; of two at one path the later counts."""
 
     def __init__(self, wanted: SandboxRequest, around: SandboxPlaces) -> None:
@@ -108,7 +108,7 @@ class Layout:
         if not self._workspace.is_dir():  # a placeholder would be made in its place
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(wanted.working_dir))
         self._writes = wanted.mode is SandboxMode.WORKSPACE
-        self._places: dict[Path, Place] = {}
+        self._places: dict[Path, MountPlace] = {}
         self._roots: list[Path] = []
         self._secret: list[Path] = []
         self.lease = around.scratch.lease(wanted.owner)
@@ -276,10 +276,10 @@ class Layout:
             end = next(place for place, path in enumerate(above) if path in self._roots)
             if not any(path in fixed for path in above[:end]):
                 for path in above[:end]:
-                    self._places.setdefault(path, Place(places.WRITABLE, str(path)))
+                    self._places.setdefault(path, MountPlace(places.WRITABLE, str(path)))
 
     def _put(self, kind: str, path: Path, source: Path | None = None) -> None:
-        self._places[path] = Place(kind, str(path), str(source or ""))
+        self._places[path] = MountPlace(kind, str(path), str(source or ""))
 
 
 def temp_folders() -> tuple[Path, ...]:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tools.contract import Captured, Command, Finished, Progress
 from tools.process.execution import Execution, NotSupervisedError
 from tools.process.link import ZygoteLink
-from tools.process.plan import Plan, Planner
+from tools.process.plan import CommandPlan, Planner
 from tools.process.waiting import to_the_end
 from tools.process.zygote.tree import children, kill_below, name_of, send, start_ticks
 
@@ -35,7 +35,7 @@ class Running(Struct, eq=False):
     """An execution, and what its sandbox made on disk."""
 
     execution: Execution
-    plan: Plan
+    plan: CommandPlan
     ending: asyncio.Task[Captured] | None = None
 
 
@@ -124,7 +124,7 @@ class Supervision:
         await asyncio.gather(*(self.end(running) for running in tuple(self._live)))
 
     async def start_planned(
-        self, command: Command, plan: Plan, report: Callable[[Progress], None] | None = None
+        self, command: Command, plan: CommandPlan, report: Callable[[Progress], None] | None = None
     ) -> Running:
         """Start a command by a plan already made.
 

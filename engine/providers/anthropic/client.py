@@ -153,7 +153,7 @@ class AnthropicProvider:
         return await asyncio.to_thread(encode_request, request, budget, foreign=foreign)
 
 
-class HttpTransport:
+class HttpMessagesTransport:
     """The Messages API over HTTP."""
 
     def __init__(self, settings: AnthropicSettings) -> None:
@@ -203,4 +203,4 @@ def _transport(settings: AnthropicSettings) -> Transport:
         from engine.providers.anthropic.sdk import SdkTransport  # noqa: PLC0415 - only where the SDK is chosen
 
         return SdkTransport(settings)
-    return HttpTransport(settings)
+    return HttpMessagesTransport(settings)

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from engine.machine.messages import Block, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta, UsageTold
-from engine.providers.bounds import MOST_NAME, Tally, tokens
-from engine.providers.failures import Refusal, Service, refused, unreadable
+from engine.providers.bounds import MOST_NAME, ByteTally, tokens
+from engine.providers.failures import ServerRefusal, Service, refused, unreadable
 from engine.providers.http import ErrorBody, ErrorDetail, error_in
 from engine.providers.wire import decoded, parse_object, unique_tool_id
 
@@ -108,7 +108,7 @@ class ReplyBuilder:
         self._blocks: dict[int, _OpenBlock] = {}
         self._usage = WireUsage()
         self._stop = ""
-        self._tally = Tally()
+        self._tally = ByteTally()
 
     def feed(self, payload: bytes) -> StreamItem | None:
         """What one event adds for the eye, if anything.
@@ -132,7 +132,7 @@ class ReplyBuilder:
             case _ if event.error is not None:
                 raise refused(self._service, error_in(ErrorBody(error=event.error), 200))
             case "error":
-                raise refused(self._service, Refusal(200))
+                raise refused(self._service, ServerRefusal(200))
             case _:
                 pass
         return None

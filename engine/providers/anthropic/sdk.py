@@ -15,7 +15,7 @@ from engine.ports import ProviderError
 from engine.providers.anthropic.settings import AnthropicSettings
 from engine.providers.events import WireModel, payloads_of
 from engine.providers.failures import (
-    Refusal,
+    ServerRefusal,
     broken,
     redirected,
     refused,
@@ -152,7 +152,7 @@ class SdkTransport:
         try:
             body = msgspec.convert(error.body, ErrorBody)
         except msgspec.ValidationError:
-            return refused(self._service, Refusal(response.status_code, "", error.message, retry_after))
+            return refused(self._service, ServerRefusal(response.status_code, "", error.message, retry_after))
         return refused(self._service, error_in(body, response.status_code, retry_after))
 
 

@@ -15,17 +15,17 @@ from engine.providers.guide.requests import (
     Describe,
     GitChanges,
     Help,
-    ListFiles,
+    ListRequest,
     ReadFiles,
     Replace,
     Request,
     RunCommand,
     RunTests,
-    Search,
+    SearchRequest,
     SmallTalk,
     Summarize,
-    Think,
-    WriteFile,
+    ThinkRequest,
+    WriteRequest,
 )
 from engine.providers.guide.results import goes_on, matches, plain_lines, test_totals
 from tools.wording import counted
@@ -60,13 +60,13 @@ def _from_tools(request: Request, dialogue: Dialogue) -> str:
             if answered[0].is_error:
                 return _failure(answered[0])
             return describe_project(dialogue) if isinstance(request, Describe) else _tests(dialogue)
-        case ListFiles() | ReadFiles() | Search():
+        case ListRequest() | ReadFiles() | SearchRequest():
             return _seen(request, answered)
         case CountLines(path):
             return _line_count(path, answered[0])
         case RunCommand() | GitChanges():
             return "\n\n".join(_failure(call) if call.is_error else _output(call) for call in answered)
-        case Replace() | WriteFile() | Think():
+        case Replace() | WriteRequest() | ThinkRequest():
             return _failure(answered[-1]) if answered[-1].is_error else _done(request)
         case SmallTalk() | Help() | CountTo() | Summarize():
             return ""
@@ -74,27 +74,27 @@ def _from_tools(request: Request, dialogue: Dialogue) -> str:
             assert_never(request)
 
 
-def _seen(request: ListFiles | ReadFiles | Search, answered: tuple[Answered, ...]) -> str:
+def _seen(request: ListRequest | ReadFiles | SearchRequest, answered: tuple[Answered, ...]) -> str:
     match request:
-        case ListFiles() | Search() if answered[0].is_error:
+        case ListRequest() | SearchRequest() if answered[0].is_error:
             return _failure(answered[0])
-        case ListFiles(folder, glob):
+        case ListRequest(folder, glob):
             return listing(answered[0].text, folder, glob)
         case ReadFiles(paths):
             return "\n\n".join(_file(path, call) for path, call in zip(paths, answered, strict=False))
-        case Search(text, glob):
+        case SearchRequest(text, glob):
             return _found(text, glob, answered[0].text)
         case _:
             assert_never(request)
 
 
-def _done(request: Replace | WriteFile | Think) -> str:
+def _done(request: Replace | WriteRequest | ThinkRequest) -> str:
     match request:
         case Replace(path, old, new):
             return f"Replaced {code(old)} with {code(new) if new else 'nothing'} in {code(path)}."
-        case WriteFile(path, content):
+        case WriteRequest(path, content):
             return f"Wrote {code(path)}: {counted(len(content.splitlines()), 'line')}."
-        case Think(topic):
+        case ThinkRequest(topic):
             return f"Noted a thought about {code(topic)}. Rules cannot take it further than that; a model could."
         case _:
             assert_never(request)

@@ -15,17 +15,17 @@ from engine.providers.guide.requests import (
     Describe,
     GitChanges,
     Help,
-    ListFiles,
+    ListRequest,
     ReadFiles,
     Replace,
     Request,
     RunCommand,
     RunTests,
-    Search,
+    SearchRequest,
     SmallTalk,
     Summarize,
-    Think,
-    WriteFile,
+    ThinkRequest,
+    WriteRequest,
 )
 from engine.providers.guide.results import listed_files
 
@@ -112,7 +112,7 @@ def next_steps(request: Request, dialogue: Dialogue) -> tuple[Step, ...]:
             return _describe(dialogue)
         case RunTests():
             return _run_tests(dialogue)
-        case WriteFile(path, content) if done == 1 and _unread(dialogue):
+        case WriteRequest(path, content) if done == 1 and _unread(dialogue):
             return (ReadStep(path), WriteStep(path, content))
         case _:
             return () if done else _first(request)
@@ -121,15 +121,15 @@ def next_steps(request: Request, dialogue: Dialogue) -> tuple[Step, ...]:
 def _first(request: Request) -> tuple[Step, ...]:
     """The only round of a request that needs one."""
     match request:
-        case ListFiles() | ReadFiles() | Search():
+        case ListRequest() | ReadFiles() | SearchRequest():
             return _look(request)
         case RunCommand() | GitChanges() | CountLines():
             return _shell(request)
         case Replace(path, old, new):
             return (ReadStep(path), PatchStep(path, old, new))
-        case WriteFile(path, content):
+        case WriteRequest(path, content):
             return (WriteStep(path, content),)
-        case Think(topic):
+        case ThinkRequest(topic):
             return (ThinkStep(f"The request is to think about: {topic}"),)
         case SmallTalk() | Help() | CountTo() | Summarize() | Describe() | RunTests():
             return ()
@@ -137,13 +137,13 @@ def _first(request: Request) -> tuple[Step, ...]:
             assert_never(request)
 
 
-def _look(request: ListFiles | ReadFiles | Search) -> tuple[Step, ...]:
+def _look(request: ListRequest | ReadFiles | SearchRequest) -> tuple[Step, ...]:
     match request:
-        case ListFiles(folder, glob):
+        case ListRequest(folder, glob):
             return (ListStep(folder, glob),)
         case ReadFiles(paths):
             return tuple(ReadStep(path) for path in paths[:FILES_AT_ONCE])
-        case Search(text, glob):
+        case SearchRequest(text, glob):
             return (SearchStep(_literal(text), glob),)
         case _:
             assert_never(request)

@@ -28,7 +28,7 @@ class Help(Struct, frozen=True):
     """What can you do?"""
 
 
-class ListFiles(Struct, frozen=True):
+class ListRequest(Struct, frozen=True):
     """Which files are here, in a folder, or match a glob."""
 
     folder: str = ""
@@ -41,7 +41,7 @@ class ReadFiles(Struct, frozen=True):
     paths: tuple[str, ...]
 
 
-class Search(Struct, frozen=True):
+class SearchRequest(Struct, frozen=True):
     """Find a text, in all files or in those that match `glob`."""
 
     text: str
@@ -70,7 +70,7 @@ class Replace(Struct, frozen=True):
     new: str
 
 
-class WriteFile(Struct, frozen=True):
+class WriteRequest(Struct, frozen=True):
     """Write a whole file."""
 
     path: str
@@ -93,7 +93,7 @@ class CountLines(Struct, frozen=True):
     path: str
 
 
-class Think(Struct, frozen=True):
+class ThinkRequest(Struct, frozen=True):
     """Note a thought with the think tool."""
 
     topic: str
@@ -106,17 +106,17 @@ class Summarize(Struct, frozen=True):
 Request: TypeAlias = (
     SmallTalk
     | Help
-    | ListFiles
+    | ListRequest
     | ReadFiles
-    | Search
+    | SearchRequest
     | RunCommand
     | RunTests
     | GitChanges
     | Replace
-    | WriteFile
+    | WriteRequest
     | Describe
     | CountTo
     | CountLines
-    | Think
+    | ThinkRequest
     | Summarize
 )

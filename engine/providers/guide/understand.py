@@ -15,17 +15,17 @@ from engine.providers.guide.requests import (
     Describe,
     GitChanges,
     Help,
-    ListFiles,
+    ListRequest,
     ReadFiles,
     Replace,
     Request,
     RunCommand,
     RunTests,
-    Search,
+    SearchRequest,
     SmallTalk,
     Summarize,
-    Think,
-    WriteFile,
+    ThinkRequest,
+    WriteRequest,
 )
 
 LONGEST = 30_000
@@ -111,15 +111,15 @@ def _read(match: re.Match[str], _block: str) -> Request | None:
 def _list(match: re.Match[str], _block: str) -> Request | None:
     where = named(match["where"] or "")
     if re.search(r"[*?\[]", where):
-        return ListFiles(glob=where)
+        return ListRequest(glob=where)
     here = where.casefold().rstrip("/.") in {"", "here", "this", "this project", "project"}
-    return ListFiles() if here else ListFiles(where)
+    return ListRequest() if here else ListRequest(where)
 
 
 def _find(match: re.Match[str], _block: str) -> Request | None:
     """`find app.py` wants the file, `find app` the word."""
     name = named(match["name"])
-    return ListFiles(glob=name) if is_path(name) and not re.search(r"\s", name) else None
+    return ListRequest(glob=name) if is_path(name) and not re.search(r"\s", name) else None
 
 
 def _search(match: re.Match[str], _block: str) -> Request | None:
@@ -127,10 +127,10 @@ def _search(match: re.Match[str], _block: str) -> Request | None:
     glob = named(match["glob"] or "")
     everywhere = re.fullmatch(r"(?:(?:this|the|all|my|every)\b.*|here|files?)", glob, re.IGNORECASE)
     if everywhere or not glob:
-        return Search(text) if text else None
+        return SearchRequest(text) if text else None
     if not is_path(glob):
-        return Search(unquote(f"{match['text']} in {match['glob']}"))
-    return Search(text, glob)
+        return SearchRequest(unquote(f"{match['text']} in {match['glob']}"))
+    return SearchRequest(text, glob)
 
 
 def _run(match: re.Match[str], block: str) -> Request | None:
@@ -146,13 +146,13 @@ def _replace(match: re.Match[str], _block: str) -> Request | None:
 def _write(match: re.Match[str], block: str) -> Request | None:
     content = block + "\n" if block else unquote(match["content"] or "") + "\n"
     path = named(match["path"])
-    return WriteFile(path, content) if path and content.strip() else None
+    return WriteRequest(path, content) if path and content.strip() else None
 
 
 def _write_into(match: re.Match[str], block: str) -> Request | None:
     path = named(match["path"])
     content = block or unquote(match["content"] or "")
-    return WriteFile(path, content + "\n") if is_path(path) and content.strip() else None
+    return WriteRequest(path, content + "\n") if is_path(path) and content.strip() else None
 
 
 def _count_to(match: re.Match[str], _block: str) -> Request:
@@ -165,7 +165,7 @@ def _count_lines(match: re.Match[str], _block: str) -> Request | None:
 
 
 def _think(match: re.Match[str], block: str) -> Request:
-    return Think(unquote(match["topic"] or "") or block.strip() or "what to do next")
+    return ThinkRequest(unquote(match["topic"] or "") or block.strip() or "what to do next")
 
 
 _PROJECT = r"(?:this |the |my |our )?(?:project|repo(?:sitory)?|code ?base|folder|directory|code)"

@@ -38,7 +38,7 @@ class _Event(msgspec.Struct):
     error: _ErrorDetail | None = None
 
 
-class Piece(Struct, frozen=True):
+class ReplyPiece(Struct, frozen=True):
     """What one event of the stream adds."""
 
     text: str = ""
@@ -48,7 +48,7 @@ class Piece(Struct, frozen=True):
     error: str = ""
 
 
-def read_event(payload: bytes) -> Piece | None:
+def read_event(payload: bytes) -> ReplyPiece | None:
     """One event; None for the closing mark.
 
     Raises:
@@ -58,10 +58,10 @@ def read_event(payload: bytes) -> Piece | None:
         return None
     event = msgspec.json.decode(payload, type=_Event)
     if event.error is not None:
-        return Piece(error=f"{event.error.type} {event.error.message}".strip())
+        return ReplyPiece(error=f"{event.error.type} {event.error.message}".strip())
     choice = event.choices[0] if event.choices else _Choice()
     text = choice.delta.content or "" if choice.delta else ""
-    return Piece(text, choice.finish_reason or "", _usage(event.usage))
+    return ReplyPiece(text, choice.finish_reason or "", _usage(event.usage))
 
 
 def _usage(counted: _Usage | None) -> Usage | None:

@@ -17,11 +17,11 @@ from engine.providers.failures import OVERFLOW_MARKS, Service
 from engine.providers.http import LOCAL_IDLE_TIMEOUT, HttpService
 from engine.providers.http_transport import InvalidResponse
 from engine.providers.local.compact_tools import CompactTool, offered
-from engine.providers.local.from_wire import Piece, read_event
+from engine.providers.local.from_wire import ReplyPiece, read_event
 from engine.providers.local.host import ProgramHost
-from engine.providers.local.reply_reader import Act, CutCall, ReplyReader, Talk
+from engine.providers.local.reply_reader import Act, CutCall, ReplyReader, SpokenReply
 from engine.providers.local.resources import Resources, measure
-from engine.providers.local.server import CONTEXT_WINDOW, Address, LlamaServer, failure
+from engine.providers.local.server import CONTEXT_WINDOW, LlamaServer, ServerAddress, failure
 from engine.providers.local.to_wire import MAX_TOKENS, encode_priming, encode_request
 from engine.providers.sse import EventParser
 from engine.providers.wire import encode_json
@@ -56,8 +56,8 @@ class LocalProvider:
         self._new_id = new_id
         self._model = ""
         self._server: LlamaServer | None = None
-        self._http: tuple[Address, HttpService] | None = None
-        self._primed: tuple[Address, HttpService] | None = None
+        self._http: tuple[ServerAddress, HttpService] | None = None
+        self._primed: tuple[ServerAddress, HttpService] | None = None
         """The connection over which the prompt has been read ahead; it lasts as long as the server."""
         self._busy = 0
         self._idle: asyncio.Task[None] | None = None
@@ -143,16 +143,16 @@ class LocalProvider:
                     yield TextDelta(piece.text)
         if not finish:
             raise failure("The local model server stopped in the middle of the reply.")
-        step = reader.finish() if tools else Talk("".join(talk))
+        step = reader.finish() if tools else SpokenReply("".join(talk))
         yield self._whole(step, tools, finish == "length", usage, request.model)
 
     def _whole(
-        self, step: Talk | Act | CutCall, tools: tuple[CompactTool, ...], cut: bool, usage: Usage, model: str
+        self, step: SpokenReply | Act | CutCall, tools: tuple[CompactTool, ...], cut: bool, usage: Usage, model: str
     ) -> ModelReply:
         blocks: tuple[Block, ...] = ()
         stop = StopReason.MAX_TOKENS if cut else StopReason.END_TURN
         match step:
-            case Talk(text):
+            case SpokenReply(text):
                 blocks = (TextBlock(text),) if text.strip() else ()
             case Act(name, arguments):
                 tool = next((tool for tool in tools if tool.name == name), None)
@@ -218,7 +218,7 @@ class LocalProvider:
         )
 
 
-async def _pieces(service: HttpService, body: bytes) -> AsyncGenerator[Piece, None]:
+async def _pieces(service: HttpService, body: bytes) -> AsyncGenerator[ReplyPiece, None]:
     """The pieces of one reply.
 
     Raises:
@@ -244,7 +244,7 @@ def _fed(parser: EventParser, chunk: bytes) -> list[bytes]:
         raise failure(f"The local model server sent {error}.") from None
 
 
-def _piece(payload: bytes) -> Piece | None:
+def _piece(payload: bytes) -> ReplyPiece | None:
     try:
         piece = read_event(payload)
     except (msgspec.MsgspecError, ValueError, RecursionError):

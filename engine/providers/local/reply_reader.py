@@ -18,7 +18,7 @@ _UNICODE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _PLAIN = re.compile(r'[^"\\]+')
 
 
-class Talk(Struct, frozen=True):
+class SpokenReply(Struct, frozen=True):
     """The model speaks."""
 
     text: str
@@ -35,7 +35,7 @@ class CutCall(Struct, frozen=True):
     """A call that ended in the middle."""
 
 
-ReplyStep: TypeAlias = Talk | Act | CutCall
+ReplyStep: TypeAlias = SpokenReply | Act | CutCall
 
 
 class ReplyReader:
@@ -66,7 +66,7 @@ class ReplyReader:
             return whole
         if self._tool:
             return CutCall()
-        return Talk("".join(self._text) if self._in_reply else self._written.strip())
+        return SpokenReply("".join(self._text) if self._in_reply else self._written.strip())
 
     def _begin(self) -> list[StreamItem]:
         opening = _REPLY.match(self._written)
@@ -125,7 +125,7 @@ class ReplyReader:
         return chr(0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00))
 
 
-def _whole_step(written: str) -> Talk | Act | None:
+def _whole_step(written: str) -> SpokenReply | Act | None:
     """The step that `written` is when it is whole and follows the protocol."""
     try:
         parsed = cast("JsonValue", json.loads(written, strict=False))
@@ -136,4 +136,4 @@ def _whole_step(written: str) -> Talk | Act | None:
     tool, arguments, text = parsed.get("tool"), parsed.get("arguments"), parsed.get("reply")
     if isinstance(tool, str) and isinstance(arguments, dict):
         return Act(tool, {name: str(value) for name, value in arguments.items()})
-    return Talk(text) if isinstance(text, str) else None
+    return SpokenReply(text) if isinstance(text, str) else None

@@ -27,7 +27,7 @@ GGUF_MAGIC = b"GGUF"
 SCRIPT = Path(serve.__file__)
 
 
-class Address(Struct, frozen=True):
+class ServerAddress(Struct, frozen=True):
     """Where the server listens and what it wants to hear."""
 
     url: str
@@ -43,14 +43,14 @@ class LlamaServer:
         self._measure = measure
         self._script = script
         self._program: RunningProgram | None = None
-        self._starting: asyncio.Task[Address] | None = None
+        self._starting: asyncio.Task[ServerAddress] | None = None
 
     @property
     def running(self) -> bool:
         """Whether a process is there, ready or not."""
         return self._program is not None and self._program.running
 
-    async def address(self) -> Address:
+    async def address(self) -> ServerAddress:
         """The address of the running server, started if need be; a caller that gives up does not stop the start.
 
         Raises:
@@ -72,7 +72,7 @@ class LlamaServer:
         if program is not None:
             await program.stop()
 
-    async def _start(self) -> Address:
+    async def _start(self) -> ServerAddress:
         resources = await asyncio.to_thread(self._measure)
         objection = await asyncio.to_thread(objection_to, self._model, resources)
         if objection:
@@ -89,7 +89,7 @@ class LlamaServer:
         self._program = program
         try:
             async with asyncio.timeout(START_SECONDS):
-                return Address(await program.line("phoenix-ready "), key)
+                return ServerAddress(await program.line("phoenix-ready "), key)
         except TimeoutError:
             await program.stop()
             raise failure(f"The local model did not load within {START_SECONDS:g} s.") from None

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from engine.ports import StreamItem, TextDelta, ThinkingDelta
 from engine.providers.openai_compatible.json_protocol import StepReader
 from engine.providers.openai_compatible.text_calls import CallSpotter
-from engine.providers.openai_compatible.thinking_tags import Piece, ThinkingSplitter, split_at_closing
+from engine.providers.openai_compatible.thinking_tags import TaggedPiece, ThinkingSplitter, split_at_closing
 
 AT_ONCE: Final = 1024
 """Characters looked at together: both readers take lines off what they hold, and a reply may come in one piece."""
@@ -61,7 +61,7 @@ class AnswerText:
         before, text = split_at_closing(whole.text)
         return WholeText(thinking or before, text, whole.calls, whole.is_cut)
 
-    def _take(self, piece: Piece) -> Iterator[StreamItem]:
+    def _take(self, piece: TaggedPiece) -> Iterator[StreamItem]:
         if piece.is_thinking:
             self._thinking.append(piece.text)
             yield ThinkingDelta(piece.text)

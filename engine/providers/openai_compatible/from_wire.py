@@ -8,8 +8,8 @@ import msgspec
 
 from engine.machine.messages import Block, StopReason, TextBlock, ToolUseBlock, Usage
 from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta, UsageTold
-from engine.providers.bounds import MOST_NAME, Tally, step_problem
-from engine.providers.failures import Refusal, Service, refused, unreadable
+from engine.providers.bounds import MOST_NAME, ByteTally, step_problem
+from engine.providers.failures import ServerRefusal, Service, refused, unreadable
 from engine.providers.http import ErrorBody, ErrorDetail, error_in
 from engine.providers.openai_compatible.answer_text import AnswerText
 from engine.providers.openai_compatible.calls import CallList, WireCall
@@ -109,7 +109,7 @@ class ReplyBuilder:
         self._calls = CallList()
         self._finish = ""
         self._usage: WireUsage | None = None
-        self._tally = Tally()
+        self._tally = ByteTally()
 
     @property
     def finished(self) -> bool:
@@ -153,7 +153,9 @@ class ReplyBuilder:
             if choice.error is not None:
                 raise refused(self._service, error_in(ErrorBody(error=choice.error), 200))
             if self._finish in _BREAKS:
-                raise refused(self._service, Refusal(200, "server_error", f"the reply ended with `{self._finish}`"))
+                raise refused(
+                    self._service, ServerRefusal(200, "server_error", f"the reply ended with `{self._finish}`")
+                )
 
     def flush(self) -> Iterator[StreamItem]:
         """Text that was held back as the beginning of something else, and is none; ahead of `reply`."""

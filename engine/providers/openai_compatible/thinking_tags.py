@@ -14,7 +14,7 @@ _LONGEST_WAIT = 200
 """Characters that may stand at the beginning of a line before it is known what they are: blanks have no end."""
 
 
-class Piece(Struct, frozen=True):
+class TaggedPiece(Struct, frozen=True):
     """A piece of the answer, or of the reasoning."""
 
     text: str
@@ -39,20 +39,20 @@ class ThinkingSplitter:
         self._trims = False
         """Whether blanks are dropped: the reasoning has just ended."""
 
-    def feed(self, text: str) -> list[Piece]:
+    def feed(self, text: str) -> list[TaggedPiece]:
         """What can be told of it by now; the rest waits for more."""
         self._rest += text
-        found: list[Piece] = []
+        found: list[TaggedPiece] = []
         while self._rest and self._next(found):
             pass
         return found
 
-    def finish(self) -> list[Piece]:
+    def finish(self) -> list[TaggedPiece]:
         """What waited."""
         rest, self._rest = self._rest, ""
-        return [Piece(rest, bool(self._closing))] if rest else []
+        return [TaggedPiece(rest, bool(self._closing))] if rest else []
 
-    def _next(self, found: list[Piece]) -> bool:
+    def _next(self, found: list[TaggedPiece]) -> bool:
         """Take one step; False where more must come first."""
         if self._closing:
             return self._think(found)
@@ -63,7 +63,7 @@ class ThinkingSplitter:
         if self._at_line:
             return self._begin_line()
         line, newline, rest = self._rest.partition("\n")
-        found.append(Piece(line + newline))
+        found.append(TaggedPiece(line + newline))
         self._rest, self._at_line = rest, bool(newline)
         return True
 
@@ -84,14 +84,14 @@ class ThinkingSplitter:
         self._at_line = False
         return True
 
-    def _think(self, found: list[Piece]) -> bool:
+    def _think(self, found: list[TaggedPiece]) -> bool:
         at = self._rest.lower().find(self._closing)
         if at < 0:
             keep = _overlap(self._rest, self._closing)
             shown, self._rest = self._rest[: len(self._rest) - keep], self._rest[len(self._rest) - keep :]
-            found += [Piece(shown, True)] if shown else []
+            found += [TaggedPiece(shown, True)] if shown else []
             return False
-        found += [Piece(self._rest[:at], True)] if at else []
+        found += [TaggedPiece(self._rest[:at], True)] if at else []
         self._rest, self._closing = self._rest[at + len(self._closing) :], ""
         self.unclosed = ""
         self._trims = self._at_line = True

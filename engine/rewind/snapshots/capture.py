@@ -15,9 +15,9 @@ from msgspec import Struct, field
 from engine.ports.files import CheckpointLimits, FileKind, FileState
 from engine.rewind.snapshots.contents import Contents
 from engine.rewind.snapshots.coverage import coverage_of
-from engine.rewind.snapshots.folder_snapshots import NOTHING, RACY_NS, LookAt, Seen, stamp_of
+from engine.rewind.snapshots.folder_snapshots import NOTHING, RACY_NS, LookAt, SeenFile, stamp_of
 from engine.rewind.snapshots.places import holder, kind_of, opened_root, read_file
-from engine.rewind.snapshots.walk import Stopped, Walked
+from engine.rewind.snapshots.walk import FolderWalk, WalkStopped
 from tools.files.protected import begins_as_key, looks_secret
 
 Found: TypeAlias = "tuple[bytes, os.stat_result]"
@@ -35,7 +35,7 @@ class Capture(Struct, eq=False):
     _batch: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
     _batched: int = 0
 
-    def take(self, root: bytes, walked: Walked, before: LookAt = NOTHING) -> LookAt:
+    def take(self, root: bytes, walked: FolderWalk, before: LookAt = NOTHING) -> LookAt:
         """The look that a walk makes; `before` tells what need not be read again.
 
         Raises:
@@ -48,20 +48,20 @@ class Capture(Struct, eq=False):
         try:
             for members in _by_folder(unknown):
                 if self.stopping.is_set():
-                    raise Stopped
+                    raise WalkStopped
                 self._see_all(folder, members, entries)
         finally:
             os.close(folder)
         self.flush()
         return LookAt(entries, walked.left_out, coverage_of(entries, walked.left_out, self.limits))
 
-    def _sorted_out(self, walked: Walked, before: LookAt) -> tuple[dict[bytes, Seen], list[Found]]:
+    def _sorted_out(self, walked: FolderWalk, before: LookAt) -> tuple[dict[bytes, SeenFile], list[Found]]:
         """What is known by its stat, or kept by its stat alone, and what has to be read.
 
         A folder has its share of the limit. What changed since the last look is read first, then small files: of a
         folder that holds data beside its sources the sources come back.
         """
-        entries: dict[bytes, Seen] = {}
+        entries: dict[bytes, SeenFile] = {}
         changed: list[Found] = []
         new: list[Found] = []
         room = self.limits.folder
@@ -89,7 +89,7 @@ class Capture(Struct, eq=False):
         """True for a file whose content may be kept."""
         return stat.S_ISREG(state.st_mode) and state.st_size <= self.limits.file and not _is_secret(path)
 
-    def _see_all(self, root: int, members: Sequence[Found], entries: dict[bytes, Seen]) -> None:
+    def _see_all(self, root: int, members: Sequence[Found], entries: dict[bytes, SeenFile]) -> None:
         """Files of one folder, opened once."""
         try:
             with holder(root, members[0][0]) as (folder, _):
@@ -125,18 +125,18 @@ class Capture(Struct, eq=False):
             self.contents.put(self._batch)
             self._batch, self._batched = {}, 0
 
-    def _see(self, folder: int, path: bytes, state: os.stat_result) -> Seen:
+    def _see(self, folder: int, path: bytes, state: os.stat_result) -> SeenFile:
         """What stands at `path`, whose last part is opened in `folder`."""
         name = path.rpartition(b"/")[2]
         match kind_of(state.st_mode):
             case FileKind.FOLDER:
-                return Seen(FileState(FileKind.FOLDER, stat.S_IMODE(state.st_mode)), stamp_of(state))
+                return SeenFile(FileState(FileKind.FOLDER, stat.S_IMODE(state.st_mode)), stamp_of(state))
             case FileKind.LINK:
                 try:
                     target = os.readlink(name, dir_fd=folder)
                 except OSError:
                     return _unknown(state)
-                return Seen(FileState(FileKind.LINK, 0o777, target, len(target)), stamp_of(state))
+                return SeenFile(FileState(FileKind.LINK, 0o777, target, len(target)), stamp_of(state))
             case FileKind.FILE if _is_secret(path) or state.st_size > self.limits.file:
                 return _by_its_look(state)
             case FileKind.FILE:
@@ -144,7 +144,7 @@ class Capture(Struct, eq=False):
             case None:
                 return _unknown(state)
 
-    def _read(self, folder: int, name: bytes, walked: os.stat_result) -> Seen | None:
+    def _read(self, folder: int, name: bytes, walked: os.stat_result) -> SeenFile | None:
         try:
             found = read_file(folder, name, self.limits.file)
         except OSError:
@@ -157,7 +157,7 @@ class Capture(Struct, eq=False):
         digest = hashlib.sha256(content).digest()
         self._keep(digest, content)
         kept = FileState(FileKind.FILE, stat.S_IMODE(state.st_mode), digest, len(content))
-        return Seen(kept, b"" if _is_racy(state) else stamp_of(state))
+        return SeenFile(kept, b"" if _is_racy(state) else stamp_of(state))
 
     def _keep(self, digest: bytes, content: bytes) -> None:
         if digest in self._batch:
@@ -177,7 +177,7 @@ def _bytes(found: Found) -> int:
     return found[1].st_size
 
 
-def _to_be_kept_apart(path: bytes, known: Seen) -> bool:
+def _to_be_kept_apart(path: bytes, known: SeenFile) -> bool:
     """True for keys that an earlier version copied."""
     return known.state.kept and _is_secret(path)
 
@@ -194,14 +194,14 @@ def _is_secret(path: bytes) -> bool:
     return looks_secret(os.fsdecode(path))
 
 
-def _unknown(state: os.stat_result) -> Seen:
+def _unknown(state: os.stat_result) -> SeenFile:
     """A file that could not be read: the next look tries again."""
     mode = stat.S_IMODE(state.st_mode)
-    return Seen(FileState(FileKind.FILE, mode, b"?" + stamp_of(state), state.st_size, kept=False), b"")
+    return SeenFile(FileState(FileKind.FILE, mode, b"?" + stamp_of(state), state.st_size, kept=False), b"")
 
 
-def _by_its_look(state: os.stat_result) -> Seen:
+def _by_its_look(state: os.stat_result) -> SeenFile:
     """A file whose content is not kept: two of the same size and time are taken for the same."""
     look = b"?%d:%d" % (state.st_size, state.st_mtime_ns)
     kept = FileState(FileKind.FILE, stat.S_IMODE(state.st_mode), look, state.st_size, kept=False)
-    return Seen(kept, stamp_of(state))
+    return SeenFile(kept, stamp_of(state))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from engine.ports.files import CheckpointLimits, Coverage
-from engine.rewind.snapshots.folder_snapshots import LookAt, Seen
+from engine.rewind.snapshots.folder_snapshots import LookAt, SeenFile
 from engine.rewind.snapshots.walk import MADE_AGAIN
 from tools.files.protected import looks_secret
 
@@ -17,7 +17,7 @@ MISSED = frozenset({b"node_modules", b".venv", b"venv", b".tox", b".nox", b".ter
 """Folders that tools make again, but slowly: said where one is gone."""
 
 
-def coverage_of(entries: Mapping[bytes, Seen], left_out: Iterable[bytes], limits: CheckpointLimits) -> Coverage:
+def coverage_of(entries: Mapping[bytes, SeenFile], left_out: Iterable[bytes], limits: CheckpointLimits) -> Coverage:
     """The coverage of a look."""
     missing = sorted(path for path, seen in entries.items() if not seen.state.kept)
     secret = [path for path in missing if looks_secret(os.fsdecode(path))]

@@ -18,7 +18,7 @@ RACY_NS = 50_000_000
 """A file that changed so shortly before it was read may change again within the same tick of the file system."""
 
 
-class Seen(Struct, frozen=True, array_like=True):
+class SeenFile(Struct, frozen=True, array_like=True):
     """What stood at a path, and the stat by which it is known again; an empty stamp is trusted never."""
 
     state: FileState
@@ -28,7 +28,7 @@ class Seen(Struct, frozen=True, array_like=True):
 class LookAt(Struct, frozen=True):
     """A whole look, in memory."""
 
-    entries: Mapping[bytes, Seen]
+    entries: Mapping[bytes, SeenFile]
     left_out: frozenset[bytes]
     coverage: Coverage
 
@@ -36,7 +36,7 @@ class LookAt(Struct, frozen=True):
 class _Kept(Struct, frozen=True, array_like=True):
     """As it is stored; with a base, `entries` is what differs from it, None where nothing stands any more."""
 
-    entries: dict[bytes, Seen | None]
+    entries: dict[bytes, SeenFile | None]
     left_out: tuple[bytes, ...]
     coverage: Coverage
 
@@ -52,7 +52,7 @@ def stamp_of(state: os.stat_result) -> bytes:
 
 def encode(look: LookAt, base: LookAt | None) -> bytes | None:
     """The bytes to keep; with a base None where too much differs."""
-    entries: dict[bytes, Seen | None] = dict(look.entries)
+    entries: dict[bytes, SeenFile | None] = dict(look.entries)
     if base is not None:
         entries = {path: seen for path, seen in look.entries.items() if base.entries.get(path) != seen}
         entries |= {path: None for path in base.entries if path not in look.entries}
@@ -82,7 +82,7 @@ def difference(before: LookAt, after: LookAt) -> Iterator[FileChange]:
         yield FileChange(path, old.state if old else None, new.state if new else None)
 
 
-def _same_file(old: Seen | None, new: Seen | None) -> bool:
+def _same_file(old: SeenFile | None, new: SeenFile | None) -> bool:
     """True for a file that is the same by its stat: one look kept its content, the other had no room for it."""
     return old is not None and new is not None and bool(old.stamp) and old.stamp == new.stamp
 

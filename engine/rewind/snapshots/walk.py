@@ -33,11 +33,11 @@ class TooMany(Exception):
     """The folder holds more than can be covered."""
 
 
-class Stopped(Exception):
+class WalkStopped(Exception):
     """Phoenix closes; nobody waits for this any more."""
 
 
-class Walked(Struct, frozen=True):
+class FolderWalk(Struct, frozen=True):
     """What a walk found; paths are relative to the folder."""
 
     entries: Mapping[bytes, os.stat_result]
@@ -69,7 +69,7 @@ class Walker:
         self._pipes: set[bytes] = set()
         """Folders with rules that nobody may open, see `tools.files.ignoring`."""
 
-    def walk(self) -> Walked:
+    def walk(self) -> FolderWalk:
         """Everything covered.
 
         Raises:
@@ -84,11 +84,11 @@ class Walker:
             self._enter(root, b"", (), found)
         finally:
             os.close(root)
-        return Walked(found.entries, frozenset(found.left_out))
+        return FolderWalk(found.entries, frozenset(found.left_out))
 
     def _enter(self, folder: int, path: bytes, rules: tuple[int, ...], found: _Walk) -> None:
         if self._stopping.is_set():
-            raise Stopped
+            raise WalkStopped
         listing = _listing(folder)
         if path and not CACHE_MARKS.isdisjoint(listing):
             found.left_out.add(path[:-1])

@@ -30,7 +30,7 @@ from engine.rewind.snapshots.folder_snapshots import LookAt, difference, lies_in
 from engine.rewind.snapshots.places import holder, opened_root
 from engine.rewind.snapshots.restoring import Restoring
 from engine.rewind.snapshots.snapshot_store import LookBook
-from engine.rewind.snapshots.walk import MOST_ENTRIES, Stopped, TooMany, Walker
+from engine.rewind.snapshots.walk import MOST_ENTRIES, TooMany, Walker, WalkStopped
 from tools.contract import DiffDisplay
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class FolderWork:
         """A job's result. Raises FilesError in one sentence."""
         try:
             return job(self)
-        except Stopped as error:
+        except WalkStopped as error:
             raise FilesError(self._closes) from error
         except sqlite3.Error as error:
             raise FilesError(

@@ -18,7 +18,7 @@ from engine.codec import storable
 from engine.records import SearchAnswer, SearchHit
 from engine.search import SearchQuery, Speaker, folded
 from engine.store.search.backlog import progress
-from engine.store.search.plan import Plan, plan_for
+from engine.store.search.plan import QueryPlan, plan_for
 from engine.store.search.ranking import Candidate, best, snippet
 
 CANDIDATE_CHARACTERS: Final = 8_000_000
@@ -74,7 +74,7 @@ def search(
 
 
 def _rows(
-    connection: sqlite3.Connection, plan: Plan, looked: _Looked, deadline: float, clock: Callable[[], float]
+    connection: sqlite3.Connection, plan: QueryPlan, looked: _Looked, deadline: float, clock: Callable[[], float]
 ) -> Iterator[Any]:
     """Rows from high ids to low, in windows where a filter might pass over very many before it gives one."""
     high = plan.high

@@ -20,7 +20,7 @@ COUNTED: Final = 200_000
 _COLUMNS: Final = "r.id, r.source, r.conversation_id, r.speaker, r.created_at"
 
 
-class Plan(Struct, frozen=True):
+class QueryPlan(Struct, frozen=True):
     """The query for rows of a window of ids, newest first, and the ids there are."""
 
     sql: str
@@ -42,7 +42,7 @@ class _Filter(Struct, frozen=True):
 
 def plan_for(
     connection: sqlite3.Connection, query: SearchQuery, words: tuple[str, ...], below: int | None
-) -> Plan | None:
+) -> QueryPlan | None:
     """The plan for a query among the ids under `below`; None where nothing is indexed."""
     ends = connection.execute(_ENDS).fetchone()
     if ends["low"] is None:
@@ -50,7 +50,7 @@ def plan_for(
     low, high = int(ends["low"]), int(ends["high"]) if below is None else below - 1
     asked = _filter(query)
     if _narrows(query) and _are_few(connection, asked):
-        return Plan(_reading(asked), asked.values, low, high, windowed=False)
+        return QueryPlan(_reading(asked), asked.values, low, high, windowed=False)
     if query.before is not None:
         low, high = _ids_of_time(connection, asked, low, high)
     plain = SearchQuery(words=query.words, without=query.without)
@@ -58,7 +58,7 @@ def plan_for(
     values = dict(asked.values)
     if trigrams:
         values["match"] = " AND ".join('"' + part.replace('"', '""') + '"' for part in trigrams)
-    return Plan(_indexed(asked, by_index=bool(trigrams)), values, low, high, windowed=query != plain)
+    return QueryPlan(_indexed(asked, by_index=bool(trigrams)), values, low, high, windowed=query != plain)
 
 
 _ENDS: Final = "SELECT (SELECT MIN(id) FROM search_rows) AS low, (SELECT MAX(id) FROM search_rows) AS high"

@@ -27,7 +27,7 @@ NAME: Final = "Phoenix"
 AGENT_ASKS: Final = "a sub-agent asks for your answer"
 
 
-class Terminal(Protocol):
+class SequenceTerminal(Protocol):
     """What is needed of the driver."""
 
     def write_own(self, sequence: str) -> None:
@@ -52,7 +52,7 @@ class Attention:
     """Writes only what changed; silent where nothing does."""
 
     def __init__(
-        self, skills: Skills, wishes: Wishes, terminal: Terminal | None, is_watched: Callable[[], bool]
+        self, skills: Skills, wishes: Wishes, terminal: SequenceTerminal | None, is_watched: Callable[[], bool]
     ) -> None:
         self._skills = skills
         self._wishes = wishes

@@ -20,7 +20,7 @@ LONGEST_HEADER: Final = 4096
 """Characters of a header that is looked at; no browser sends a longer Host, Origin or cookie of ours."""
 
 
-class Address(Struct, frozen=True):
+class PageAddress(Struct, frozen=True):
     """Where the server listens and what lets one in."""
 
     host: str
@@ -73,7 +73,7 @@ class Address(Struct, frozen=True):
         return hmac.digest(self.token.encode(), f"{purpose} {self.port}".encode(), "sha256").hex()
 
 
-def refusal(address: Address, path: str, headers: Mapping[str, str]) -> str:
+def refusal(address: PageAddress, path: str, headers: Mapping[str, str]) -> str:
     """The reason why a request with these headers is not answered, empty where it may be.
 
     Host defends against names that a foreign page binds to this machine, Origin and Sec-Fetch-Site against pages of

@@ -15,7 +15,7 @@ from textual_serve.server import Server, to_int
 from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
 from phoenix_tui.lifecycle.memory_limit import NO_LIMIT, no_one
 from phoenix_tui.lifecycle.stop_signals import IN_A_TAB, listen
-from phoenix_tui.terminal.serving.doors import Address, refusal, same
+from phoenix_tui.terminal.serving.doors import PageAddress, refusal, same
 from phoenix_tui.terminal.serving.tabs import LARGEST_MESSAGE, Tab, bounded, obey
 from tools.process.link import ZygoteLink, spawn_zygote
 
@@ -57,7 +57,7 @@ class TokenServer(Server):
     """Lets in who brings the token; it then lives in the browser, not in the address."""
 
     def __init__(
-        self, arguments: Sequence[str], address: Address, started: Callable[[], None], link: ZygoteLink
+        self, arguments: Sequence[str], address: PageAddress, started: Callable[[], None], link: ZygoteLink
     ) -> None:
         super().__init__(  # pyright: ignore[reportUnknownMemberType] - a PathLike without its type
             "phoenix", host=address.host, port=address.port, title="Phoenix", public_url=address.url
@@ -174,7 +174,7 @@ class TokenServer(Server):
         return websocket
 
 
-def serve(arguments: Sequence[str], address: Address, listener: socket.socket, started: Callable[[], None]) -> None:
+def serve(arguments: Sequence[str], address: PageAddress, listener: socket.socket, started: Callable[[], None]) -> None:
     """Serve until Ctrl+C, SIGTERM or SIGHUP; every tab is closed then."""
     link = spawn_zygote()
     server = TokenServer(arguments, address, started, link)

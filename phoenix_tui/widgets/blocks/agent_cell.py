@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine.machine.states import AgentStatus
-from phoenix_tui.markdown.lines import MARGIN, QUIET, Span, StyledLine, TextStyle, Tone, cells, spans_width
+from phoenix_tui.markdown.lines import MARGIN, QUIET, Span, StyledLine, TextStyle, TextTone, cells, spans_width
 from phoenix_tui.markdown.wrap import ellipsize
 from phoenix_tui.text.agents import end_words, is_good
 from phoenix_tui.widgets.blocks.rows import column, duration_text
@@ -25,11 +25,11 @@ NAME_SHARE: Final = 45
 WIDE: Final = 60
 """Cells of a row from which it says how much was used."""
 MARKS: Final = {
-    AgentStatus.SUCCESS.value: Span("✓ ", TextStyle(Tone.GOOD)),
+    AgentStatus.SUCCESS.value: Span("✓ ", TextStyle(TextTone.GOOD)),
     AgentStatus.CANCELLED.value: Span("■ ", QUIET),
 }
 """Before a row; every other end is a failure."""
-FAILED: Final = Span("✗ ", TextStyle(Tone.BAD))
+FAILED: Final = Span("✗ ", TextStyle(TextTone.BAD))
 
 
 def came_back(view: ToolView) -> Sequence[AgentEnd]:
@@ -47,8 +47,8 @@ def success_of(ends: Sequence[AgentEnd]) -> Span:
     """Good where all succeeded, bad where none did: a failure is never green."""
     good = sum(map(is_good, ends))
     if good == len(ends):
-        return Span("✓", TextStyle(Tone.GOOD))
-    return Span("◇", QUIET) if good else Span("✗", TextStyle(Tone.BAD))
+        return Span("✓", TextStyle(TextTone.GOOD))
+    return Span("◇", QUIET) if good else Span("✗", TextStyle(TextTone.BAD))
 
 
 def back_rows(ends: Sequence[AgentEnd], width: int) -> list[StyledLine]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from phoenix_tui.markdown.lines import MARGIN, QUIET, Span, StyledLine, TextStyle, Tone, spans_width
+from phoenix_tui.markdown.lines import MARGIN, QUIET, Span, StyledLine, TextStyle, TextTone, spans_width
 from phoenix_tui.markdown.wrap import ellipsize
 from phoenix_tui.widgets.blocks.diff_colours import DiffColours
 from phoenix_tui.widgets.blocks.diff_folding import folded
-from phoenix_tui.widgets.blocks.diff_layout import Layout
+from phoenix_tui.widgets.blocks.diff_layout import DiffLayout
 from phoenix_tui.widgets.blocks.diff_rows import GAP, MOST_ROWS, DiffRow, diff_rows
 from phoenix_tui.widgets.blocks.rows import column
 from tools.clean import clean, clean_line
@@ -34,7 +34,7 @@ def diff_block(display: DiffDisplay, width: int, *, is_open: bool, action: str =
     shown = rows[: MOST_ROWS - 1] if is_open and len(rows) > MOST_ROWS else rows
     if not is_open and len(rows) > OPEN_ROWS:
         shown = folded(rows, OPEN_ROWS - 1)
-    layout = Layout.fitting(shown, width, is_open=is_open)
+    layout = DiffLayout.fitting(shown, width, is_open=is_open)
     lines = [_heading(display, width, action, right)]
     pairs = list(layout.pairs(shown))
     colours = DiffColours(lines, layout, pairs, clean_line(display.path))
@@ -52,16 +52,16 @@ def _lines_in(rows: Sequence[DiffRow]) -> int:
 
 def _heading(display: DiffDisplay, width: int, action: str, right: str) -> StyledLine:
     counts = (
-        Span(f"+{display.added}", TextStyle(Tone.GOOD)),
+        Span(f"+{display.added}", TextStyle(TextTone.GOOD)),
         Span(" "),
-        Span(f"-{display.removed}", TextStyle(Tone.BAD)),
+        Span(f"-{display.removed}", TextStyle(TextTone.BAD)),
     )
     note = "  new" if display.created else ""
     taken = MARGIN + 4 + sum(len(span.text) for span in counts) + len(note) + (len(right) + 2 if right else 0)
     path = ellipsize(clean_line(display.path), max(column(width) - taken, 1))
     spans = [
         _INDENT,
-        Span("± ", TextStyle(Tone.GOOD)),
+        Span("± ", TextStyle(TextTone.GOOD)),
         Span(path, TextStyle(bold=True)),
         Span("  "),
         *counts,

@@ -8,7 +8,7 @@ from typing import Final
 
 from phoenix_tui.markdown.code import coloured_lines
 from phoenix_tui.markdown.lines import Span, StyledLine
-from phoenix_tui.widgets.blocks.diff_layout import Coloured, Layout, Pair
+from phoenix_tui.widgets.blocks.diff_layout import Coloured, DiffLayout, DiffPair
 from phoenix_tui.widgets.blocks.diff_rows import GAP, LONGEST_COMPARED, DiffRow
 
 MOST_COLOURED: Final = 200_000
@@ -93,7 +93,7 @@ class Sides:
 class DiffJob:
     """A diff that stands in plain lines and is still to be coloured."""
 
-    def __init__(self, layout: Layout, pairs: Sequence[Pair], language: str) -> None:
+    def __init__(self, layout: DiffLayout, pairs: Sequence[DiffPair], language: str) -> None:
         self.language = language
         self.done = False
         self._layout = layout
@@ -141,7 +141,7 @@ class DiffJob:
 class DiffColours:
     """The lines of a diff, and the work that is left on them; `jobs` is empty when there is none."""
 
-    def __init__(self, lines: list[StyledLine], layout: Layout, pairs: Sequence[Pair], path: str) -> None:
+    def __init__(self, lines: list[StyledLine], layout: DiffLayout, pairs: Sequence[DiffPair], path: str) -> None:
         self._lines = lines
         language = language_of(path)
         self.jobs: list[DiffJob] = []
@@ -158,7 +158,7 @@ class DiffColours:
         return changed
 
 
-def rows_of(pairs: Iterable[Pair]) -> Iterator[DiffRow]:
+def rows_of(pairs: Iterable[DiffPair]) -> Iterator[DiffRow]:
     """Each row once, in the order of its side."""
     for left, right in pairs:
         if left is not None:

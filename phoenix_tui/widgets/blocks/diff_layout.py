@@ -18,17 +18,17 @@ from phoenix_tui.markdown.lines import (
     StyledLine,
     Surface,
     TextStyle,
-    Tone,
+    TextTone,
     altered,
     spans_width,
 )
 from phoenix_tui.markdown.wrap import wrap
-from phoenix_tui.widgets.blocks.diff_rows import GAP, DiffRow, MarkedRow, Piece, marked_runs
+from phoenix_tui.widgets.blocks.diff_rows import GAP, DiffPiece, DiffRow, MarkedRow, marked_runs
 from phoenix_tui.widgets.blocks.rows import column
 
 SPLIT_FROM: Final = 138
 """Columns from which before and after stand side by side: a pane of 140 without its margin at the right."""
-_LOOKS: Final = {"+": TextStyle(Tone.GOOD, Surface.ADDED), "-": TextStyle(Tone.BAD, Surface.REMOVED)}
+_LOOKS: Final = {"+": TextStyle(TextTone.GOOD, Surface.ADDED), "-": TextStyle(TextTone.BAD, Surface.REMOVED)}
 _CHANGED: Final = {"+": Surface.ADDED_WORDS, "-": Surface.REMOVED_WORDS}
 _INDENT: Final = Span(" " * MARGIN)
 _BETWEEN: Final = Span(" │ ", QUIET)
@@ -36,14 +36,14 @@ Coloured: TypeAlias = Sequence[Span]
 """One source line in syntax colours; empty for a plain one."""
 
 
-class Pair(NamedTuple):
+class DiffPair(NamedTuple):
     """What stands in one place: one row of the diff, or side by side what was before and what took its place."""
 
     left: MarkedRow | None
     right: MarkedRow | None = None
 
 
-class Layout(Struct, frozen=True):
+class DiffLayout(Struct, frozen=True):
     """How the rows of one diff are laid out."""
 
     digits: int
@@ -55,7 +55,7 @@ class Layout(Struct, frozen=True):
     is_split: bool
 
     @classmethod
-    def fitting(cls, rows: Sequence[DiffRow], width: int, *, is_open: bool) -> Layout:
+    def fitting(cls, rows: Sequence[DiffRow], width: int, *, is_open: bool) -> DiffLayout:
         """The layout of these rows on a screen of `width`; a file all new or all gone has nothing to stand beside."""
         digits = len(str(max((max(row.number, row.before) for row in rows), default=1)))
         if width >= SPLIT_FROM and len({row.sign for row in rows if row.sign != GAP}) > 1:
@@ -63,16 +63,16 @@ class Layout(Struct, frozen=True):
             return cls(digits, half - digits - 3, is_open, True)
         return cls(digits, max(column(width) - MARGIN - digits - 3, 1), is_open, False)
 
-    def pairs(self, rows: Sequence[DiffRow]) -> Iterator[Pair]:
+    def pairs(self, rows: Sequence[DiffRow]) -> Iterator[DiffPair]:
         """The rows in the order in which they stand, top down."""
         for old, new in marked_runs(rows):
             if not self.is_split or (old and old[0].row.sign == GAP):
-                yield from (Pair(marked) for marked in chain(old, new))
+                yield from (DiffPair(marked) for marked in chain(old, new))
                 continue
             same = bool(old) and old[0].row.sign == " "
-            yield from (Pair(left, right) for left, right in zip_longest(old, old if same else new))
+            yield from (DiffPair(left, right) for left, right in zip_longest(old, old if same else new))
 
-    def lines(self, pair: Pair, left: Coloured = (), right: Coloured = ()) -> Iterator[StyledLine]:
+    def lines(self, pair: DiffPair, left: Coloured = (), right: Coloured = ()) -> Iterator[StyledLine]:
         """The lines of one pair; whether in colours or plain, they are as many and say the same."""
         if pair.left is not None and pair.left.row.sign == GAP:
             yield StyledLine((_INDENT, Span(f"{' ' * self.digits} {GAP}", QUIET)))
@@ -83,7 +83,7 @@ class Layout(Struct, frozen=True):
             for spans, joint in self._cells(pair.left, pair.left.row.number, left):
                 yield StyledLine((_INDENT, *spans), joint, margin)
 
-    def _beside(self, pair: Pair, left: Coloured, right: Coloured) -> Iterator[StyledLine]:
+    def _beside(self, pair: DiffPair, left: Coloured, right: Coloured) -> Iterator[StyledLine]:
         """One line before and the one that took its place; either may be missing."""
         blank = ((Span(" " * (self.digits + 3 + self.room)),), None)
         before, after = pair
@@ -103,7 +103,7 @@ class Layout(Struct, frozen=True):
         """Number, sign and text of one line, filled to its width; more rows where it is open and longer."""
         sign, digits = marked.row.sign, self.digits
         look = _LOOKS.get(sign, PLAIN)
-        spans = _spans(marked, look._replace(tone=Tone.TEXT), coloured)
+        spans = _spans(marked, look._replace(tone=TextTone.TEXT), coloured)
         rows = wrap(spans, self.room, hard=True)
         if not self.is_open and len(rows) > 1:
             rows = [_cut(spans, self.room)]
@@ -111,7 +111,7 @@ class Layout(Struct, frozen=True):
             lead = f"{number:>{digits}} " if place == 0 else " " * (digits + 1)
             fill = Span(" " * max(self.room - spans_width(row), 0), look)
             mark = Span(f"{sign if place == 0 else ' '} ", look)
-            yield (Span(lead, look._replace(tone=Tone.QUIET)), mark, *row, fill), joint
+            yield (Span(lead, look._replace(tone=TextTone.QUIET)), mark, *row, fill), joint
 
 
 def _spans(marked: MarkedRow, plain: TextStyle, coloured: Coloured) -> tuple[Span, ...]:
@@ -126,7 +126,7 @@ def _spans(marked: MarkedRow, plain: TextStyle, coloured: Coloured) -> tuple[Spa
     return tuple(Span("".join(text for _, text in same), look) for look, same in groupby(pieces, itemgetter(0)))
 
 
-def _both(pieces: Sequence[Piece], coloured: Coloured) -> Iterator[tuple[str, Span, bool]]:
+def _both(pieces: Sequence[DiffPiece], coloured: Coloured) -> Iterator[tuple[str, Span, bool]]:
     """The same text cut wherever either is cut."""
     spans = iter(coloured)
     span, at = Span(""), 0
@@ -143,7 +143,7 @@ def _both(pieces: Sequence[Piece], coloured: Coloured) -> Iterator[tuple[str, Sp
 
 def _on(code: TextStyle, look: TextStyle, *, changed: bool) -> TextStyle:
     """A colour of code on the background of the diff; a quiet one could not be read on a mark."""
-    tone = Tone.TEXT if changed and code.tone is Tone.QUIET else code.tone
+    tone = TextTone.TEXT if changed and code.tone is TextTone.QUIET else code.tone
     return altered(look, tone=tone, bold=code.bold, italic=code.italic)
 
 

@@ -24,7 +24,7 @@ _HUNK: Final = r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@"
 _WORDS: Final = r"\w+|\s+|[^\w\s]"
 
 
-class Piece(NamedTuple):
+class DiffPiece(NamedTuple):
     """A part of a line; `changed` where it differs from the line it took the place of."""
 
     text: str
@@ -45,7 +45,7 @@ class MarkedRow(Struct, frozen=True):
     """A row with what changed in it."""
 
     row: DiffRow
-    pieces: tuple[Piece, ...]
+    pieces: tuple[DiffPiece, ...]
 
 
 def diff_rows(diff: str) -> Iterator[DiffRow]:
@@ -92,8 +92,8 @@ def marked_runs(rows: Sequence[DiffRow]) -> Iterator[tuple[list[MarkedRow], list
     """The same runs, with the words that differ between the n-th line removed and the n-th line added."""
     left = MOST_COMPARED
     for before, after in runs(rows):
-        old = [MarkedRow(row, (Piece(row.text.expandtabs(TAB)),)) for row in before]
-        new = [MarkedRow(row, (Piece(row.text.expandtabs(TAB)),)) for row in after]
+        old = [MarkedRow(row, (DiffPiece(row.text.expandtabs(TAB)),)) for row in before]
+        new = [MarkedRow(row, (DiffPiece(row.text.expandtabs(TAB)),)) for row in after]
         for place in range(min(len(old), len(new), left)):
             pieces = compared(old[place].pieces[0].text, new[place].pieces[0].text)
             if pieces is not None:
@@ -102,7 +102,7 @@ def marked_runs(rows: Sequence[DiffRow]) -> Iterator[tuple[list[MarkedRow], list
         yield old, new
 
 
-def compared(old: str, new: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]] | None:
+def compared(old: str, new: str) -> tuple[tuple[DiffPiece, ...], tuple[DiffPiece, ...]] | None:
     """Both lines in pieces; None where they have too little in common for marks to help."""
     if max(len(old), len(new)) > LONGEST_COMPARED or not old.strip() or not new.strip():
         return None
@@ -112,7 +112,7 @@ def compared(old: str, new: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]] 
     same = sum(len("".join(was[block.a : block.a + block.size]).strip()) for block in blocks)
     if same < ALIKE * max(len(old.strip()), len(new.strip())):
         return None
-    left, right = list[Piece](), list[Piece]()
+    left, right = list[DiffPiece](), list[DiffPiece]()
     a = b = 0
     for block in blocks:
         slide = int(block.size > 0 and _begins_alike(was[a : block.a + 1], now[b : block.b + 1]))
@@ -133,13 +133,13 @@ def _begins_alike(was: Sequence[str], now: Sequence[str]) -> bool:
     return min(len(was), len(now)) == 1 < len(longer) and longer[0] == longer[-1] and longer[0].isspace()
 
 
-def _put(pieces: list[Piece], text: str, *, changed: bool) -> None:
+def _put(pieces: list[DiffPiece], text: str, *, changed: bool) -> None:
     """A blank between two changed words counts as changed, so that a phrase is one mark."""
     if not text:
         return
     if not changed and not text.strip() and pieces and pieces[-1].changed:
         changed = True
     if pieces and pieces[-1].changed is changed:
-        pieces[-1] = Piece(pieces[-1].text + text, changed)
+        pieces[-1] = DiffPiece(pieces[-1].text + text, changed)
     else:
-        pieces.append(Piece(text, changed))
+        pieces.append(DiffPiece(text, changed))

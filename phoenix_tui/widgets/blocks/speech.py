@@ -13,14 +13,14 @@ from engine.machine.messages import ImageBlock, TextBlock
 from engine.machine.states import Errored
 from engine.machine.texts import SUMMARIZED, without_keys
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, Span, StyledLine, TextStyle, Tone
+from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, Span, StyledLine, TextStyle, TextTone
 from phoenix_tui.markdown.plain import plain_rows
 from phoenix_tui.markdown.wrap import ellipsize, wrap
 from phoenix_tui.widgets.blocks.rows import column, duration_text, quiet_note, row
 from tools.clean import LONGEST_LINE, clean, clean_line
 from tools.wording import counted
 
-BAR: Final = Span("┃ ", TextStyle(Tone.YOU))
+BAR: Final = Span("┃ ", TextStyle(TextTone.YOU))
 LONG_PROMPT: Final = 40
 """Rows above which a prompt is folded."""
 SHOWN_OF_LONG: Final = 8
@@ -38,10 +38,10 @@ MOST_COUNTED: Final = 200_000
 STOP_NOTICES: Final = ("Stopped by you", "Stopped at the time limit")
 """How the stored row of a stop begins (engine/machine/texts.py)."""
 _BOLD: Final = TextStyle(bold=True)
-_BAD: Final = TextStyle(Tone.BAD)
+_BAD: Final = TextStyle(TextTone.BAD)
 
 
-class Stopped(Struct, frozen=True):
+class StopNotice(Struct, frozen=True):
     """A turn the user ended: after how long, how many processes went with it, whether text was lost."""
 
     seconds: float
@@ -49,7 +49,7 @@ class Stopped(Struct, frozen=True):
     unsaved_text: bool
 
 
-class Said(Struct, frozen=True):
+class SpokenMessage(Struct, frozen=True):
     """A message of the user: the words, and what goes with them."""
 
     text: str
@@ -57,7 +57,7 @@ class Said(Struct, frozen=True):
     attached: tuple[TextBlock, ...] = ()
 
 
-def prompt_rows(said: Said, width: int, *, is_open: bool, action: str) -> Iterator[StyledLine]:
+def prompt_rows(said: SpokenMessage, width: int, *, is_open: bool, action: str) -> Iterator[StyledLine]:
     """A person's message: a bar in their colour, the first line bold, images and attached files as chips."""
     room = column(width) - MARGIN
     yield from _prompt_text(said.text.strip("\n"), room, is_open=is_open, action=action)
@@ -166,7 +166,7 @@ def report_rows(
         yield from quiet_note(" ", stripped, width)
 
 
-def stopped_lines(stopped: Stopped, width: int, stored: str = "") -> list[StyledLine]:
+def stopped_lines(stopped: StopNotice, width: int, stored: str = "") -> list[StyledLine]:
     """How a turn ended that the user stopped: the stored words where they are there, and what became of its text."""
     parts = [_as_remark(clean_line(stored))] if stored else [f"stopped by you after {duration_text(stopped.seconds)}"]
     if stopped.processes and not stored:
@@ -192,7 +192,7 @@ def error_lines(error: Errored, width: int) -> list[StyledLine]:
 def draft_lines(name: str, characters: int, width: int) -> list[StyledLine]:
     """A tool call that is still being written."""
     size = f"{characters:,} characters" if characters else ""
-    return [row(Span("▸", TextStyle(Tone.WORK)), clean_line(name), "writing the call…", size, width)]
+    return [row(Span("▸", TextStyle(TextTone.WORK)), clean_line(name), "writing the call…", size, width)]
 
 
 def welcome_lines(folder: str, model: str, mode: str, width: int) -> list[StyledLine]:
@@ -205,5 +205,5 @@ def welcome_lines(folder: str, model: str, mode: str, width: int) -> list[Styled
         StyledLine(()),
     ]
     for key, meaning in (("@", "names a file"), ("/", "lists the commands"), ("!", "runs a shell command here")):
-        lines.append(StyledLine((indent, Span(key, TextStyle(Tone.YOU)), Span(f"  {meaning}", QUIET))))
+        lines.append(StyledLine((indent, Span(key, TextStyle(TextTone.YOU)), Span(f"  {meaning}", QUIET))))
     return lines

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, assert_never
 
 from engine.machine.messages import ToolStatus
-from phoenix_tui.markdown.lines import PLAIN, QUIET, Span, StyledLine, TextStyle, Tone
+from phoenix_tui.markdown.lines import PLAIN, QUIET, Span, StyledLine, TextStyle, TextTone
 from phoenix_tui.text.agents import SUBMISSIONS, succeeded
 from phoenix_tui.widgets.blocks.agent_cell import back_rows, came_back, success_of
 from phoenix_tui.widgets.blocks.diff import diff_block
@@ -132,13 +132,13 @@ def _mark(status: ToolStatus) -> Span:
         case ToolStatus.QUEUED:
             return Span("·", QUIET)
         case ToolStatus.AWAITING_APPROVAL:
-            return Span("◆", TextStyle(Tone.NEEDS_YOU))
+            return Span("◆", TextStyle(TextTone.NEEDS_YOU))
         case ToolStatus.RUNNING:
-            return Span("▸", TextStyle(Tone.WORK))
+            return Span("▸", TextStyle(TextTone.WORK))
         case ToolStatus.SUCCESS:
-            return Span("✓", TextStyle(Tone.GOOD))
+            return Span("✓", TextStyle(TextTone.GOOD))
         case ToolStatus.ERROR:
-            return Span("✗", TextStyle(Tone.BAD))
+            return Span("✗", TextStyle(TextTone.BAD))
         case ToolStatus.CANCELLED | ToolStatus.SKIPPED | ToolStatus.INTERRUPTED:
             return Span("■", QUIET)
         case _:

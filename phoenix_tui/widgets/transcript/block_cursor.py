@@ -10,7 +10,7 @@ from phoenix_tui.widgets.transcript.stops import Extent, Stop, extent, is_prompt
 from phoenix_tui.widgets.transcript.viewport import Viewport
 
 
-class Chosen(Struct, frozen=True):
+class ChosenBlock(Struct, frozen=True):
     """The block under the cursor; `code` is the piece of code it stands on, -1 for the whole part."""
 
     slot: int
@@ -99,11 +99,11 @@ class BlockCursor:
                 self._viewport.following = True
                 return
 
-    def chosen(self) -> Chosen | None:
+    def chosen(self) -> ChosenBlock | None:
         """The block it stands on."""
         stop = self._here()
         place = None if stop is None else self._extent(stop)
-        return None if stop is None or place is None else Chosen(stop.slot, place.part, stop.code)
+        return None if stop is None or place is None else ChosenBlock(stop.slot, place.part, stop.code)
 
     def rows(self) -> tuple[int, int, int] | None:
         """Slot, first row and the one after the last of what it marks."""

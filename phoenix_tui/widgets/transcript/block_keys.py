@@ -139,17 +139,17 @@ class BlockKeys:
         """Do something with the block under the cursor, or have it done."""
         from phoenix_tui.widgets.transcript.targets import REFUSALS, BlockAction  # noqa: PLC0415 - after first frame
 
-        target, deed = self.target(), BlockAction[name]
+        target, action = self.target(), BlockAction[name]
         if target is None:
             return
-        if deed is BlockAction.OPEN_FILE and BlockAction.OPEN_IMAGE in target.actions:
-            deed = BlockAction.OPEN_IMAGE
-        if deed not in target.actions:
-            self._want(signals.Remark(REFUSALS[deed]))
-        elif deed is BlockAction.COPY:
+        if action is BlockAction.OPEN_FILE and BlockAction.OPEN_IMAGE in target.actions:
+            action = BlockAction.OPEN_IMAGE
+        if action not in target.actions:
+            self._want(signals.Remark(REFUSALS[action]))
+        elif action is BlockAction.COPY:
             self._view.post_message(signals.SelectionCopied(self._view, target.text))
         else:
-            self._want(signals.BlockDeed(deed, target))
+            self._want(signals.BlockRequest(action, target))
 
     def _want(self, request: signals.Request) -> None:
         self._view.post_message(signals.BlockWanted(self._view, request))

@@ -26,7 +26,7 @@ RIGHT_MARGIN: Final = 2
 """The scrollbar, which lies over the last column, and one cell free before it."""
 
 
-class Placed(Struct, frozen=True):
+class PlacedPart(Struct, frozen=True):
     """Where the window stands after a change."""
 
     y: int
@@ -120,7 +120,7 @@ class Canvas:
                 above = 0
             slot += 1
 
-    def place(self) -> Placed:
+    def place(self) -> PlacedPart:
         """Take in what changed in the model and find the window's place."""
         before = self.viewport.hold()
         changed = self._take_changes()
@@ -129,13 +129,13 @@ class Canvas:
             self.new_below = 0
         heights = self.stack.heights
         if self.viewport.hold() != before:
-            return Placed(y, heights.total + self.reserved, 0)
+            return PlacedPart(y, heights.total + self.reserved, 0)
         rows = [heights.top(slot) + row - y for slot, row in changed]
         visible = [max(row, 0) for row in rows if row < self.viewport.height]
         if self._marked != self.below:
             self._marked = self.below
             visible.append(self.viewport.height - 1)
-        return Placed(y, heights.total + self.reserved, min(visible, default=None))
+        return PlacedPart(y, heights.total + self.reserved, min(visible, default=None))
 
     def _take_changes(self) -> list[tuple[int, int]]:
         """Draw again what changed; gives the first row that did, per slot."""

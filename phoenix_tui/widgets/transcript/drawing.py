@@ -76,7 +76,7 @@ class Drawing(Struct, frozen=True):
             return [_long_part(key, PartKind.NOTE, rows, foldable=True)]
         images = [block for block in message.blocks if isinstance(block, ImageBlock)]
         attached = attached_in(message.blocks)
-        said = speech.Said(texts, tuple(images), attached)
+        said = speech.SpokenMessage(texts, tuple(images), attached)
         rows = speech.prompt_rows(said, self.width, is_open=self.is_open(key), action=fold_action(key))
         prompt = _long_part(key, PartKind.PROMPT, rows)
         is_long = len(prompt.lines) > speech.LONGEST_FOLDED or len(texts) > speech.LOOKED_AT

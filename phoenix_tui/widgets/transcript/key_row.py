@@ -6,8 +6,8 @@ from typing import Final
 
 from phoenix_tui.keys.active_keys import keys
 from phoenix_tui.keys.keymap import KEYS_BY_ID
-from phoenix_tui.markdown.lines import QUIET, Span, TextStyle, Tone, cells
-from phoenix_tui.widgets.transcript.block_cursor import Chosen
+from phoenix_tui.markdown.lines import QUIET, Span, TextStyle, TextTone, cells
+from phoenix_tui.widgets.transcript.block_cursor import ChosenBlock
 from phoenix_tui.widgets.transcript.parts import Part
 from phoenix_tui.widgets.transcript.stack import Stack
 from phoenix_tui.widgets.transcript.targets import BlockAction, target_of
@@ -20,7 +20,7 @@ KEY_OF: Final[dict[BlockAction, str]] = {
     BlockAction.OPEN_IMAGE: "block_file",
     BlockAction.FORK: "block_fork",
 }
-"""The key that asks for a deed; a click on its words does the same."""
+"""The key that asks for an action; a click on its words does the same."""
 
 
 class KeyRow:
@@ -30,7 +30,7 @@ class KeyRow:
         self._of: tuple[Part, int, bool, int] | None = None
         self._spans: tuple[Span, ...] = ()
 
-    def spans(self, stack: Stack, chosen: Chosen | None, width: int) -> tuple[Span, ...]:
+    def spans(self, stack: Stack, chosen: ChosenBlock | None, width: int) -> tuple[Span, ...]:
         """Its words."""
         if chosen is None:
             return key_row(stack, None, width)
@@ -40,13 +40,13 @@ class KeyRow:
         return self._spans
 
 
-def key_row(stack: Stack, chosen: Chosen | None, width: int) -> tuple[Span, ...]:
+def key_row(stack: Stack, chosen: ChosenBlock | None, width: int) -> tuple[Span, ...]:
     """The words of the row; what has no room is left out from the right."""
     if chosen is None:
-        return (Span(" ▌", TextStyle(Tone.YOU, bold=True)),)
+        return (Span(" ▌", TextStyle(TextTone.YOU, bold=True)),)
     target = target_of(stack.model, chosen)
-    spans = [Span(" ▌", TextStyle(Tone.YOU, bold=True)), Span(target.name, TextStyle(bold=True))]
-    entries = [_entry(KEY_OF[deed], _words(deed, stack, chosen)) for deed in target.actions]
+    spans = [Span(" ▌", TextStyle(TextTone.YOU, bold=True)), Span(target.name, TextStyle(bold=True))]
+    entries = [_entry(KEY_OF[action], _words(action, stack, chosen)) for action in target.actions]
     if chosen.code < 0 and chosen.part.codes:
         entries.insert(1, _entry("block_down", "its code"))
     entries.append((keys("block_prompt_up", "block_prompt_down"), "prompts", ""))
@@ -59,7 +59,7 @@ def key_row(stack: Stack, chosen: Chosen | None, width: int) -> tuple[Span, ...]
         if need > room:
             break
         room -= need
-        spans += [Span(gap, QUIET), Span(key, TextStyle(Tone.YOU), action), Span(f" {words}", QUIET, action)]
+        spans += [Span(gap, QUIET), Span(key, TextStyle(TextTone.YOU), action), Span(f" {words}", QUIET, action)]
         gap = " · "
     return tuple(spans)
 
@@ -69,10 +69,10 @@ def _entry(key: str, words: str) -> tuple[str, str, str]:
     return keys(key), words, KEYS_BY_ID[key].action
 
 
-def _words(deed: BlockAction, stack: Stack, chosen: Chosen) -> str:
-    if deed is not BlockAction.TOGGLE:
-        return deed.value
+def _words(action: BlockAction, stack: Stack, chosen: ChosenBlock) -> str:
+    if action is not BlockAction.TOGGLE:
+        return action.value
     is_open = stack.is_open(chosen.part.key)
     if chosen.part.picture is not None:
         return "smaller" if is_open else "larger"
-    return "fold" if is_open else deed.value
+    return "fold" if is_open else action.value

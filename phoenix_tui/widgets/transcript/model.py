@@ -35,7 +35,7 @@ from engine.machine.states import (
 from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.updates import Snapshot
 from phoenix_tui.text.agents import handed_in
-from phoenix_tui.widgets.blocks.speech import Stopped, is_stop_notice
+from phoenix_tui.widgets.blocks.speech import StopNotice, is_stop_notice
 from phoenix_tui.widgets.transcript.calls import CallBook
 from tools.clean import clean_line
 from tools.contract import Progress, ToolRequest
@@ -78,7 +78,7 @@ class LiveReply(Struct):
     thinking: LiveThinking = field(default_factory=LiveThinking)
     drafting: tuple[str, int] | None = None
     notices: list[str] = field(default_factory=list[str])
-    stopped: Stopped | None = None
+    stopped: StopNotice | None = None
     """Set once the user stopped the turn: the text above it was not saved."""
 
     @property
@@ -272,7 +272,7 @@ class TranscriptModel:
             self.live.stopped = replace(self.live.stopped, processes=self._ended_processes)
             return
         seconds = 0.0 if self._busy_since is None else self.now() - self._busy_since
-        self.live.stopped = Stopped(seconds, self._ended_processes, bool(self.live.pieces))
+        self.live.stopped = StopNotice(seconds, self._ended_processes, bool(self.live.pieces))
 
     def _restart_after_stop(self) -> None:
         if self.live.stopped is not None:

@@ -10,7 +10,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from engine.machine.messages import Origin, Role, TextBlock
-from phoenix_tui.markdown.lines import Span, Surface, TextStyle, Tone, cells
+from phoenix_tui.markdown.lines import Span, Surface, TextStyle, TextTone, cells
 from phoenix_tui.widgets.blocks.speech import sticky_prompt
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.painter import Painter
@@ -75,7 +75,7 @@ class Overlays:
             if cells(text) >= painter.width:
                 return under
             room = painter.width - cells(text) - 1  # the scrollbar lies over the last column
-            style = painter.style(TextStyle(Tone.YOU, Surface.CODE, bold=True)) + Style(
+            style = painter.style(TextStyle(TextTone.YOU, Surface.CODE, bold=True)) + Style(
                 meta={"@click": "view('bottom')"}
             )
             self._mark = (
@@ -87,4 +87,4 @@ class Overlays:
 
 def barred(strip: Strip, painter: Painter) -> Strip:
     """A row of the block under the cursor: its first column is the cursor's bar."""
-    return Strip([Segment(BAR, painter.style(TextStyle(Tone.YOU, bold=True))), *strip.crop(1)], strip.cell_length)
+    return Strip([Segment(BAR, painter.style(TextStyle(TextTone.YOU, bold=True))), *strip.crop(1)], strip.cell_length)

@@ -10,7 +10,7 @@ from textual.widget import Widget
 from phoenix_tui.widgets.transcript.kept_rows import KeptRows
 from phoenix_tui.widgets.transcript.painter import Painter
 from phoenix_tui.widgets.transcript.selecting import row_number
-from phoenix_tui.widgets.transcript.sight import Sight
+from phoenix_tui.widgets.transcript.sight import VisibleRows
 from phoenix_tui.widgets.transcript.theme_colours import colours_of
 
 
@@ -20,7 +20,7 @@ class PaintedRows:
     They never pass Textual's style cache, so line filters (NO_COLOR) are applied here.
     """
 
-    def __init__(self, view: Widget, sight: Sight, kept: KeptRows) -> None:
+    def __init__(self, view: Widget, sight: VisibleRows, kept: KeptRows) -> None:
         self._view = view
         self._sight = sight
         self._kept = kept

@@ -11,7 +11,7 @@ from rich.style import Style
 from textual.color import Color
 from textual.strip import Strip
 
-from phoenix_tui.markdown.lines import Span, StyledLine, Surface, TextStyle, Tone, spans_width
+from phoenix_tui.markdown.lines import Span, StyledLine, Surface, TextStyle, TextTone, spans_width
 
 HERE: Final = Style(meta={"@click": "here"})
 """Laid over what can be clicked in a line: the view looks up what a click there does.
@@ -99,7 +99,7 @@ class Painter:
         return strip if missing >= 0 else strip.crop(0, self.width)
 
     def _look(self, span: Span, dim: bool, *, clickable: bool = False) -> Style:
-        look = span.look._replace(tone=Tone.QUIET) if dim else span.look
+        look = span.look._replace(tone=TextTone.QUIET) if dim else span.look
         if not clickable:
             return self.style(look)
         found = self._clickable.get(look)
@@ -117,21 +117,21 @@ class Painter:
             found = self._pads[width] = Segment(" " * width, self._plain)
         return found
 
-    def _foreground(self, tone: Tone) -> Color:
+    def _foreground(self, tone: TextTone) -> Color:
         colours = self.colours
         half = 0.5
         return {
-            Tone.TEXT: colours.text,
-            Tone.QUIET: colours.quiet,
-            Tone.YOU: colours.you,
-            Tone.WORK: colours.work,
-            Tone.NEEDS_YOU: colours.needs_you,
-            Tone.GOOD: colours.good,
-            Tone.BAD: colours.bad,
-            Tone.KEYWORD: _blend(colours.text, colours.work, half),
-            Tone.STRING: _blend(colours.text, colours.good, half),
-            Tone.NUMBER: _blend(colours.text, colours.needs_you, half),
-            Tone.NAME: _blend(colours.text, colours.you, half),
+            TextTone.TEXT: colours.text,
+            TextTone.QUIET: colours.quiet,
+            TextTone.YOU: colours.you,
+            TextTone.WORK: colours.work,
+            TextTone.NEEDS_YOU: colours.needs_you,
+            TextTone.GOOD: colours.good,
+            TextTone.BAD: colours.bad,
+            TextTone.KEYWORD: _blend(colours.text, colours.work, half),
+            TextTone.STRING: _blend(colours.text, colours.good, half),
+            TextTone.NUMBER: _blend(colours.text, colours.needs_you, half),
+            TextTone.NAME: _blend(colours.text, colours.you, half),
         }[tone]
 
     def _background(self, surface: Surface) -> Color:

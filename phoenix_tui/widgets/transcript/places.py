@@ -15,7 +15,7 @@ class _Place(Struct, frozen=True):
     """Messages there were."""
 
 
-class Places:
+class ScrollPlaces:
     """The places of the conversations one transcript has shown; those left at their end have none."""
 
     def __init__(self) -> None:

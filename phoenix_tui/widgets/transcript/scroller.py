@@ -10,7 +10,7 @@ from textual.scroll_view import ScrollView
 from textual.widget import Widget
 
 from phoenix_tui.widgets.transcript.bar import TranscriptBar
-from phoenix_tui.widgets.transcript.canvas import Canvas, Placed
+from phoenix_tui.widgets.transcript.canvas import Canvas, PlacedPart
 
 BAR_SECONDS: Final = 1.0
 """How often the scrollbar follows while text streams; painting it dirties its whole column."""
@@ -90,7 +90,7 @@ class Scroller:
         for follow in self.followers:
             follow()
 
-    def _stand(self, placed: Placed, size: Size, *, bar: bool) -> None:
+    def _stand(self, placed: PlacedPart, size: Size, *, bar: bool) -> None:
         """Move scroll position and bar without a layout."""
         view, y, whole = self._view, float(placed.y), Size(size.width, placed.total)
         # pyright takes a descriptor read on the class for its value.

@@ -25,7 +25,7 @@ STICKY_HEIGHT: Final = 6
 """Rows a view must have before one is given to the prompt."""
 
 
-class Sight:
+class VisibleRows:
     """Paints what a canvas has in its window."""
 
     def __init__(self, canvas: Canvas, picture_strip: PictureStrip) -> None:

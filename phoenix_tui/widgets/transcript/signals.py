@@ -49,10 +49,10 @@ class CursorMoved(TranscriptMessage):
         self.is_on = is_on
 
 
-class BlockDeed(Struct, frozen=True):
+class BlockRequest(Struct, frozen=True):
     """Something that the transcript cannot do with a block itself."""
 
-    deed: BlockAction
+    action: BlockAction
     target: Target
 
 
@@ -69,7 +69,7 @@ class Remark(Struct, frozen=True):
     text: str
 
 
-Request: TypeAlias = BlockDeed | FarPrompt | Remark
+Request: TypeAlias = BlockRequest | FarPrompt | Remark
 
 
 class BlockWanted(TranscriptMessage):

@@ -13,7 +13,7 @@ from engine.machine.messages import ImageBlock, TextBlock, ThinkingBlock, ToolUs
 from phoenix_tui.text.agents import handed_in
 from phoenix_tui.widgets.blocks.diff_rows import diff_rows
 from phoenix_tui.widgets.blocks.tool_row import output_of
-from phoenix_tui.widgets.transcript.block_cursor import Chosen
+from phoenix_tui.widgets.transcript.block_cursor import ChosenBlock
 from phoenix_tui.widgets.transcript.model import TranscriptModel, shows_nothing, text_of
 from phoenix_tui.widgets.transcript.parts import Part, PartKind
 from phoenix_tui.widgets.transcript.stops import is_prompt
@@ -45,7 +45,7 @@ REFUSALS: Final = {
 
 
 class Target(Struct, frozen=True):
-    """The block a deed is done to."""
+    """The block an action is done to."""
 
     conversation_id: str
     name: str
@@ -66,7 +66,7 @@ class Target(Struct, frozen=True):
     actions: tuple[BlockAction, ...] = ()
 
 
-def target_of(model: TranscriptModel, chosen: Chosen) -> Target:
+def target_of(model: TranscriptModel, chosen: ChosenBlock) -> Target:
     """All that is known of a block."""
     part, seq = chosen.part, chosen.slot + 1
     stored = seq in model.messages
@@ -80,10 +80,10 @@ def target_of(model: TranscriptModel, chosen: Chosen) -> Target:
         image_id=part.picture.image_id if part.picture is not None else "",
         image_ids=_images(model, seq) if is_prompt(part) else (),
     )
-    return replace(target, actions=_deeds(target, part))
+    return replace(target, actions=_actions(target, part))
 
 
-def _deeds(target: Target, part: Part) -> tuple[BlockAction, ...]:
+def _actions(target: Target, part: Part) -> tuple[BlockAction, ...]:
     """What this block can be asked for, the likeliest first."""
     offered = (
         (BlockAction.TOGGLE, part.foldable),
@@ -93,7 +93,7 @@ def _deeds(target: Target, part: Part) -> tuple[BlockAction, ...]:
         (BlockAction.OPEN_IMAGE, bool(target.image_id)),
         (BlockAction.FORK, target.seq > 0),
     )
-    return tuple(deed for deed, possible in offered if possible)
+    return tuple(action for action, possible in offered if possible)
 
 
 def _name(model: TranscriptModel, part: Part, code: int) -> str:
@@ -129,7 +129,7 @@ def _images(model: TranscriptModel, seq: int) -> tuple[str, ...]:
     return tuple(block.attachment_id for block in blocks if isinstance(block, ImageBlock))
 
 
-def _text(model: TranscriptModel, chosen: Chosen) -> str:
+def _text(model: TranscriptModel, chosen: ChosenBlock) -> str:
     part = chosen.part
     if chosen.code >= 0:
         return part.codes[chosen.code].text
@@ -160,7 +160,7 @@ def _call_text(model: TranscriptModel, call_id: str) -> str:
     return output_of(view).rstrip("\n") or view.summary
 
 
-def _file(model: TranscriptModel, chosen: Chosen) -> tuple[str, int]:
+def _file(model: TranscriptModel, chosen: ChosenBlock) -> tuple[str, int]:
     """The file a call names and the line to open it at."""
     kind, _, call_id = chosen.part.key.partition(":")
     view = model.calls.get(call_id) if kind == "call" else None

@@ -31,10 +31,10 @@ from phoenix_tui.widgets.transcript.history import HistoryReader
 from phoenix_tui.widgets.transcript.kept_rows import KeptRows
 from phoenix_tui.widgets.transcript.model import TranscriptModel, is_own, shows_nothing
 from phoenix_tui.widgets.transcript.painted_rows import PaintedRows
-from phoenix_tui.widgets.transcript.places import Places
+from phoenix_tui.widgets.transcript.places import ScrollPlaces
 from phoenix_tui.widgets.transcript.scroller import Scroller
 from phoenix_tui.widgets.transcript.selecting import block_selection, selected_text
-from phoenix_tui.widgets.transcript.sight import Sight
+from phoenix_tui.widgets.transcript.sight import VisibleRows
 from phoenix_tui.widgets.transcript.theme_colours import COMPONENTS, css_of
 
 REQUEST_FIRST: Final = 0.006
@@ -77,10 +77,10 @@ class TranscriptView(ScrollView, can_focus=True):
         self.gallery = Gallery(self, canvas)
         self.history = HistoryReader(self, canvas, scroller.place_again)
         self._kept = KeptRows(self, canvas, self.history)
-        self._rows = PaintedRows(self, Sight(canvas, self.gallery.strip), self._kept)
+        self._rows = PaintedRows(self, VisibleRows(canvas, self.gallery.strip), self._kept)
         errands = Errands(self, canvas, scroller, self.frames)
         scroller.followers = (errands.see_to, self.history.see_to, self._kept.see_to, self.gallery.see_to)
-        self._places = Places()
+        self._places = ScrollPlaces()
         self._bar: TranscriptBar | None = None
         self._pressed_row = 0
         self._clicked = (0, 0)

@@ -19,7 +19,7 @@ from engine.machine.messages import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from engine.providers.scripted import Call, Reply, Text
+from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.records import StoredMessage
 from tests.support.engine import engine_bench
 
@@ -101,11 +101,11 @@ def test_where_even_words_are_too_many_the_newest_stay_and_the_room_is_kept(room
 
 async def test_the_system_prompt_of_a_sub_agent_has_it(tmp_path: Path) -> None:
     tasks = json.dumps({"tasks": [{"task": "TASK one"}, {"task": "TASK two"}]})
-    done = {when: Call("submit_result", '{"result": "42"}', f"r{when}") for when in ("one", "two")}
+    done = {when: ScriptedCall("submit_result", '{"result": "42"}', f"r{when}") for when in ("one", "two")}
     replies = (
-        Reply((Text("I look."), Call("bash", '{"command": "make"}', "b1")), when="Fix the build."),
+        Reply((Text("I look."), ScriptedCall("bash", '{"command": "make"}', "b1")), when="Fix the build."),
         *(Reply((call,), when=f"TASK {when}") for when, call in done.items()),
-        Reply((Text("Two will help."), Call("spawn_agents", tasks, "s1")), when="ran make"),
+        Reply((Text("Two will help."), ScriptedCall("spawn_agents", tasks, "s1")), when="ran make"),
         Reply((Text("Done."),), when="Sub-agent results"),
     )
     async with engine_bench(tmp_path, *replies) as bench:

@@ -13,7 +13,7 @@ import pytest
 from engine.codec import decode_display
 from engine.machine.messages import Origin, Role, ToolResultBlock
 from engine.machine.states import Completed, Failed, Idle
-from engine.providers.scripted import Call, Reply, Text
+from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.records import AgentRow, SpawnMode
 from engine.store import StorePaths
 from tests.support.crew_child import STAGES
@@ -143,12 +143,12 @@ async def test_a_background_agent_that_was_cut_off_tells_it_without_waking_and_g
         assert await bench.store.agents.waiting(parent.id) == 1
         assert bench.engine.sub_agents is not None
         assert [view.id for view in bench.engine.sub_agents.views(parent.id)] == [one.id, three.id]
-    call = Call("spawn_task", f'{{"task_id": "{three.id}", "message": "go on"}}')
+    call = ScriptedCall("spawn_task", f'{{"task_id": "{three.id}", "message": "go on"}}')
     replies = (
         Reply((Text("All of it, then."),), when="Final response from child:\nall of it"),
         Reply((call,), when="what now"),
         Reply((Text("It goes on."),), when=f"{three.id} started"),
-        Reply((Call("submit_result", '{"result": "all of it"}'),), when="go on"),
+        Reply((ScriptedCall("submit_result", '{"result": "all of it"}'),), when="go on"),
     )
     async with engine_bench(tmp_path, *replies) as bench:
         parent = await bench.engine.open(await parent_of(bench))

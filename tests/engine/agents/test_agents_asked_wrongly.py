@@ -11,7 +11,7 @@ from engine.codec import encode_blocks
 from engine.machine.messages import Origin, TextBlock, ToolResultBlock
 from engine.machine.states import Idle
 from engine.ports.profiles import Profile, ProfileError
-from engine.providers.scripted import Call, Pause, Reply, Text
+from engine.providers.scripted import Pause, Reply, ScriptedCall, Text
 from engine.store import StorePaths
 from engine.updates import ToolEnded
 from tests.support.engine import Bench, BuiltIn, StubTool, engine_bench, until
@@ -19,7 +19,7 @@ from tests.support.fates import unanswered, words
 from tests.support.storage import query
 
 
-async def told(tmp_path: Path, *calls: Call) -> list[str]:
+async def told(tmp_path: Path, *calls: ScriptedCall) -> list[str]:
     """What the model of a user's conversation gets for these calls of one reply."""
     async with engine_bench(tmp_path, Reply(calls, when="begin"), Reply((Text("Pity."),))) as bench:
         parent = await bench.conversation()
@@ -34,8 +34,8 @@ async def told(tmp_path: Path, *calls: Call) -> list[str]:
         return [words((block,)) for block in blocks]
 
 
-def spawn_task(**arguments: object) -> Call:
-    return Call("spawn_task", json.dumps(arguments))
+def spawn_task(**arguments: object) -> ScriptedCall:
+    return ScriptedCall("spawn_task", json.dumps(arguments))
 
 
 @pytest.mark.parametrize(
@@ -52,20 +52,22 @@ def spawn_task(**arguments: object) -> Call:
         (spawn_task(task_description="x", initial_prompt="y", max_turns=10**9), "max_turns must be between 0 and 250"),
         (spawn_task(task_description="x", initial_prompt="y", profile="wizard"), "There is no profile 'wizard'."),
         (spawn_task(task_description="x", initial_prompt="y", agents=3), "agents"),
-        (Call("spawn_agents", '{"tasks": [{"task": "x", "priority": "asap"}]}'), "priority must be one of"),
-        (Call("spawn_agents", '{"tasks": ["x"]}'), "tasks[0] must be an object"),
-        (Call("spawn_agents", '{"tasks": [{"task": "x"'), "not one JSON object"),
-        (Call("submit_result", '{"result": "x"}'), "no such tool"),
-        (Call("submit_error", '{"error": "x"}'), "no such tool"),
+        (ScriptedCall("spawn_agents", '{"tasks": [{"task": "x", "priority": "asap"}]}'), "priority must be one of"),
+        (ScriptedCall("spawn_agents", '{"tasks": ["x"]}'), "tasks[0] must be an object"),
+        (ScriptedCall("spawn_agents", '{"tasks": [{"task": "x"'), "not one JSON object"),
+        (ScriptedCall("submit_result", '{"result": "x"}'), "no such tool"),
+        (ScriptedCall("submit_error", '{"error": "x"}'), "no such tool"),
     ],
 )
-async def test_a_call_that_makes_no_sense_is_explained(tmp_path: Path, call: Call, reason: str) -> None:
+async def test_a_call_that_makes_no_sense_is_explained(tmp_path: Path, call: ScriptedCall, reason: str) -> None:
     (text,) = await told(tmp_path, call)
     assert reason in text
 
 
 async def test_one_bad_call_takes_no_other_with_it(tmp_path: Path) -> None:
-    first, second = await told(tmp_path, Call("spawn_agents", '{"tasks": []}'), spawn_task(task_id="t", message="m"))
+    first, second = await told(
+        tmp_path, ScriptedCall("spawn_agents", '{"tasks": []}'), spawn_task(task_id="t", message="m")
+    )
     assert "there are 0" in first
     assert "There is no task t" in second
 
@@ -83,15 +85,15 @@ async def test_a_profile_with_a_broken_file_is_named_with_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tests.support.engine.BuiltIn", Broken)
-    (text,) = await told(tmp_path, Call("spawn_agents", '{"tasks": [{"task": "x", "profile": "torn"}]}'))
+    (text,) = await told(tmp_path, ScriptedCall("spawn_agents", '{"tasks": [{"task": "x", "profile": "torn"}]}'))
     assert text == "spawn_agents: torn.md, line 3: 'tools' must be a list of names."
 
 
 async def test_a_result_next_to_another_call_is_an_error_for_both_and_runs_nothing(tmp_path: Path) -> None:
-    both = (Call("submit_result", '{"result": "early"}'), Call("bash", '{"command": "ls"}'))
+    both = (ScriptedCall("submit_result", '{"result": "early"}'), ScriptedCall("bash", '{"command": "ls"}'))
     replies = (
-        Reply((Call("spawn_agents", '{"tasks": [{"task": "TASK one"}]}'),), when="begin"),
-        Reply((Call("submit_result", '{"result": "alone"}'),), when="must be the only tool"),
+        Reply((ScriptedCall("spawn_agents", '{"tasks": [{"task": "TASK one"}]}'),), when="begin"),
+        Reply((ScriptedCall("submit_result", '{"result": "alone"}'),), when="must be the only tool"),
         Reply(both, when="TASK one"),
         Reply((Text("Done."),), when="Sub-agent results"),
     )
@@ -143,7 +145,7 @@ async def test_four_completions_wake_an_idle_parent_into_one_new_turn(tmp_path: 
 
 
 async def test_four_completions_join_the_turn_of_a_parent_at_work(tmp_path: Path) -> None:
-    looks = Reply((Pause(0.0), Call("bash", '{"command": "ls"}')))
+    looks = Reply((Pause(0.0), ScriptedCall("bash", '{"command": "ls"}')))
     async with engine_bench(tmp_path, looks, Reply((Text("two"),))) as bench:
         parent = await bench.conversation()
         await parent.say("hi")

@@ -11,7 +11,7 @@ from engine.executor.session import EngineSettings
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, Failed, Idle
 from engine.permissions.rules import Rule
 from engine.ports import ConversationChanges
-from engine.providers.scripted import Call, Hang, Reply, Text
+from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
 from engine.records import PermissionMode
 from engine.updates import ApprovalAsked, Update
 from tests.support.engine import Bench, engine_bench, until
@@ -21,15 +21,15 @@ DONE = Reply((Text("Done."),), when="Sub-agent results")
 
 def spawns(*tasks: str) -> Reply:
     order = {"tasks": [{"task": task, "timeout": 1} for task in tasks]}
-    return Reply((Call("spawn_agents", json.dumps(order)),), when="begin")
+    return Reply((ScriptedCall("spawn_agents", json.dumps(order)),), when="begin")
 
 
 def makes(when: str) -> Reply:
-    return Reply((Call("bash", '{"command": "make all"}'),), when=when)
+    return Reply((ScriptedCall("bash", '{"command": "make all"}'),), when=when)
 
 
 def submits(when: str, result: str) -> Reply:
-    return Reply((Call("submit_result", json.dumps({"result": result})),), when=when)
+    return Reply((ScriptedCall("submit_result", json.dumps({"result": result})),), when=when)
 
 
 async def begun(bench: Bench, caps: RunCaps | None = None, rules: dict[Rule, float] | None = None) -> Conversation:

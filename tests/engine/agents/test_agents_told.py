@@ -8,19 +8,21 @@ from engine.executor.requests import Activity, ApprovalAnswer, ApprovalChoice
 from engine.machine.messages import TextBlock, Usage
 from engine.machine.states import AwaitingSubagents, Idle
 from engine.ports import ConversationChanges
-from engine.providers.scripted import Call, Pause, Reply, Text
+from engine.providers.scripted import Pause, Reply, ScriptedCall, Text
 from engine.records import PermissionMode, StoredMessage
 from engine.updates import AgentsChanged
 from tests.support.engine import engine_bench, until
 
-SPAWNS = Reply((Call("spawn_agents", '{"tasks": [{"task": "TASK one"}]}'),), when="begin")
-BACKGROUND = Reply((Call("spawn_task", '{"task_description": "look", "initial_prompt": "TASK one"}'),), when="begin")
+SPAWNS = Reply((ScriptedCall("spawn_agents", '{"tasks": [{"task": "TASK one"}]}'),), when="begin")
+BACKGROUND = Reply(
+    (ScriptedCall("spawn_task", '{"task_description": "look", "initial_prompt": "TASK one"}'),), when="begin"
+)
 DONE = Reply((Text("Both are back."),), when="Sub-agent results")
 
 
 async def test_a_question_names_the_sub_agent_and_whose_it_is_and_the_list_is_told(tmp_path: Path) -> None:
-    runs = Call("bash", '{"command": "make"}')
-    submits = Reply((Call("submit_result", '{"result": "made"}'),), when="ran make")
+    runs = ScriptedCall("bash", '{"command": "make"}')
+    submits = Reply((ScriptedCall("submit_result", '{"result": "made"}'),), when="ran make")
     replies = (SPAWNS, submits, Reply((runs,), when="TASK one"), DONE)
     told: list[Activity] = []
     async with engine_bench(tmp_path, *replies) as bench:
@@ -75,8 +77,8 @@ async def test_one_that_the_user_stops_does_not_wake_its_parent_and_its_end_wait
 
 async def test_its_tokens_are_those_of_all_its_requests_at_work_ended_and_after_a_restart(tmp_path: Path) -> None:
     used = Usage(10, 5, cache_creation_tokens=3, cache_read_tokens=2)
-    works = Reply((Call("bash", '{"command": "make"}'),), usage=used, when="TASK one")
-    submits = Reply((Call("submit_result", '{"result": "made"}'),), usage=used, when="ran make")
+    works = Reply((ScriptedCall("bash", '{"command": "make"}'),), usage=used, when="TASK one")
+    submits = Reply((ScriptedCall("submit_result", '{"result": "made"}'),), usage=used, when="ran make")
     async with engine_bench(tmp_path, SPAWNS, submits, works, DONE) as bench:
         parent = await bench.conversation()
         await parent.say("begin")
@@ -87,7 +89,7 @@ async def test_its_tokens_are_those_of_all_its_requests_at_work_ended_and_after_
         (run,) = await bench.store.library.runs(parent.id, 1)
         assert run.agents is not None
         assert run.agents.tokens == 40
-    again = Reply((Call("submit_result", '{"result": "more"}'),), when="again")
+    again = Reply((ScriptedCall("submit_result", '{"result": "more"}'),), when="again")
     async with engine_bench(tmp_path, again) as bench:
         await bench.engine.open(parent.id)
         assert bench.engine.sub_agents is not None

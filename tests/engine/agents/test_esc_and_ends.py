@@ -18,7 +18,7 @@ from engine.conversation import Conversation
 from engine.machine.messages import Origin
 from engine.machine.states import Completed, Errored, Idle
 from engine.ports import Committed, HushAgents, Move, StorageError
-from engine.providers.scripted import Call, Pause, Reply, Script, ScriptedProvider, Text
+from engine.providers.scripted import Pause, Reply, Script, ScriptedCall, ScriptedProvider, Text
 from tests.support.engine import Bench, engine_bench, until
 from tests.support.fates import unanswered, words
 from tests.support.gates import Gates
@@ -27,12 +27,12 @@ ONE, TWO, LONG = 1.0, 2.0, 3.0
 """The pauses of the two sub-agents and of their parent's long answer."""
 
 
-def submits(text: str) -> Call:
-    return Call("submit_result", json.dumps({"result": text}))
+def submits(text: str) -> ScriptedCall:
+    return ScriptedCall("submit_result", json.dumps({"result": text}))
 
 
-def starts(number: int) -> Call:
-    return Call("spawn_task", json.dumps({"task_description": "look", "initial_prompt": f"TASK {number}"}))
+def starts(number: int) -> ScriptedCall:
+    return ScriptedCall("spawn_task", json.dumps({"task_description": "look", "initial_prompt": f"TASK {number}"}))
 
 
 REPLIES = (
@@ -49,7 +49,7 @@ REPLIES = (
     Reply((Pause(ONE), submits("first")), when="TASK 1"),
     Reply((Pause(TWO), submits("second")), when="TASK 2"),
     Reply((Text("Hello."),), when="nothing yet"),
-    Reply((Call("spawn_agents", '{"tasks": [{"task": "TASK 1"}]}'),), when="begin together"),
+    Reply((ScriptedCall("spawn_agents", '{"tasks": [{"task": "TASK 1"}]}'),), when="begin together"),
     Reply((starts(1),), when="begin one"),
     Reply((starts(1), starts(2)), when="begin two"),
 )

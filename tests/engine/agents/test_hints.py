@@ -12,7 +12,7 @@ from engine.conversation import Conversation
 from engine.executor.session import EngineSettings
 from engine.machine.messages import Origin, Role
 from engine.machine.states import AwaitingLlm, Completed, Idle
-from engine.providers.scripted import Call, Hang, Reply, Text
+from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
 from engine.records import StoredMessage
 from tests.support.engine import Bench, engine_bench, until
 from tests.support.fates import words
@@ -21,11 +21,13 @@ ONE_AT_A_TIME = EngineSettings(max_agents=1)
 
 
 def begins(task: str, when: str) -> Reply:
-    return Reply((Call("spawn_task", json.dumps({"task_description": task[:8], "initial_prompt": task})),), when=when)
+    return Reply(
+        (ScriptedCall("spawn_task", json.dumps({"task_description": task[:8], "initial_prompt": task})),), when=when
+    )
 
 
 def submits(result: str, when: str) -> Reply:
-    return Reply((Call("submit_result", json.dumps({"result": result})),), when=when)
+    return Reply((ScriptedCall("submit_result", json.dumps({"result": result})),), when=when)
 
 
 async def prompts(bench: Bench, agent_id: str) -> list[tuple[str, Origin, int]]:

@@ -10,11 +10,11 @@ import pytest
 from engine.agents.spawn_requests import TaskOrder
 from engine.executor.session import EngineSettings
 from engine.ports.profiles import Profile
-from engine.providers.scripted import Call, Hang, Reply, Text
+from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
 from tests.support.engine import engine_bench
 from tests.support.fates import words
 
-SPAWNS = Reply((Call("spawn_agents", json.dumps({"tasks": [{"task": "TASK one"}]})),), when="begin")
+SPAWNS = Reply((ScriptedCall("spawn_agents", json.dumps({"tasks": [{"task": "TASK one"}]})),), when="begin")
 
 
 async def test_at_depth_0_no_model_can_start_any(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ async def test_at_depth_0_no_model_can_start_any(tmp_path: Path) -> None:
 
 
 async def test_one_that_has_used_up_its_own_budget_ends_and_its_parent_reads_so(tmp_path: Path) -> None:
-    works = Reply((Call("bash", '{"command": "make"}'),), when="TASK one", always=True)
+    works = Reply((ScriptedCall("bash", '{"command": "make"}'),), when="TASK one", always=True)
     done = Reply((Text("Too dear."),), when="Sub-agent results")
     settings = EngineSettings(agent_budget_usd=0.02)  # each reply costs a cent
     async with engine_bench(tmp_path, SPAWNS, done, works, settings=settings) as bench:

@@ -9,10 +9,12 @@ import pytest
 
 from engine.machine.states import Failed, Idle
 from engine.ports import ConversationChanges
-from engine.providers.scripted import Call, Pause, Reply, Text
+from engine.providers.scripted import Pause, Reply, ScriptedCall, Text
 from tests.support.engine import engine_bench, until
 
-BEGINS = Reply((Call("spawn_task", json.dumps({"task_description": "one", "initial_prompt": "TASK one"})),), when="go")
+BEGINS = Reply(
+    (ScriptedCall("spawn_task", json.dumps({"task_description": "one", "initial_prompt": "TASK one"})),), when="go"
+)
 GOES_ON = Reply((Text("It works."),), when="started")
 ENDLESS = Reply((Pause(60.0),), when="TASK one", always=True)
 

@@ -15,7 +15,7 @@ from engine.machine.effects import Strategy
 from engine.machine.messages import Origin, Role, TextBlock, ToolUseBlock, Usage
 from engine.machine.states import AwaitingLlm, Idle, Routing
 from engine.ports import ConversationChanges
-from engine.providers.scripted import Call, Fail, Hang, Reply, Text
+from engine.providers.scripted import Fail, Hang, Reply, ScriptedCall, Text
 from engine.records import PermissionMode, StoredMessage
 from engine.routes import AnswerAlone, RouteAgent, StartAgents
 from engine.run_records import ModelUsage
@@ -38,7 +38,7 @@ def decides(**fields: object) -> Reply:
 
 
 def submits(task: str) -> Reply:
-    return Reply((Call("submit_result", json.dumps({"result": f"{task} done"})),), when=f"TASK {task}")
+    return Reply((ScriptedCall("submit_result", json.dumps({"result": f"{task} done"})),), when=f"TASK {task}")
 
 
 async def routed(bench: Bench, mode: PermissionMode = PermissionMode.AUTO) -> Conversation:
@@ -238,7 +238,10 @@ async def test_it_is_off_until_asked_for_stays_with_the_conversation_and_goes_of
 
 
 async def test_a_run_is_recorded_with_the_files_it_wrote(tmp_path: Path) -> None:
-    writes = Reply((Call("write_file", '{"path": "a.py", "content": ""}'), Call("patch", '{"path": "b.py"}')))
+    writes = Reply((
+        ScriptedCall("write_file", '{"path": "a.py", "content": ""}'),
+        ScriptedCall("patch", '{"path": "b.py"}'),
+    ))
     stub = StubTool("write_file", ToolClass.EDIT)
     async with engine_bench(tmp_path, writes, Reply((Text("done"),)), tool=stub) as bench:
         parent = await bench.conversation()

@@ -10,7 +10,7 @@ import pytest
 from engine.executor.requests import Refused
 from engine.machine.messages import Origin, Role, TextBlock, ToolResultBlock
 from engine.machine.states import AwaitingSubagents, Completed, Failed, Idle
-from engine.providers.scripted import Call, Pause, Reply, Text
+from engine.providers.scripted import Pause, Reply, ScriptedCall, Text
 from engine.records import ConversationQuery, SpawnMode, StoredMessage
 from engine.updates import AgentsChanged, StateChanged
 from tests.support.engine import Bench, engine_bench, until
@@ -20,11 +20,11 @@ DONE = Reply((Text("Both are back."),), when="Sub-agent results")
 
 def spawns(*tasks: str, **more: object) -> Reply:
     arguments = {"tasks": [{"task": task} for task in tasks]} | more
-    return Reply((Call("spawn_agents", json.dumps(arguments)),), when="begin")
+    return Reply((ScriptedCall("spawn_agents", json.dumps(arguments)),), when="begin")
 
 
 def submits(when: str, result: str, *, always: bool = False) -> Reply:
-    return Reply((Call("submit_result", json.dumps({"result": result})),), when=f"TASK {when}", always=always)
+    return Reply((ScriptedCall("submit_result", json.dumps({"result": result})),), when=f"TASK {when}", always=always)
 
 
 def result_of(messages: list[StoredMessage]) -> str:
@@ -106,7 +106,7 @@ def _open(bench: Bench, conversation_id: str) -> object:
 
 async def test_no_more_than_the_cap_work_at_once_and_the_urgent_start_first(tmp_path: Path) -> None:
     tasks = [{"task": f"TASK {n}", "priority": "high" if n == 6 else "normal"} for n in range(7)]
-    call = Reply((Call("spawn_agents", json.dumps({"tasks": tasks})),), when="begin")
+    call = Reply((ScriptedCall("spawn_agents", json.dumps({"tasks": tasks})),), when="begin")
     slow = Reply((Pause(60.0),), when="TASK", always=True)
     async with engine_bench(tmp_path, call, slow) as bench:
         parent = await bench.conversation()
@@ -127,7 +127,7 @@ def _views(bench: Bench, parent_id: str) -> tuple:
 async def test_one_after_the_other_each_knows_the_results_before_it(tmp_path: Path) -> None:
     replies = (
         spawns("TASK one", "TASK two", strategy="sequential"),
-        Reply((Call("submit_result", '{"result": "ok, 42"}'),), when="found 41"),
+        Reply((ScriptedCall("submit_result", '{"result": "ok, 42"}'),), when="found 41"),
         submits("one", "found 41"),
         DONE,
     )
@@ -153,7 +153,7 @@ async def test_one_after_the_other_each_knows_the_results_before_it(tmp_path: Pa
 async def test_an_order_that_makes_no_sense_is_explained_to_the_model(
     tmp_path: Path, arguments: str, reason: str
 ) -> None:
-    call = Reply((Call("spawn_agents", arguments),), when="begin")
+    call = Reply((ScriptedCall("spawn_agents", arguments),), when="begin")
     async with engine_bench(tmp_path, call, Reply((Text("Pity."),))) as bench:
         parent = await bench.conversation()
         await parent.say("begin")
@@ -163,9 +163,10 @@ async def test_an_order_that_makes_no_sense_is_explained_to_the_model(
 
 
 async def test_a_sub_agent_has_no_tool_to_spawn_more(tmp_path: Path) -> None:
-    nested = Reply((Call("spawn_agents", '{"tasks": [{"task": "deeper"}]}'),), when="TASK one")
+    nested = Reply((ScriptedCall("spawn_agents", '{"tasks": [{"task": "deeper"}]}'),), when="TASK one")
     after = Reply(
-        (Call("submit_result", '{"result": "alone"}'),), when="a sub-agent starts no sub-agents: do the task yourself."
+        (ScriptedCall("submit_result", '{"result": "alone"}'),),
+        when="a sub-agent starts no sub-agents: do the task yourself.",
     )
     async with engine_bench(tmp_path, spawns("TASK one"), after, nested, DONE) as bench:
         parent = await bench.conversation()
@@ -175,11 +176,13 @@ async def test_a_sub_agent_has_no_tool_to_spawn_more(tmp_path: Path) -> None:
 
 
 async def test_a_background_task_wakes_its_idle_parent_into_a_new_turn(tmp_path: Path) -> None:
-    call = Reply((Call("spawn_task", '{"task_description": "look", "initial_prompt": "TASK one"}'),), when="begin")
+    call = Reply(
+        (ScriptedCall("spawn_task", '{"task_description": "look", "initial_prompt": "TASK one"}'),), when="begin"
+    )
     replies = (
         call,
         Reply((Text("Started."),), when=" started"),
-        Reply((Pause(0.05), Call("submit_result", '{"result": "All green"}')), when="TASK one"),
+        Reply((Pause(0.05), ScriptedCall("submit_result", '{"result": "All green"}')), when="TASK one"),
         Reply((Text("So it is green."),), when="[SYSTEM] Child task"),
     )
     async with engine_bench(tmp_path, *replies) as bench:
@@ -206,7 +209,7 @@ async def test_a_background_task_wakes_its_idle_parent_into_a_new_turn(tmp_path:
 
 
 async def test_an_unknown_task_is_named_with_those_there_are(tmp_path: Path) -> None:
-    call = Reply((Call("spawn_task", '{"task_id": "t9", "message": "go on"}'),), when="begin")
+    call = Reply((ScriptedCall("spawn_task", '{"task_id": "t9", "message": "go on"}'),), when="begin")
     async with engine_bench(tmp_path, call, Reply((Text("Pity."),))) as bench:
         parent = await bench.conversation()
         await parent.say("begin")
@@ -218,7 +221,7 @@ async def test_an_unknown_task_is_named_with_those_there_are(tmp_path: Path) -> 
 async def test_an_ended_task_goes_on_where_it_left_off(tmp_path: Path) -> None:
     replies = (
         spawns("TASK one"),
-        Reply((Call("submit_result", '{"result": "and more"}'),), when="dig deeper"),
+        Reply((ScriptedCall("submit_result", '{"result": "and more"}'),), when="dig deeper"),
         submits("one", "first"),
         DONE,
         Reply((Text("Thanks."),), when="and more"),

@@ -17,7 +17,7 @@ from engine.agents.manager import SubAgents
 from engine.conversation import Conversation
 from engine.executor.session import EngineSettings
 from engine.machine.states import AwaitingSubagents, Completed, Failed, Idle
-from engine.providers.scripted import Call, Hang, Reply, Text
+from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
 from tests.support.engine import Bench, engine_bench, until
 from tests.support.fates import unanswered
 from tests.support.processes import Watch, start_plain, watching
@@ -31,11 +31,11 @@ EACH = 4
 
 def runs(watch: Watch, when: str) -> Reply:
     script = f"export WATCHED={watch.mark}; sleep 60 & setsid sleep 60 & sleep 60; :"
-    return Reply((Call("bash", json.dumps({"command": script, "timeout": 60})),), when=when)
+    return Reply((ScriptedCall("bash", json.dumps({"command": script, "timeout": 60})),), when=when)
 
 
 def spawns(when: str, *tasks: str) -> Reply:
-    return Reply((Call("spawn_agents", json.dumps({"tasks": [{"task": task} for task in tasks]})),), when=when)
+    return Reply((ScriptedCall("spawn_agents", json.dumps({"tasks": [{"task": task} for task in tasks]})),), when=when)
 
 
 @asynccontextmanager
@@ -132,15 +132,15 @@ async def test_one_that_waits_for_its_turn_ends_with_its_parent(tmp_path: Path) 
 async def test_an_ended_one_is_closed_when_nobody_looks_and_goes_on_when_told(tmp_path: Path) -> None:
     replies = (
         spawns("begin", "TASK 1"),
-        Reply((Call("submit_result", '{"result": "more"}'),), when="dig deeper"),
-        Reply((Call("submit_result", '{"result": "first"}'),), when="TASK 1"),
+        Reply((ScriptedCall("submit_result", '{"result": "more"}'),), when="dig deeper"),
+        Reply((ScriptedCall("submit_result", '{"result": "first"}'),), when="TASK 1"),
         Reply((Text("Done."),), when="Sub-agent results"),
         Reply((Text("More, then."),), when="[SYSTEM]"),
     )
     async with engine_bench(tmp_path, *replies) as bench:
         sub_agents = bench.engine.sub_agents
         assert sub_agents is not None
-        sub_agents.retiring.patience = 0.0
+        sub_agents.closer.patience = 0.0
         parent = await bench.conversation()
         await parent.say("begin")
         await parent.wait_idle()
@@ -164,8 +164,8 @@ async def test_a_hint_that_comes_too_late_is_read_all_the_same(tmp_path: Path) -
     gate = asyncio.Event()
     replies = (
         spawns("begin", "TASK 1"),
-        Reply((Call("submit_result", '{"result": "with the hint"}'),), when="look at b too"),
-        Reply((Call("submit_result", '{"result": "first"}'),), when="TASK 1"),
+        Reply((ScriptedCall("submit_result", '{"result": "with the hint"}'),), when="look at b too"),
+        Reply((ScriptedCall("submit_result", '{"result": "first"}'),), when="TASK 1"),
         Reply((Text("Done."),), when="Sub-agent results"),
         Reply((Text("Now I know."),), when="with the hint"),
     )

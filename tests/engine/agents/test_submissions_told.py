@@ -7,12 +7,12 @@ from pathlib import Path
 from engine.conversation import Conversation
 from engine.machine.agent_texts import SUBMITTED
 from engine.machine.messages import ToolUseBlock
-from engine.providers.scripted import Call, Reply, Text
+from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.updates import MessageSaved, ToolEnded, Update
 from tests.support.engine import engine_bench
 
-SPAWNS = Reply((Call("spawn_agents", '{"tasks": [{"task": "TASK one"}]}'),), when="begin")
-SUBMITS = Reply((Call("submit_result", '{"result": "made"}'),), when="TASK one")
+SPAWNS = Reply((ScriptedCall("spawn_agents", '{"tasks": [{"task": "TASK one"}]}'),), when="begin")
+SUBMITS = Reply((ScriptedCall("submit_result", '{"result": "made"}'),), when="TASK one")
 
 
 async def test_a_submission_is_told_before_its_result(tmp_path: Path) -> None:

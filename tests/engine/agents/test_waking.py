@@ -14,7 +14,7 @@ from engine.conversation import Conversation
 from engine.machine.messages import Origin
 from engine.machine.states import Compacting, Idle
 from engine.ports import Committed, Move, StorageError
-from engine.providers.scripted import Call, Pause, Reply, Script, ScriptedProvider, Text
+from engine.providers.scripted import Pause, Reply, Script, ScriptedCall, ScriptedProvider, Text
 from tests.support.engine import Bench, engine_bench, until
 from tests.support.fates import words
 from tests.support.gates import Gates
@@ -27,8 +27,8 @@ REPLIES = (
     *(Reply((Text("word " * 200),), when="[go]") for _ in range(3)),
     Reply((Text("I see."),), when="[SYSTEM]"),
     Reply((Text("Started."),), when=" started"),
-    Reply((Pause(AGENT), Call("submit_result", '{"result": "found"}')), when="TASK one"),
-    Reply((Call("spawn_task", BACKGROUND),), when="begin"),
+    Reply((Pause(AGENT), ScriptedCall("submit_result", '{"result": "found"}')), when="TASK one"),
+    Reply((ScriptedCall("spawn_task", BACKGROUND),), when="begin"),
 )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.permissions.place import Place
+from engine.permissions.place import PathPlace
 from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide
 from engine.permissions.rules import Rule, matches, parse_rule, suggest
 from engine.records import PermissionMode
@@ -21,7 +21,7 @@ BASH = ToolSpec("bash", "", {}, ToolClass.RUN)
 
 def decision(tool_class: ToolClass, mode: str, paths: tuple[Path, ...] = INSIDE) -> Decision:
     spec = ToolSpec("tool", "", {}, tool_class)
-    return decide(spec, ToolRequest("x", paths), Limits(PermissionMode(mode)), Place(CWD, (SPILL,)), {})
+    return decide(spec, ToolRequest("x", paths), Limits(PermissionMode(mode)), PathPlace(CWD, (SPILL,)), {})
 
 
 @pytest.mark.parametrize(

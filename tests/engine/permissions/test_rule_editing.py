@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from engine.permissions.place import Place
+from engine.permissions.place import PathPlace
 from engine.permissions.policy import Allow, Limits, decide
-from engine.permissions.rules import Call, Rule, allows, meaning, parse_rule, refusal, suggest
+from engine.permissions.rules import Rule, RuledCall, allows, meaning, parse_rule, refusal, suggest
 from engine.records import PermissionMode
 from tests.support.plain_runner import PlainRunner
 from tests.support.tool_bench import NoJobs
@@ -25,23 +25,23 @@ LETTERS = "abmr-./ =*?[]()!&;|$\n\t\r\u202e\u00e9'\""
 written = st.text(LETTERS, min_size=1, max_size=14)
 paths = st.lists(written, min_size=1, max_size=3).map(lambda parts: CWD.joinpath(*(part.strip("/") for part in parts)))
 calls = st.one_of(
-    written.map(lambda text: Call("bash", ToolClass.RUN, ToolRequest(text, command=text), CWD)),
-    paths.map(lambda path: Call("write_file", ToolClass.EDIT, ToolRequest("x", (path,)), CWD)),
-    written.map(lambda text: Call("job_kill", ToolClass.RUN, ToolRequest(text), CWD)),
+    written.map(lambda text: RuledCall("bash", ToolClass.RUN, ToolRequest(text, command=text), CWD)),
+    paths.map(lambda path: RuledCall("write_file", ToolClass.EDIT, ToolRequest("x", (path,)), CWD)),
+    written.map(lambda text: RuledCall("job_kill", ToolClass.RUN, ToolRequest(text), CWD)),
 )
 
 
-def spec_of(call: Call) -> ToolSpec:
+def spec_of(call: RuledCall) -> ToolSpec:
     return ToolSpec(call.tool, "", {}, call.tool_class)
 
 
-def bash(command: str) -> Call:
-    return Call("bash", ToolClass.RUN, ToolRequest(command, command=command), CWD)
+def bash(command: str) -> RuledCall:
+    return RuledCall("bash", ToolClass.RUN, ToolRequest(command, command=command), CWD)
 
 
 @given(calls)
 @example(bash("''"))
-def test_the_offered_rule_is_accepted_and_matches(call: Call) -> None:
+def test_the_offered_rule_is_accepted_and_matches(call: RuledCall) -> None:
     rule = suggest(spec_of(call), call.request, CWD)
     if rule is None:
         assert call.command.endswith("[*]")
@@ -52,7 +52,7 @@ def test_the_offered_rule_is_accepted_and_matches(call: Call) -> None:
 
 @given(calls, written, st.integers(0, 14), st.integers(0, 14))
 def test_an_accepted_edit_always_lets_the_call_run_and_a_refused_one_says_why(
-    call: Call, new: str, start: int, cut: int
+    call: RuledCall, new: str, start: int, cut: int
 ) -> None:
     offered = str(suggest(spec_of(call), call.request, CWD) or f"{call.tool}({call.command})")
     start = min(start, len(offered))
@@ -60,7 +60,7 @@ def test_an_accepted_edit_always_lets_the_call_run_and_a_refused_one_says_why(
     why = refusal(edited, call)
     rule = parse_rule(edited)
     runs = rule is not None and isinstance(
-        decide(spec_of(call), call.request, Limits(PermissionMode.ASK), Place(CWD), {rule: Access.CONFINED}), Allow
+        decide(spec_of(call), call.request, Limits(PermissionMode.ASK), PathPlace(CWD), {rule: Access.CONFINED}), Allow
     )
     assert runs is (why == "")
     assert not why or why.endswith(".")
@@ -94,8 +94,8 @@ async def test_a_rule_is_held_against_what_would_run_not_against_what_a_row_show
     tmp_path: Path, command: str, tricked: str
 ) -> None:
     request = await Bash(NoJobs(PlainRunner()), tmp_path).request({"command": command}, CWD)
-    assert not allows(Rule("bash", "git status*"), Call("bash", ToolClass.RUN, request, CWD))
-    assert not allows(Rule("bash", tricked), Call("bash", ToolClass.RUN, request, CWD))
+    assert not allows(Rule("bash", "git status*"), RuledCall("bash", ToolClass.RUN, request, CWD))
+    assert not allows(Rule("bash", tricked), RuledCall("bash", ToolClass.RUN, request, CWD))
 
 
 def test_blanks_at_the_ends_of_a_command_change_nothing() -> None:
@@ -104,11 +104,11 @@ def test_blanks_at_the_ends_of_a_command_change_nothing() -> None:
 
 
 def test_a_file_name_with_pattern_signs_is_offered_so_that_it_matches_itself_alone() -> None:
-    call = Call("write_file", ToolClass.EDIT, ToolRequest("x", (CWD / "a[1].txt",)), CWD)
+    call = RuledCall("write_file", ToolClass.EDIT, ToolRequest("x", (CWD / "a[1].txt",)), CWD)
     rule = suggest(WRITE, call.request, CWD)
     assert rule is not None
     assert allows(rule, call)
-    assert not allows(rule, Call("write_file", ToolClass.EDIT, ToolRequest("x", (CWD / "a1.txt",)), CWD))
+    assert not allows(rule, RuledCall("write_file", ToolClass.EDIT, ToolRequest("x", (CWD / "a1.txt",)), CWD))
 
 
 def test_no_rule_is_offered_for_several_paths() -> None:
@@ -136,7 +136,7 @@ def test_a_star_cannot_be_kept_for_a_command_with_shell_signs() -> None:
 
 
 def test_a_path_rule_that_misses_names_the_path() -> None:
-    call = Call("write_file", ToolClass.EDIT, ToolRequest("x", (CWD / "src/a.py",)), CWD)
+    call = RuledCall("write_file", ToolClass.EDIT, ToolRequest("x", (CWD / "src/a.py",)), CWD)
     assert refusal("write_file(lib/*)", call).startswith("This rule does not match `/work/project/src/a.py`")
 
 
@@ -152,18 +152,18 @@ def test_a_path_rule_that_misses_names_the_path() -> None:
         ("bash(*)", bash("make test -x"), "Allows no command."),
         (
             "write_file(src/*)",
-            Call("write_file", ToolClass.EDIT, ToolRequest("x", (CWD / "src/a.py",)), CWD),
+            RuledCall("write_file", ToolClass.EDIT, ToolRequest("x", (CWD / "src/a.py",)), CWD),
             "Allows write_file on every path like `src/*` inside the project.",
         ),
         (
             "write_file(*)",
-            Call("write_file", ToolClass.EDIT, ToolRequest("x", (CWD / "src/a.py",)), CWD),
+            RuledCall("write_file", ToolClass.EDIT, ToolRequest("x", (CWD / "src/a.py",)), CWD),
             "Allows write_file on every path like `*` inside the project.",
         ),
-        ("think(*)", Call("think", ToolClass.READ, ToolRequest("x"), CWD), "Allows every think."),
+        ("think(*)", RuledCall("think", ToolClass.READ, ToolRequest("x"), CWD), "Allows every think."),
     ],
 )
-def test_the_meaning_of_a_rule_is_said_before_it_is_kept(text: str, call: Call, sentence: str) -> None:
+def test_the_meaning_of_a_rule_is_said_before_it_is_kept(text: str, call: RuledCall, sentence: str) -> None:
     assert meaning(text, call) == sentence
 
 
@@ -171,6 +171,6 @@ def test_always_for_sub_agents_is_a_rule_for_the_tool() -> None:
     spec = ToolSpec("spawn_agents", "", {}, ToolClass.SPAWN)
     rule = suggest(spec, ToolRequest("2 sub-agents: find tests · read docs"), CWD)
     assert rule == Rule("spawn_agents", "*")
-    other = Call("spawn_agents", ToolClass.SPAWN, ToolRequest("1 sub-agent: something else"), CWD)
+    other = RuledCall("spawn_agents", ToolClass.SPAWN, ToolRequest("1 sub-agent: something else"), CWD)
     assert allows(rule, other)
     assert meaning(str(rule), other) == "Allows every spawn_agents."

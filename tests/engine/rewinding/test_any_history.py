@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.records import ConversationRecord
-from engine.rewind.values import Scope
+from engine.rewind.values import RewindScope
 from tests.support.rewinding import Deed, Scene, scene, tree
 
 NAMES = st.sampled_from(["a", "b", "d/c", "d/e/f"])
@@ -62,7 +62,7 @@ async def play(home: Path, steps: list[Step]) -> None:
                 await it.turn(current, "Do it", *(deed_of(one) for one in what if isinstance(one, list)))
             elif points:
                 seq = points[what % len(points)].seq
-                done = await it.rewinding.rewind(current.record, current.state, seq, Scope.BOTH)
+                done = await it.rewinding.rewind(current.record, current.state, seq, RewindScope.BOTH)
                 assert done.problems == ()
                 assert tree(it.cwd) == before[current.id][seq]
                 shared = {prompt: files for prompt, files in before[current.id].items() if prompt < seq}

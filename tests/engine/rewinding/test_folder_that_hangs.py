@@ -16,9 +16,9 @@ from engine.ports.files import Coverage, FilesError, FolderSnapshot
 from engine.rewind.rewind import NOT_FOUND_OUT
 from engine.rewind.snapshots.disabled import NoFolders
 from engine.rewind.snapshots.folders import CheckpointFolders
-from engine.rewind.snapshots.walk import Walked
+from engine.rewind.snapshots.walk import FolderWalk
 from engine.rewind.turn_recorder import TurnRecorder
-from engine.rewind.values import Scope
+from engine.rewind.values import RewindScope
 from tests.support.rewinding import scene
 from tests.support.waiting import PATIENCE
 
@@ -81,10 +81,10 @@ async def test_closing_waits_for_no_look_that_hangs(
         def __init__(self, *_: object) -> None:
             pass
 
-        def walk(self) -> Walked:
+        def walk(self) -> FolderWalk:
             loop.call_soon_threadsafe(walking.set)
             os.close(os.open(fifo, os.O_RDONLY))
-            return Walked({}, frozenset())
+            return FolderWalk({}, frozenset())
 
     monkeypatch.setattr(engine.rewind.snapshots.work, "Walker", Hanging)
     monkeypatch.setattr(engine.rewind.snapshots.folders, "CLOSING", 0.01)
@@ -141,6 +141,6 @@ async def test_the_conversation_goes_back_while_its_folder_hangs(tmp_path: Path)
         preview = await it.rewinding.preview(conversation.record, found.points[0].seq)
         assert (preview.files, preview.refusal) == ((), NOT_FOUND_OUT)
         done = await it.rewinding.rewind(
-            conversation.record, conversation.state, found.points[0].seq, Scope.CONVERSATION
+            conversation.record, conversation.state, found.points[0].seq, RewindScope.CONVERSATION
         )
         assert done.text == "first"

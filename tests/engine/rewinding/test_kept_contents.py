@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from engine.ports import ConversationChanges
 from engine.ports.turns import StepState
 from engine.rewind.snapshots import contents
-from engine.rewind.values import Scope
+from engine.rewind.values import RewindScope
 from tests.support.rewinding import Scene, scene
 
 
@@ -37,7 +37,7 @@ async def test_contents_go_with_the_last_conversation_that_needs_them(
         await it.turn(conversation, "first", versions)
         assert kept(it) == 2
         assert await it.rewinding.collect() == 0, "a change names the first, the newest look the second"
-        await it.rewinding.rewind(conversation.record, conversation.state, 1, Scope.FILES)
+        await it.rewinding.rewind(conversation.record, conversation.state, 1, RewindScope.FILES)
         assert (it.cwd / "a.txt").read_text() == "the first version"
         await it.engine.forget(conversation.id)
         await it.engine.change(conversation.id, ConversationChanges(deleted=True))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from engine.rewind.rewind import UNFINISHED, CannotRewind
-from engine.rewind.values import Scope
+from engine.rewind.values import RewindScope
 from tests.support.rewinding import scene, tree
 
 ROOT = Path(__file__).parents[3]
@@ -64,7 +64,7 @@ async def test_a_restore_that_was_killed_is_finished_or_taken_back(tmp_path: Pat
         opened = await it.engine.open(conversation.id)
         assert (await it.rewinding.points(opened.record)).unfinished > 0
         with pytest.raises(CannotRewind, match=UNFINISHED):
-            await it.rewinding.rewind(opened.record, opened.state, seq, Scope.FILES)
+            await it.rewinding.rewind(opened.record, opened.state, seq, RewindScope.FILES)
         done = await it.rewinding.finish(opened.record)
         assert (done.problems, tree(it.cwd)) == ((), old)
         assert (await it.rewinding.points(opened.record)).unfinished == 0

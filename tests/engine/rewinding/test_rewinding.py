@@ -12,7 +12,7 @@ from engine.machine.states import Idle
 from engine.ports.turns import StepKind
 from engine.records import ConversationQuery
 from engine.rewind.rewind import BUSY, NOT_FOUND_OUT, CannotRewind
-from engine.rewind.values import Scope
+from engine.rewind.values import RewindScope
 from tests.support.rewinding import scene, tree
 
 
@@ -50,7 +50,7 @@ async def test_both_go_back_and_both_come_again(tmp_path: Path) -> None:
         )
         after = tree(it.cwd)
         second = (await it.rewinding.points(conversation.record)).points[0]
-        done = await it.rewinding.rewind(conversation.record, conversation.state, second.seq, Scope.BOTH)
+        done = await it.rewinding.rewind(conversation.record, conversation.state, second.seq, RewindScope.BOTH)
         assert (done.restored, done.problems, done.text) == (2, (), "second")
         assert tree(it.cwd) == before
 
@@ -76,7 +76,7 @@ async def test_files_alone_go_back_and_come_again(tmp_path: Path) -> None:
         await it.turn(conversation, "first", write("a.txt", "1"))
         await it.turn(conversation, "second", write("a.txt", "2"))
         first = (await it.rewinding.points(conversation.record)).points[1]
-        done = await it.rewinding.rewind(conversation.record, conversation.state, first.seq, Scope.FILES)
+        done = await it.rewinding.rewind(conversation.record, conversation.state, first.seq, RewindScope.FILES)
         assert (done.conversation_id, tree(it.cwd)) == (conversation.id, {})
         await it.rewinding.undo(conversation.record, conversation.state)
         assert tree(it.cwd)["a.txt"][2] == b"2"
@@ -87,7 +87,7 @@ async def test_the_conversation_alone_goes_back_and_leaves_every_file(tmp_path: 
         conversation = await it.conversation()
         await it.turn(conversation, "first", write("a.txt", "1"))
         first = (await it.rewinding.points(conversation.record)).points[0]
-        done = await it.rewinding.rewind(conversation.record, conversation.state, first.seq, Scope.CONVERSATION)
+        done = await it.rewinding.rewind(conversation.record, conversation.state, first.seq, RewindScope.CONVERSATION)
         branch = await it.engine.open(done.conversation_id)
         assert (branch.record.message_count, branch.record.draft) == (0, "first")
         assert tree(it.cwd)["a.txt"][2] == b"1"
@@ -105,9 +105,9 @@ async def test_what_somebody_else_changed_since_stays_unless_asked_for(tmp_path:
             "its.txt": "",
             "mine.txt": "changed since by somebody else",
         }
-        await it.rewinding.rewind(conversation.record, conversation.state, first.seq, Scope.FILES)
+        await it.rewinding.rewind(conversation.record, conversation.state, first.seq, RewindScope.FILES)
         assert {name: content for name, (_, _, content) in tree(it.cwd).items()} == {"mine.txt": b"edited by hand\n"}
-        await it.rewinding.rewind(conversation.record, conversation.state, first.seq, Scope.FILES, {b"mine.txt"})
+        await it.rewinding.rewind(conversation.record, conversation.state, first.seq, RewindScope.FILES, {b"mine.txt"})
         assert tree(it.cwd)["mine.txt"][2] == b"mine\n"
         await it.rewinding.undo(conversation.record, conversation.state)
         assert tree(it.cwd)["mine.txt"][2] == b"edited by hand\n", "even that can be taken back"
@@ -121,7 +121,7 @@ async def test_a_run_under_way_refuses(tmp_path: Path) -> None:
         await conversation.say("first")
         await it.tool.started.wait()
         with pytest.raises(CannotRewind, match=BUSY):
-            await it.rewinding.rewind(conversation.record, conversation.state, 1, Scope.BOTH)
+            await it.rewinding.rewind(conversation.record, conversation.state, 1, RewindScope.BOTH)
         it.tool.release.set()
         await conversation.wait_idle()
 
@@ -135,8 +135,8 @@ async def test_a_folder_that_is_gone_refuses_files_but_not_the_conversation(tmp_
         preview = await it.rewinding.preview(conversation.record, first.seq)
         assert preview.refusal == f"The folder {it.cwd} is gone: only the conversation can go back."
         with pytest.raises(CannotRewind, match="is gone"):
-            await it.rewinding.rewind(conversation.record, conversation.state, first.seq, Scope.BOTH)
-        done = await it.rewinding.rewind(conversation.record, conversation.state, first.seq, Scope.CONVERSATION)
+            await it.rewinding.rewind(conversation.record, conversation.state, first.seq, RewindScope.BOTH)
+        done = await it.rewinding.rewind(conversation.record, conversation.state, first.seq, RewindScope.CONVERSATION)
         assert done.conversation_id != conversation.id
 
 
@@ -159,9 +159,9 @@ async def test_a_rewind_in_a_branch_knows_the_turns_that_it_shares(tmp_path: Pat
         await it.turn(conversation, "first", write("a.txt", "1"))
         await it.turn(conversation, "second", write("b.txt", "2"))
         second, first = (await it.rewinding.points(conversation.record)).points
-        done = await it.rewinding.rewind(conversation.record, conversation.state, second.seq, Scope.BOTH)
+        done = await it.rewinding.rewind(conversation.record, conversation.state, second.seq, RewindScope.BOTH)
         branch = await it.engine.open(done.conversation_id)
-        again = await it.rewinding.rewind(branch.record, Idle(0), first.seq, Scope.BOTH)
+        again = await it.rewinding.rewind(branch.record, Idle(0), first.seq, RewindScope.BOTH)
         assert (again.restored, tree(it.cwd)) == (1, {})
         last = await it.engine.open(again.conversation_id)
         family = await it.rewinding.branches(last.record)
@@ -181,7 +181,7 @@ async def test_the_images_of_the_prompt_come_along(tmp_path: Path) -> None:
         await conversation.wait_idle()
         point = (await it.rewinding.points(conversation.record)).points[0]
         assert point.images == 1
-        done = await it.rewinding.rewind(conversation.record, conversation.state, point.seq, Scope.CONVERSATION)
+        done = await it.rewinding.rewind(conversation.record, conversation.state, point.seq, RewindScope.CONVERSATION)
         (copied,) = await it.engine.attachments(done.image_ids)
         assert (copied.id == image.id, copied.path) == (False, image.path)
 
@@ -196,7 +196,7 @@ async def test_a_command_of_the_user_can_be_gone_back_to(tmp_path: Path, told: b
         await it.rewinding.recorder.settled(conversation.id)
         (point,) = (await it.rewinding.points(conversation.record)).points
         assert (point.text, [change.name for change in point.files]) == ("! echo 1 > a.txt", ["a.txt"])
-        await it.rewinding.rewind(conversation.record, conversation.state, point.seq, Scope.FILES)
+        await it.rewinding.rewind(conversation.record, conversation.state, point.seq, RewindScope.FILES)
         assert tree(it.cwd) == {}
 
 
@@ -253,7 +253,7 @@ async def test_going_back_twice_over_a_branch_is_nobody_elses_work(tmp_path: Pat
         await it.turn(conversation, "first", write("a.txt", "1"))
         await it.turn(conversation, "second", write("a.txt", "2"))
         second, first = (await it.rewinding.points(conversation.record)).points
-        done = await it.rewinding.rewind(conversation.record, conversation.state, second.seq, Scope.BOTH)
+        done = await it.rewinding.rewind(conversation.record, conversation.state, second.seq, RewindScope.BOTH)
         branch = await it.engine.open(done.conversation_id)
         (file,) = (await it.rewinding.preview(branch.record, first.seq)).files
         assert file.conflict == ""
@@ -270,7 +270,7 @@ async def test_a_command_that_removes_its_own_folder_leaves_the_conversation_to_
         it.cwd.mkdir()
         (point,) = (await it.rewinding.points(conversation.record)).points
         assert [change.name for change in point.files] == ["a.txt"]
-        await it.rewinding.rewind(conversation.record, conversation.state, point.seq, Scope.FILES)
+        await it.rewinding.rewind(conversation.record, conversation.state, point.seq, RewindScope.FILES)
         assert tree(it.cwd)["a.txt"][2] == b"1"
 
 
@@ -284,7 +284,7 @@ async def test_a_run_that_began_while_files_were_looked_at_keeps_everything_as_i
         it.tool.deeds.append(write("b.txt", "2"))
         await conversation.say("second")
         await it.tool.started.wait()
-        for scope in Scope:
+        for scope in RewindScope:
             with pytest.raises(CannotRewind, match="busy"):
                 await it.rewinding.rewind(*before, 1, scope)
         assert len(await it.engine.list(ConversationQuery())) == 1

@@ -15,7 +15,7 @@ from engine.ports.files import CheckpointLimits
 from engine.ports.turns import StepKind
 from engine.records import PermissionMode
 from engine.rewind.plans import NOT_KEPT
-from engine.rewind.values import Scope
+from engine.rewind.values import RewindScope
 from tests.support.rewinding import Scene, scene, tree
 
 
@@ -79,7 +79,9 @@ async def test_a_command_that_may_write_is_covered(tmp_path: Path, command: str)
         it.tool.command = command
         conversation = await it.conversation()
         await it.turn(conversation, "do", lambda folder: (folder / "0.txt").unlink())
-        await it.rewinding.rewind(conversation.record, conversation.state, await last(it, conversation), Scope.FILES)
+        await it.rewinding.rewind(
+            conversation.record, conversation.state, await last(it, conversation), RewindScope.FILES
+        )
         assert (it.cwd / "0.txt").read_text() == "0 " * 100
 
 
@@ -91,7 +93,9 @@ async def test_an_edit_copies_its_own_file_alone_and_brings_it_back(tmp_path: Pa
         it.editor.edits += [("3.txt", "new"), ("made/deep/new.txt", "new")]
         await it.turn(conversation, "edit")
         assert count(it) == 2, "as it was and as it became"
-        await it.rewinding.rewind(conversation.record, conversation.state, await last(it, conversation), Scope.FILES)
+        await it.rewinding.rewind(
+            conversation.record, conversation.state, await last(it, conversation), RewindScope.FILES
+        )
         assert tree(it.cwd) == before, "the folders that were made for the new file are gone as well"
 
 
@@ -103,7 +107,9 @@ async def test_an_edit_in_an_ignored_folder_comes_back(tmp_path: Path) -> None:
         conversation = await it.conversation()
         it.editor.edits.append(("build/config.json", "new"))
         await it.turn(conversation, "edit", lambda _: None)
-        await it.rewinding.rewind(conversation.record, conversation.state, await last(it, conversation), Scope.FILES)
+        await it.rewinding.rewind(
+            conversation.record, conversation.state, await last(it, conversation), RewindScope.FILES
+        )
         assert (it.cwd / "build" / "config.json").read_text() == "old"
 
 

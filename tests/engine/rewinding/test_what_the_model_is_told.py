@@ -9,7 +9,7 @@ from engine.machine.messages import TextBlock
 from engine.ports.files import FileChange, FileKind, FileState
 from engine.ports.turns import FileStep, StepKind, StepState
 from engine.rewind.files_note import changed_paths, worded
-from engine.rewind.values import Scope
+from engine.rewind.values import RewindScope
 from tests.support.rewinding import Scene, scene
 
 
@@ -31,7 +31,7 @@ async def test_the_turn_after_a_restore_is_told_in_every_request_and_the_one_aft
         conversation = await it.conversation()
         await it.turn(conversation, "first", writes("a.txt", "1"))
         points = (await it.rewinding.points(conversation.record)).points
-        await it.rewinding.rewind(conversation.record, conversation.state, points[0].seq, Scope.FILES)
+        await it.rewinding.rewind(conversation.record, conversation.state, points[0].seq, RewindScope.FILES)
         await it.turn(conversation, "second", writes("b.txt", "2"))
         await it.turn(conversation, "third")
         told = [last_words(it, number) for number in range(5)]
@@ -48,7 +48,7 @@ async def test_a_restore_is_told_after_a_restart_too(tmp_path: Path) -> None:
     async with scene(tmp_path, 1) as it:
         conversation = await it.conversation()
         await it.turn(conversation, "first", writes("a.txt", "1"))
-        await it.rewinding.rewind(conversation.record, conversation.state, 1, Scope.FILES)
+        await it.rewinding.rewind(conversation.record, conversation.state, 1, RewindScope.FILES)
     async with scene(tmp_path, 0) as it:
         again = await it.engine.open(conversation.id)
         await it.turn(again, "second")
@@ -59,7 +59,7 @@ async def test_a_restore_that_was_undone_is_not_told(tmp_path: Path) -> None:
     async with scene(tmp_path, 1, 0) as it:
         conversation = await it.conversation()
         await it.turn(conversation, "first", writes("a.txt", "1"))
-        await it.rewinding.rewind(conversation.record, conversation.state, 1, Scope.FILES)
+        await it.rewinding.rewind(conversation.record, conversation.state, 1, RewindScope.FILES)
         await it.rewinding.undo(conversation.record, conversation.state)
         await it.turn(conversation, "second")
         assert last_words(it, 2) == "second"

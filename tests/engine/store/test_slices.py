@@ -20,7 +20,7 @@ from engine.ports.turns import NewBranch
 from engine.records import ConversationQuery
 from engine.search import parse_search
 from engine.store import SqliteStore, StorePaths, open_store
-from engine.store.slices import Pace
+from engine.store.slices import SlicePace
 from tests.support.storage import OUR_TERMS, ROOT, asks_for_tools, move, new_conversation, query, say
 from tests.support.waiting import PATIENCE, poll
 from tools.contract import JsonObject, JsonValue
@@ -28,7 +28,7 @@ from tools.contract import JsonObject, JsonValue
 MESSAGES = 24
 
 
-class Slowly(Pace):
+class Slowly(SlicePace):
     """Every slice takes one message; says when the first is written."""
 
     bytes: int = 1
@@ -144,7 +144,7 @@ async def test_a_copy_in_the_making_is_nowhere(store: SqliteStore) -> None:
 async def test_a_copy_in_slices_is_the_copy_at_once(store: SqliteStore, size: int) -> None:
     source = await a_long_conversation(store)
     whole = await store.library.fork(source, "whole", 3000.0)
-    store.library.slices.pace = Pace(size, fixed=True)
+    store.library.slices.pace = SlicePace(size, fixed=True)
     sliced = await store.library.fork(source, "sliced", 3000.0)
     assert (whole.message_count, sliced.message_count) == (MESSAGES + 1, MESSAGES + 1)
     rows = [
@@ -287,6 +287,6 @@ async def test_whoever_waits_may_be_cancelled_and_the_copy_becomes_whole(store: 
 
 @pytest.mark.parametrize(("seconds", "size"), [(0.04, 400_000), (0.4, 200_000), (0.001, 800_000)])
 def test_a_slice_is_as_large_as_the_machine_is_quick(seconds: float, size: int) -> None:
-    pace = Pace(400_000)
+    pace = SlicePace(400_000)
     pace.took(seconds)
     assert pace.bytes == size

@@ -10,19 +10,19 @@ from rich.cells import cell_len
 
 from phoenix_tui.text.labels import AGENTS, ASKING, DONE, FAILED, READY, RUNNING, STOPPED, THINKING, UNREAD, Label
 from phoenix_tui.widgets.list_rows import Ink, Signs, pieces, shorten, shown_columns, tail_of
-from phoenix_tui.widgets.roster import Row
+from phoenix_tui.widgets.roster import RosterRow
 
 SIGNS = Signs(" ", Ink.TEXT, "○")
 
 
-def row(title: str = "api-retry", words: str = "") -> Row:
+def row(title: str = "api-retry", words: str = "") -> RosterRow:
     label = Label(READY, words)
-    return Row(
+    return RosterRow(
         "a", label, title, "~/src/relay", "claude-sonnet-5-5", "42%", "$0.18", "9m", near_full=False, unread=False
     )
 
 
-def line(row: Row, width: int) -> str:
+def line(row: RosterRow, width: int) -> str:
     return "".join(text for text, _ in pieces(row, SIGNS, width))
 
 

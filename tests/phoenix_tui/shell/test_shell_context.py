@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from engine.context.measure import Filling, Measured, Part
+from engine.context.measure import Filling, Measured, WindowPart
 from engine.executor.context_manager import Edited
 from engine.executor.requests import Refused
 from engine.machine.messages import Usage
@@ -131,7 +131,7 @@ async def test_a_click_on_the_meter_opens_it_and_one_beside_it_does_not(open_she
 async def test_hostile_names_do_nothing(open_shell: Any) -> None:
     async with open_shell() as shell:
         conversation = await opened(shell)
-        part = Part(4, 0, -1, Filling.RESULTS, HOSTILE, 9_000, whole=9_000)
+        part = WindowPart(4, 0, -1, Filling.RESULTS, HOSTILE, 9_000, whole=9_000)
         conversation.context.standing = replace(REPORT, measured=replace(REPORT.measured, parts=(part,)))
         conversation.play(ContextChanged(1, 2, estimated=True, cost_usd=0.0))
         await shell.until(lambda: "[/]x" in shell.text)

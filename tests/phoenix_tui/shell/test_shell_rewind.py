@@ -13,7 +13,7 @@ from engine.machine.states import AwaitingLlm, Requesting, Run
 from engine.ports.files import Coverage, Restored
 from engine.ports.turns import BranchRow
 from engine.rewind.rewind import BUSY
-from engine.rewind.values import PreviewFile, Scope, Takeback
+from engine.rewind.values import PreviewFile, RewindScope, Takeback
 from tests.phoenix_tui.shell.conftest import Shell
 from tests.support.fake_rewinding import FakeRewinding, change, point
 
@@ -56,8 +56,10 @@ async def test_a_pair_of_escapes_on_a_draft_still_clears_it(open_shell: OpenShel
         assert "stay here" not in shell.text
 
 
-@pytest.mark.parametrize(("downs", "scope"), [(0, Scope.BOTH), (1, Scope.CONVERSATION), (2, Scope.FILES)])
-async def test_what_goes_back_is_chosen(open_shell: OpenShell, downs: int, scope: Scope) -> None:
+@pytest.mark.parametrize(
+    ("downs", "scope"), [(0, RewindScope.BOTH), (1, RewindScope.CONVERSATION), (2, RewindScope.FILES)]
+)
+async def test_what_goes_back_is_chosen(open_shell: OpenShell, downs: int, scope: RewindScope) -> None:
     async with open_shell() as shell:
         rewinding = two_turns(files=(PreviewFile(change("server.py", 1, 2)),))
         await prepare(shell, rewinding)
@@ -109,7 +111,7 @@ async def test_what_somebody_else_changed_is_kept_until_space_says_otherwise(ope
         await shell.until(lambda: "2 files go back" in shell.text)
         await shell.pilot.press("enter")
         await shell.until(lambda: rewinding.asked)
-        assert rewinding.asked == [("rewind", 3, Scope.FILES, (b"notes.md",))]
+        assert rewinding.asked == [("rewind", 3, RewindScope.FILES, (b"notes.md",))]
 
 
 async def test_d_shows_what_going_back_does_to_a_file(open_shell: OpenShell) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.records import FoundText
-from phoenix_tui.modals.find_bar import FindSheet, Places
+from phoenix_tui.modals.find_bar import FindSheet, FoundPlaces
 from phoenix_tui.modals.hit_bar import HitSheet
 from phoenix_tui.modals.hit_list import HitList
 from phoenix_tui.modals.search import SearchSheet
@@ -58,7 +58,7 @@ async def test_find_counts_marks_and_goes_from_place_to_place(open_shell: Any, e
 
 
 def test_places_are_counted_without_being_made() -> None:
-    places = Places([FoundText(2, "", 3), FoundText(2, "c", 1), FoundText(9, "", 50_000_000)])
+    places = FoundPlaces([FoundText(2, "", 3), FoundText(2, "c", 1), FoundText(9, "", 50_000_000)])
     assert places.count == 50_000_004
     assert [places.goal(place) for place in (0, 2, 3, 4)] == [
         Goal(2, "", 0), Goal(2, "", 2), Goal(2, "c", 0), Goal(9, "", 0)

@@ -14,7 +14,14 @@ from phoenix_tui.widgets.transcript.bar import TranscriptBar
 from phoenix_tui.widgets.transcript.block_keys import BlockKeys
 from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.scroller import Scroller
-from phoenix_tui.widgets.transcript.signals import BlockDeed, BlockWanted, CursorMoved, Remark, Request, SelectionCopied
+from phoenix_tui.widgets.transcript.signals import (
+    BlockRequest,
+    BlockWanted,
+    CursorMoved,
+    Remark,
+    Request,
+    SelectionCopied,
+)
 from phoenix_tui.widgets.transcript.targets import REFUSALS, BlockAction
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from tests.support.bare_transcript import RecordedBar, RecordedView, canvas_of
@@ -103,11 +110,11 @@ def test_a_call_is_opened_and_folded_and_copied_whole() -> None:
     assert copied == ["one\ntwo"]
 
 
-@pytest.mark.parametrize(("order", "deed"), [("edit", BlockAction.EDIT), ("fork", BlockAction.FORK)])
-def test_what_needs_the_engine_is_asked_for_with_its_block(order: str, deed: BlockAction) -> None:
+@pytest.mark.parametrize(("order", "action"), [("edit", BlockAction.EDIT), ("fork", BlockAction.FORK)])
+def test_what_needs_the_engine_is_asked_for_with_its_block(order: str, action: BlockAction) -> None:
     bench = Bench(worked())
     bench.order(order)
-    assert [(one.deed, one.target.seq) for one in bench.wanted if isinstance(one, BlockDeed)] == [(deed, 3)]
+    assert [(one.action, one.target.seq) for one in bench.wanted if isinstance(one, BlockRequest)] == [(action, 3)]
 
 
 def test_what_a_block_cannot_be_asked_for_is_said() -> None:

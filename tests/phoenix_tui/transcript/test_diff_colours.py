@@ -11,7 +11,7 @@ from textual.geometry import Region
 
 from engine.codec import encode_display
 from engine.machine.messages import ToolStatus, ToolUseBlock
-from phoenix_tui.markdown.lines import StyledLine, Surface, Tone
+from phoenix_tui.markdown.lines import StyledLine, Surface, TextTone
 from phoenix_tui.widgets.blocks.diff import diff_block
 from phoenix_tui.widgets.blocks.diff_colours import MOST_COLOURED, language_of
 from phoenix_tui.widgets.blocks.diff_layout import SPLIT_FROM
@@ -42,18 +42,18 @@ def coloured(shown: DiffDisplay, width: int, *, is_open: bool = False, slice_of:
     return block.lines
 
 
-def toned(line: StyledLine) -> list[tuple[str, Tone]]:
+def toned(line: StyledLine) -> list[tuple[str, TextTone]]:
     return [(span.text, span.look.tone) for span in line.spans[3:] if span.text.strip()]
 
 
 def test_a_line_has_the_colours_of_its_language_under_its_marks() -> None:
     lines = coloured(display(), 80)
-    assert ("def", Tone.KEYWORD) in toned(lines[1])
-    assert ("delay", Tone.NAME) in toned(lines[1])
+    assert ("def", TextTone.KEYWORD) in toned(lines[1])
+    assert ("delay", TextTone.NAME) in toned(lines[1])
     added = toned(lines[3])
-    assert ("return", Tone.KEYWORD) in added
-    assert ("60", Tone.NUMBER) in added
-    assert ("# doubled", Tone.QUIET) in added
+    assert ("return", TextTone.KEYWORD) in added
+    assert ("60", TextTone.NUMBER) in added
+    assert ("# doubled", TextTone.QUIET) in added
     plain = diff_block(display(), 80, is_open=False).lines
     for before, after in zip(plain, lines, strict=True):
         marked = ["".join(s.text for s in line.spans if s.look.surface in MARKS) for line in (before, after)]
@@ -63,16 +63,16 @@ def test_a_line_has_the_colours_of_its_language_under_its_marks() -> None:
 
 def test_each_side_and_each_hunk_is_a_text_of_its_own() -> None:
     lines = coloured(display(), SPLIT_FROM)
-    assert ("still = \"said\"'''", Tone.STRING) in toned(lines[-1])
-    assert toned(lines[3]).count(('"a"', Tone.STRING)) == 2
-    assert [text for text, tone in toned(lines[1]) if tone is Tone.KEYWORD] == ["def", "def"]
+    assert ("still = \"said\"'''", TextTone.STRING) in toned(lines[-1])
+    assert toned(lines[3]).count(('"a"', TextTone.STRING)) == 2
+    assert [text for text, tone in toned(lines[1]) if tone is TextTone.KEYWORD] == ["def", "def"]
 
 
 def test_a_comment_on_a_marked_word_is_not_quiet() -> None:
     change = display("@@ -1 +1 @@\n-x = 1  # one day\n+x = 1  # two days")
     spans = [span for line in coloured(change, 80) for span in line.spans if span.look.surface in MARKS]
     assert spans
-    assert all(span.look.tone is not Tone.QUIET for span in spans)
+    assert all(span.look.tone is not TextTone.QUIET for span in spans)
 
 
 @pytest.mark.parametrize(

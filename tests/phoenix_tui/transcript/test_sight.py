@@ -7,7 +7,7 @@ from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.follow import follow
 from phoenix_tui.widgets.transcript.painter import Painter
 from phoenix_tui.widgets.transcript.parts import Part, PartKind, with_gaps
-from phoenix_tui.widgets.transcript.sight import Sight
+from phoenix_tui.widgets.transcript.sight import VisibleRows
 from tests.support.bare_transcript import canvas_of, plain_painter
 from tests.support.screens import answered, said
 
@@ -17,16 +17,16 @@ def no_picture(_part: Part, _index: int, _painter: Painter) -> None:
 
 
 def rows_of(canvas: Canvas, *, is_late: bool = False) -> list[str]:
-    strips = Sight(canvas, no_picture).strips(plain_painter(), None, is_late=is_late)
+    strips = VisibleRows(canvas, no_picture).strips(plain_painter(), None, is_late=is_late)
     return [strip.text.rstrip() for strip in strips]
 
 
 def test_there_is_a_row_for_each_of_the_window_and_one_for_the_keys_of_the_cursor() -> None:
     canvas = canvas_of([said(1, "go")])
-    assert len(rows_of(canvas)) == canvas.viewport.height == Sight(canvas, no_picture).height
+    assert len(rows_of(canvas)) == canvas.viewport.height == VisibleRows(canvas, no_picture).height
     assert canvas.cursor.start()
     rows = rows_of(canvas)
-    assert len(rows) == canvas.viewport.height + 1 == Sight(canvas, no_picture).height
+    assert len(rows) == canvas.viewport.height + 1 == VisibleRows(canvas, no_picture).height
     assert rows[0].startswith("▌")
     assert rows[-1].startswith(" ▌prompt")
 

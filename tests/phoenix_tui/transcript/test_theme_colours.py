@@ -9,7 +9,7 @@ import pytest
 from textual.color import Color
 from textual.theme import Theme
 
-from phoenix_tui.markdown.lines import Surface, TextStyle, Tone
+from phoenix_tui.markdown.lines import Surface, TextStyle, TextTone
 from phoenix_tui.styles.themes import COLOUR_BLIND, DARK, THEMES
 from phoenix_tui.widgets.question_colours import code_styles
 from phoenix_tui.widgets.transcript.painter import Colours, Painter
@@ -60,14 +60,14 @@ def painter(theme: Theme) -> Painter:
     return Painter(Colours(*(colour(theme, name) for name in names), colour(theme, "accent")), 80)
 
 
-def shown(theme: Theme, tone: Tone, surface: Surface) -> tuple[Color, Color]:
+def shown(theme: Theme, tone: TextTone, surface: Surface) -> tuple[Color, Color]:
     style = painter(theme).style(TextStyle(tone, surface))
     assert style.color is not None
     assert style.bgcolor is not None
     return Color.from_rich_color(style.color), Color.from_rich_color(style.bgcolor)
 
 
-CODE = (Tone.TEXT, Tone.KEYWORD, Tone.STRING, Tone.NUMBER, Tone.NAME)
+CODE = (TextTone.TEXT, TextTone.KEYWORD, TextTone.STRING, TextTone.NUMBER, TextTone.NAME)
 
 
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
@@ -75,7 +75,7 @@ CODE = (Tone.TEXT, Tone.KEYWORD, Tone.STRING, Tone.NUMBER, Tone.NAME)
 def test_code_can_be_read_on_every_background_and_a_comment_on_all_but_marked_words(
     theme: Theme, surface: Surface
 ) -> None:
-    tones = CODE if surface in {Surface.ADDED_WORDS, Surface.REMOVED_WORDS} else (*CODE, Tone.QUIET)
+    tones = CODE if surface in {Surface.ADDED_WORDS, Surface.REMOVED_WORDS} else (*CODE, TextTone.QUIET)
     weak = {tone.name: contrast(*shown(theme, tone, surface)) for tone in tones}
     assert min(weak.values()) >= READABLE, weak
 
@@ -83,7 +83,7 @@ def test_code_can_be_read_on_every_background_and_a_comment_on_all_but_marked_wo
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
 def test_what_changed_stands_out_from_the_line_and_the_line_from_the_rest(theme: Theme) -> None:
     for line, words in ((Surface.ADDED, Surface.ADDED_WORDS), (Surface.REMOVED, Surface.REMOVED_WORDS)):
-        plain, tinted, marked = (shown(theme, Tone.TEXT, each)[1] for each in (Surface.PLAIN, line, words))
+        plain, tinted, marked = (shown(theme, TextTone.TEXT, each)[1] for each in (Surface.PLAIN, line, words))
         assert contrast(plain, tinted) >= 1.1
         assert contrast(tinted, marked) >= 1.3
 
@@ -91,7 +91,7 @@ def test_what_changed_stands_out_from_the_line_and_the_line_from_the_rest(theme:
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
 def test_a_question_shows_code_in_the_colours_of_the_transcript(theme: Theme) -> None:
     styles = code_styles({**theme.to_color_system().generate(), **theme.variables})
-    for tone in (*CODE[1:], Tone.QUIET):
+    for tone in (*CODE[1:], TextTone.QUIET):
         assert Color.parse(styles[tone]).rgb == shown(theme, tone, Surface.PLAIN)[0].rgb
 
 

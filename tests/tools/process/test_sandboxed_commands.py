@@ -24,7 +24,7 @@ from tools.process.plan import BUBBLEWRAP, Planner, SandboxUnavailableError
 from tools.process.sandbox import SandboxPlaces, SandboxRequest, confine
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.process.zygote import landlock, wire
-from tools.process.zygote.places import READ_ONLY, Place
+from tools.process.zygote.places import READ_ONLY, MountPlace
 
 
 @pytest.fixture
@@ -289,7 +289,7 @@ def test_a_placeholder_stays_until_the_last_command_that_needs_it(workspace: Pat
     first, second = confine(wanted, around), confine(wanted, around)
     around.placeholders.release(first.placeholders)
     assert {".git", ".vscode", ".mcp.json"} <= set(names(workspace))
-    assert Place(READ_ONLY, str(workspace / ".git")) in second.places
+    assert MountPlace(READ_ONLY, str(workspace / ".git")) in second.places
     around.placeholders.release(second.placeholders)
     around.scratch.close()
     assert names(workspace) == []

@@ -9,7 +9,7 @@ import signal
 
 from tools.process.zygote import wire
 from tools.process.zygote.tree import read_proc
-from tools.process.zygote.wire import Request
+from tools.process.zygote.wire import SupervisorRequest
 
 OUT_OF_MEMORY_BIAS = 500
 """Added to oom_score_adj, so that a command that eats the memory dies before Phoenix (FAULTS 3.1)."""
@@ -18,7 +18,7 @@ EXEC_FAILED = 127
 IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
-def launch(request: Request, output: int, stdin: int, guarded: tuple[int, ...]) -> tuple[int, int]:
+def launch(request: SupervisorRequest, output: int, stdin: int, guarded: tuple[int, ...]) -> tuple[int, int]:
     """Start the command in a session of its own; gives its pid and a descriptor to read.
 
     The descriptor ends empty when the program runs, or gives the errno that kept it from running.
@@ -35,7 +35,7 @@ def launch(request: Request, output: int, stdin: int, guarded: tuple[int, ...]) 
     return pid, reader
 
 
-def _run(request: Request, output: int, stdin: int, writer: int, guarded: tuple[int, ...]) -> None:
+def _run(request: SupervisorRequest, output: int, stdin: int, writer: int, guarded: tuple[int, ...]) -> None:
     """Become the program; comes back only when that failed."""
     number = errno.EIO
     try:
@@ -47,7 +47,7 @@ def _run(request: Request, output: int, stdin: int, writer: int, guarded: tuple[
     os.write(writer, str(number).encode())
 
 
-def _become(request: Request, output: int, stdin: int, writer: int, guarded: tuple[int, ...]) -> None:
+def _become(request: SupervisorRequest, output: int, stdin: int, writer: int, guarded: tuple[int, ...]) -> None:
     os.setsid()
     for target, source in enumerate((stdin, output, output)):
         os.dup2(source, target)

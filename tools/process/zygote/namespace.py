@@ -11,8 +11,8 @@ import struct
 from collections.abc import Callable
 
 from tools.process.zygote import devices, kernel, places
-from tools.process.zygote.places import Place
-from tools.process.zygote.wire import Request
+from tools.process.zygote.places import MountPlace
+from tools.process.zygote.wire import SupervisorRequest
 
 SIOCSIFFLAGS = 0x8914
 IFF_UP_RUNNING = 0x41
@@ -21,7 +21,7 @@ LOCKED = kernel.MOUNT_ATTR_RDONLY | kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR
 SAFE = kernel.MS_NOSUID | kernel.MS_NODEV
 
 
-def enter(request: Request, first: Callable[[], None]) -> None:
+def enter(request: SupervisorRequest, first: Callable[[], None]) -> None:
     """Run `first` as PID 1 of new namespaces and wait until that world is empty.
 
     PID 1 dies with this process, and the kernel ends every other process of the namespace with it.
@@ -50,7 +50,7 @@ def outer_pid() -> int:
     return int(os.readlink("/proc/self"))  # noqa: PTH115 - no pathlib in the zygote
 
 
-def build(request: Request) -> None:
+def build(request: SupervisorRequest) -> None:
     """Make the file system what the request says: all that exists read-only, except for its places.
 
     Raises:
@@ -76,7 +76,7 @@ def build(request: Request) -> None:
         _raise_loopback()
 
 
-def _open(place: Place) -> int:
+def _open(place: MountPlace) -> int:
     """What is to be seen at the place, held before something else is mounted over it.
 
     Raises:
@@ -86,7 +86,7 @@ def _open(place: Place) -> int:
     return kernel.hold(path, link=place.kind == places.LINK)
 
 
-def _copy(place: Place, opened: int) -> bool:
+def _copy(place: MountPlace, opened: int) -> bool:
     """Mount a writable layer over the place, while the folder of that layer can still be written itself.
 
     False for another kind, and for a file system that overlayfs does not take: it stays read-only.
@@ -101,7 +101,7 @@ def _copy(place: Place, opened: int) -> bool:
     return True
 
 
-def _attach(place: Place, opened: int, emptied: list[str]) -> None:
+def _attach(place: MountPlace, opened: int, emptied: list[str]) -> None:
     if place.kind == places.LINK:
         kernel.attach(opened, place.path, kernel.MOUNT_ATTR_RDONLY, 0, link=True)
         return

@@ -23,7 +23,7 @@ PROC_READ_ONLY = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "d
 FROM_THERE = frozenset({READ_ONLY, WRITABLE, COPY, LINK})
 
 
-class Place:
+class MountPlace:
     """One path of the sandbox; a plain class because `dataclasses` costs the zygote 15 ms."""
 
     __slots__ = ("kind", "path", "source")
@@ -37,7 +37,7 @@ class Place:
         return f"Place({self.kind!r}, {self.path!r}, {self.source!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Place) and self.fields() == other.fields()
+        return isinstance(other, MountPlace) and self.fields() == other.fields()
 
     def __hash__(self) -> int:
         return hash(self.fields())

@@ -20,7 +20,7 @@ FREEZE_ROUNDS = 8
 NAME_LIMIT = 60
 
 
-class Seen:
+class SeenProcess:
     """One line of `ps`."""
 
     __slots__ = ("command", "group", "parent", "pid", "started", "zombie")
@@ -75,7 +75,7 @@ class ScanningSupervisor(Supervisor):
             send(pid, signal.SIGKILL)
         return stopped
 
-    def _living(self) -> list[Seen]:
+    def _living(self) -> list[SeenProcess]:
         table = [process for process in list_processes() if not process.zombie]
         ours = [process for process in table if self._known.get(process.pid) == process.started]
         known = {os.getpid(), *(process.pid for process in ours)}
@@ -93,7 +93,7 @@ class ScanningSupervisor(Supervisor):
         return ours
 
 
-def list_processes() -> list[Seen]:
+def list_processes() -> list[SeenProcess]:
     """Everything `ps` shows, itself left out; empty when it cannot be run."""
     reader, writer = os.pipe()
     actions = [(os.POSIX_SPAWN_DUP2, writer, 1)]
@@ -108,4 +108,4 @@ def list_processes() -> list[Seen]:
         lines = table.read().splitlines()
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, 0)
-    return [process for line in lines if (process := Seen(line)).pid != pid]
+    return [process for line in lines if (process := SeenProcess(line)).pid != pid]

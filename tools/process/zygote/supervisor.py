@@ -44,7 +44,7 @@ class Supervisor:
         self._killed: set[int] = set()
         self._wake = _wake_on_child()
 
-    def run(self, request: wire.Request, shown_pid: int = 0) -> None:
+    def run(self, request: wire.SupervisorRequest, shown_pid: int = 0) -> None:
         """See one command through, from its start to the empty tree."""
         self._main, failure = launch(request, self._output, self._stdin, self._guarded)
         os.close(self._output)
@@ -175,7 +175,7 @@ def supervise(control: socket.socket, output: int, stdin: int, phoenix: int) -> 
         Supervisor(control, output, stdin, (phoenix, os.getppid(), os.getpid())).run(request)
 
 
-def _supervise_in_namespace(request: wire.Request, control: socket.socket, output: int, stdin: int) -> None:
+def _supervise_in_namespace(request: wire.SupervisorRequest, control: socket.socket, output: int, stdin: int) -> None:
     from tools.process.zygote import namespace  # noqa: PLC0415 - Linux alone can load it
 
     def first() -> None:

@@ -12,7 +12,7 @@ import signal
 import struct
 from collections.abc import Iterator, Sequence
 
-from tools.process.zygote.places import Place
+from tools.process.zygote.places import MountPlace
 
 CONTROL = 3
 TERMINAL = 4
@@ -43,7 +43,7 @@ LANDLOCK = "landlock"
 SCAN = "scan"
 
 
-class Request:
+class SupervisorRequest:
     """One command as its supervisor sees it; a plain class because `dataclasses` costs the zygote 15 ms."""
 
     __slots__ = (
@@ -67,7 +67,7 @@ class Request:
         *,
         network: bool = True,
         filtered: bool = False,
-        places: Sequence[Place] = (),
+        places: Sequence[MountPlace] = (),
         writable: Sequence[str] = (),
         secret: Sequence[str] = (),
     ) -> None:
@@ -100,11 +100,11 @@ class Request:
         return LENGTH.pack(len(body)) + body
 
 
-def decode(body: bytes) -> Request:
-    """Read what `Request.encode` wrote, without its length."""
+def decode(body: bytes) -> SupervisorRequest:
+    """Read what `SupervisorRequest.encode` wrote, without its length."""
     fields = iter([os.fsdecode(field) for field in body.split(FIELD)])
     mechanism, working_dir, network, filtered = (next(fields) for _ in range(4))
-    return Request(
+    return SupervisorRequest(
         mechanism,
         working_dir,
         _list(fields),
@@ -117,8 +117,8 @@ def decode(body: bytes) -> Request:
     )
 
 
-def _places(flat: list[str]) -> list[Place]:
-    return [Place(*flat[start : start + 3]) for start in range(0, len(flat), 3)]
+def _places(flat: list[str]) -> list[MountPlace]:
+    return [MountPlace(*flat[start : start + 3]) for start in range(0, len(flat), 3)]
 
 
 def _list(fields: Iterator[str]) -> list[str]:

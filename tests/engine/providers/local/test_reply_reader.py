@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.ports import TextDelta, ToolCallDelta
-from engine.providers.local.reply_reader import Act, CutCall, ReplyReader, Talk
+from engine.providers.local.reply_reader import Act, CutCall, ReplyReader, SpokenReply
 
 
 def read(*pieces: str) -> tuple[ReplyReader, str]:
@@ -24,7 +24,7 @@ def test_the_text_of_a_reply_shows_before_the_reply_is_whole() -> None:
     assert reader.feed('ly": "Hel') == [TextDelta("Hel")]
     assert reader.feed("lo\\") == [TextDelta("lo")]
     assert reader.feed('nyou"}') == [TextDelta("\nyou")]
-    assert reader.finish() == Talk("Hello\nyou")
+    assert reader.finish() == SpokenReply("Hello\nyou")
 
 
 def test_a_tool_is_named_as_soon_as_its_name_is_there() -> None:
@@ -38,7 +38,7 @@ def test_a_tool_is_named_as_soon_as_its_name_is_there() -> None:
 def test_a_reply_that_was_cut_keeps_what_came() -> None:
     reader, text = read('{"reply": "half a sen')
     assert text == "half a sen"
-    assert reader.finish() == Talk("half a sen")
+    assert reader.finish() == SpokenReply("half a sen")
 
 
 def test_a_call_that_was_cut_is_no_call() -> None:
@@ -48,7 +48,7 @@ def test_a_call_that_was_cut_is_no_call() -> None:
 
 def test_text_outside_the_protocol_counts_as_talk() -> None:
     reader, _ = read("Just words.")
-    assert reader.finish() == Talk("Just words.")
+    assert reader.finish() == SpokenReply("Just words.")
 
 
 def test_a_character_outside_the_basic_plane_survives_the_split_of_its_halves() -> None:
@@ -63,4 +63,4 @@ def test_every_split_of_a_reply_shows_the_same_text(said: str, cuts: list[int], 
     reader, text = read(*(written[start:end] for start, end in itertools.pairwise(edges)))
     safe = said.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     assert text.encode("utf-8", "replace") == safe.encode("utf-8", "replace")
-    assert isinstance(reader.finish(), Talk)
+    assert isinstance(reader.finish(), SpokenReply)

@@ -19,13 +19,13 @@ from engine.ports import (
     ToolCallDelta,
 )
 from engine.providers.scripted import (
-    Call,
     Cut,
     Fail,
     Hang,
     Pause,
     Reply,
     Script,
+    ScriptedCall,
     ScriptedProvider,
     Text,
     Thought,
@@ -56,7 +56,12 @@ async def test_a_reply_is_played_in_pieces_and_ends_whole() -> None:
     async def wait(seconds: float) -> None:
         waited.append(seconds)
 
-    reply = Reply((Thought("hm"), Text("abcde", piece=2, delay=0.5), Pause(3.0), Call("bash", '{"a":1}', piece=4)))
+    reply = Reply((
+        Thought("hm"),
+        Text("abcde", piece=2, delay=0.5),
+        Pause(3.0),
+        ScriptedCall("bash", '{"a":1}', piece=4),
+    ))
     provider = ScriptedProvider({"main": Script((reply,))}, wait)
     assert await play(provider, request()) == [
         ThinkingDelta("hm"),

@@ -1,0 +1,137 @@
+"""`make structure`: how easily the source is read, in figures to compare before and after a change.
+
+Counts source and tests by parsing; nothing is imported or run.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import grimp
+
+ROOT: Final = Path(__file__).parents[1]
+SOURCE: Final = ("phoenix_tui", "engine", "tools")
+MOST_METHODS: Final = 20
+"""Public methods of a class (CONTRIBUTING)."""
+REFERENCE: Final = re.compile(
+    r"\b(SPEC|CONTRACT|FAULTS|SECURITY|SPIKE|LOOK|DESIGN|LIBRARIES|EXTEND|FOUND|HOUSE|LOCAL_MODEL)\b"
+)
+"""A document of the project's authors, named in a comment or docstring."""
+
+
+def main() -> None:
+    """Print every figure, one a line."""
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in _files(SOURCE)}
+    for name, value in (
+        ("files at the top of phoenix_tui", len(list((ROOT / "phoenix_tui").glob("*.py")))),
+        ("lines of source", _lines(trees)),
+        ("lines of tests", _lines(_files(("tests", "screenshots")))),
+        ("files of source", len(trees)),
+        ("files above 250 lines", sum(_length(path) > 250 for path in trees)),
+        ("constructor parameters that are callables", sum(map(_callables, trees.values()))),
+        ("classes with 18 public methods or more", sum(_large_classes(tree) for tree in trees.values())),
+        ("references to documents outside the repository", sum(_references(path) for path in trees)),
+        ("groups of modules that import each other", len(_circles())),
+    ):
+        print(f"{name:52} {value:>8,}")
+    _print_names(trees)
+    for circle in _circles():
+        print(f"circle: {', '.join(sorted(circle))}")
+
+
+def _files(folders: Iterable[str]) -> Iterator[Path]:
+    for folder in folders:
+        yield from sorted((ROOT / folder).rglob("*.py"))
+
+
+def _length(path: Path) -> int:
+    return len(path.read_text("utf-8").splitlines())
+
+
+def _lines(paths: Iterable[Path]) -> int:
+    return sum(map(_length, paths))
+
+
+def _references(path: Path) -> int:
+    return sum(bool(REFERENCE.search(line)) for line in path.read_text("utf-8").splitlines())
+
+
+def _callables(tree: ast.Module) -> int:
+    """Parameters of `__init__`, and fields of a Struct, that are functions."""
+    found = 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+            given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            found += sum("Callable" in ast.unparse(one.annotation) for one in given if one.annotation is not None)
+        if isinstance(node, ast.ClassDef) and any("Struct" in ast.unparse(base) for base in node.bases):
+            fields = [one for one in node.body if isinstance(one, ast.AnnAssign)]
+            found += sum("Callable" in ast.unparse(one.annotation) for one in fields)
+    return found
+
+
+def _large_classes(tree: ast.Module) -> int:
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    return sum(_public_methods(one) >= MOST_METHODS - 2 for one in classes)
+
+
+def _public_methods(node: ast.ClassDef) -> int:
+    methods = [one for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return sum(not one.name.startswith(("_", "on_")) for one in methods)
+
+
+def _print_names(trees: dict[Path, ast.Module]) -> None:
+    """The public classes and aliases that stand in several files."""
+    where: defaultdict[str, list[str]] = defaultdict(list)
+    for path, tree in trees.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                where[node.name].append(str(path.relative_to(ROOT)))
+    several = {name: places for name, places in where.items() if len(places) > 1}
+    print(f"{'public classes defined more than once':52} {len(several):>8,}")
+    for name, places in sorted(several.items(), key=lambda one: (-len(one[1]), one[0])):
+        print(f"  {name}: {', '.join(places)}")
+    bases = Counter(path.name for path in trees if path.name != "__init__.py")
+    print("files of one name:", ", ".join(f"{name} {count}" for name, count in bases.most_common() if count > 3))
+
+
+def _circles() -> list[set[str]]:
+    """Modules that import each other, imports in functions and for type checkers included."""
+    sys.path.insert(0, str(ROOT))
+    graph = grimp.build_graph(*SOURCE, cache_dir=None)
+    edges = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    return [circle for circle in _components(edges) if len(circle) > 1]
+
+
+def _components(edges: dict[str, set[str]]) -> list[set[str]]:
+    """Strongly connected components, by reachability both ways from each module not placed yet."""
+    back: defaultdict[str, set[str]] = defaultdict(set)
+    for module, imported in edges.items():
+        for one in imported:
+            back[one].add(module)
+    left, found = set(edges), list[set[str]]()
+    while left:
+        first = next(iter(left))
+        circle = _reached(first, edges, left) & _reached(first, back, left)
+        found.append(circle)
+        left -= circle
+    return found
+
+
+def _reached(first: str, edges: dict[str, set[str]] | defaultdict[str, set[str]], among: set[str]) -> set[str]:
+    reached, waiting = {first}, [first]
+    while waiting:
+        for one in edges.get(waiting.pop(), set()):
+            if one in among and one not in reached:
+                reached.add(one)
+                waiting.append(one)
+    return reached
+
+
+if __name__ == "__main__":
+    main()
