@@ -19,7 +19,7 @@ from engine.machine.states import (
     State,
 )
 from engine.records import SpawnMode
-from engine.store import agents, inbox
+from engine.store import agent_rows, inbox
 
 ENDED: Final = frozenset({STATE_NAMES[Completed], STATE_NAMES[Failed]})
 """Of the column `conversations.state`."""
@@ -33,14 +33,14 @@ def tell_parent(connection: sqlite3.Connection, agent_id: str, state: State, at:
     """
     if not isinstance(state, Completed | Failed):
         return
-    found = agents.row_of(connection, agent_id)
+    found = agent_rows.row_of(connection, agent_id)
     if found is not None and found.facts.mode is SpawnMode.BACKGROUND:
-        leave(connection, agent_id, at, quiet=quiet or agents.is_hushed(connection, agent_id))
+        leave(connection, agent_id, at, quiet=quiet or agent_rows.is_hushed(connection, agent_id))
 
 
 def leave(connection: sqlite3.Connection, agent_id: str, at: float, *, quiet: bool) -> None:
     """Put the completion of one that has ended into its parent's inbox (SPEC T-CMP)."""
-    found = agents.row_of(connection, agent_id)
+    found = agent_rows.row_of(connection, agent_id)
     if found is None or found.outcome is None:
         return
     text = agent_texts.completion(agent_id, found.outcome, found.turns, found.tool_iterations)
@@ -58,8 +58,8 @@ def result_after_crash(connection: sqlite3.Connection, state: State) -> ToolResu
 
 
 def _outcome_stored(connection: sqlite3.Connection, agent: AgentTask) -> AgentOutcome:
-    found = agents.row_of(connection, agent.id)
+    found = agent_rows.row_of(connection, agent.id)
     if found is not None and found.outcome is not None:
         return found.outcome
-    words = agents.last_words(connection, agent.id)
+    words = agent_rows.last_words(connection, agent.id)
     return AgentOutcome(agent.id, AgentStatus.FAILURE, words, agent_texts.INTERRUPTED)

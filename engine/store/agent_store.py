@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from engine.machine.messages import TextBlock
 from engine.records import AgentRow, ConversationRecord, NewConversation
-from engine.store import agent_ends, agents, conversations, inbox
+from engine.store import agent_ends, agent_rows, conversations, inbox
 from engine.store.connection import Transactions
 from engine.store.ownership import Instance
 
@@ -34,11 +34,11 @@ class SqliteAgents:
 
     async def rows(self, parent_id: str) -> Sequence[AgentRow]:
         """Every sub-agent of a conversation, oldest first."""
-        return await self._transactions.read(lambda connection: agents.rows_of(connection, parent_id))
+        return await self._transactions.read(lambda connection: agent_rows.rows_of(connection, parent_id))
 
     async def row(self, agent_id: str) -> AgentRow | None:
         """One sub-agent, or None."""
-        return await self._transactions.read(lambda connection: agents.row_of(connection, agent_id))
+        return await self._transactions.read(lambda connection: agent_rows.row_of(connection, agent_id))
 
     async def tell(self, agent_id: str, text: str, sender: str, at: float) -> None:
         """Put a message to a sub-agent at work into its inbox."""

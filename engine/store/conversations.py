@@ -31,7 +31,7 @@ from engine.records import (
     PermissionMode,
     TitleBy,
 )
-from engine.store import agents
+from engine.store import agent_rows
 from engine.store.ownership import Instance
 from engine.store.slugs import give_slug
 from engine.totals import Totals
@@ -94,7 +94,7 @@ def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> N
         ),
     )
     if new.agent is not None:
-        agents.mark(connection, new.id, new.agent)
+        agent_rows.mark(connection, new.id, new.agent)
     give_slug(connection, new.id)
 
 
@@ -140,7 +140,7 @@ def read(connection: sqlite3.Connection, conversation_id: str, instance: Instanc
         earlier_views=decode_earlier(row["context_earlier_json"]),
         compact_percent=row["compact_percent"],
         last_usage=decode_usage(row["last_usage_json"]) if row["last_usage_json"] else None,
-        agent=agents.facts_of(row),
+        agent=agent_rows.facts_of(row),
         agents_totals=decode_all_totals(row["agents_totals"]),
         supervisor=bool(row["supervisor"]),
         sandbox=SandboxMode(row["sandbox"]),
@@ -257,7 +257,7 @@ def set_state(connection: sqlite3.Connection, conversation_id: str, state: State
             _set_result(connection, conversation_id, "success", result, "")
         case Failed(kind=kind, error=error, partial=partial):
             status = kind if kind in {"cancelled", "timeout"} else "failure"
-            words = partial or agents.last_words(connection, conversation_id)
+            words = partial or agent_rows.last_words(connection, conversation_id)
             _set_result(connection, conversation_id, status, words, error)
         case _:
             pass  # every other state is one of a conversation that has no result

@@ -27,7 +27,7 @@ from engine.ports import (
     Write,
 )
 from engine.records import StoredMessage
-from engine.store import agent_ends, agents, conversations, inbox, messages, queued, run_records, runs, tool_calls
+from engine.store import agent_ends, agent_rows, conversations, inbox, messages, queued, run_records, runs, tool_calls
 from engine.store.ownership import Instance
 
 CANCELLED = "cancelled"
@@ -88,10 +88,10 @@ def _apply_to_agents(connection: sqlite3.Connection, move: Move, write: Deposit 
         case Deposit(text, sender):
             inbox.deposit(connection, move.conversation_id, "user", (TextBlock(text),), sender, move.at)
         case MakeBackground():
-            agents.make_background(connection, move.conversation_id)
+            agent_rows.make_background(connection, move.conversation_id)
         case HushAgents():
             inbox.hush(connection, move.conversation_id)
-            agents.hush(connection, move.conversation_id)
+            agent_rows.hush(connection, move.conversation_id)
         case _:
             assert_never(write)
 

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 
 from engine.ports import StorageError
-from engine.store import agents, attachments, removing
+from engine.store import agent_rows, attachments, removing
 from engine.store.connection import Transactions
 from engine.store.ownership import Instance
 from engine.store.remains import Remains
@@ -159,7 +159,7 @@ class Slices:
         return done[0]
 
     async def _empty(self, conversation_id: str) -> None:
-        for agent_id in await self._transactions.read(partial(agents.ids_of, parent_id=conversation_id)):
+        for agent_id in await self._transactions.read(partial(agent_rows.ids_of, parent_id=conversation_id)):
             await self._empty(agent_id)
         # Ahead of the rows that name them, so that a kill in between leaves no file behind.
         calls = await self._transactions.read(partial(removing.calls_of, conversation_id=conversation_id))

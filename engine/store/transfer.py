@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 from typing import cast
 
-from engine.store import agents, attachments
+from engine.store import agent_rows, attachments
 from engine.store.copying import read_rows
 from tools.contract import JsonObject, JsonValue
 
@@ -18,7 +18,7 @@ FORMAT_VERSION = 1
 def export(connection: sqlite3.Connection, folder: Path, conversation_id: str) -> JsonObject:
     """`{"format", "version", "tables": {table: [row]}, "agents": [tables], "files": {sha256: base64}}`."""
     rows = read_rows(connection, conversation_id)
-    below = [read_rows(connection, agent_id) for agent_id in agents.ids_of(connection, conversation_id)]
+    below = [read_rows(connection, agent_id) for agent_id in agent_rows.ids_of(connection, conversation_id)]
     digests = {str(row["path"]) for tables in (rows, *below) for row in tables["attachments"]}
     files = {digest: attachments.contents(folder, digest) for digest in sorted(digests)}
     return {

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from engine.machine.states import AwaitingApproval, Errored, State, ToolExecuting
 from engine.ports import ModelInfo
-from phoenix_tui.cli.agents import ModelTotal, Used
+from phoenix_tui.cli.agent_reports import ModelTotal, Used
 from tools.contract import JsonObject, JsonValue
 
 DescribeModel: TypeAlias = Callable[[str], ModelInfo | None]

@@ -18,7 +18,7 @@ from engine.ports.agents import AgentStore
 from engine.records import ConversationQuery, ConversationRecord, ConversationSummary, StoredMessage, ToolCallRecord
 from engine.turn_records import TurnSummary
 from engine.updates import AgentView
-from phoenix_tui.cli.agents import agent_object
+from phoenix_tui.cli.agent_reports import agent_object
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.blocks import block_object, encode
 from phoenix_tui.cli.exits import CommandError, Exit

@@ -24,7 +24,7 @@ from phoenix_tui.cli.reporters import Reporter
 from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
 from phoenix_tui.lifecycle.memory_limit import NO_LIMIT, MemoryLimit
 from phoenix_tui.lifecycle.stop_signals import listen
-from phoenix_tui.text.agents import counted, task_words
+from phoenix_tui.text.agent_text import counted, task_words
 from tools.contract import ImageRejected, SandboxMode, ToolClass
 from tools.process.link import ZygoteLink
 

@@ -20,7 +20,7 @@ from engine.machine.messages import (
 from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.updates import AgentView
 from phoenix_tui.cli.times import local_time
-from phoenix_tui.text.agents import ENDS, handed_in, task_words
+from phoenix_tui.text.agent_text import ENDS, handed_in, task_words
 from tools.clean import clean, clean_line, reveal
 from tools.contract import DiffDisplay
 

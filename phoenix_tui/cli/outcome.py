@@ -18,8 +18,8 @@ from engine.updates import (
     StateChanged,
     Update,
 )
+from phoenix_tui.cli.agent_reports import AgentReports, Denials, Used
 from phoenix_tui.cli.agent_sdk import DescribeModel, framed, model_usage, nothing_known, terminal_reason
-from phoenix_tui.cli.agents import AgentReports, Denials, Used
 from phoenix_tui.cli.blocks import usage_object
 from phoenix_tui.cli.exits import Exit
 from tools.contract import JsonObject

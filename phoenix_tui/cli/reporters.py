@@ -27,15 +27,15 @@ from engine.updates import (
     ToolStarted,
     Update,
 )
+from phoenix_tui.cli.agent_reports import is_denial
 from phoenix_tui.cli.agent_sdk import framed, session_fields
-from phoenix_tui.cli.agents import is_denial
 from phoenix_tui.cli.blocks import assistant_object, user_object
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.outcome import RunOutcome
 from phoenix_tui.cli.output import write_json_line, write_line, write_progress
 from phoenix_tui.cli.partials import Partials
-from phoenix_tui.text.agents import task_words
-from phoenix_tui.text.routing import route_line, route_object
+from phoenix_tui.text.agent_text import task_words
+from phoenix_tui.text.route_text import route_line, route_object
 from tools.contract import JsonObject, JsonValue
 from tools.wording import counted
 

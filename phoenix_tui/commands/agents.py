@@ -7,7 +7,7 @@ from typing import Final
 from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.commands.panes import split_with
 from phoenix_tui.features.sub_agents import at_work, family_of, parent_title, views_of
-from phoenix_tui.modals.agents import BESIDE, AgentsSheet
+from phoenix_tui.modals.agents_sheet import BESIDE, AgentsSheet
 
 NONE: Final = "This conversation has no sub-agents. The model starts them where a task falls into parts; ask it to."
 USAGE: Final = "/agents takes next, previous, parent, stop, fold, or the id or the beginning of the task of one."

@@ -9,7 +9,7 @@ from engine.machine.states import STATE_NAMES, AwaitingApproval
 from engine.records import ConversationQuery
 from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.features.approvals import UNTITLED, pending
-from phoenix_tui.modals.approvals import ApprovalsSheet
+from phoenix_tui.modals.approvals_sheet import ApprovalsSheet
 
 NOTHING: Final = "Nothing waits for your approval."
 

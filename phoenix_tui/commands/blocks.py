@@ -14,7 +14,7 @@ from textual.app import App
 from phoenix_tui.commands.catalogue import as_message
 from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.keys.active_keys import key
-from phoenix_tui.modals.turns import TurnsSheet
+from phoenix_tui.modals.turns_sheet import TurnsSheet
 from phoenix_tui.terminal.clipboard import DISPLAY_NAMES
 from phoenix_tui.widgets.transcript.signals import BlockRequest, BlockWanted, FarPrompt, Remark
 from phoenix_tui.widgets.transcript.targets import BlockAction, Target

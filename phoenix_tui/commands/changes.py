@@ -9,7 +9,7 @@ from textual.app import App
 
 from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.features.changes import FolderChanges
-from phoenix_tui.modals.changes import ChangesSheet
+from phoenix_tui.modals.changes_sheet import ChangesSheet
 from phoenix_tui.workspace.external_editor import open_outside
 from tools.clean import clean_line
 

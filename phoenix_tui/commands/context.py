@@ -7,8 +7,8 @@ from typing import Final
 from textual.content import Content
 
 from phoenix_tui.commands.command_context import CommandContext, Run
-from phoenix_tui.modals.context import COMPACT, ContextSheet
-from phoenix_tui.modals.summary import SummarySheet
+from phoenix_tui.modals.context_sheet import COMPACT, ContextSheet
+from phoenix_tui.modals.summary_sheet import SummarySheet
 from phoenix_tui.text.labels import Tone
 from tools.clean import clean, clean_line
 from tools.wording import counted

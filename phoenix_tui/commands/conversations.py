@@ -10,7 +10,7 @@ from engine.records import ConversationQuery, ConversationSummary
 from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.commands.shelving import put_aside, rename_one
 from phoenix_tui.features.run_limits import caps_for
-from phoenix_tui.modals.picker import PickerRow, PickerSheet
+from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.text.labels import age
 from phoenix_tui.widgets.question_text import short_path
 from tools.wording import counted

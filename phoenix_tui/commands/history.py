@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from phoenix_tui.commands.command_context import CommandContext, Run
-from phoenix_tui.modals.prompt_history import HistorySheet
+from phoenix_tui.modals.history_sheet import HistorySheet
 
 
 async def history(ctx: CommandContext, argument: str) -> None:

@@ -9,7 +9,7 @@ from engine.records import Attachment
 from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.features.image_files import named_images
 from phoenix_tui.keys.active_keys import key
-from phoenix_tui.modals.images import ImageSheet
+from phoenix_tui.modals.image_sheet import ImageSheet
 
 
 async def images(ctx: CommandContext, argument: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from phoenix_tui.commands.command_context import CommandContext, Run
-from phoenix_tui.modals.jobs import JobsSheet
+from phoenix_tui.modals.jobs_sheet import JobsSheet
 
 
 async def background(ctx: CommandContext, _: str) -> None:

@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from engine.records import ConversationQuery
 from phoenix_tui.commands.command_context import CommandContext, Run
-from phoenix_tui.modals.picker import PickerRow, PickerSheet
+from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.panes.memory import recall
 from phoenix_tui.panes.split import MOST, Split

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from engine.machine.states import Idle
 from engine.ports.profiles import GENERAL
 from phoenix_tui.commands.command_context import CommandContext, Run
-from phoenix_tui.features.profiles import use_of
-from phoenix_tui.modals.profiles import ProfilesSheet
+from phoenix_tui.features.profile_choice import use_of
+from phoenix_tui.modals.profiles_sheet import ProfilesSheet
 
 
 async def profile(ctx: CommandContext, name: str) -> None:

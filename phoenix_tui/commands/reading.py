@@ -14,10 +14,10 @@ from phoenix_tui.commands.runs import choose_run, last_run
 from phoenix_tui.features.side_questions import why_not
 from phoenix_tui.features.sub_agents import views_of
 from phoenix_tui.keys.keymap import scope_of
-from phoenix_tui.modals.help import HelpSheet
-from phoenix_tui.modals.side_question import SideQuestionSheet
-from phoenix_tui.text.agents import cost_lines
-from phoenix_tui.text.costs import call_lines
+from phoenix_tui.modals.help_sheet import HelpSheet
+from phoenix_tui.modals.side_question_sheet import SideQuestionSheet
+from phoenix_tui.text.agent_text import cost_lines
+from phoenix_tui.text.cost_text import call_lines
 from phoenix_tui.text.labels import Tone, money, tokens
 
 LOOK_BACK: Final = 60

@@ -11,12 +11,12 @@ from engine.ports.turns import BranchRow
 from engine.rewind.values import Preview, RewindList, RewindPoint, RewindScope
 from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.commands.context import decide_on_summary
-from phoenix_tui.features.rewind import NOTHING_SAID, GoingBack, HowFar, Instead, Order, Way
+from phoenix_tui.features.rewinding import NOTHING_SAID, GoingBack, HowFar, Instead, Order, Way
 from phoenix_tui.keys.active_keys import key
-from phoenix_tui.modals.branches import BranchesSheet
-from phoenix_tui.modals.rewind import RewindSheet
-from phoenix_tui.modals.rewind_confirm import LastLook, RewindConfirmSheet
-from phoenix_tui.modals.summary import SummarySheet
+from phoenix_tui.modals.branches_sheet import BranchesSheet
+from phoenix_tui.modals.rewind_confirm_sheet import LastLook, RewindConfirmSheet
+from phoenix_tui.modals.rewind_sheet import RewindSheet
+from phoenix_tui.modals.summary_sheet import SummarySheet
 from tools.clean import clean_line
 
 WORDS: Final = {

@@ -6,12 +6,12 @@ from typing import Final
 
 from engine.executor.requests import Refused
 from phoenix_tui.commands.command_context import CommandContext, Run
-from phoenix_tui.text import routing
+from phoenix_tui.text import route_text
 
 
 async def route(ctx: CommandContext, wish: str) -> None:
     """On, off, start or alone."""
-    said = await routing.change_route(await ctx.active.current(), wish)
+    said = await route_text.change_route(await ctx.active.current(), wish)
     if isinstance(said, Refused):
         ctx.tell(said.reason, bad=True)
     elif isinstance(said, str):

@@ -7,8 +7,8 @@ from typing import Final
 
 from engine.permissions.projects import project_of
 from phoenix_tui.commands.command_context import CommandContext, Run
-from phoenix_tui.modals.rules import RulesSheet
-from phoenix_tui.text.rules import no_rule_counts
+from phoenix_tui.modals.rules_sheet import RulesSheet
+from phoenix_tui.text.rule_text import no_rule_counts
 
 
 async def rules(ctx: CommandContext, _: str) -> None:

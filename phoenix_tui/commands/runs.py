@@ -7,9 +7,9 @@ from typing import Final
 from textual.content import Content
 
 from phoenix_tui.commands.command_context import CommandContext
-from phoenix_tui.modals.picker import PickerRow, PickerSheet
+from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.text.labels import clock, money
-from phoenix_tui.text.runs import run_heading, run_lines
+from phoenix_tui.text.run_text import run_heading, run_lines
 
 LISTED: Final = 100
 """Runs to choose from, the newest."""

@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from engine.records import SearchHit
 from phoenix_tui.commands.command_context import CommandContext, Run
-from phoenix_tui.modals.find_bar import FindSheet
-from phoenix_tui.modals.hit_bar import HitSheet
-from phoenix_tui.modals.search import SearchMemory, SearchSheet
+from phoenix_tui.modals.find_sheet import FindSheet
+from phoenix_tui.modals.hit_sheet import HitSheet
+from phoenix_tui.modals.search_sheet import SearchMemory, SearchSheet
 from phoenix_tui.widgets.transcript.marks import Goal
 from phoenix_tui.widgets.transcript.view import TranscriptView
 

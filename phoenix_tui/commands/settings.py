@@ -13,8 +13,8 @@ from engine.records import PermissionMode
 from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.commands.rules import rules
 from phoenix_tui.features.settings_api import Setting
-from phoenix_tui.modals.picker import PickerRow, PickerSheet
-from phoenix_tui.modals.settings import RESET, SettingsSheet, ThemeSheet, when
+from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
+from phoenix_tui.modals.settings_sheet import RESET, SettingsSheet, ThemeSheet, when
 from phoenix_tui.text.labels import MODE_MEANINGS, SANDBOX_MEANINGS, sandbox_set, tokens, widening
 from phoenix_tui.widgets.pasting import provider_of
 from tools.contract import Enforcement, SandboxMode

@@ -9,8 +9,8 @@ from engine.ports import ConversationChanges
 from phoenix_tui.commands.command_context import CommandContext, Run, UndoStep
 from phoenix_tui.commands.panes import split_with
 from phoenix_tui.keys.active_keys import hint, key
-from phoenix_tui.modals.archive import ArchiveSheet
-from phoenix_tui.modals.peek import PeekSheet
+from phoenix_tui.modals.archive_sheet import ArchiveSheet
+from phoenix_tui.modals.peek_sheet import PeekSheet
 from phoenix_tui.panes.split import MOST
 from phoenix_tui.widgets.roster import Group
 

@@ -12,7 +12,7 @@ from engine.updates import AgentView
 from phoenix_tui.features.sub_agents import at_work, family_of, views_of
 from phoenix_tui.linear.command import LinearCommand, open_conversation
 from phoenix_tui.linear.spoken import said, speaker, text_of
-from phoenix_tui.text.agents import ENDS, counted, task_words
+from phoenix_tui.text.agent_text import ENDS, counted, task_words
 from phoenix_tui.text.labels import clock, money, tokens
 from tools.clean import clean_line
 

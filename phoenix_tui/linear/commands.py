@@ -32,11 +32,11 @@ from phoenix_tui.linear import (
     window,
 )
 from phoenix_tui.linear.command import LinearCommand, open_conversation
-from phoenix_tui.text.agents import cost_lines
-from phoenix_tui.text.costs import call_lines
-from phoenix_tui.text.jobs import RUNS_ON
+from phoenix_tui.text.agent_text import cost_lines
+from phoenix_tui.text.cost_text import call_lines
+from phoenix_tui.text.job_text import RUNS_ON
 from phoenix_tui.text.labels import MODE_MEANINGS, age, clock, money, tokens
-from phoenix_tui.text.runs import run_lines
+from phoenix_tui.text.run_text import run_lines
 from tools.clean import reveal
 from tools.wording import counted
 

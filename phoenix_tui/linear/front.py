@@ -14,7 +14,7 @@ from engine.machine.states import Errored
 from engine.updates import Question
 from phoenix_tui.commands.catalogue import is_command, split_command
 from phoenix_tui.features.prompt_history import PromptHistory, remember
-from phoenix_tui.features.rules import RuleChanges
+from phoenix_tui.features.rule_changes import RuleChanges
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
@@ -29,7 +29,7 @@ from phoenix_tui.linear.side_questions import SpokenSideQuestions
 from phoenix_tui.linear.spoken import said
 from phoenix_tui.linear.talk import LinearConversation
 from phoenix_tui.linear.terminal import LineTerminal
-from phoenix_tui.text.database import WAITING, told_here, told_once
+from phoenix_tui.text.database_text import WAITING, told_here, told_once
 from tools.clean import clean_line
 from tools.process.link import ZygoteLink
 

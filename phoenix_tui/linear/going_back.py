@@ -10,10 +10,10 @@ from engine.api.conversation import ConversationApi
 from engine.ports.files import FileChange
 from engine.ports.turns import BranchRow
 from engine.rewind.values import Preview, PreviewFile, RewindList, RewindPoint, RewindScope
-from phoenix_tui.features.rewind import GoingBack, HowFar, Instead, Order, OtherWay, Way, others_of
+from phoenix_tui.features.rewinding import GoingBack, HowFar, Instead, Order, OtherWay, Way, others_of
 from phoenix_tui.linear.command import LinearCommand, open_conversation
 from phoenix_tui.linear.summarizing import summarize
-from phoenix_tui.text.checkpoints import left_alone
+from phoenix_tui.text.checkpoint_text import left_alone
 from phoenix_tui.text.labels import age
 from tools.clean import clean_line
 from tools.wording import counted

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from engine.ports.profiles import GENERAL
-from phoenix_tui.features.profiles import use_of
+from phoenix_tui.features.profile_choice import use_of
 from phoenix_tui.linear.command import LinearCommand
 from tools.clean import clean_line
 

@@ -13,7 +13,7 @@ from engine.rule_store import ActiveRule
 from phoenix_tui.features.approvals import UNTITLED
 from phoenix_tui.linear.command import LinearCommand
 from phoenix_tui.text.labels import age
-from phoenix_tui.text.rules import no_rule_counts, one_line
+from phoenix_tui.text.rule_text import no_rule_counts, one_line
 from tools.clean import clean_line
 
 if TYPE_CHECKING:

@@ -41,12 +41,12 @@ from engine.updates import (
     ToolStarted,
     Update,
 )
-from phoenix_tui.text.agents import began_line, ended_line, news, succeeded
-from phoenix_tui.text.jobs import end_line
+from phoenix_tui.text.agent_text import began_line, ended_line, news, succeeded
+from phoenix_tui.text.job_text import end_line
 from phoenix_tui.text.labels import TROUBLES, clock
-from phoenix_tui.text.requests import folded, odd_in
-from phoenix_tui.text.routing import card_lines
-from phoenix_tui.text.rules import one_line, rule_grant
+from phoenix_tui.text.request_summary import folded, odd_in
+from phoenix_tui.text.route_text import card_lines
+from phoenix_tui.text.rule_text import one_line, rule_grant
 from phoenix_tui.widgets.blocks.diff_rows import GAP, DiffRow, diff_rows
 from tools.clean import clean, clean_line, reveal
 from tools.contract import DiffDisplay, PlainDisplay, TerminalDisplay

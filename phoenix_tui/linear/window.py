@@ -9,7 +9,7 @@ from engine.executor.context_manager import HIGHEST, LOWEST, ContextReport, Edit
 from engine.executor.requests import Refused
 from phoenix_tui.linear.command import LinearCommand, open_conversation, tell_outcome
 from phoenix_tui.models.choice import GUIDE
-from phoenix_tui.text.checkpoints import use_in_words
+from phoenix_tui.text.checkpoint_text import use_in_words
 from tools.clean import clean, clean_line
 from tools.wording import counted
 

@@ -152,7 +152,7 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
 
     def action_help_here(self) -> None:
         """Every key, from those of this sheet on."""
-        from phoenix_tui.modals.help import HelpSheet  # noqa: PLC0415 - loaded when it is shown
+        from phoenix_tui.modals.help_sheet import HelpSheet  # noqa: PLC0415 - loaded when it is shown
 
         bound = [one.binding.id for one in self.active_bindings.values() if one.node is self]
         self.app.push_screen(HelpSheet(own(), scope_of(bound)))

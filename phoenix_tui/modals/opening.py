@@ -31,18 +31,18 @@ class Sheets:
 
     async def ask_line(self, heading: str, text: str = "", *, secret: bool = False) -> str | None:
         """One line, None where Esc was pressed."""
-        from phoenix_tui.modals.line import LineSheet  # noqa: PLC0415 - loaded when it is shown
+        from phoenix_tui.modals.line_sheet import LineSheet  # noqa: PLC0415 - loaded when it is shown
 
         return await self.show(LineSheet(heading, text, secret=secret))
 
     async def confirm(self, question: str, yes: str, no: str) -> bool:
         """Yes or no; Esc is no. The words say what each does."""
-        from phoenix_tui.modals.confirm import ConfirmSheet  # noqa: PLC0415 - as above
+        from phoenix_tui.modals.confirm_sheet import ConfirmSheet  # noqa: PLC0415 - as above
 
         return await self.show(ConfirmSheet(question, yes, no)) is True
 
     def read(self, heading: str, text: Content, hang: int = 0) -> None:
         """Show text to read; a row that goes on does so `hang` cells in."""
-        from phoenix_tui.modals.text import TextSheet  # noqa: PLC0415 - as above
+        from phoenix_tui.modals.text_sheet import TextSheet  # noqa: PLC0415 - as above
 
         self._screen.app.push_screen(TextSheet(heading, text, hang), lambda _: garbage.ended(KILOBYTES))

@@ -12,7 +12,7 @@ from engine.machine.messages import Origin, Role
 from engine.records import ConversationSummary, StoredMessage
 from engine.updates import Question
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.text.requests import odd_in
+from phoenix_tui.text.request_summary import odd_in
 from phoenix_tui.widgets.question_text import where_text
 from phoenix_tui.widgets.request_text import request_rows
 from phoenix_tui.widgets.transcript.model import text_of

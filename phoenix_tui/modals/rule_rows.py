@@ -12,7 +12,7 @@ from engine.api.engine import RulesApi
 from engine.rule_store import ActiveRule
 from phoenix_tui.features.approvals import UNTITLED
 from phoenix_tui.text.labels import Tone, age
-from phoenix_tui.text.rules import one_line
+from phoenix_tui.text.rule_text import one_line
 from phoenix_tui.widgets.question_text import short_path
 from tools.clean import clean_line
 from tools.wording import counted

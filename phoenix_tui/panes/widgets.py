@@ -11,7 +11,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from phoenix_tui.text.labels import Glyph, Tone
-from phoenix_tui.text.rules import one_line
+from phoenix_tui.text.rule_text import one_line
 from phoenix_tui.widgets.status_line import StatusLine
 from phoenix_tui.widgets.still import Still
 from tools.clean import clean_line

@@ -18,7 +18,7 @@ from engine.machine.states import (
     ToolExecuting,
 )
 from engine.updates import AgentView
-from phoenix_tui.text.agents import first_line
+from phoenix_tui.text.agent_text import first_line
 from phoenix_tui.text.labels import (
     AGENTS,
     ASKING,

@@ -23,7 +23,7 @@ from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.keys.esc_hint import BACK
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.text.labels import ASKING, Tone
-from phoenix_tui.text.requests import odd_in
+from phoenix_tui.text.request_summary import odd_in
 from phoenix_tui.widgets.answer_gate import GRACE
 from phoenix_tui.widgets.answer_line import AnswerLine
 from phoenix_tui.widgets.blocks.diff_rows import diff_rows

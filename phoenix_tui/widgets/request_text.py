@@ -10,7 +10,7 @@ from textual.content import Content
 
 from engine.updates import Question
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.text.requests import END, LONGEST, MOST_BLANK, both_ends, folded, text_asked
+from phoenix_tui.text.request_summary import END, LONGEST, MOST_BLANK, both_ends, folded, text_asked
 from phoenix_tui.widgets.blocks.diff_rows import GAP, DiffRow, diff_rows
 from tools.clean import reveal
 from tools.contract import DiffDisplay

@@ -12,7 +12,7 @@ from engine.records import RunPriority
 from engine.routes import RouteAgent, RouteCard
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.text.labels import AGENTS, Tone
-from phoenix_tui.text.routing import strategy_words
+from phoenix_tui.text.route_text import strategy_words
 from phoenix_tui.widgets.flowing import hanging
 from phoenix_tui.widgets.row_choice import first_in_sight
 from tools.clean import clean, clean_line

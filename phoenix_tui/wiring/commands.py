@@ -26,7 +26,7 @@ from phoenix_tui.cli.model_commands import ModelCommands, show_models
 from phoenix_tui.cli.setup import Setup, checked_folder
 from phoenix_tui.config.settings import ConfigError, Settings
 from phoenix_tui.lifecycle import memory_limit
-from phoenix_tui.text.checkpoints import use_in_words
+from phoenix_tui.text.checkpoint_text import use_in_words
 from phoenix_tui.wiring.backend import checkpoint_limits, model_files, open_the_store, process_settings
 from phoenix_tui.wiring.choice import choose
 from phoenix_tui.wiring.expiring import cutoff as expires_before

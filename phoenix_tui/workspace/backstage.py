@@ -22,8 +22,8 @@ from phoenix_tui.modals.base import PhoenixScreen
 from phoenix_tui.modals.opening import Sheets
 from phoenix_tui.panes.memory import recall
 from phoenix_tui.terminal.clipboard import Clipboard
-from phoenix_tui.text.database import told_here
-from phoenix_tui.text.jobs import leaving_question, running
+from phoenix_tui.text.database_text import told_here
+from phoenix_tui.text.job_text import leaving_question, running
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.conversation_index import ConversationIndex

@@ -12,7 +12,7 @@ from engine.records import QueuedMessage
 from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.modals.text_editor import EditSheet
+from phoenix_tui.modals.edit_sheet import EditSheet
 from tools.files.own_files import write_file
 from tools.files.spills import spills_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from phoenix_tui.text.jobs import end_line, ended_since, running
+from phoenix_tui.text.job_text import end_line, ended_since, running
 from tools.contract import JobInfo
 
 

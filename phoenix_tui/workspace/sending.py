@@ -18,7 +18,7 @@ from phoenix_tui.features.image_files import read_image
 from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.features.sub_agents import Hinting, runs_in_view, stop_in_view
-from phoenix_tui.text.jobs import NOTHING_RUNS, RUNS_ON
+from phoenix_tui.text.job_text import NOTHING_RUNS, RUNS_ON
 from phoenix_tui.text.refusals import in_keys
 from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.pending_text import waiting_words

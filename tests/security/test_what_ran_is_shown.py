@@ -14,7 +14,7 @@ from engine.machine.messages import ToolCall
 from engine.updates import ToolStarted
 from phoenix_tui.cli.reporters import progress_line
 from phoenix_tui.linear.spoken import Spoken
-from phoenix_tui.text.jobs import end_line
+from phoenix_tui.text.job_text import end_line
 from phoenix_tui.widgets.blocks.tool_view import queued_call
 from tools.clean import clean_line, reveal, reveal_line
 from tools.contract import JobInfo, PlainDisplay, ToolRequest

@@ -22,7 +22,7 @@ from engine.machine.states import (
 )
 from engine.updates import AgentView, ToolEnded, ToolStarted
 from phoenix_tui.commands.panes import panes_of, split_with
-from phoenix_tui.modals.agents import AgentsSheet
+from phoenix_tui.modals.agents_sheet import AgentsSheet
 from tests.phoenix_tui.shell.conftest import Shell
 from tests.snapshots.booth import ALL, SMALL, Booth, Size
 from tests.snapshots.told import Teller, call, model_of

@@ -13,9 +13,9 @@ from engine.ports.turns import BranchRow
 from engine.records import EarlierView, OmissionKind, SearchAnswer, SearchHit
 from engine.rewind.values import PreviewFile, Takeback
 from engine.search import SearchQuery, Speaker
-from phoenix_tui.modals.context import ContextSheet
-from phoenix_tui.modals.find_bar import FindSheet
-from phoenix_tui.modals.search import SearchSheet
+from phoenix_tui.modals.context_sheet import ContextSheet
+from phoenix_tui.modals.find_sheet import FindSheet
+from phoenix_tui.modals.search_sheet import SearchSheet
 from tests.snapshots.booth import MIDDLE, SMALL, Booth
 from tests.snapshots.scenes_list import HOUR, older
 from tests.snapshots.told import Teller, fixes, model_of

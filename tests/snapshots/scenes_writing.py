@@ -12,8 +12,8 @@ from engine.machine.messages import ImageBlock
 from engine.records import QueuedMessage
 from phoenix_tui.images.boxes import Box
 from phoenix_tui.images.pictures import BlocksPicture, Picture
-from phoenix_tui.modals.prompt_history import HistorySheet
-from phoenix_tui.modals.text_editor import EditSheet
+from phoenix_tui.modals.edit_sheet import EditSheet
+from phoenix_tui.modals.history_sheet import HistorySheet
 from tests.phoenix_tui.shell.conftest import Shell
 from tests.snapshots.booth import SMALL, Booth
 from tests.snapshots.told import Teller, model_of

@@ -9,7 +9,7 @@ from typing import Final
 from engine.machine.states import AgentStatus
 from phoenix_tui.markdown.lines import MARGIN, QUIET, Span, StyledLine, TextStyle, TextTone, cells, spans_width
 from phoenix_tui.markdown.wrap import ellipsize
-from phoenix_tui.text.agents import end_words, is_good
+from phoenix_tui.text.agent_text import end_words, is_good
 from phoenix_tui.widgets.blocks.rows import column, duration_text
 from phoenix_tui.widgets.blocks.tool_view import ToolView
 from tools.clean import clean_line

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, assert_never
 
 from engine.machine.messages import ToolStatus
 from phoenix_tui.markdown.lines import PLAIN, QUIET, Span, StyledLine, TextStyle, TextTone
-from phoenix_tui.text.agents import SUBMISSIONS, succeeded
+from phoenix_tui.text.agent_text import SUBMISSIONS, succeeded
 from phoenix_tui.widgets.blocks.agent_cell import back_rows, came_back, success_of
 from phoenix_tui.widgets.blocks.diff import diff_block
 from phoenix_tui.widgets.blocks.diff_colours import DiffColours

@@ -12,7 +12,7 @@ from engine.records import StoredMessage
 from phoenix_tui.images.boxes import box_of
 from phoenix_tui.markdown.lines import MARGIN, Span, StyledLine
 from phoenix_tui.markdown.plain import LongText
-from phoenix_tui.text.agents import handed_in
+from phoenix_tui.text.agent_text import handed_in
 from phoenix_tui.widgets.blocks import speech
 from phoenix_tui.widgets.blocks.agent_cell import completion_words
 from phoenix_tui.widgets.blocks.tool_row import reads_line, tool_block

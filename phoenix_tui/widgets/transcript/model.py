@@ -34,7 +34,7 @@ from engine.machine.states import (
 )
 from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.updates import Snapshot
-from phoenix_tui.text.agents import handed_in
+from phoenix_tui.text.agent_text import handed_in
 from phoenix_tui.widgets.blocks.speech import StopNotice, is_stop_notice
 from phoenix_tui.widgets.transcript.calls import CallBook
 from tools.clean import clean_line

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.machine.messages import ImageBlock, TextBlock, ThinkingBlock, ToolUseBlock
-from phoenix_tui.text.agents import handed_in
+from phoenix_tui.text.agent_text import handed_in
 from phoenix_tui.widgets.blocks.diff_rows import diff_rows
 from phoenix_tui.widgets.blocks.tool_row import output_of
 from phoenix_tui.widgets.transcript.block_cursor import ChosenBlock

@@ -215,14 +215,14 @@ KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from engine.store import StorePaths, open_store
-from engine.store.slices import Pace
+from engine.store.slices import SlicePace
 from tests.support.storage import OUR_TERMS
 
 async def main(home, deed, source, after):
     store = await open_store(StorePaths.under(Path(home)))
     count = 0
 
-    class Deadly(Pace):
+    class Deadly(SlicePace):
         def took(self, seconds):
             nonlocal count
             count += 1

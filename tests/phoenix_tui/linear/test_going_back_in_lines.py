@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from engine.ports.files import Coverage
 from engine.rewind.values import Preview, PreviewFile, RewindList, RewindScope
-from phoenix_tui.features.rewind import HowFar, Instead, OtherWay
+from phoenix_tui.features.rewinding import HowFar, Instead, OtherWay
 from phoenix_tui.linear.going_back import LineAsker
 from tests.support.fake_rewinding import change, point
 

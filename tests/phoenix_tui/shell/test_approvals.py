@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, Receipt
 from engine.machine.messages import ToolCall
 from engine.machine.states import AwaitingApproval, ToolRound
-from phoenix_tui.modals.approvals import ApprovalsSheet
+from phoenix_tui.modals.approvals_sheet import ApprovalsSheet
 from phoenix_tui.widgets.answer_gate import GRACE
 from tests.support.fake_engine import RUN, FakeConversation, question
 from tools.contract import ToolRequest

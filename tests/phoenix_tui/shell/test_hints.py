@@ -19,13 +19,13 @@ from phoenix_tui.keys import active_keys
 from phoenix_tui.keys.esc_hint import BACK, CLOSES
 from phoenix_tui.keys.keymap import KEYS, key_names
 from phoenix_tui.keys.keymap_file import read_keymap
-from phoenix_tui.modals.agents import AgentsSheet
+from phoenix_tui.modals.agents_sheet import AgentsSheet
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.modals.hit_bar import HitSheet
-from phoenix_tui.modals.images import ImageSheet
-from phoenix_tui.modals.peek import PeekSheet
-from phoenix_tui.modals.prompt_history import HistorySheet
-from phoenix_tui.modals.text_editor import EditSheet
+from phoenix_tui.modals.edit_sheet import EditSheet
+from phoenix_tui.modals.history_sheet import HistorySheet
+from phoenix_tui.modals.hit_sheet import HitSheet
+from phoenix_tui.modals.image_sheet import ImageSheet
+from phoenix_tui.modals.peek_sheet import PeekSheet
 from tests.phoenix_tui.shell.conftest import Shell
 from tests.phoenix_tui.shell.test_shell_rewind import HERS, prepare, two_turns
 from tests.phoenix_tui.shell.test_sub_agents import rows

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from textual import events
 
 from engine.rewind.values import PreviewFile
-from phoenix_tui.modals.diff import DiffSheet
-from phoenix_tui.modals.help import HelpSheet
+from phoenix_tui.modals.diff_sheet import DiffSheet
+from phoenix_tui.modals.help_sheet import HelpSheet
 from tests.phoenix_tui.shell.conftest import Shell
 from tests.support.fake_rewinding import FakeRewinding, change, point
 

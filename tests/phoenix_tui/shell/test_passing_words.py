@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from phoenix_tui.modals.help import HelpSheet
+from phoenix_tui.modals.help_sheet import HelpSheet
 from tests.support.fake_engine import FakeEngine
 
 

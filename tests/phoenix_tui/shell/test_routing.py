@@ -15,7 +15,7 @@ from engine.records import RunPriority
 from engine.routes import AnswerAlone, Route, RouteAgent, RouteCard, StartAgents
 from engine.run_records import ModelUsage, RunAgents, RunRecord
 from engine.totals import Totals
-from phoenix_tui.modals.text_editor import EditSheet
+from phoenix_tui.modals.edit_sheet import EditSheet
 from phoenix_tui.widgets.route_panel import RoutePanel
 from phoenix_tui.widgets.route_rows import as_text, from_text
 from phoenix_tui.widgets.status_line import StatusLine

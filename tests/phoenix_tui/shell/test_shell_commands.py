@@ -19,8 +19,8 @@ from phoenix_tui.commands.catalogue import ALIASES, BY_NAME, closest, is_command
 from phoenix_tui.commands.conversations import resume
 from phoenix_tui.commands.run import MODULES
 from phoenix_tui.features.onboarding_api import InstallProgress, LocalOffer
-from phoenix_tui.modals.picker import PickerSheet
-from phoenix_tui.modals.side_question import SideQuestionSheet
+from phoenix_tui.modals.picker_sheet import PickerSheet
+from phoenix_tui.modals.side_question_sheet import SideQuestionSheet
 from phoenix_tui.widgets.welcome_panel import Welcome, rows
 from tests.support.fake_engine import FakeEngine, FakeOnboarding
 

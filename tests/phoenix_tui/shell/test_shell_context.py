@@ -13,7 +13,7 @@ from engine.executor.requests import Refused
 from engine.machine.messages import Usage
 from engine.records import EarlierView, OmissionKind
 from engine.updates import ContextChanged
-from phoenix_tui.modals.context import ContextSheet
+from phoenix_tui.modals.context_sheet import ContextSheet
 from phoenix_tui.widgets.context_bar import bar, headline, legend, ruler, share_of, share_rows
 from phoenix_tui.widgets.meter_click import covers
 from tests.support.fake_context import PARTS, REPORT

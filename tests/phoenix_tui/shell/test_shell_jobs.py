@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from phoenix_tui.modals.jobs import JobsSheet
-from phoenix_tui.modals.text import TextSheet
+from phoenix_tui.modals.jobs_sheet import JobsSheet
+from phoenix_tui.modals.text_sheet import TextSheet
 from tests.support.fake_engine import FakeConversation
 from tools.contract import Captured, JobInfo
 

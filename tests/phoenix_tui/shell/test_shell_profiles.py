@@ -12,8 +12,8 @@ from engine.executor.requests import RunCaps
 from engine.records import PermissionMode
 from phoenix_tui.app import PhoenixApp
 from phoenix_tui.commands.profiles import use_profile
-from phoenix_tui.modals.profiles import ProfilesSheet
-from phoenix_tui.modals.text import TextSheet
+from phoenix_tui.modals.profiles_sheet import ProfilesSheet
+from phoenix_tui.modals.text_sheet import TextSheet
 from tests.phoenix_tui.shell.conftest import OpenShell, Shell
 from tests.support.fake_engine import FakeEngine
 

@@ -13,7 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.modals.find_bar import FindSheet
+from phoenix_tui.modals.find_sheet import FindSheet
 from tests.support.fake_engine import FakeEngine
 from tests.support.waiting import poll
 

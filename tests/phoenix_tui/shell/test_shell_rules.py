@@ -8,8 +8,8 @@ from engine.permissions.projects import project_of
 from engine.permissions.rules import Rule
 from engine.rule_store import ActiveRule
 from phoenix_tui.config.rules import RuleFile
-from phoenix_tui.modals.picker import PickerSheet
-from phoenix_tui.modals.rules import RulesSheet
+from phoenix_tui.modals.picker_sheet import PickerSheet
+from phoenix_tui.modals.rules_sheet import RulesSheet
 from phoenix_tui.widgets.line_input import LineInput
 from tests.phoenix_tui.shell.conftest import OpenShell, Shell
 from tests.support.fake_engine import FakeEngine

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from engine.records import FoundText
-from phoenix_tui.modals.find_bar import FindSheet, FoundPlaces
-from phoenix_tui.modals.hit_bar import HitSheet
+from phoenix_tui.modals.find_sheet import FindSheet, FoundPlaces
 from phoenix_tui.modals.hit_list import HitList
-from phoenix_tui.modals.search import SearchSheet
+from phoenix_tui.modals.hit_sheet import HitSheet
+from phoenix_tui.modals.search_sheet import SearchSheet
 from phoenix_tui.widgets.transcript.marks import Goal
 from tests.support.fake_engine import FakeEngine
 

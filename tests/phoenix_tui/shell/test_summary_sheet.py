@@ -11,7 +11,7 @@ from textual.widgets import TextArea
 from engine.executor.requests import Refused
 from engine.executor.reviewing import DropSummary, Proposal, SummarizeAgain, TakeSummary, Verdict
 from engine.machine.states import Compacting, Idle
-from phoenix_tui.modals.summary import SummarySheet
+from phoenix_tui.modals.summary_sheet import SummarySheet
 from phoenix_tui.widgets.answer_gate import GRACE
 
 LONG = "\n".join(f"- decision {number}: \x1b[31mred\u202e" for number in range(80))

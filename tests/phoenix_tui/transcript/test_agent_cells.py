@@ -10,7 +10,7 @@ from engine.codec import decode_display, display_text
 from engine.machine import agent_texts
 from engine.machine.messages import ToolResult, ToolStatus
 from engine.machine.states import AgentOutcome, AgentStatus, AgentTask
-from phoenix_tui.text.agents import first_line
+from phoenix_tui.text.agent_text import first_line
 from phoenix_tui.widgets.blocks.agent_cell import agents_of, completion_words
 from phoenix_tui.widgets.blocks.tool_row import tool_block
 from phoenix_tui.widgets.blocks.tool_view import ToolView, display_of, summary_of

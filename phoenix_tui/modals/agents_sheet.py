@@ -23,8 +23,8 @@ from phoenix_tui.features.sub_agents import at_work
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.answering import MOST_ROWS, AnsweringSheet
-from phoenix_tui.modals.line import LineSheet
-from phoenix_tui.text.agents import counted
+from phoenix_tui.modals.line_sheet import LineSheet
+from phoenix_tui.text.agent_text import counted
 from phoenix_tui.text.labels import Tone, money, short_model, tokens
 from phoenix_tui.widgets.agent_figures import last_words, profile_words, time_used, turns
 from phoenix_tui.widgets.agent_rows import agent_rows, doing, ending_words, rows_each

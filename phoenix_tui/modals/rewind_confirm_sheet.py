@@ -16,14 +16,14 @@ from textual.widgets import Static
 from engine.ports.files import FileChange
 from engine.rewind.values import Preview, PreviewFile, RewindScope
 from phoenix_tui.features.changes import words_of
-from phoenix_tui.features.rewind import HowFar, Instead
+from phoenix_tui.features.rewinding import HowFar, Instead
 from phoenix_tui.keys import keymap
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.modals.diff import DiffSheet
-from phoenix_tui.modals.rewind import FRAME, SHARE
+from phoenix_tui.modals.diff_sheet import DiffSheet
 from phoenix_tui.modals.rewind_rows import preview_row, sum_of
-from phoenix_tui.text.checkpoints import left_alone
+from phoenix_tui.modals.rewind_sheet import FRAME, SHARE
+from phoenix_tui.text.checkpoint_text import left_alone
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.row_choice import first_in_sight, moved
 from tools.contract import DiffDisplay

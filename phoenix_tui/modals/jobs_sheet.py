@@ -15,8 +15,8 @@ from engine.api.conversation import JobsApi
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.modals.text import TextSheet
-from phoenix_tui.text.jobs import how_it_stands, running
+from phoenix_tui.modals.text_sheet import TextSheet
+from phoenix_tui.text.job_text import how_it_stands, running
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.row_choice import first_in_sight, moved
 from phoenix_tui.workspace.widgets import Notify

@@ -9,7 +9,7 @@ from msgspec import Struct
 from engine.api.engine import RulesApi
 from engine.executor.requests import EngineError
 from engine.rule_store import ActiveRule
-from phoenix_tui.text.rules import one_line
+from phoenix_tui.text.rule_text import one_line
 
 
 class RuleChange(Struct, frozen=True):

@@ -9,7 +9,7 @@ from textual.content import Content
 
 from phoenix_tui.features.side_questions import answer_of, in_one_line
 from phoenix_tui.modals.peek_text import markdown_rows
-from phoenix_tui.modals.text import TextSheet
+from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.labels import Tone
 
 WAITS: Final = "thinking… closing this drops the question"

@@ -21,7 +21,7 @@ from engine.updates import ContextChanged, MessageSaved, Update
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.text.checkpoints import use_in_words
+from phoenix_tui.text.checkpoint_text import use_in_words
 from phoenix_tui.text.labels import Tone, short_model, tokens
 from phoenix_tui.widgets.context_bar import (
     NEVER,

@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.turn_records import TurnSummary
-from phoenix_tui.modals.picker import PickerRow, PickerSheet
+from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.text.labels import Tone, age, money
 from phoenix_tui.widgets.blocks.rows import duration_text
 from tools.clean import clean_line

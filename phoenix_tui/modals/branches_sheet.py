@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.ports.turns import BranchRow
-from phoenix_tui.modals.picker import PickerRow, PickerSheet
+from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.text.labels import age
 from tools.wording import counted
 

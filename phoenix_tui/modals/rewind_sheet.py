@@ -13,12 +13,12 @@ from textual.widgets import Static
 
 from engine.rewind.values import RewindList, RewindPoint
 from phoenix_tui.features.changes import files_of, when
-from phoenix_tui.features.rewind import Order, OtherWay
+from phoenix_tui.features.rewinding import Order, OtherWay
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.rewind_rows import change_row, point_row, stay_row
-from phoenix_tui.text.checkpoints import left_alone
+from phoenix_tui.text.checkpoint_text import left_alone
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.row_choice import first_in_sight, moved
 from tools.wording import counted

@@ -23,8 +23,8 @@ from engine.updates import Update
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.modals.line import LineSheet
-from phoenix_tui.modals.text_editor import EditSheet
+from phoenix_tui.modals.edit_sheet import EditSheet
+from phoenix_tui.modals.line_sheet import LineSheet
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.answer_gate import AnswerGate
 from tools.clean import clean

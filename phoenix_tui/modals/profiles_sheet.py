@@ -15,10 +15,10 @@ from phoenix_tui.config.profile_files import ProfileTrouble
 from phoenix_tui.config.profile_text import profile_text
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.keys.keymap import Scope, bindings
-from phoenix_tui.modals.line import LineSheet
-from phoenix_tui.modals.picker import PickerRow, PickerSheet
-from phoenix_tui.modals.rows import RowsSheet, SheetRow
-from phoenix_tui.modals.text import TextSheet
+from phoenix_tui.modals.line_sheet import LineSheet
+from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
+from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
+from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.labels import Tone, age
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.workspace.external_editor import open_outside

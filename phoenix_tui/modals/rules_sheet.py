@@ -17,7 +17,7 @@ from textual.widgets import Static, TextArea
 from engine.api.engine import RulesApi
 from engine.executor.requests import EngineError
 from engine.rule_store import ActiveRule
-from phoenix_tui.features.rules import RuleChanges
+from phoenix_tui.features.rule_changes import RuleChanges
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.esc_hint import BACK, CLOSES
 from phoenix_tui.keys.keymap import Scope, bindings

@@ -12,8 +12,8 @@ from textual.widgets import TextArea
 from phoenix_tui.features.settings_api import Setting
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
-from phoenix_tui.modals.picker import PickerRow, PickerSheet
-from phoenix_tui.modals.rows import RowsSheet, SheetRow
+from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
+from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
 from phoenix_tui.widgets.question_text import short_path
 
 RESET: Final = "-"

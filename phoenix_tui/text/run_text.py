@@ -11,7 +11,7 @@ from msgspec import Struct
 from engine.machine.effects import Strategy
 from engine.run_records import ModelUsage, RunRecord
 from phoenix_tui.text.labels import clock, money, tokens
-from phoenix_tui.text.routing import strategy_words
+from phoenix_tui.text.route_text import strategy_words
 from tools.clean import clean_line
 from tools.wording import counted
 

@@ -23,7 +23,7 @@ from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.peek_text import LONGEST, newest_rows, question_rows
 from phoenix_tui.text.labels import READY, Label, Tone, short_model, short_state
-from phoenix_tui.text.rules import rule_grant
+from phoenix_tui.text.rule_text import rule_grant
 from phoenix_tui.widgets.answer_gate import AnswerGate
 from phoenix_tui.widgets.flowing import Flowing
 from phoenix_tui.widgets.line_input import LineInput
