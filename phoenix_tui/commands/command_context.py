@@ -11,9 +11,9 @@ from msgspec import Struct
 from engine.ports import ConversationChanges
 from phoenix_tui.terminal.clipboard import Clipboard
 from phoenix_tui.widgets.dock import Dock
+from phoenix_tui.widgets.notices import Notify
 from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.sending import Sending
-from phoenix_tui.workspace.widgets import Notify
 
 if TYPE_CHECKING:
     from phoenix_tui.modals.opening import Sheets

@@ -28,8 +28,8 @@ from phoenix_tui.text.agent_text import counted
 from phoenix_tui.text.labels import Tone, money, short_model, tokens
 from phoenix_tui.widgets.agent_figures import last_words, profile_words, time_used, turns
 from phoenix_tui.widgets.agent_rows import agent_rows, doing, ending_words, rows_each
+from phoenix_tui.widgets.notices import Notify
 from phoenix_tui.widgets.row_choice import first_in_sight, moved
-from phoenix_tui.workspace.widgets import Notify
 from tools.clean import clean, clean_line
 
 BESIDE: Final = "beside:"

@@ -16,8 +16,8 @@ from phoenix_tui.features.approvals import Pending, as_asked
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import ANSWER_KEYS, Scope, bindings
 from phoenix_tui.modals.base import Sheet
+from phoenix_tui.widgets.notices import Notify
 from phoenix_tui.widgets.question_panel import ROWS_BESIDE, QuestionPanel
-from phoenix_tui.workspace.widgets import Notify
 
 MOST_ROWS: Final = 6
 """Rows of the list in sight beside a question; its text needs the room."""

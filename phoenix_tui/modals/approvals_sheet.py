@@ -19,8 +19,8 @@ from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.answering import MOST_ROWS, AnsweringSheet
 from phoenix_tui.text.labels import ASKING, Tone, age
 from phoenix_tui.text.rule_text import one_line
+from phoenix_tui.widgets.notices import Notify
 from phoenix_tui.widgets.row_choice import first_in_sight, moved
-from phoenix_tui.workspace.widgets import Notify
 from tools.clean import clean_line
 from tools.wording import counted
 

@@ -18,8 +18,8 @@ from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.job_text import how_it_stands, running
 from phoenix_tui.text.labels import Tone
+from phoenix_tui.widgets.notices import Notify
 from phoenix_tui.widgets.row_choice import first_in_sight, moved
-from phoenix_tui.workspace.widgets import Notify
 from tools.clean import clean_line
 from tools.contract import JobInfo
 from tools.shell_output import all_lines, readable

@@ -27,10 +27,10 @@ from phoenix_tui.text.rule_text import rule_grant
 from phoenix_tui.widgets.answer_gate import AnswerGate
 from phoenix_tui.widgets.flowing import Flowing
 from phoenix_tui.widgets.line_input import LineInput
+from phoenix_tui.widgets.notices import Notify
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.request_text import laid_out
 from phoenix_tui.widgets.unseen import Rows
-from phoenix_tui.workspace.widgets import Notify
 from tools.clean import clean_line
 
 ENOUGH: Final = 30

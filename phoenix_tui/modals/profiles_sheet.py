@@ -20,9 +20,9 @@ from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
 from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.labels import Tone, age
+from phoenix_tui.widgets.notices import Notify
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.workspace.external_editor import open_outside
-from phoenix_tui.workspace.widgets import Notify
 from tools.clean import clean, clean_line
 
 if TYPE_CHECKING:

@@ -13,10 +13,11 @@ from engine.ports import ConversationChanges
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.panes.memory import Panes, remember
 from phoenix_tui.panes.row import Pane, PaneRow
+from phoenix_tui.widgets.notices import Notify
 from phoenix_tui.widgets.status_line import Status
 from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.conversation_view import ConversationView
-from phoenix_tui.workspace.widgets import Notify, WorkspaceWidgets
+from phoenix_tui.workspace.widgets import WorkspaceWidgets
 
 MOST: Final = 4
 """Panes. A fifth has no room at 200x60, nobody reads five streams, and each may cost 16 frames a second."""

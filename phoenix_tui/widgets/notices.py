@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from msgspec import Struct
 from textual.content import Content
@@ -11,6 +11,14 @@ from textual.widget import Widget
 
 from phoenix_tui.text.labels import Tone
 from tools.clean import clean
+
+
+class Notify(Protocol):
+    """Says something in passing."""
+
+    def __call__(self, text: str, *, bad: bool = False) -> None:
+        """Show a toast; the text may come from outside."""
+        ...
 
 
 class StandingNotice(Struct, frozen=True):

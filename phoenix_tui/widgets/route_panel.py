@@ -21,7 +21,7 @@ from phoenix_tui.widgets.still import Still, Ticker
 
 if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi
-    from phoenix_tui.workspace.widgets import Notify
+    from phoenix_tui.widgets.notices import Notify
 
 TICK: Final = 0.25
 """Seconds between two looks at the countdown."""

@@ -23,6 +23,7 @@ from phoenix_tui.features.sub_agents import family_of
 from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.widgets.composer_keys import is_prose
 from phoenix_tui.widgets.context_meter import ContextUse
+from phoenix_tui.widgets.notices import Notify
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import Status
 from phoenix_tui.workspace.conversation_index import ConversationIndex
@@ -31,7 +32,7 @@ from phoenix_tui.workspace.draft_store import Drafting
 from phoenix_tui.workspace.in_flight import OnTheWay
 from phoenix_tui.workspace.reentrant_lock import OneAtATime
 from phoenix_tui.workspace.scroll_positions import keep_place
-from phoenix_tui.workspace.widgets import Notify, WorkspaceWidgets
+from phoenix_tui.workspace.widgets import WorkspaceWidgets
 from tools.contract import SandboxMode
 
 

@@ -38,14 +38,14 @@ from phoenix_tui.features.approvals import as_asked
 from phoenix_tui.text.labels import WRITABLE, StatusDetails, Tone
 from phoenix_tui.widgets.blocks.speech import is_stop_notice
 from phoenix_tui.widgets.context_meter import ContextUse, crossing
-from phoenix_tui.widgets.notices import StandingNotice
+from phoenix_tui.widgets.notices import Notify, StandingNotice
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import Status, StatusLine
 from phoenix_tui.widgets.transcript.model import text_of
 from phoenix_tui.workspace.agents_in_view import AgentsInView
 from phoenix_tui.workspace.jobs_in_view import JobsInView
 from phoenix_tui.workspace.route_in_view import RouteInView
-from phoenix_tui.workspace.widgets import Notify, WorkspaceWidgets
+from phoenix_tui.workspace.widgets import WorkspaceWidgets
 from tools.clean import clean_line
 
 CHARACTERS_PER_TOKEN: Final = 4

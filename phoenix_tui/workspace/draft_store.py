@@ -13,7 +13,7 @@ from engine.api.errors import ENGINE_ERRORS
 from engine.ports import ConversationChanges
 from phoenix_tui.features.draft_codec import joined
 from phoenix_tui.widgets.dock import Dock
-from phoenix_tui.workspace.widgets import Notify
+from phoenix_tui.widgets.notices import Notify
 
 PAUSE: Final = 0.3
 """Seconds without typing after which a draft is stored."""

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from engine.executor.requests import EngineError
 from phoenix_tui.features.onboarding_api import InstallProgress, Onboarding
 from phoenix_tui.text.labels import MODE_MEANINGS
+from phoenix_tui.widgets.notices import Notify
 from phoenix_tui.widgets.welcome_panel import EXAMPLES, GUIDE, MEGABYTE, Welcome
-from phoenix_tui.workspace.widgets import Notify, WorkspaceWidgets
+from phoenix_tui.workspace.widgets import WorkspaceWidgets
 
 REPAINT_SECONDS: Final = 0.1
 """Shortest time between two paints of the progress bar."""

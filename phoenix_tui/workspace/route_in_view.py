@@ -7,7 +7,7 @@ from collections.abc import Callable
 from engine.api.conversation import ConversationApi
 from engine.routes import RouteCard
 from phoenix_tui.widgets.dock import Dock
-from phoenix_tui.workspace.widgets import Notify
+from phoenix_tui.widgets.notices import Notify
 
 
 class RouteInView:

@@ -20,9 +20,9 @@ from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.features.sub_agents import Hinting, runs_in_view, stop_in_view
 from phoenix_tui.text.job_text import NOTHING_RUNS, RUNS_ON
 from phoenix_tui.text.refusals import in_keys
+from phoenix_tui.widgets.notices import Notify
 from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.pending_text import waiting_words
-from phoenix_tui.workspace.widgets import Notify
 from tools.clean import clean_line
 from tools.contract import ImageRejected
 from tools.wording import one_line

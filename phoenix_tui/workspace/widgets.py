@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -44,11 +44,3 @@ class WorkspaceWidgets(Struct, eq=False):
         """The view, for all that is done once it stands."""
         assert self.view is not None, "nothing is shown before the first frame stands"
         return self.view
-
-
-class Notify(Protocol):
-    """Says something in passing."""
-
-    def __call__(self, text: str, *, bad: bool = False) -> None:
-        """Show a toast; the text may come from outside."""
-        ...

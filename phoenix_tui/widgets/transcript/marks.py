@@ -15,7 +15,6 @@ from textual.strip import Strip
 
 from engine.search import occurrences
 from phoenix_tui.markdown.lines import StyledLine, cells
-from phoenix_tui.widgets.transcript.long_texts import lay_slice
 from phoenix_tui.widgets.transcript.painter import Painter
 from phoenix_tui.widgets.transcript.parts import Drawn, Part, PartKind
 from phoenix_tui.widgets.transcript.runs import run_of
@@ -116,7 +115,7 @@ class Marks:
         drawn = self._stack.drawn(slot)
         if drawn is None:
             return None
-        while lay_slice(self._stack, slot, drawn):
+        while self._stack.lay_slice(slot, drawn):
             pass  # the place may stand in what has not been laid out
         spots = list(self._spots(drawn, goal))
         if not spots and self._open_folded(drawn, goal):

@@ -206,3 +206,12 @@ class Stack:
                 return top
             top += new.height()
         return top
+
+    def lay_slice(self, slot: int, drawn: Drawn) -> bool:
+        """Lay out a slice of one message; False when all of it is there."""
+        for part in drawn.parts:
+            if part.stream is not None and part.stream.waiting:
+                del part.strips[part.stream.more() :]
+                self.heights.set(slot, drawn.height)
+                return True
+        return False

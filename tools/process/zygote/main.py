@@ -14,7 +14,7 @@ import time
 
 from tools.process.zygote import terminal
 from tools.process.zygote.deadline import Deadline
-from tools.process.zygote.supervisor import supervise
+from tools.process.zygote.supervise import supervise
 from tools.process.zygote.tree import kill_below
 from tools.process.zygote.wire import ALARMS, CLEAN, CONTROL, RUN, TERMINAL
 

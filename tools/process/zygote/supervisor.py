@@ -7,7 +7,6 @@ import os
 import select
 import signal
 import socket
-import sys
 import time
 
 from tools.process.zygote import wire
@@ -23,7 +22,6 @@ BRISK_PAUSE = 0.002
 LONGEST_PAUSE = 30.0
 NAMES_LIMIT = 20
 CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
-LINUX = sys.platform == "linux"
 
 
 class Supervisor:
@@ -151,65 +149,6 @@ class Supervisor:
                 os.read(self._wake, 4096)
         if self._control.fileno() in ready:
             self._cancelled = True
-
-
-def supervise(control: socket.socket, output: int, stdin: int, phoenix: int) -> None:
-    """A supervisor's whole life, after the zygote forked it; `phoenix` is the pid it works for."""
-    os.setsid()
-    body = _receive(control)
-    if body is None:
-        return
-    request = wire.decode(body)
-    if LINUX:
-        from tools.process.zygote import kernel  # noqa: PLC0415 - Linux alone can load it
-
-        kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
-        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # unlike the zygote: its own /proc files must stay writable
-    if request.mechanism == wire.NAMESPACE:
-        _supervise_in_namespace(request, control, output, stdin)
-    elif request.mechanism == wire.SCAN:
-        from tools.process.zygote.scan import ScanningSupervisor  # noqa: PLC0415 - only where there is no subreaper
-
-        ScanningSupervisor(control, output, stdin).run(request)
-    else:
-        Supervisor(control, output, stdin, (phoenix, os.getppid(), os.getpid())).run(request)
-
-
-def _supervise_in_namespace(request: wire.SupervisorRequest, control: socket.socket, output: int, stdin: int) -> None:
-    from tools.process.zygote import namespace  # noqa: PLC0415 - Linux alone can load it
-
-    def first() -> None:
-        os.setsid()
-        shown = namespace.outer_pid()
-        supervisor = Supervisor(control, output, stdin)
-        try:
-            namespace.build(request)
-        except OSError as error:
-            supervisor.tell(f"failed {error.errno}")
-            return
-        supervisor.run(request, shown)
-
-    try:
-        namespace.enter(request, first)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            control.sendall(f"failed {error.errno}\n".encode())
-
-
-def _receive(control: socket.socket) -> bytes | None:
-    """The request; None when Phoenix let go before it was complete."""
-    received = bytearray()
-    wanted = wire.LENGTH.size
-    with contextlib.suppress(OSError):
-        control.sendall(f"ready {os.getpid()}\n".encode())
-    while len(received) < wanted:
-        chunk = control.recv(wanted - len(received))
-        if not chunk:
-            return None
-        received += chunk
-        if wanted == wire.LENGTH.size == len(received):
-            wanted += wire.LENGTH.unpack(received)[0]
-    return bytes(received[wire.LENGTH.size :])
 
 
 def _wake_on_child() -> int:
