@@ -9,7 +9,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from engine.agents.prompting import snapshot
-from engine.agents.spawn_requests import TaskOrder
+from engine.agents.spawn_requests import TaskRequest
 from engine.executor.session import EngineSettings, Ports
 from engine.ports import ProviderError
 from engine.ports.agents import AgentStore
@@ -32,7 +32,7 @@ class AgentFactory:
         self._settings = settings
 
     async def make(
-        self, parent: ConversationRecord, call_id: str, orders: Sequence[TaskOrder], mode: SpawnMode
+        self, parent: ConversationRecord, call_id: str, requests: Sequence[TaskRequest], mode: SpawnMode
     ) -> Sequence[ConversationRecord]:
         """The sub-agents of one call, in its order; all or none.
 
@@ -48,22 +48,24 @@ class AgentFactory:
             return snapshot(rows, parent.summary, call_id, window)
 
         new = [
-            self._new(parent, order, AgentFacts(parent.id, mode, call_id, place, order.title or order.task), context)
-            for place, order in enumerate(orders, 1)
+            self._new(
+                parent, request, AgentFacts(parent.id, mode, call_id, place, request.title or request.task), context
+            )
+            for place, request in enumerate(requests, 1)
         ]
         return await self._store.create_all(new, self._ports.clock.now())
 
     def _new(
-        self, parent: ConversationRecord, order: TaskOrder, facts: AgentFacts, context: Callable[[int], str]
+        self, parent: ConversationRecord, request: TaskRequest, facts: AgentFacts, context: Callable[[int], str]
     ) -> NewConversation:
-        profile, settings = self._profile(order.profile, parent), self._settings
+        profile, settings = self._profile(request.profile, parent), self._settings
         model = profile.model or parent.model
         turns, seconds = profile.limits_under(settings.agent_turns, settings.agent_timeout)
         limited = replace(
             facts,
-            max_turns=_asked(order.max_turns, turns, narrows=profile.project),
-            timeout=_asked(order.timeout, seconds, narrows=profile.project),
-            priority=order.priority,
+            max_turns=_asked(request.max_turns, turns, narrows=profile.project),
+            timeout=_asked(request.timeout, seconds, narrows=profile.project),
+            priority=request.priority,
             context=context(self._window(model)),
         )
         return NewConversation(
@@ -74,7 +76,7 @@ class AgentFactory:
             permission_mode=profile.mode_under(parent.permission_mode),
             profile=profile.name,
             agent=limited,
-            prompt=order.task,
+            prompt=request.task,
             sandbox=profile.sandbox_under(parent.sandbox),
             sandbox_required=parent.sandbox_required or bool(profile.sandbox),
         )

@@ -11,7 +11,7 @@ from engine.agents.messages import AgentMessages
 from engine.agents.parent_waker import ParentWaker
 from engine.agents.results import AgentResults
 from engine.agents.scheduler import AgentScheduler, RunningAgent
-from engine.agents.spawn_requests import ResumeOrder, SpawnRequest, TaskOrder
+from engine.agents.spawn_requests import ResumeRequest, SpawnRequest, TaskRequest
 from engine.agents.starter import AgentStarter
 from engine.agents.views import AgentBoard, view_of
 from engine.conversation import Conversation
@@ -42,40 +42,40 @@ class SubAgents:
         self._store = ports.agents
         self._opened = opened
         self._forget = forget
-        self._endings = AgentResults(ports.agents, opened, ports.clock.now)
+        self._results = AgentResults(ports.agents, opened, ports.clock.now)
         self.board = AgentBoard(ports.clock.now, self._tell)
-        self._waking = ParentWaker(self._endings, self.board)
-        self._shift = AgentScheduler(settings.max_agents, self._endings, self.board, ports.clock.now)
-        self._shift.left = self._ended
-        making = AgentFactory(ports, ports.agents, settings)
-        self._recruiting = AgentStarter(making, ports.agents, adopt, self._shift, self._endings, self.board)
-        self._advising = AgentMessages(ports, ports.agents, self._shift, self._recruiting, self.board, opened, reopen)
-        works = self._shift.get
-        self.closer = AgentCloser(opened, lambda agent_id: works(agent_id) is not None, forget, self._endings.start)
+        self._waker = ParentWaker(self._results, self.board)
+        self._scheduler = AgentScheduler(settings.max_agents, self._results, self.board, ports.clock.now)
+        self._scheduler.left = self._ended
+        factory = AgentFactory(ports, ports.agents, settings)
+        self._starter = AgentStarter(factory, ports.agents, adopt, self._scheduler, self._results, self.board)
+        self._messages = AgentMessages(ports, ports.agents, self._scheduler, self._starter, self.board, opened, reopen)
+        works = self._scheduler.get
+        self.closer = AgentCloser(opened, lambda agent_id: works(agent_id) is not None, forget, self._results.start)
 
-    async def spawn(self, parent_id: str, call_id: str, order: SpawnRequest) -> tuple[StartedAgent, ...]:
+    async def spawn(self, parent_id: str, call_id: str, request: SpawnRequest) -> tuple[StartedAgent, ...]:
         """Make the sub-agents of a call and start those that may."""
         self._refuse_when_full()
-        hands = await self._recruiting.recruit(
-            self._parent(parent_id), call_id, order.tasks, SpawnMode.FAN_IN, sequential=order.sequential
+        all_running = await self._starter.start_all(
+            self._parent(parent_id), call_id, request.tasks, SpawnMode.FAN_IN, sequential=request.sequential
         )
-        return tuple(StartedAgent(hand.conversation.id, hand.facts.task) for hand in hands)
+        return tuple(StartedAgent(running.conversation.id, running.facts.task) for running in all_running)
 
-    async def begin(self, parent_id: str, call_id: str, order: TaskOrder) -> str:
+    async def begin(self, parent_id: str, call_id: str, request: TaskRequest) -> str:
         """Make one that works in the background; gives its id."""
         self._refuse_when_full()
-        (hand,) = await self._recruiting.recruit(self._parent(parent_id), call_id, (order,), SpawnMode.BACKGROUND)
-        return hand.conversation.id
+        (running,) = await self._starter.start_all(self._parent(parent_id), call_id, (request,), SpawnMode.BACKGROUND)
+        return running.conversation.id
 
-    async def resume(self, parent_id: str, order: ResumeOrder) -> str:
+    async def resume(self, parent_id: str, request: ResumeRequest) -> str:
         """Tell an earlier one how to go on; one that works reads it before its next model call."""
         self._refuse_when_full()
-        row = await self._store.row(order.agent_id)
+        row = await self._store.row(request.agent_id)
         if row is None or row.facts.parent_id != parent_id:
             known = ", ".join(view.id for view in self.board.views(parent_id)) or "none"
-            raise ToolInputError(f"There is no task {order.agent_id} of this conversation. There are: {known}.")
-        await self._advising.tell(order.agent_id, order.message, parent_id)
-        return order.agent_id
+            raise ToolInputError(f"There is no task {request.agent_id} of this conversation. There are: {known}.")
+        await self._messages.tell(request.agent_id, request.message, parent_id)
+        return request.agent_id
 
     async def hint(self, agent_id: str, text: str) -> None:
         """A message of the user to a sub-agent: it goes on with it, or reads it before its next model call.
@@ -86,29 +86,29 @@ class SubAgents:
             EngineError: there is no such sub-agent, another process has it, or it cannot be stored.
             StorageError: it cannot be stored.
         """
-        await self._advising.tell(agent_id, text, USER)
+        await self._messages.tell(agent_id, text, USER)
 
     def stop(self, agent_ids: Iterable[str]) -> None:
         """Stop these; what they had written stays."""
-        self._shift.stop(agent_ids)
+        self._scheduler.stop(agent_ids)
 
     def stop_all(self, parent_id: str) -> None:
         """Stop every sub-agent of a conversation; what has come back waits for its user."""
-        self._waking.stopped(parent_id)
-        self._shift.stop([hand.conversation.id for hand in self._shift.of(parent_id)])
+        self._waker.stopped(parent_id)
+        self._scheduler.stop([running.conversation.id for running in self._scheduler.of(parent_id)])
 
     def reconsider(self, parent_id: str) -> None:
         """Decide the open questions of a conversation's sub-agents anew: its limits are theirs."""
-        for hand in self._shift.of(parent_id):
-            hand.conversation.reconsidering.soon()
+        for running in self._scheduler.of(parent_id):
+            running.conversation.reconsidering.soon()
 
     def close(self) -> None:
         """Stop everyone: nobody begins any more where others end."""
-        self._shift.stop(self._shift.everyone())
+        self._scheduler.stop(self._scheduler.everyone())
 
     def at_work(self, parent_id: str) -> int:
         """How many of a conversation's sub-agents work or wait to."""
-        return sum(hand.outcome is None for hand in self._shift.of(parent_id))
+        return sum(running.outcome is None for running in self._scheduler.of(parent_id))
 
     def needs(self, parent_id: str) -> bool:
         """Whether a conversation must stay open: sub-agents work, wait to be heard, or are looked at."""
@@ -118,8 +118,8 @@ class SubAgents:
 
     async def finished(self, parent_id: str) -> None:
         """Wait until all of them have ended and their parent has been told."""
-        while self.at_work(parent_id) or self._endings.under_way:
-            await self._endings.one_more()
+        while self.at_work(parent_id) or self._results.under_way:
+            await self._results.one_more()
 
     async def welcome(self, conversation: Conversation, publisher: Publisher) -> None:
         """A conversation was opened: listen to it, and know its sub-agents of earlier days."""
@@ -133,12 +133,12 @@ class SubAgents:
 
     async def leave(self, parent: Conversation) -> None:
         """A conversation is closed, its run is over: its sub-agents end with it."""
-        await self._endings.quiet()
+        await self._results.quiet()
         self.stop_all(parent.id)
-        children = [hand.conversation.id for hand in self._shift.of(parent.id)]
+        children = [running.conversation.id for running in self._scheduler.of(parent.id)]
         children += [view.id for view in self.board.views(parent.id) if view.id in self._opened]
         await asyncio.gather(*(self._forget(child) for child in dict.fromkeys(children)))
-        await self._endings.quiet()
+        await self._results.quiet()
         self.board.forget(parent.id)
 
     def views(self, parent_id: str) -> tuple[AgentView, ...]:
@@ -157,24 +157,26 @@ class SubAgents:
             return
         self.board.follow(facts.parent_id, conversation.id, update)
         if isinstance(update, StateChanged):
-            self._shift.heard(conversation.id, update.state)
+            self._scheduler.heard(conversation.id, update.state)
             self._mind_time(self._opened.get(facts.parent_id))
 
     def _follow_parent(self, parent: Conversation, update: Update) -> None:
         if isinstance(update, RunEnded):
-            self._shift.stop([hand.conversation.id for hand in self._shift.of(parent.id) if not hand.background])
+            self._scheduler.stop([
+                running.conversation.id for running in self._scheduler.of(parent.id) if not running.background
+            ])
         if isinstance(update, StateChanged):
             self._mind_time(parent)
-        self._waking.follow(parent, update)
+        self._waker.follow(parent, update)
 
     def _mind_time(self, parent: Conversation | None) -> None:
         """While those that a parent waits for do nothing but ask, its time is the user's, as theirs is."""
         if parent is not None and isinstance(parent.state, AwaitingSubagents):
-            parent.agents.wait_for_user(asked=self._shift.only_asks(parent.id))
+            parent.agents.wait_for_user(asked=self._scheduler.only_asks(parent.id))
 
-    def _ended(self, hand: RunningAgent) -> None:
-        self.closer.soon(hand.conversation)
-        self._endings.start(self._advising.hear_late(hand))
+    def _ended(self, running: RunningAgent) -> None:
+        self.closer.soon(running.conversation)
+        self._results.start(self._messages.hear_late(running))
 
     def _parent(self, parent_id: str) -> Conversation:
         parent = self._opened.get(parent_id)

@@ -17,22 +17,22 @@ from engine.records import AgentFacts
 
 
 class AgentMessages:
-    """Puts messages where sub-agents read them, and those that have ended on the shift again."""
+    """Stores messages where sub-agents read them, and starts those again that have ended."""
 
     def __init__(
         self,
         ports: Ports,
         store: AgentStore,
-        shift: AgentScheduler,
-        recruiting: AgentStarter,
+        scheduler: AgentScheduler,
+        starter: AgentStarter,
         board: AgentBoard,
         opened: Mapping[str, Conversation],
         reopen: Callable[[str], Awaitable[Conversation]],
     ) -> None:
         self._clock = ports.clock
         self._store = store
-        self._shift = shift
-        self._recruiting = recruiting
+        self._scheduler = scheduler
+        self._starter = starter
         self._board = board
         self._opened = opened
         self._reopen = reopen
@@ -44,28 +44,28 @@ class AgentMessages:
             EngineError: there is no such sub-agent, another process has it or its parent, or it cannot be stored.
             StorageError: it cannot be stored.
         """
-        hand = self._shift.get(agent_id)
-        if hand is None:
+        running = self._scheduler.get(agent_id)
+        if running is None:
             await self._recall(agent_id, text, sender)
-        elif hand.is_over():
-            await hand.settled.wait()
+        elif running.is_over():
+            await running.settled.wait()
             await self.tell(agent_id, text, sender)
         else:
             await self._store.tell(agent_id, text, sender, self._clock.now())
-            log_read_on(hand.conversation.record)
-            if hand.is_over():  # meanwhile: nobody may have read it
-                await self.hear_late(hand)
+            log_read_on(running.conversation.record)
+            if running.is_over():  # meanwhile: nobody may have read it
+                await self.hear_late(running)
 
-    async def hear_late(self, hand: RunningAgent) -> None:
+    async def hear_late(self, running: RunningAgent) -> None:
         """What it was told while it handed in its result was not read: it goes on with that, if its parent is there."""
-        await hand.settled.wait()
-        agent_id, parent = hand.conversation.id, hand.parent
-        if hand.stopped or not hand.begun or not await self._store.waiting(agent_id):
+        await running.settled.wait()
+        agent_id, parent = running.conversation.id, running.parent
+        if running.stopped or not running.begun or not await self._store.waiting(agent_id):
             return
         conversation = await self._reopen(agent_id)
         # A parent that closes waits for this: it is not opened anew.
-        if self._opened.get(parent.id) is parent and self._shift.get(agent_id) is None:
-            await self._go_on(conversation, hand.facts, parent, "", USER)
+        if self._opened.get(parent.id) is parent and self._scheduler.get(agent_id) is None:
+            await self._go_on(conversation, running.facts, parent, "", USER)
 
     async def _recall(self, agent_id: str, text: str, sender: str) -> None:
         row = await self._store.row(agent_id)
@@ -75,7 +75,7 @@ class AgentMessages:
         conversation = await self._reopen(agent_id)  # last: it may be closed while nobody looks at it
         if read_only := conversation.read_only or parent.read_only:
             raise EngineError(read_only)
-        if self._shift.get(agent_id) is not None:  # somebody was quicker
+        if self._scheduler.get(agent_id) is not None:  # somebody was quicker
             await self.tell(agent_id, text, sender)
         else:
             await self._go_on(conversation, row.facts, parent, text, sender)
@@ -84,14 +84,14 @@ class AgentMessages:
         self, conversation: Conversation, facts: AgentFacts, parent: Conversation, text: str, sender: str
     ) -> None:
         """With this, and with what it was told before and did not read."""
-        hand = self._recruiting.take_on(conversation, facts, parent, background=True)
+        running = self._starter.add(conversation, facts, parent, background=True)
         try:
             receipt = await asyncio.shield(conversation.agents.recall(text, sender))
         except BaseException:
-            self._shift.dismiss((hand,))
+            self._scheduler.dismiss((running,))
             raise
         if isinstance(receipt, Refused):
-            self._shift.dismiss((hand,))
+            self._scheduler.dismiss((running,))
             raise EngineError(receipt.reason)
         self._board.is_background(parent.id, conversation.id)
-        self._shift.start((hand,))
+        self._scheduler.start((running,))

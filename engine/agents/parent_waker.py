@@ -14,8 +14,8 @@ SUCCESS = "success"
 class ParentWaker:
     """Follows parents to where they come to rest."""
 
-    def __init__(self, endings: AgentResults, board: AgentBoard) -> None:
-        self._endings = endings
+    def __init__(self, results: AgentResults, board: AgentBoard) -> None:
+        self._results = results
         self._board = board
         self._compacting: set[str] = set()
 
@@ -25,7 +25,7 @@ class ParentWaker:
             case RunEnded(status=status):
                 if status == SUCCESS:
                     self._wake(parent)
-                self._endings.start(self._endings.recount(parent, self._board))
+                self._results.start(self._results.recount(parent, self._board))
             case StateChanged(state=Compacting()):
                 self._compacting.add(parent.id)
             case StateChanged(state=Idle()) if parent.id in self._compacting:
@@ -40,4 +40,4 @@ class ParentWaker:
 
     def _wake(self, parent: Conversation) -> None:
         if any(view.background for view in self._board.views(parent.id)):
-            self._endings.wake(parent)
+            self._results.wake(parent)

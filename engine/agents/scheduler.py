@@ -53,122 +53,123 @@ class RunningAgent(Struct, eq=False):
 
 
 class AgentScheduler:
-    """Every hand of this process. Whatever happens to one, it leaves: nobody waits for it for ever."""
+    """Runs the sub-agents of this process; each leaves in the end, so that no parent waits for ever."""
 
-    def __init__(self, room: int, endings: AgentResults, board: AgentBoard, now: Callable[[], float]) -> None:
-        self._line = AgentQueue(room)
-        self._endings = endings
+    def __init__(self, room: int, results: AgentResults, board: AgentBoard, now: Callable[[], float]) -> None:
+        self._queue = AgentQueue(room)
+        self._results = results
         self._board = board
         self._now = now
-        self._hands: dict[str, RunningAgent] = {}
+        self._running: dict[str, RunningAgent] = {}
         self.left: Callable[[RunningAgent], None] = lambda _hand: None
         """Called for each one that has ended and been told of."""
 
     def get(self, agent_id: str) -> RunningAgent | None:
         """The one that works under this id."""
-        return self._hands.get(agent_id)
+        return self._running.get(agent_id)
 
     def of(self, parent_id: str) -> list[RunningAgent]:
         """Those of a conversation."""
-        return [hand for hand in self._hands.values() if hand.facts.parent_id == parent_id]
+        return [running for running in self._running.values() if running.facts.parent_id == parent_id]
 
     def only_asks(self, parent_id: str) -> bool:
         """Whether each one at work that a conversation waits for asks its user."""
-        at_work = [hand for hand in self.of(parent_id) if not (hand.background or hand.ended)]
-        begun = [hand.conversation.state for hand in at_work if hand.begun]
+        at_work = [running for running in self.of(parent_id) if not (running.background or running.ended)]
+        begun = [running.conversation.state for running in at_work if running.begun]
         return bool(begun) and all(isinstance(state, AwaitingApproval) for state in begun)
 
-    def dismiss(self, hands: Iterable[RunningAgent]) -> None:
+    def dismiss(self, all_running: Iterable[RunningAgent]) -> None:
         """End these, which have not begun."""
-        hands = tuple(hands)
-        self.stop([hand.conversation.id for hand in hands])
-        self.start(hands)
+        all_running = tuple(all_running)
+        self.stop([running.conversation.id for running in all_running])
+        self.start(all_running)
 
     def everyone(self) -> list[str]:
         """The ids of all."""
-        return list(self._hands)
+        return list(self._running)
 
-    def take(self, hand: RunningAgent) -> None:
+    def take(self, running: RunningAgent) -> None:
         """Count one in; it begins with `start`."""
-        self._hands[hand.conversation.id] = hand
+        self._running[running.conversation.id] = running
 
-    def start(self, hands: Iterable[RunningAgent]) -> None:
+    def start(self, all_running: Iterable[RunningAgent]) -> None:
         """Let these wait for their turn, and those begin whose turn it is; those that were stopped before end."""
-        for hand in hands:
-            early, hand.ready = hand.stopped and not hand.ready, True
+        for running in all_running:
+            early, running.ready = running.stopped and not running.ready, True
             if early:
-                self._drop(hand)
-            elif hand.may_begin:
-                self._line.join(hand.conversation.id, RunPriority(hand.facts.priority))
-        for agent_id in self._line.call():
-            hand = self._hands[agent_id]
-            found = previous_results(_earlier(hand.after))
-            begun = hand.conversation.agents.begin(hand.facts, found, hand.was_stopped)
-            begun.add_done_callback(partial(self._answered, hand))
+                self._drop(running)
+            elif running.may_begin:
+                self._queue.join(running.conversation.id, RunPriority(running.facts.priority))
+        for agent_id in self._queue.call():
+            running = self._running[agent_id]
+            found = previous_results(_earlier(running.after))
+            begun = running.conversation.agents.begin(running.facts, found, running.was_stopped)
+            begun.add_done_callback(partial(self._answered, running))
 
     def stop(self, agent_ids: Iterable[str]) -> None:
         """Stop these; what they had written stays."""
         for agent_id in agent_ids:
-            hand = self._hands.get(agent_id)
-            if hand is None or hand.ended:
+            running = self._running.get(agent_id)
+            if running is None or running.ended:
                 continue
-            hand.stopped = True
-            if self._line.is_out(agent_id):
-                hand.conversation.cancel()
-            elif hand.ready:
-                self._line.leave(agent_id)
-                self._drop(hand)
+            running.stopped = True
+            if self._queue.is_out(agent_id):
+                running.conversation.cancel()
+            elif running.ready:
+                self._queue.leave(agent_id)
+                self._drop(running)
 
     def heard(self, agent_id: str, state: State) -> None:
         """One of them is in another state."""
-        hand = self._hands.get(agent_id)
-        if hand is not None and isinstance(state, Completed | Failed | Errored):
-            self._end(hand, state)
+        running = self._running.get(agent_id)
+        if running is not None and isinstance(state, Completed | Failed | Errored):
+            self._end(running, state)
 
-    def _drop(self, hand: RunningAgent) -> None:
-        dropped = hand.conversation.agents.drop("cancelled", agent_texts.CANCELLED)
-        dropped.add_done_callback(partial(self._answered, hand))
+    def _drop(self, running: RunningAgent) -> None:
+        dropped = running.conversation.agents.drop("cancelled", agent_texts.CANCELLED)
+        dropped.add_done_callback(partial(self._answered, running))
 
-    def _answered(self, hand: RunningAgent, _receipt: asyncio.Future[Receipt]) -> None:
+    def _answered(self, running: RunningAgent, _receipt: asyncio.Future[Receipt]) -> None:
         """Its first message was taken, or not: one that does not work now never will, and changes its state no more."""
-        hand.begun = is_busy(hand.conversation.state)
-        if not hand.begun:
-            self._end(hand, hand.conversation.state)
+        running.begun = is_busy(running.conversation.state)
+        if not running.begun:
+            self._end(running, running.conversation.state)
 
-    def _end(self, hand: RunningAgent, state: State) -> None:
-        if not hand.ended:
-            hand.ended = True
-            self._endings.start(self._settle(hand, state))
+    def _end(self, running: RunningAgent, state: State) -> None:
+        if not running.ended:
+            running.ended = True
+            self._results.start(self._settle(running, state))
 
-    async def _settle(self, hand: RunningAgent, state: State) -> None:
+    async def _settle(self, running: RunningAgent, state: State) -> None:
         """Find out how it ended, tell its parent, let the next ones start."""
-        agent_id, parent = hand.conversation.id, hand.parent
+        agent_id, parent = running.conversation.id, running.parent
         if isinstance(state, Errored):
-            await hand.conversation.agents.drop(state.kind, state.message)  # brings it to rest where the store allows
-        hand.outcome = outcome = await self._endings.outcome(agent_id, state)
-        self._line.leave(agent_id)
-        if hand.background:
-            await self._endings.recount(parent, self._board)  # first: what Esc stops is at work, or waits to be read
+            # Brings it to rest where the store allows.
+            await running.conversation.agents.drop(state.kind, state.message)
+        running.outcome = outcome = await self._results.outcome(agent_id, state)
+        self._queue.leave(agent_id)
+        if running.background:
+            await self._results.recount(parent, self._board)  # first: what Esc stops is at work, or waits to be read
         view = self._board.get(parent.id, agent_id)
         if view is not None:
             ended = replace(
-                view, outcome=outcome, state=hand.conversation.state, ended=self._now(), activity="", waits=False
+                view, outcome=outcome, state=running.conversation.state, ended=self._now(), activity="", waits=False
             )
             self._board.put(parent.id, ended)
-        told = parent.agents.ended(outcome) if not hand.background else None
-        self.start([one for one in self._hands.values() if hand in one.after])
+        told = parent.agents.ended(outcome) if not running.background else None
+        self.start([one for one in self._running.values() if running in one.after])
         if told is not None:
             # Before that it may not go on: a crash would leave its parent another end.
-            await self._endings.hear(parent, outcome, await told, self._board)
-        del self._hands[agent_id]
-        hand.settled.set()
-        self.left(hand)
-        if hand.background:
-            self._endings.wake(parent)
+            await self._results.hear(parent, outcome, await told, self._board)
+        del self._running[agent_id]
+        running.settled.set()
+        self.left(running)
+        if running.background:
+            self._results.wake(parent)
 
 
-def _earlier(hands: Iterable[RunningAgent]) -> str:
+def _earlier(all_running: Iterable[RunningAgent]) -> str:
     """What those before it found, as their parent will read it."""
-    tasks = [AgentTask(hand.conversation.id, hand.facts.task) for hand in hands]
-    outcomes = [hand.outcome for hand in hands if hand.outcome is not None]
+    tasks = [AgentTask(running.conversation.id, running.facts.task) for running in all_running]
+    outcomes = [running.outcome for running in all_running if running.outcome is not None]
     return agent_texts.aggregate(tasks, outcomes) if tasks else ""

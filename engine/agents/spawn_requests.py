@@ -20,7 +20,7 @@ SHORTEST: Final = 1.0
 PARALLEL, SEQUENTIAL = "parallel", "sequential"
 
 
-class TaskOrder(Struct, frozen=True):
+class TaskRequest(Struct, frozen=True):
     """One thing to be done by a sub-agent; 0 stands for the profile's own limit."""
 
     task: str
@@ -35,18 +35,18 @@ class TaskOrder(Struct, frozen=True):
 class SpawnRequest(Struct, frozen=True):
     """A call of spawn_agents."""
 
-    tasks: tuple[TaskOrder, ...]
+    tasks: tuple[TaskRequest, ...]
     sequential: bool = False
 
 
-class ResumeOrder(Struct, frozen=True):
+class ResumeRequest(Struct, frozen=True):
     """A call of spawn_task that tells an earlier sub-agent how to go on."""
 
     agent_id: str
     message: str
 
 
-def spawn_order(args: JsonObject) -> SpawnRequest:
+def spawn_request(args: JsonObject) -> SpawnRequest:
     """Read a call of spawn_agents.
 
     Raises:
@@ -65,7 +65,7 @@ def spawn_order(args: JsonObject) -> SpawnRequest:
     )
 
 
-def background_order(args: JsonObject) -> TaskOrder | ResumeOrder:
+def background_request(args: JsonObject) -> TaskRequest | ResumeRequest:
     """Read a call of spawn_task: a new task, or a message to an earlier one.
 
     Raises:
@@ -77,14 +77,14 @@ def background_order(args: JsonObject) -> TaskOrder | ResumeOrder:
         agent_id, message = fields.text("task_id").strip(), fields.text("message").strip()
         if not agent_id or not message:
             raise ToolInputError("To go on with an earlier task give its task_id and a message, neither empty.")
-        return ResumeOrder(agent_id, message)
+        return ResumeRequest(agent_id, message)
     title, prompt = fields.text("task_description").strip(), fields.text("initial_prompt").strip()
     if not title or not prompt:
         raise ToolInputError("A new task needs task_description (a few words) and initial_prompt, neither empty.")
-    return TaskOrder(prompt, *_limits(fields), title=title)
+    return TaskRequest(prompt, *_limits(fields), title=title)
 
 
-def _task(one: object, where: str) -> TaskOrder:
+def _task(one: object, where: str) -> TaskRequest:
     if not isinstance(one, dict):
         raise ToolInputError(f'{where[:-1]} must be an object such as {{"task": "..."}}.')
     known: Sequence[str] = ("task", "profile", "max_turns", "timeout", "priority")
@@ -95,7 +95,7 @@ def _task(one: object, where: str) -> TaskOrder:
     priority = fields.text("priority", RunPriority.NORMAL.value)
     if priority not in set(RunPriority):
         raise ToolInputError(f"{where}priority must be one of {', '.join(RunPriority)}, not {priority}.")
-    return TaskOrder(task, *_limits(fields), RunPriority(priority))
+    return TaskRequest(task, *_limits(fields), RunPriority(priority))
 
 
 def _limits(fields: Arguments) -> tuple[str, int, float]:

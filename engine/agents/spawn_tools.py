@@ -10,11 +10,11 @@ from engine.agents.spawn_requests import (
     MOST_TASKS,
     PARALLEL,
     SEQUENTIAL,
-    ResumeOrder,
+    ResumeRequest,
     SpawnRequest,
-    TaskOrder,
-    background_order,
-    spawn_order,
+    TaskRequest,
+    background_request,
+    spawn_request,
 )
 from engine.ports.profiles import FREEDOM, Profile, ProfileError, Profiles
 from engine.records import RunPriority
@@ -37,15 +37,15 @@ from tools.wording import counted
 class Starter(Protocol):
     """Who makes and starts sub-agents."""
 
-    async def spawn(self, parent_id: str, call_id: str, order: SpawnRequest) -> tuple[StartedAgent, ...]:
+    async def spawn(self, parent_id: str, call_id: str, request: SpawnRequest) -> tuple[StartedAgent, ...]:
         """Make the sub-agents of a call and start those that may."""
         ...
 
-    async def begin(self, parent_id: str, call_id: str, order: TaskOrder) -> str:
+    async def begin(self, parent_id: str, call_id: str, request: TaskRequest) -> str:
         """Make one that works in the background; gives its id."""
         ...
 
-    async def resume(self, parent_id: str, order: ResumeOrder) -> str:
+    async def resume(self, parent_id: str, request: ResumeRequest) -> str:
         """Tell an earlier one how to go on; gives its id."""
         ...
 
@@ -87,14 +87,14 @@ class SpawnAgents:
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Show the tasks."""
-        order = spawn_order(args)
-        profiles = _resolved(self._profiles, order.tasks, working_dir)
-        return _shown(order.tasks, profiles, f"{SEQUENTIAL}, " if order.sequential else "")
+        request = spawn_request(args)
+        profiles = _resolved(self._profiles, request.tasks, working_dir)
+        return _shown(request.tasks, profiles, f"{SEQUENTIAL}, " if request.sequential else "")
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Start them; the result is theirs."""
         return ToolOutput(
-            "", agents=await self._starter.spawn(context.conversation_id, context.call_id, spawn_order(args))
+            "", agents=await self._starter.spawn(context.conversation_id, context.call_id, spawn_request(args))
         )
 
 
@@ -124,18 +124,20 @@ class SpawnTask:
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Show the task."""
-        order = background_order(args)
-        if isinstance(order, ResumeOrder):
-            return ToolRequest(clean_line(f"{order.agent_id}: {order.message}"), preview=PlainDisplay(order.message))
-        return _shown((order,), _resolved(self._profiles, (order,), working_dir), "in the background, ")
+        request = background_request(args)
+        if isinstance(request, ResumeRequest):
+            return ToolRequest(
+                clean_line(f"{request.agent_id}: {request.message}"), preview=PlainDisplay(request.message)
+            )
+        return _shown((request,), _resolved(self._profiles, (request,), working_dir), "in the background, ")
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Start it and return."""
-        order = background_order(args)
-        if isinstance(order, ResumeOrder):
-            agent_id = await self._starter.resume(context.conversation_id, order)
+        request = background_request(args)
+        if isinstance(request, ResumeRequest):
+            agent_id = await self._starter.resume(context.conversation_id, request)
         else:
-            agent_id = await self._starter.begin(context.conversation_id, context.call_id, order)
+            agent_id = await self._starter.begin(context.conversation_id, context.call_id, request)
         return ToolOutput(f"{agent_id} started")
 
 
@@ -150,7 +152,7 @@ def _limits() -> JsonObject:
     }
 
 
-def _resolved(profiles: Profiles, tasks: Sequence[TaskOrder], working_dir: Path) -> list[Profile]:
+def _resolved(profiles: Profiles, tasks: Sequence[TaskRequest], working_dir: Path) -> list[Profile]:
     """The profile of each task, found before anybody is asked."""
     try:
         return [profiles.resolve(one.profile, working_dir) for one in tasks]
@@ -158,7 +160,7 @@ def _resolved(profiles: Profiles, tasks: Sequence[TaskOrder], working_dir: Path)
         raise ToolInputError(error.sentence) from error
 
 
-def _shown(tasks: Sequence[TaskOrder], profiles: Sequence[Profile], how: str) -> ToolRequest:
+def _shown(tasks: Sequence[TaskRequest], profiles: Sequence[Profile], how: str) -> ToolRequest:
     names = [clean_line(one.title or one.task) for one in tasks]
     noun = counted(len(tasks), "sub-agent")
     lines = [

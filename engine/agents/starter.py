@@ -9,7 +9,7 @@ from contextlib import suppress
 from engine.agents.factory import AgentFactory
 from engine.agents.results import AgentResults
 from engine.agents.scheduler import AgentScheduler, RunningAgent
-from engine.agents.spawn_requests import TaskOrder
+from engine.agents.spawn_requests import TaskRequest
 from engine.agents.views import AgentBoard, view_of
 from engine.conversation import Conversation
 from engine.ports import StorageError
@@ -19,74 +19,74 @@ from tools.contract import ToolInputError
 
 
 class AgentStarter:
-    """Makes sub-agents, opens their conversations and puts them on the shift."""
+    """Creates sub-agents, opens their conversations and hands them to the scheduler."""
 
     def __init__(
         self,
-        making: AgentFactory,
+        factory: AgentFactory,
         store: AgentStore,
         adopt: Callable[[ConversationRecord], Awaitable[Conversation]],
-        shift: AgentScheduler,
-        endings: AgentResults,
+        scheduler: AgentScheduler,
+        results: AgentResults,
         board: AgentBoard,
     ) -> None:
-        self._making = making
+        self._making = factory
         self._store = store
         self._adopt = adopt
-        self._shift = shift
-        self._endings = endings
+        self._scheduler = scheduler
+        self._results = results
         self._board = board
 
-    async def recruit(
+    async def start_all(
         self,
         parent: Conversation,
         call_id: str,
-        tasks: Sequence[TaskOrder],
+        tasks: Sequence[TaskRequest],
         mode: SpawnMode,
         *,
         sequential: bool = False,
     ) -> list[RunningAgent]:
         """Make the sub-agents of a call and start them; where the call is cut off meanwhile they end unbegun."""
-        making = asyncio.ensure_future(self._make(parent, call_id, tasks, mode))
+        factory = asyncio.ensure_future(self._make(parent, call_id, tasks, mode))
         try:
-            hands = await asyncio.shield(making)
+            all_running = await asyncio.shield(factory)
         except asyncio.CancelledError:
-            self._endings.start(self._give_up(making))
+            self._results.start(self._give_up(factory))
             raise
         if sequential:
-            for place, hand in enumerate(hands):
-                hand.after = tuple(hands[:place])
-        self._shift.start(hands)
-        return hands
+            for place, running in enumerate(all_running):
+                running.after = tuple(all_running[:place])
+        self._scheduler.start(all_running)
+        return all_running
 
-    async def _give_up(self, making: asyncio.Future[list[RunningAgent]]) -> None:
+    async def _give_up(self, factory: asyncio.Future[list[RunningAgent]]) -> None:
         with suppress(ToolInputError, StorageError):  # then there are none
-            self._shift.dismiss(await making)
+            self._scheduler.dismiss(await factory)
 
     async def _make(
-        self, parent: Conversation, call_id: str, tasks: Sequence[TaskOrder], mode: SpawnMode
+        self, parent: Conversation, call_id: str, tasks: Sequence[TaskRequest], mode: SpawnMode
     ) -> list[RunningAgent]:
         records = await self._making.make(parent.record, call_id, tasks, mode)
         background = mode is SpawnMode.BACKGROUND
-        hands: list[RunningAgent] = []
+        all_running: list[RunningAgent] = []
         try:
             for record in records:
                 conversation = await self._adopt(record)
                 row = await self._store.row(record.id)
                 assert record.agent is not None, "what was made for a call is a sub-agent"
-                hands.append(self.take_on(conversation, record.agent, parent, background=background))
+                all_running.append(self.add(conversation, record.agent, parent, background=background))
                 if row is not None:
                     self._board.put(parent.id, view_of(row))
         except BaseException:
-            self._shift.dismiss(hands)
+            self._scheduler.dismiss(all_running)
             raise
-        return hands
+        return all_running
 
-    def take_on(
+    def add(
         self, conversation: Conversation, facts: AgentFacts, parent: Conversation, *, background: bool
     ) -> RunningAgent:
-        """Put one on the shift: it is its parent's, and works once it is started."""
+        """Register one with its parent; it works once the scheduler starts it."""
         conversation.agents.belong_to(parent.agents)
-        hand = RunningAgent(conversation, parent, facts, background)
-        self._shift.take(hand)
-        return hand
+        running = RunningAgent(conversation, parent, facts, background)
+        self._scheduler.take(running)
+        return running

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.agents.spawn_requests import ResumeOrder
+from engine.agents.spawn_requests import ResumeRequest
 from engine.conversation import Conversation
 from engine.executor.session import EngineSettings
 from engine.machine.messages import Origin, Role
@@ -142,6 +142,6 @@ async def test_what_its_parent_says_is_not_taken_for_the_users(tmp_path: Path) -
         sub_agents = bench.engine.sub_agents
         assert sub_agents is not None
         parent, first, _ = await with_one_ended_and_one_at_work(bench)
-        await sub_agents.resume(parent.id, ResumeOrder(first, "dig deeper"))
+        await sub_agents.resume(parent.id, ResumeRequest(first, "dig deeper"))
         await until(lambda: isinstance(sub_agents.views(parent.id)[0].state, Completed))
         assert (await prompts(bench, first))[-1] == ("dig deeper", Origin.SUBAGENT, 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.agents.spawn_requests import TaskOrder
+from engine.agents.spawn_requests import TaskRequest
 from engine.executor.session import EngineSettings
 from engine.ports.profiles import Profile
 from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
@@ -51,15 +51,15 @@ async def test_one_that_has_used_up_its_own_budget_ends_and_its_parent_reads_so(
 @pytest.mark.parametrize(
     ("project", "asked", "limits"),
     [
-        (False, TaskOrder("t"), (100, 30.0)),
-        (False, TaskOrder("t", max_turns=200, timeout=900.0), (200, 900.0)),
-        (True, TaskOrder("t"), (20, 30.0)),
-        (True, TaskOrder("t", max_turns=200, timeout=900.0), (20, 30.0)),
-        (True, TaskOrder("t", max_turns=5, timeout=9.0), (5, 9.0)),
+        (False, TaskRequest("t"), (100, 30.0)),
+        (False, TaskRequest("t", max_turns=200, timeout=900.0), (200, 900.0)),
+        (True, TaskRequest("t"), (20, 30.0)),
+        (True, TaskRequest("t", max_turns=200, timeout=900.0), (20, 30.0)),
+        (True, TaskRequest("t", max_turns=5, timeout=9.0), (5, 9.0)),
     ],
 )
 async def test_a_projects_profile_lowers_what_the_user_set_and_never_raises_it(
-    tmp_path: Path, project: bool, asked: TaskOrder, limits: tuple[int, float]
+    tmp_path: Path, project: bool, asked: TaskRequest, limits: tuple[int, float]
 ) -> None:
     profile = Profile("own", max_turns=100, timeout=30.0, project=project)
     settings = EngineSettings(agent_turns=20, agent_timeout=300.0)
