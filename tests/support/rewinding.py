@@ -27,7 +27,7 @@ Deed = Callable[[Path], object]
 
 
 @dataclass
-class DeedTool:
+class ActionTool:
     """Does the next action to the working directory, as a command would."""
 
     actions: list[Deed] = field(default_factory=list[Deed])
@@ -80,7 +80,7 @@ class Scene:
     engine: Engine
     store: SqliteStore
     rewinding: Rewinding
-    tool: DeedTool
+    tool: ActionTool
     cwd: Path
     home: Path
     provider: ScriptedProvider
@@ -122,7 +122,7 @@ async def scene(home: Path, *turns: int | str, limits: CheckpointLimits | None =
     store = await open_store(StorePaths.under(home / "data"))
     provider = ScriptedProvider({"main": Script(replies(*turns))})
     folders = CheckpointFolders(home / "data" / "checkpoints" / "contents.db", (home / "data",), limits)
-    clock, ids, tool = SystemClock(), RandomIds(), DeedTool()
+    clock, ids, tool = SystemClock(), RandomIds(), ActionTool()
     editor, reader = EditTool(), EditTool(tool_class=ToolClass.READ)
     rewinding = Rewinding(folders, store.turn_log, TurnRecorder(folders, store.turn_log, clock, ids), clock, ids)
     ports = Ports(

@@ -182,8 +182,8 @@ class World:
             ids = [agent.id for agent in state.agents]
             assert sorted([*state.pending, *(outcome.agent_id for outcome in state.outcomes)]) == sorted(ids)
         assert (self.sub_agents.at_work(self.parent.id), self.fates.open) == (0, 0)
-        line = self.sub_agents._shift._line
-        assert (line._out, line._waiting, self.sub_agents._shift.everyone()) == (set(), [], []), "no place is kept"
+        line = self.sub_agents._scheduler._queue
+        assert (line._out, line._waiting, self.sub_agents._scheduler.everyone()) == (set(), [], []), "no place is kept"
         if not any(name.startswith("break") for name, _ in self.plan.deeds):
             unread = [row.outcome for row in rows if await self.bench.store.agents.waiting(row.id)]
             assert all(one is not None and one.status is AgentStatus.CANCELLED for one in unread), "a lost hint"

@@ -133,7 +133,7 @@ async def test_the_conversation_goes_back_while_its_folder_hangs(tmp_path: Path)
         folders, it.rewinding.recorder.closing = Silent(), 0.0
         it.rewinding.recorder.folders = folders
         it.rewinding.recorder.settling = 0.01
-        it.tool.deeds.append(lambda _: setattr(folders, "answers", False))
+        it.tool.actions.append(lambda _: setattr(folders, "answers", False))
         await conversation.say("first")
         await conversation.wait_idle()
         found = await it.rewinding.points(conversation.record)

@@ -117,7 +117,7 @@ async def test_a_run_under_way_refuses(tmp_path: Path) -> None:
     async with scene(tmp_path, 1) as it:
         it.tool.release = asyncio.Event()
         conversation = await it.conversation()
-        it.tool.deeds.append(write("a.txt", "1"))
+        it.tool.actions.append(write("a.txt", "1"))
         await conversation.say("first")
         await it.tool.started.wait()
         with pytest.raises(CannotRewind, match=BUSY):
@@ -190,7 +190,7 @@ async def test_the_images_of_the_prompt_come_along(tmp_path: Path) -> None:
 async def test_a_command_of_the_user_can_be_gone_back_to(tmp_path: Path, told: bool) -> None:
     async with scene(tmp_path) as it:
         conversation = await it.conversation()
-        it.tool.deeds.append(write("a.txt", "1"))
+        it.tool.actions.append(write("a.txt", "1"))
         await conversation.shell("echo 1 > a.txt", send_to_model=told)
         await conversation.wait_idle()
         await it.rewinding.recorder.settled(conversation.id)
@@ -281,7 +281,7 @@ async def test_a_run_that_began_while_files_were_looked_at_keeps_everything_as_i
         before = conversation.record, conversation.state
         it.tool.release = asyncio.Event()
         it.tool.started.clear()
-        it.tool.deeds.append(write("b.txt", "2"))
+        it.tool.actions.append(write("b.txt", "2"))
         await conversation.say("second")
         await it.tool.started.wait()
         for scope in RewindScope:

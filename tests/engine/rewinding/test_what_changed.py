@@ -44,7 +44,7 @@ async def test_what_somebody_else_changed_since_is_shown_and_said(tmp_path: Path
 async def test_a_run_under_way_is_part_of_it_and_is_still_taken_back_whole(tmp_path: Path) -> None:
     async with scene(tmp_path, 2) as it:
         conversation = await it.conversation()
-        it.tool.deeds += [write("first.txt", "1\n"), write("second.txt", "2\n")]
+        it.tool.actions += [write("first.txt", "1\n"), write("second.txt", "2\n")]
         first, second = asyncio.Event(), asyncio.Event()
         it.tool.release = first
         await conversation.say("go")

@@ -441,9 +441,9 @@ def test_every_action_has_a_name_and_no_key_is_bound_twice_in_one_place() -> Non
         assert len(keys) == len(set(keys))
 
 
-async def test_every_deed_of_a_key_is_known(open_shell: Any) -> None:
+async def test_every_action_of_a_key_is_known(open_shell: Any) -> None:
     async with open_shell() as shell:
-        named = {name for key in KEYS for name in re.findall(r"\bdeed\('(\w+)'\)", key.action)}
+        named = {name for key in KEYS for name in re.findall(r"\bact\('(\w+)'\)", key.action)}
         assert named == set(shell.ctx.actions.by_key)
 
 
