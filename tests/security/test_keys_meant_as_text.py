@@ -26,11 +26,12 @@ from textual.widget import Widget
 import phoenix_tui
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.executor.reviewing import Proposal
+from engine.machine.effects import Strategy
 from engine.machine.states import AwaitingLlm, Compacting, Errored, Routing
 from engine.ports import ConversationChanges
-from engine.records import Attachment
+from engine.records import Attachment, RunPriority
 from engine.rewind.values import PreviewFile
-from engine.routes import Route, RouteAgent, RouteCard, RunPriority, Strategy
+from engine.routes import Route, RouteAgent, RouteCard
 from engine.updates import ApprovalAsked
 from phoenix_tui.features.onboarding_api import LocalOffer
 from phoenix_tui.keys.key_gate import HARMLESS
@@ -88,8 +89,8 @@ def lasting(shell: Shell) -> dict[str, object]:
     for one in shell.engine.stored.values():
         kept = (one.title, one.archived, one.deleted, one.pinned_at, one.model, one.permission_mode, one.profile)
         found[f"row {one.id}"] = kept
-    for one in shell.engine.opened.values():
-        found |= requests_of(one)
+    for conversation in shell.engine.opened.values():
+        found |= requests_of(conversation)
     return found
 
 

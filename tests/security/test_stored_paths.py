@@ -24,7 +24,8 @@ from phoenix_tui.config.profile_files import ProfileFiles
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.features.draft_codec import parsed
 from phoenix_tui.lifecycle.crash_marker import left_open
-from phoenix_tui.models.files import ModelFileError, ModelFiles
+from phoenix_tui.models.files import ModelFiles
+from phoenix_tui.models.partial_file import ModelFileError
 from phoenix_tui.panes import memory
 from phoenix_tui.styles.user_themes import theme_named
 from tests.support.cli import phoenix_in
@@ -46,9 +47,9 @@ def place(tmp_path: Path) -> Path:
     for folder in ("state", "state/locks", "state/attachments", "state/themes", "state/profiles", "state/models"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "link").symlink_to(tmp_path)
-    for folder in (tmp_path, tmp_path / "state"):
+    for holder in (tmp_path, tmp_path / "state"):
         for name in VICTIMS:
-            (folder / name).write_text("background = '#ff0000'")
+            (holder / name).write_text("background = '#ff0000'")
     return tmp_path
 
 

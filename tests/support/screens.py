@@ -15,7 +15,7 @@ from engine.totals import Totals
 from engine.updates import Snapshot
 from phoenix_tui.styles.themes import THEMES
 from phoenix_tui.widgets.transcript.model import TranscriptModel
-from phoenix_tui.widgets.transcript.signals import BlockWanted, Request
+from phoenix_tui.widgets.transcript.signals import BlockWanted, LinkClicked, Request
 from phoenix_tui.widgets.transcript.view import TranscriptView
 
 
@@ -48,7 +48,7 @@ class TranscriptApp(App[None]):
         self.theme = THEMES[0].name
         self.screen.set_focus(self.view)
 
-    def on_link_clicked(self, message: TranscriptView.LinkClicked) -> None:
+    def on_link_clicked(self, message: LinkClicked) -> None:
         self.links.append(message.target)
 
     def on_block_wanted(self, message: BlockWanted) -> None:

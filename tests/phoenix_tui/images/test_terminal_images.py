@@ -15,10 +15,10 @@ from engine.ports import StorageError
 from engine.records import Attachment
 from phoenix_tui.images.boxes import LARGE, SMALL, Box, box_of
 from phoenix_tui.images.graphics import CellSize, GraphicsProtocol, known_way, told_way
-from phoenix_tui.images.pictures import MARKS, PLACEHOLDER, BlocksPicture
+from phoenix_tui.images.pictures import MARKS, BlocksPicture
 from phoenix_tui.images.source import KEPT, ImageSource, kitty_image
 from phoenix_tui.terminal.input import InputFilter
-from phoenix_tui.terminal.output import drawing_only, with_overlays
+from phoenix_tui.terminal.output import PLACEHOLDER, drawing_only, with_overlays
 from tests.support.plain_runner import PlainRunner
 from tools.contract import ImageRejected
 from tools.images.previewing import Previewer, PreviewKind, PreviewOrder
