@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from engine.context.measure import Filling, Measured, WindowPart
 from engine.machine.messages import Usage
-from engine.ports.files import Coverage
 from engine.ports.turns import BranchRow
 from engine.records import EarlierView, OmissionKind, SearchAnswer, SearchHit
 from engine.rewind.values import PreviewFile, Takeback
@@ -51,7 +50,7 @@ async def rewind(place: Booth) -> None:
         point(3, "Begin at 1 and write it down in the docs", *(one.change for one in files), age=400),
         point(1, "Add a counter for the tries", change("relay/retry.py", 8, kind="+"), age=90_000),
     )
-    rewinding = FakeRewinding(found, files, Coverage(), takeback=Takeback("s1", NOW - 3_000, 2, "c0000001"))
+    rewinding = FakeRewinding(found, files, takeback=Takeback("s1", NOW - 3_000, 2, "c0000001"))
     async with place.opened(services={"rewinding": rewinding}) as shell:
         rewinding.family = BRANCHES
         await shell.open(place.engine.seed("Relay", messages=6))
