@@ -25,11 +25,15 @@ from engine.store import SqliteStore, StorePaths, open_store
 from engine.updates import Update
 from tests.support.waiting import PATIENCE
 from tools.contract import (
+    Captured,
+    Command,
+    Finished,
     JobInfo,
     JsonObject,
     PlainDisplay,
     PreparedImage,
     ProcessesEnded,
+    Report,
     Tool,
     ToolClass,
     ToolContext,
@@ -38,6 +42,7 @@ from tools.contract import (
     ToolRequest,
     ToolSpec,
 )
+from tools.job_board import Caller, JobBoard
 
 U = TypeVar("U")
 
@@ -127,8 +132,20 @@ class NoJobs:
     def __init__(self) -> None:
         self.ended: list[str] = []
 
+    async def start(self, command: Command, conversation_id: str, title: str) -> JobInfo:
+        raise AssertionError("no background job is wanted here")
+
+    async def run(self, command: Command, caller: Caller, report: Report | None = None) -> Finished:
+        raise AssertionError("no command is wanted here")
+
     def jobs(self, conversation_id: str) -> tuple[JobInfo, ...]:
         return ()
+
+    def output(self, job_id: str) -> Captured:
+        raise KeyError(job_id)
+
+    async def kill(self, job_id: str) -> JobInfo:
+        raise KeyError(job_id)
 
     def background(self, conversation_id: str, call_id: str) -> None:
         return
@@ -210,7 +227,7 @@ async def engine_bench(
     settings: EngineSettings | None = None,
     provider: ScriptedProvider | None = None,
     providers: Any = None,
-    board: Any = None,
+    board: JobBoard | None = None,
     tools: Sequence[Tool] = (),
 ) -> AsyncIterator[Bench]:
     """An engine whose model answers with `replies`, in order, or as `provider` does; `board` has background jobs.
@@ -221,14 +238,14 @@ async def engine_bench(
     """
     store = await open_store(StorePaths.under(home))
     provider = provider or ScriptedProvider({"main": Script(tuple(replies))})
-    tool, rules, jobs = tool or StubTool(), MemoryRules(), board or NoJobs()
+    tool, rules, jobs = tool or StubTool(), MemoryRules(), NoJobs()
     ports = Ports(
         store,
         store.library,
         store.queue,
         providers or Providers(provider),
         {one.spec.name: one for one in (tool, *tools)},
-        jobs,
+        board or jobs,
         PlainImages(),
         rules,
         SystemClock(),
