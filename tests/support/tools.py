@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -102,5 +102,18 @@ async def use(
     tool: Tool, folder: Path, conversation: str = "one", actor: str = "", *, outside: bool = False, **args: object
 ) -> ToolOutput:
     """Run `tool` in `folder` with `args`."""
+    return await use_with(tool, folder, args, conversation, actor, outside=outside)
+
+
+async def use_with(
+    tool: Tool,
+    folder: Path,
+    args: Mapping[str, object],
+    conversation: str = "one",
+    actor: str = "",
+    *,
+    outside: bool = False,
+) -> ToolOutput:
+    """As `use`, with arguments that stand in a table."""
     arguments: JsonObject = dict(args)  # type: ignore[arg-type]  # tests also send what no schema allows
     return await tool.run(arguments, context_in(folder, conversation=conversation, outside=outside, actor=actor))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.support.tools import MemoryJobs, ScriptedRunner, context_in, use
+from tests.support.tools import MemoryJobs, ScriptedRunner, context_in, use, use_with
 from tools.bash import Bash
 from tools.contract import (
     Captured,
@@ -113,7 +113,7 @@ async def test_a_hostile_call_id_names_no_file_outside_the_spill_folder(tmp_path
 )
 async def test_the_time_limit_is_the_one_asked_for(tmp_path: Path, args: dict[str, object], seconds: float) -> None:
     runner = ScriptedRunner(Finished(0, None, Captured(b""), 0.0))
-    await use(bash(tmp_path, runner), tmp_path, command="true", **args)
+    await use_with(bash(tmp_path, runner), tmp_path, {"command": "true", **args})
     assert runner.commands[0].timeout == seconds
 
 

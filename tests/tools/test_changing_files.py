@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.support.tools import context_in, use
-from tools.contract import DiffDisplay, ToolInputError, ToolRequest
+from tools.contract import DiffDisplay, JsonObject, ToolInputError, ToolRequest
 from tools.files.ledger import ReadLedger
 from tools.patch import Patch
 from tools.read_file import ReadFile
@@ -21,11 +22,11 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def replace(old: str, new: str) -> dict[str, str]:
+def replace(old: str, new: str) -> JsonObject:
     return {"op": "replace", "old": old, "new": new}
 
 
-async def patched(folder: Path, content: bytes, *edits: dict[str, str]) -> tuple[bytes, str]:
+async def patched(folder: Path, content: bytes, *edits: Mapping[str, object]) -> tuple[bytes, str]:
     """The bytes of a file after edits, and what the model was told."""
     path = folder / "a.txt"
     path.write_bytes(content)

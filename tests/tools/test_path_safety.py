@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.plain_runner import PlainRunner
-from tests.support.tools import context_in, use
-from tools.contract import Tool
+from tests.support.tools import context_in, use, use_with
+from tools.contract import JsonObject, Tool
 from tools.failure import ToolFailure
 from tools.files.atomic import replace_file
 from tools.files.ledger import ReadLedger
@@ -58,7 +58,7 @@ def work(tmp_path: Path) -> Path:
 async def test_an_escape_is_refused_by_every_tool_and_the_request_shows_where_it_leads(work: Path, path: str) -> None:
     outside = work.parent
     path = path.format(outside=outside)
-    tools: list[tuple[Tool, dict[str, object]]] = [
+    tools: list[tuple[Tool, JsonObject]] = [
         (ReadFile(ReadLedger()), {}),
         (WriteFile(ReadLedger()), {"content": "x"}),
         (Patch(ReadLedger()), {"edits": [{"op": "append", "new": "x"}]}),
@@ -66,10 +66,10 @@ async def test_an_escape_is_refused_by_every_tool_and_the_request_shows_where_it
         (Search(PlainRunner()), {"pattern": "secret"}),
     ]
     for tool, more in tools:
-        output = await use(tool, work, path=path, **more)
+        output = await use_with(tool, work, {"path": path, **more})
         assert output.is_error
         assert "is outside the working directory" in output.text
-        request = await tool.request({"path": path, **more}, work)  # type: ignore[dict-item] - JSON
+        request = await tool.request({"path": path, **more}, work)
         assert request.paths == (outside / "secret",)
     assert (outside / "secret").read_text() == "secret\n"
 

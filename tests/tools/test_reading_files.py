@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.tools import use
+from tests.support.tools import use, use_with
 from tools.contract import ToolRequest
 from tools.files.ledger import ReadLedger
 from tools.files.names import quoted, unquoted
@@ -175,7 +175,7 @@ async def test_listing_respects_ignore_files_and_globs(
     tmp_path: Path, args: dict[str, object], listed: list[str]
 ) -> None:
     _tree(tmp_path)
-    assert (await use(ListFiles(), tmp_path, **args)).text.split("\n") == listed
+    assert (await use_with(ListFiles(), tmp_path, args)).text.split("\n") == listed
 
 
 async def test_a_listing_is_capped_and_says_so(tmp_path: Path) -> None:

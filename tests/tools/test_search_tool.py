@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.plain_runner import PlainRunner
-from tests.support.tools import ScriptedRunner, use
+from tests.support.tools import ScriptedRunner, use, use_with
 from tools.contract import HELPER_SANDBOX, Captured, Finished
 from tools.search import Search
 from tools.searching.matches import FoundLine, SearchMatches, parse
@@ -56,7 +56,7 @@ def search(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> S
     ],
 )  # fmt: skip
 async def test_lines_are_found(search: Search, tree: Path, args: dict[str, object], lines: list[str]) -> None:
-    output = await use(search, tree, **args)
+    output = await use_with(search, tree, args)
     assert (output.text.split("\n"), output.is_error) == (lines, False)
 
 
@@ -126,11 +126,9 @@ def test_ripgrep_lines_are_read_and_anything_else_is_a_complaint() -> None:
     }
     begin = {"type": "begin", "data": {"path": {"text": "/x/a"}}}
     summary = {"type": "summary", "data": {"elapsed_total": {"secs": 0}, "stats": {}}}
-    other = {
-        "type": "match",
-        "data": {"path": {"text": "/w/b"}, "lines": {"text": "x\n"}, "line_number": 1, "submatches": [{"start": 0}]},
-    }
-    binary = {"type": "match", "data": {**other["data"], "path": {"text": "/x/bin"}}}
+    found: dict[str, object] = {"lines": {"text": "x\n"}, "line_number": 1, "submatches": [{"start": 0}]}
+    other = {"type": "match", "data": {"path": {"text": "/w/b"}, **found}}
+    binary = {"type": "match", "data": {"path": {"text": "/x/bin"}, **found}}
     end = {"type": "end", "data": {"path": {"text": "/x/bin"}, "binary_offset": 12, "stats": {}}}
     events = [json.dumps(event) for event in (begin, match, binary, end, other, summary)]
     assert parse("\n".join([*events, "rg: odd", ""]).encode()) == SearchMatches(

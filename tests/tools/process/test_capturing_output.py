@@ -84,7 +84,7 @@ def test_a_flood_between_two_reports_is_cut_and_counted() -> None:
 async def test_a_huge_line_costs_no_memory_and_is_counted(processes: Processes) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     command = Command(("/bin/sh", "-c", "head -c 200000000 /dev/zero | tr '\\0' x"), HOME, timeout=60)
-    finished = await processes.runner.run(command, [].append)
+    finished = await processes.runner.run(command, list[Progress]().append)
     captured = finished.captured
     assert len(captured.head) + len(captured.tail) + captured.dropped == 200_000_000
     assert len(captured.head) == command.keep_head

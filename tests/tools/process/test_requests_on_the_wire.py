@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tools.process.zygote import wire
 from tools.process.zygote.places import MountPlace
 
-WORDS = st.lists(st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=20), max_size=4)
+WORDS = st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20), max_size=4)
 
-WORD = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=20)
+WORD = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 PLACES = st.lists(st.builds(MountPlace, WORD, WORD, WORD), max_size=4)
 
 

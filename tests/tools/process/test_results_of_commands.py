@@ -15,8 +15,8 @@ from tools.process.zygote.tree import read_proc
 HOME = Path("/")
 
 
-def bash(script: str, **options: float) -> Command:
-    return Command(("/bin/bash", "-c", script), HOME, **options)
+def bash(script: str, timeout: float | None = None) -> Command:
+    return Command(("/bin/bash", "-c", script), HOME, timeout)
 
 
 async def test_exit_code_and_output_come_back(processes: Processes) -> None:

@@ -48,8 +48,10 @@ def repository(workspace: Path) -> Path:
 
 
 @contextlib.asynccontextmanager
-async def sandboxed(mode: SandboxMode, *, network: bool = True, **options: object) -> AsyncIterator[Processes]:
-    settings = ProcessSettings(as_it_is, **options)  # type: ignore[arg-type] - any option
+async def sandboxed(
+    mode: SandboxMode, *, network: bool = True, hidden: tuple[Path, ...] = (), protected: tuple[Path, ...] = ()
+) -> AsyncIterator[Processes]:
+    settings = ProcessSettings(as_it_is, protected, hidden)
     processes = limited(await start_processes(settings), Sandbox(mode, network))
     try:
         if not (await processes.probe()).guards_files:
@@ -176,7 +178,8 @@ async def test_the_self_test_waits_for_the_first_command_in_a_sandbox(workspace:
     processes = await start_processes(ProcessSettings(as_it_is))
     try:
         await sh(processes, "true", workspace)
-        assert processes.planner.sandbox is None
+        unknown = processes.planner.sandbox
+        assert unknown is None
         first, second = await asyncio.gather(
             *(sh(processes, f"echo x > {name}", workspace, Sandbox(SandboxMode.WORKSPACE)) for name in "ab")
         )

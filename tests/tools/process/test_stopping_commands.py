@@ -70,7 +70,9 @@ async def test_a_process_that_cannot_die_is_reported_and_killed_later(processes:
         task.cancel()
         await asyncio.wait({task}, timeout=PATIENCE)
         assert task.cancelled()
-        assert reports[-1] == ProcessesEnded(reports[-1].count, (undead,))  # type: ignore[union-attr] - the line says it
+        last = reports[-1]
+        assert isinstance(last, ProcessesEnded)
+        assert last == ProcessesEnded(last.count, (undead,))
         assert watch.alive() == {undead}
     finally:
         (group / "freezer.state").write_text("THAWED", "ascii")
