@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from engine.conversation import Conversation
 from engine.engine import ConversationOptions, EngineError
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Refused, RunCaps
 from engine.machine.messages import Origin, Role, StopReason, TextBlock, ToolResultBlock, ToolStatus
@@ -245,6 +247,10 @@ async def test_what_could_not_work_is_not_asked_about(tmp_path: Path) -> None:
         assert bench.seen(ToolEnded)[0].result.text == "bash: it was not read."
 
 
+def asks_for(conversation: Conversation, call: str) -> bool:
+    return conversation.question is not None and conversation.question.call.id == call
+
+
 async def test_a_deny_with_a_reason_is_what_the_model_reads(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, BASH, HELLO) as bench:
         conversation = await bench.conversation(PermissionMode.ASK)
@@ -267,7 +273,7 @@ async def test_the_row_of_a_yes_names_the_call_in_short(tmp_path: Path) -> None:
         conversation = await bench.conversation(PermissionMode.ASK)
         await conversation.say("go")
         for call in ("t1", "t2"):
-            await until(lambda call=call: conversation.question is not None and conversation.question.call.id == call)
+            await until(partial(asks_for, conversation, call))
             await conversation.answer(call, ApprovalAnswer(ApprovalChoice.ONCE))
         await conversation.wait_idle()
         assert [text for role, text in await saved(bench, conversation.id) if role == "system"] == [

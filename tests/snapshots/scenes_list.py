@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -127,6 +128,11 @@ async def conversations(place: Booth) -> None:
         await place.take(shell, "trash", (SMALL,))
 
 
+def says(shell: Shell, words: str) -> bool:
+    """Whether these words stand there, wherever a line ends."""
+    return words in " ".join(shell.text.split())
+
+
 async def peek(place: Booth) -> None:
     """A look inside: a question, then an answer that arrives."""
     at_work(place)
@@ -134,15 +140,15 @@ async def peek(place: Booth) -> None:
         await listed(shell)
         for name, title, shows in (("peek-question", "clean", "because"), ("peek", "backoff", "so it goes on")):
             await shell.type(f"/{title}")
-            await shell.until(lambda title=title: f"/{title}" in shell.text)
+            await shell.shows(f"/{title}")
             await shell.pilot.press("right")
             await shell.until(lambda: isinstance(shell.app.screen, PeekSheet))
-            await shell.until(lambda shows=shows: shows in " ".join(shell.text.split()))
+            await shell.until(partial(says, shell, shows))
             await place.take(shell, name)
             await shell.pilot.press("escape")
             await shell.until(lambda: shell.app.screen is shell.screen)
             await shell.pilot.press("escape")
-            await shell.until(lambda title=title: f"/{title}" not in shell.text)
+            await shell.lacks(f"/{title}")
 
 
 async def no_conversations(place: Booth) -> None:

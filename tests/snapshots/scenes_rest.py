@@ -41,7 +41,7 @@ async def sheets(place: Booth) -> None:
             await shell.until(lambda: shell.app.screen is not shell.screen)
             await place.take(shell, name, (SMALL, MIDDLE))
             await shell.type(words)
-            await shell.until(lambda found=found: found in shell.text)
+            await shell.shows(found)
             await place.take(shell, f"{name}-found", (SMALL,))
             await shell.pilot.press("escape")
             await shell.until(lambda: shell.app.screen is shell.screen)
@@ -54,7 +54,7 @@ async def sheets(place: Booth) -> None:
             await shell.type(command)
             await shell.pilot.press("enter")
             await shell.until(lambda: shell.app.screen is not shell.screen)
-            await shell.until(lambda shows=shows: shows in shell.text)
+            await shell.shows(shows)
             await place.take(shell, name, (SMALL,) if name in {"themes", "resume"} else (SMALL, MIDDLE))
             if name != "settings":
                 await shell.pilot.press("escape")

@@ -72,8 +72,10 @@ async def writing(place: Booth) -> None:
         (place.cwd / name).parent.mkdir(exist_ok=True)
         (place.cwd / name).write_text(name, "utf-8")
     async with place.opened() as shell:
+        prompts = shell.composer.keys.prompts
+        assert prompts is not None
         for text in PROMPTS:
-            shell.composer.keys.prompts.add(text)
+            prompts.add(text)
         await shell.pilot.press("ctrl+r")
         await shell.until(lambda: isinstance(shell.app.screen, HistorySheet) and "backoff" in shell.text)
         await place.take(shell, "history")

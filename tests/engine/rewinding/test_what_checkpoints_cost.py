@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -156,7 +158,7 @@ async def test_small_files_come_first_where_a_folder_has_more_than_its_share(tmp
         (it.cwd / "source.py").write_text("old")
         (it.cwd / ".env").write_text("KEY=1")
         conversation = await it.conversation()
-        await it.turn(conversation, "all", lambda folder: shutil.rmtree(folder) or folder.mkdir())
+        await it.turn(conversation, "all", emptied)
         (step,) = await it.store.turn_log.steps(conversation.id)
         kept = {one.name: one.before.kept for one in step.changes if one.before is not None}
         assert kept == {
@@ -185,7 +187,7 @@ async def test_the_oldest_goes_first_above_the_limit_and_the_preview_says_so(tmp
     async with scene(tmp_path, *"c" * 12, limits=limits) as it:
         conversation = await it.conversation()
         for turn in range(12):
-            await it.turn(conversation, str(turn), lambda folder, turn=turn: (folder / "data").write_bytes(noise(turn)))
+            await it.turn(conversation, str(turn), partial(write_data, noise(turn)))
             await it.rewinding.folders.tidy()
         while await it.rewinding.folders.tidy():
             pass
@@ -206,9 +208,23 @@ async def test_a_deleted_folder_that_was_never_copied_is_named(tmp_path: Path) -
         (it.cwd / ".gitignore").write_text("build/\nstays/\n")
         conversation = await it.conversation()
         gone = ("node_modules", "build", "__pycache__")
-        await it.turn(conversation, "clean", lambda folder: [shutil.rmtree(folder / name) for name in gone])
+        await it.turn(conversation, "clean", partial(without, gone))
         (point,) = (await it.rewinding.points(conversation.record)).points
         assert point.coverage.gone == ("build", "node_modules")
+
+
+def emptied(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.mkdir()
+
+
+def write_data(data: bytes, folder: Path) -> None:
+    (folder / "data").write_bytes(data)
+
+
+def without(names: Sequence[str], folder: Path) -> None:
+    for name in names:
+        shutil.rmtree(folder / name)
 
 
 def noise(turn: int) -> bytes:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from functools import partial
 from pathlib import Path
 
 from tests.support.cli import phoenix_in, with_claude
 from tests.support.journeys import calls, rows, says, starts_to_say
 from tests.support.loopback import Talk, serve
 from tests.support.loopback_anthropic import TINY_PNG
-from tests.support.program import ESC, program
+from tests.support.program import ESC, Program, program
 
 ROWS = 200
 """Nothing scrolls away while a test looks."""
@@ -194,6 +195,10 @@ async def test_a_summary_is_read_out_and_decided_on(tmp_path: Path) -> None:
     assert b"the tables" in server.requests[6].body
 
 
+def answered(running: Program, times: int) -> bool:
+    return running.text.count("Ready, after") == times
+
+
 async def test_esc_stops_a_summary_that_is_being_written(tmp_path: Path) -> None:
     answers = [says("word " * 200) for _ in range(5)]
     async with (
@@ -203,7 +208,7 @@ async def test_esc_stops_a_summary_that_is_being_written(tmp_path: Path) -> None
         await running.shows("You:")
         for number in range(5):
             running.type(f"message {number}\r")
-            await running.until(lambda number=number: running.text.count("Ready, after") == number + 1, "an answer")
+            await running.until(partial(answered, running, number + 1), "an answer")
         running.type("/compact\r")
         await running.until(lambda: len(server.requests) == 6, "the request for a summary")
         running.type("what\r")

@@ -82,6 +82,12 @@ class Shell:
             await self.pilot.pause()
             await poll(condition, LOOK)
 
+    async def shows(self, text: str) -> None:
+        await self.until(lambda: text in self.text)
+
+    async def lacks(self, text: str) -> None:
+        await self.until(lambda: text not in self.text)
+
     async def ended(self) -> None:
         """Wait until the app would leave; it stays, since a pilot cannot pause an app that is gone."""
         assert await poll(lambda: self.exits), "it did not end"

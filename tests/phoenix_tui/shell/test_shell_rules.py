@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from engine.permissions.projects import project_of
@@ -20,6 +21,10 @@ TEST, WRITE = ActiveRule("bash(make test*)", since=NOW - 3 * 86_400), ActiveRule
 
 def texts(shell: Shell) -> list[str]:
     return [one.text for one in shell.engine.rules.all()]
+
+
+def is_kept(shell: Shell, text: str) -> bool:
+    return text in texts(shell)
 
 
 async def rules_sheet(shell: Shell) -> RulesSheet:
@@ -177,7 +182,7 @@ async def test_a_new_rule_holds_in_the_project_and_everywhere_only_where_that_is
             await shell.pilot.press("n")
             await shell.type(text)
             await shell.pilot.press(last)
-            await shell.until(lambda text=text: text in texts(shell))
+            await shell.until(partial(is_kept, shell, text))
         assert [(one.text, one.project) for one in engine.rules.all()] == [
             ("bash(cat*)", ""),
             ("bash(ls*)", str(project_of(Path.cwd()))),

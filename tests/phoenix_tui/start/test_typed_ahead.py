@@ -6,6 +6,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,7 @@ async def test_keys_that_come_one_by_one_through_the_whole_start_arrive_in_order
     async with program(phoenix_in(tmp_path, PHOENIX_MODEL="demo/guide")) as running:
         parts = [QUESTION[:9], QUESTION[9:18], QUESTION[18:27], QUESTION[27:]]
         for moment, part in zip(MOMENTS, parts, strict=True):
-            await running.until(lambda now=moment: now(running))
+            await running.until(partial(moment, running))
             for key in part:
                 running.type(key)
         running.type(ENTER)
