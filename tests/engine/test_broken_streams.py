@@ -6,7 +6,7 @@ import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import pytest
 
@@ -256,14 +256,17 @@ class One:
         await self.provider.close()
 
 
-def provider_of(wire: str, url: str) -> Provider:
+Wire: TypeAlias = Literal["http", "sdk", "openai"]
+
+
+def provider_of(wire: Wire, url: str) -> Provider:
     if wire == "openai":
         return OpenAiCompatibleProvider(OpenAiCompatibleSettings(base_url=url, api_key="k", idle_timeout=0.3))
     return AnthropicProvider(AnthropicSettings(api_key="k", base_url=url, transport=wire, idle_timeout=0.3))
 
 
 @asynccontextmanager
-async def speaking(home: Path, wire: str, *answers: Callable[[Talk], Awaitable[None]]) -> AsyncIterator[Any]:
+async def speaking(home: Path, wire: Wire, *answers: Callable[[Talk], Awaitable[None]]) -> AsyncIterator[Any]:
     async with serve(*answers) as loopback:
         provider = provider_of(wire, loopback.url)
         try:
@@ -276,7 +279,7 @@ async def speaking(home: Path, wire: str, *answers: Callable[[Talk], Awaitable[N
 @pytest.mark.parametrize("way", ["reset", "end", "stall", "error event"])
 @pytest.mark.parametrize("wire", ["http", "sdk", "openai"])
 async def test_however_a_stream_breaks_its_text_is_kept_and_the_next_message_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wire: str, way: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wire: Wire, way: str
 ) -> None:
     monkeypatch.setattr("engine.machine.reply.LONGEST_WAIT", 0.0)
     monkeypatch.setattr("engine.machine.reply.RETRIES", 0)

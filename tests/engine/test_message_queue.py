@@ -287,8 +287,10 @@ async def test_a_shell_line_that_lost_its_sign_is_a_message(tmp_path: Path) -> N
         await conversation.queue.add("!ls", is_shell=True)
         [line] = conversation.queue.waiting
         await conversation.queue.edit(line.id, "!ls -la")
-        assert conversation.queue.waiting[0].is_shell
+        [command] = conversation.queue.waiting
+        assert command.is_shell
         await conversation.queue.edit(line.id, "list it")
-        assert not conversation.queue.waiting[0].is_shell
+        [prompt] = conversation.queue.waiting
+        assert not prompt.is_shell
         conversation.cancel()
         await conversation.wait_idle()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -41,6 +42,7 @@ def test_what_is_no_such_list_is_an_error_here_and_no_server_there(body: bytes) 
 def test_any_json_gives_names_or_an_error(value: object) -> None:
     body = json.dumps(value)
     try:
-        assert all(isinstance(name, str) and name for name in names_in(body.encode()))
+        names: Sequence[object] = names_in(body.encode())
+        assert all(isinstance(name, str) and name for name in names)
     except ValueError:
         assert not isinstance(value, dict)

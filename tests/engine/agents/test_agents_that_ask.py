@@ -8,6 +8,7 @@ from pathlib import Path
 from engine.conversation import Conversation
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, RunCaps
 from engine.executor.session import EngineSettings
+from engine.executor.time_limit import TimeLimit
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, Failed, Idle
 from engine.permissions.rules import Rule
 from engine.ports import ConversationChanges
@@ -30,6 +31,11 @@ def makes(when: str) -> Reply:
 
 def submits(when: str, result: str) -> Reply:
     return Reply((ScriptedCall("submit_result", json.dumps({"result": result})),), when=when)
+
+
+def clock_of(limit: TimeLimit) -> tuple[bool, float | None]:
+    """Whether it runs, and the seconds that are left."""
+    return limit.runs, limit.left
 
 
 async def begun(bench: Bench, caps: RunCaps | None = None, rules: dict[Rule, float] | None = None) -> Conversation:
@@ -77,7 +83,7 @@ async def test_the_time_of_the_user_is_not_the_time_of_the_agent(tmp_path: Path)
         await until(lambda: limit.runs or isinstance(parent.state, Idle))
         await parent.wait_idle()
         assert await outcomes(bench, parent) == [("made", "")]
-        assert (limit.runs, limit.left) == (False, None)
+        assert clock_of(limit) == (False, None)
         (after,) = bench.engine.sub_agents.views(parent.id)
         assert after.started > before.started, "nor does it count as the agent's in its row"
         assert after.asked == 0.0
@@ -95,7 +101,7 @@ async def test_nor_is_it_the_time_of_a_parent_whose_agents_all_ask(tmp_path: Pat
         await until(lambda: limit.runs)
         parent.cancel()
         await parent.wait_idle()
-        assert (limit.runs, limit.left) == (False, None)
+        assert clock_of(limit) == (False, None)
 
 
 async def test_the_limit_goes_on_after_the_answer(tmp_path: Path) -> None:

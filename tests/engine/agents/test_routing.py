@@ -19,7 +19,7 @@ from engine.providers.scripted import Fail, Hang, Reply, ScriptedCall, Text
 from engine.records import PermissionMode, StoredMessage
 from engine.routes import AnswerAlone, RouteAgent, StartAgents
 from engine.run_records import ModelUsage
-from engine.updates import Routed
+from engine.updates import Routed, Snapshot, Update
 from tests.support.engine import Bench, StubTool, engine_bench, until
 from tools.contract import ToolClass
 
@@ -142,9 +142,12 @@ async def test_a_late_subscriber_sees_the_open_decision(tmp_path: Path) -> None:
         parent = await routed(bench)
         await parent.say("begin")
         card = await card_of(parent)
-        seen: list = []
+        seen: list[Update] = []
         await parent.subscribe(seen.append)
-        assert seen[0].route.id == card
+        first = seen[0]
+        assert isinstance(first, Snapshot)
+        assert first.route is not None
+        assert first.route.id == card
 
 
 async def test_its_tasks_can_be_changed_and_nothing_starts_meanwhile(tmp_path: Path) -> None:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from engine.conversation import Conversation
 from engine.executor.requests import Refused
 from engine.machine.messages import Origin, Role, TextBlock, ToolResultBlock
 from engine.machine.states import AwaitingSubagents, Completed, Failed, Idle
 from engine.providers.scripted import Pause, Reply, ScriptedCall, Text
 from engine.records import ConversationQuery, SpawnMode, StoredMessage
-from engine.updates import AgentsChanged, StateChanged
+from engine.updates import AgentsChanged, AgentView, StateChanged
 from tests.support.engine import Bench, engine_bench, until
 
 DONE = Reply((Text("Both are back."),), when="Sub-agent results")
@@ -100,7 +101,7 @@ async def test_esc_on_the_parent_stops_all_of_them_and_keeps_what_was_found(tmp_
         await until(lambda: isinstance(_open(bench, second).state, Failed))
 
 
-def _open(bench: Bench, conversation_id: str) -> object:
+def _open(bench: Bench, conversation_id: str) -> Conversation:
     return next(one for one in bench.engine.live() if one.id == conversation_id)
 
 
@@ -119,7 +120,7 @@ async def test_no_more_than_the_cap_work_at_once_and_the_urgent_start_first(tmp_
         assert result_of(await bench.store.messages(parent.id)).count("failed: cancelled") == 7
 
 
-def _views(bench: Bench, parent_id: str) -> tuple:
+def _views(bench: Bench, parent_id: str) -> tuple[AgentView, ...]:
     assert bench.engine.sub_agents is not None
     return bench.engine.sub_agents.views(parent_id)
 

@@ -126,8 +126,8 @@ def test_a_second_overflow_is_an_outcome() -> None:
     driver = child().on(LlmFailed(1, "overflow", "too long", retryable=False, context_overflow=True))
     assert isinstance(driver.state, AwaitingLlm)
     driver.on(CompactionEnded(driver.gen))
-    driver.on(LlmFailed(driver.gen, "overflow", "too long", retryable=False, context_overflow=True))
-    assert driver.state == Failed(driver.gen, "overflow", "context exhausted before result submission")
+    ended = driver.on(LlmFailed(driver.gen, "overflow", "too long", retryable=False, context_overflow=True)).state
+    assert ended == Failed(driver.gen, "overflow", "context exhausted before result submission")
 
 
 def test_one_begins_with_what_stands_in_its_inbox_and_then_with_what_was_found_before() -> None:

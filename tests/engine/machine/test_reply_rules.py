@@ -73,8 +73,9 @@ def test_two_failures_and_a_success_take_two_retries_of_one_and_two_seconds() ->
         delays.append(failing(driver).effect(ScheduleRetry).seconds)
         assert isinstance(driver.state, AwaitingLlm)
         assert isinstance(driver.state.phase, RetryWait)
-        driver.on(RetryDue(driver.gen))
-        assert driver.state.phase == Requesting()
+        again = driver.on(RetryDue(driver.gen)).state
+        assert isinstance(again, AwaitingLlm)
+        assert again.phase == Requesting()
     assert delays == [1.0, 2.0]
     assert driver.on(reply(driver.gen, TextBlock("ok"))).state == Idle(driver.gen)
 

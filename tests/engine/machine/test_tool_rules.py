@@ -56,8 +56,8 @@ def test_cancel_in_the_second_of_three_tools_answers_every_call() -> None:
     driver.on(UserCancelled("m-c", elapsed=12))
     assert isinstance(driver.state, Cancelling)
     assert driver.effects == (KillTool(driver.gen, "t2"), StartCancelDeadline(driver.gen, 0.1))
-    driver.on(ToolAborted(driver.gen, "t2", "m-r", ended_processes=2))
-    assert driver.state == Idle(driver.gen)
+    ended = driver.on(ToolAborted(driver.gen, "t2", "m-r", ended_processes=2)).state
+    assert ended == Idle(driver.gen)
     assert driver.results() == [
         ("t1", "real", False),
         ("t2", "Cancelled by user", True),

@@ -13,10 +13,10 @@ from engine.ports.turns import StepKind
 from engine.records import ConversationQuery
 from engine.rewind.rewind import BUSY, NOT_FOUND_OUT, CannotRewind
 from engine.rewind.values import RewindScope
-from tests.support.rewinding import scene, tree
+from tests.support.rewinding import Deed, scene, tree
 
 
-def write(name: str, text: str):  # noqa: ANN201 - a deed
+def write(name: str, text: str) -> Deed:
     def deed(folder: Path) -> None:
         (folder / name).write_text(text)
 

@@ -115,7 +115,12 @@ def test_titles_of_an_older_file_count_as_the_users(tmp_path: Path) -> None:
 async def test_the_title_of_an_older_export_counts_as_the_users(store: SqliteStore) -> None:
     conversation = await store.create(new_conversation("named"), 1.0)
     document = await store.library.export(conversation.id)
-    (row,) = document["tables"]["conversations"]  # type: ignore[index, call-overload] # known to be a table of one row
+    tables = document["tables"]
+    assert isinstance(tables, dict)
+    conversations = tables["conversations"]
+    assert isinstance(conversations, list)
+    (row,) = conversations
+    assert isinstance(row, dict)
     del row["title_by"], row["pinned_at"]
     record = await store.conversation((await store.library.import_conversation(document, 2.0, OUR_TERMS)).id)
     assert record is not None

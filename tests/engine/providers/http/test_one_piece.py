@@ -12,7 +12,7 @@ from engine.ports import ModelMessage, ModelReply, ModelRequest, Provider, Provi
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
 from tests.support.loopback import Answer, Loopback, Talk, serve
-from tests.support.loopback_anthropic import recording, start, stop, text
+from tests.support.loopback_anthropic import Event, recording, start, stop, text
 
 HELLO = ModelRequest("m", (), (ModelMessage(Role.USER, (TextBlock("Hi"),)),))
 CLAUDE = {
@@ -119,7 +119,7 @@ async def test_a_web_page_in_the_place_of_a_reply_is_named(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["claude", "claude, sdk"])
 async def test_kinds_that_nobody_knows_yet_are_passed_by(kind: str) -> None:
-    new = [
+    new: list[Event] = [
         {"type": "content_block_start", "index": 0, "content_block": {"type": "hologram", "beam": [1, 2]}},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "hologram_delta", "beam": {"x": 1}}},
         {"type": "content_block_stop", "index": 0},

@@ -23,9 +23,9 @@ async def test_the_marked_line_is_found_and_stopping_ends_the_process(tmp_path: 
     runner = PlainRunner()
     program = await RunnerHost(runner, tmp_path).start(argv(READY), {}, b"config")
     assert await program.line("ready ") == "config"
-    assert program.running
+    before = program.running
     await program.stop()
-    assert not program.running
+    assert (before, program.running) == (True, False)
     with pytest.raises(ProcessLookupError):
         os.kill(runner.pids[0], 0)
     assert runner.commands[0].sandbox == UNCONFINED

@@ -80,14 +80,14 @@ def changed(event: dict[str, Any], path: tuple[str | int, ...], value: Any) -> d
 def reply_of(protocol: str, events: list[dict[str, Any]]) -> ModelReply:
     """What these events come to."""
     if protocol == "claude":
-        builder: Any = claude.ReplyBuilder(SERVICE, "m", set())
+        of_claude = claude.ReplyBuilder(SERVICE, "m", set())
         for event in events:
-            builder.feed(json.dumps(event).encode())
-    else:
-        builder = openai.ReplyBuilder(SERVICE, "m", set(), 100)
-        for event in events:
-            list(builder.feed(json.dumps(event).encode()))
-    return builder.reply()
+            of_claude.feed(json.dumps(event).encode())
+        return of_claude.reply()
+    of_openai = openai.ReplyBuilder(SERVICE, "m", set(), 100)
+    for event in events:
+        list(of_openai.feed(json.dumps(event).encode()))
+    return of_openai.reply()
 
 
 VARIANTS = [
