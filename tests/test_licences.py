@@ -35,8 +35,8 @@ def closure() -> dict[str, str]:
             continue  # for another system
         classifiers = [one for one in metadata.get_all("Classifier", []) if one.startswith("License")]
         licences[name.lower()] = " ".join([
-            metadata.get("License-Expression", ""),
-            metadata.get("License", ""),
+            *metadata.get_all("License-Expression", []),
+            *metadata.get_all("License", []),
             *classifiers,
         ])
         waiting |= {one for one in needed(name) if one.lower() not in licences}

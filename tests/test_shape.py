@@ -62,7 +62,8 @@ def is_fixed_wait(node: ast.AST) -> bool:
             return name in {"sleep", "pause"} and seconds != 0
         case ast.Name(id=constant) | ast.Attribute(attr=constant):
             return name in {"sleep", "pause"} and constant.isupper()
-    return False
+        case _:
+            return False
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import psutil  # type: ignore[import-untyped]  # no stubs are installed
+import psutil
 
 TAG: Final = "PHOENIX_BENCHMARK"
 """The environment variable that marks everything a benchmark started."""

@@ -23,7 +23,7 @@ from tests.support.cli import Phoenix, with_claude
 from tests.support.loopback import Talk, serve
 from tests.support.loopback_anthropic import recording, start, stop, text, tool
 
-STEPS: Final = (
+STEPS: Final[tuple[tuple[str, str, str, dict[str, str]], ...]] = (
     ("hello, mode deny", "deny", "", {}),
     ("first edit", "accept-edits", "write_file", {"path": "phoenix-note.txt", "content": "one\n"}),
     ("second edit", "accept-edits", "write_file", {"path": "phoenix-note.txt", "content": "two\n"}),

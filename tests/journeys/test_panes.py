@@ -16,7 +16,7 @@ from tests.support.waiting import typing_guard
 
 pytestmark = pytest.mark.pty
 ALT_A, ALT_RIGHT = b"\x1ba", b"\x1b[1;3C"
-SIZE = {"columns": 160, "rows": 32}
+COLUMNS, ROWS = 160, 32
 TAKES = "1 y once 2 s this conversation: only this exact command"
 """The answers once they are taken: while they are not, a dot stands for each letter."""
 
@@ -57,7 +57,7 @@ async def three(running: Program) -> None:
 async def test_two_of_three_panes_ask_and_are_answered_from_the_queue_while_the_third_writes_on(tmp_path: Path) -> None:
     async with serve(picks(talks)) as server:
         phoenix = with_claude(tmp_path, server.url)
-        async with program(phoenix, **SIZE) as running:
+        async with program(phoenix, columns=COLUMNS, rows=ROWS) as running:
             await three(running)
             running.type(ALT_A)
             await running.shows("2 approvals wait", TAKES.format("alpha"))
@@ -76,7 +76,7 @@ async def test_two_of_three_panes_ask_and_are_answered_from_the_queue_while_the_
             ("success", "[no output]\n[exit code 0]"),
             ("error", "User denied permission to run bash: not now"),
         ]
-        async with program(phoenix, **SIZE) as running:
+        async with program(phoenix, columns=COLUMNS, rows=ROWS) as running:
             await running.ready()
             await typing_guard()
             running.type(ENTER)  # what a crash left open is offered, never opened by itself

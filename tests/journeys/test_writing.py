@@ -35,7 +35,12 @@ async def planted(folder: Path, names: list[str]) -> None:
     """Empty files on the disk: `@` asks no git."""
     for parent in {(folder / name).parent for name in names}:
         parent.mkdir(parents=True, exist_ok=True)
-    await asyncio.to_thread(lambda: [(folder / name).touch() for name in names])
+
+    def touched() -> None:
+        for name in names:
+            (folder / name).touch()
+
+    await asyncio.to_thread(touched)
 
 
 async def test_a_queue_outlives_kill_and_is_sent_in_its_order_when_the_user_goes_on(tmp_path: Path) -> None:

@@ -180,9 +180,7 @@ def trusted(home: Path) -> None:
 
 def locked(home: Path) -> None:
     make_folder(home / "locks")
-    lock = InstanceLock(home / "locks", LOCK)
-    if lock:
-        return
+    InstanceLock(home / "locks", LOCK)
 
 
 def marked(home: Path) -> None:

@@ -226,7 +226,7 @@ async def test_rows_of_a_file_never_come_into_another_conversation(store: Sqlite
 # ---- mutations of a real export
 
 
-WORSE = st.sampled_from([
+WORSE: st.SearchStrategy[object] = st.sampled_from([
     None,
     True,
     -1,

@@ -174,7 +174,7 @@ async def test_every_git_runs_as_a_helper_with_a_folder_of_phoenix(work: Path) -
     assert await uncommitted(recording, work) is not None
     own = str(Path(places.__file__).parent / "empty" / "sha1")
     assert {command.environment["GIT_DIR"] for command in recording.commands} == {own}
-    assert all(command.sandbox is not None and not command.sandbox.network for command in recording.commands)
+    assert all(not command.sandbox.network for command in recording.commands)
     assert all(command.timeout and command.keep_head <= 4 * 1024 * 1024 for command in recording.commands)
 
 

@@ -56,7 +56,8 @@ async def test_a_storm_of_sizes_costs_little_and_the_last_one_counts(tmp_path: P
     async with program(Phoenix(tmp_path, tmp_path)) as running:
         with bounded(running.pid, seconds=40) as seen:
             await running.ready()
-            before, over, sent = len(running.raw), threading.Event(), []
+            before, over = len(running.raw), threading.Event()
+            sent: list[None] = []
 
             def storm() -> None:
                 while not over.is_set():

@@ -62,6 +62,11 @@ async def opened(path: Path) -> None:
     await (await open_store(paths, patience=0.0)).close()
 
 
+def read_lock(path: Path) -> None:
+    is_held(path.parent, ID)
+    forget(path.parent, ID)
+
+
 READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "settings": ("config.toml", user_layer),
     "settings that change": ("config.toml", lambda path: set_value(path, "theme", "x")),
@@ -85,7 +90,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "image with -i": ("image.png", lambda path: read_images((str(path),))),
     "image dropped": ("image.png", lambda path: dropped_images(str(path))),
     "import": ("conversation.json", lambda path: read_document(str(path))),
-    "lock": (f"{ID}.lock", lambda path: (is_held(path.parent, ID), forget(path.parent, ID))),
+    "lock": (f"{ID}.lock", read_lock),
     "model": ("own.gguf", lambda path: objection_to(path, Resources(2**40, 2, 0.0))),
     "digest of a model": ("own.gguf", lambda path: file_digest(path, lambda: True)),
     "checkpoints": ("contents.db", lambda path: Contents(path).close()),

@@ -62,11 +62,11 @@ async def test_progress_stream_lists_exports_and_log_show_it(tmp_path: Path) -> 
         assert (acts(shown.out + shown.err), unescaped_controls(shown.out)) == ([], [])
         assert "Fine␍" in shown.out or arguments[0] == "search", arguments
         assert SHOWN in shown.out or json.dumps(COMMAND)[1:40] in shown.out or arguments[0] in {"list", "search"}
-    for arguments in (("show", "--json", one), ("export", "--format", "json", one)):
-        shown = await phoenix.run("conversations", *arguments)
+    for as_json in (("show", "--json", one), ("export", "--format", "json", one)):
+        shown = await phoenix.run("conversations", *as_json)
         assert (acts(shown.out), unescaped_controls(shown.out)) == ([], [])
         assert json.loads(shown.out), "what stands in it is what was said, escaped"
-        assert COMMAND in everything(json.loads(shown.out)) or arguments[0] == "show"
+        assert COMMAND in everything(json.loads(shown.out)) or as_json[0] == "show"
     logs = b"".join(path.read_bytes() for path in (phoenix.home / "logs").iterdir())
     assert acts(logs) == []
 

@@ -132,7 +132,7 @@ def agent(agent_id: str, task: str, started: float, state: State = THINKS, **mor
         cost_usd=0.02,
         last_output=started + 40,
     )
-    return replace(made, **more)  # type: ignore[arg-type]  # a test names the fields
+    return replace(made, **more)
 
 
 def waits_for(*views: AgentView) -> AwaitingSubagents:

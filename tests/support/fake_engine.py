@@ -504,13 +504,13 @@ def services(engine: FakeEngine, onboarding: FakeOnboarding | None = None, **cha
         settings,
         profiles=profiles,
     )
-    return replace(made, **changes)  # type: ignore[arg-type]  # a test names the fields
+    return replace(made, **changes)
 
 
 def launch(folder: Path, **changes: object) -> Launch:
     """A start in `folder`."""
     made = Launch(folder, folder / "state", folder / "config.toml", folder / "keymap.toml")
-    return replace(made, **changes)  # type: ignore[arg-type]  # a test names the fields
+    return replace(made, **changes)
 
 
 def question(command: str = "rm -r build && make test", **changes: object) -> Question:
@@ -522,4 +522,4 @@ def question(command: str = "rm -r build && make test", **changes: object) -> Qu
         f"bash({command})",
         "api-retry",
     )
-    return replace(made, **changes)  # type: ignore[arg-type]  # a test names the fields
+    return replace(made, **changes)

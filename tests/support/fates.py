@@ -92,7 +92,7 @@ class Fates(ScriptedProvider):
                 self._call("spawn_task", {"task_description": f"task {n}", "initial_prompt": f"TASK {n}"})
                 for n in range(len(self.fates))
             )
-        order = {
+        order: dict[str, object] = {
             "tasks": [{"task": f"TASK {n}"} for n in range(len(self.fates))],
             "strategy": "sequential" if self.sequential else "parallel",
         }

@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from pathlib import Path
+from typing import Literal
 
 from engine.machine.messages import Role, TextBlock
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError
@@ -22,7 +23,7 @@ def provider(kind: str, url: str) -> AnthropicProvider | OpenAiCompatibleProvide
     """One that speaks to `url` over the transport that is to be tried."""
     if kind == "openai":
         return OpenAiCompatibleProvider(OpenAiCompatibleSettings(base_url=url, api_key="k" * 20, idle_timeout=PATIENCE))
-    transport = "sdk" if kind == "sdk" else "http"
+    transport: Literal["http", "sdk"] = "sdk" if kind == "sdk" else "http"
     return AnthropicProvider(
         AnthropicSettings(api_key="k" * 20, base_url=url, transport=transport, idle_timeout=PATIENCE)
     )

@@ -87,9 +87,10 @@ def _stop_defaults(patch: pytest.MonkeyPatch, function: object) -> None:
         return
     if function.__defaults__ and any(map(_instead, function.__defaults__)):
         patch.setattr(function, "__defaults__", tuple(_instead(one) or one for one in function.__defaults__))
-    for name, value in (function.__kwdefaults__ or {}).items():
+    by_name = function.__kwdefaults__ or {}
+    for name, value in by_name.items():
         if (still := _instead(value)) is not None:
-            patch.setitem(function.__kwdefaults__, name, still)
+            patch.setitem(by_name, name, still)
 
 
 def _instead(value: object) -> Any:

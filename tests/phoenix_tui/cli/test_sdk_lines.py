@@ -44,7 +44,7 @@ BLOCKS: Final = {
     "tool_use": ("id", "name", "input"),
     "tool_result": ("tool_use_id", "content", "is_error"),
 }
-OF_A_MODEL: Final = {
+OF_A_MODEL: Final[dict[str, type | tuple[type, ...]]] = {
     **dict.fromkeys(("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"), int),
     **dict.fromkeys(("webSearchRequests", "contextWindow", "maxOutputTokens"), int),
     "costUSD": (*NUMBER, type(None)),

@@ -79,7 +79,8 @@ def test_marks_of_conversations_that_are_gone_go_too() -> None:
     made = model(3)
     made.mark()
     made.mark()
-    assert made.targets == ("c2", "c1")
+    marked = made.targets
+    assert marked == ("c2", "c1")
     made.fill(summaries(2), {}, "")
     assert made.targets == ("c1",)
 

@@ -59,10 +59,10 @@ class Shown:
             before = self.wanted[row]
             rest = before.crop(x + width, self.size.width)
             self.wanted[row] = Strip.join([before.crop(0, x), line, rest])
-        chops = [{0: None, x: None, x + width: None} for _ in range(self.size.height)]
+        chops: list[dict[int, Strip | None]] = [{0: None, x: None, x + width: None} for _ in range(self.size.height)]
         ends = [[x, x + width, self.size.width] for _ in range(self.size.height)]
         for row, line in enumerate(lines, y):
-            chops[row][x] = line  # type: ignore[call-overload] - a strip where there was none
+            chops[row][x] = line
         spans = [(row, x, x + width) for row in range(y, y + len(lines))]
         if x == 0:
             chops = [{0: chop[0], width: None} for chop in chops]

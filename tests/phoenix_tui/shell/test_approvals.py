@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from msgspec.structs import replace
+from textual.content import Content
 
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, Receipt
 from engine.machine.messages import ToolCall
@@ -46,7 +47,9 @@ async def opened(shell: Any) -> tuple[ApprovalsSheet, Time]:
 
 def part(sheet: ApprovalsSheet, name: str) -> str:
     """What one part of the sheet says."""
-    return sheet.query_one(f"#{name}").render().plain  # type: ignore[attr-defined]  # a Static's content
+    content = sheet.query_one(f"#{name}").render()
+    assert isinstance(content, Content)
+    return content.plain
 
 
 async def test_every_open_question_is_listed_oldest_first_with_the_whole_text_of_the_chosen_one(

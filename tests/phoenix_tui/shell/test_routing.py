@@ -251,7 +251,7 @@ def a_run(**changes: object) -> RunRecord:
         seconds=72.0,
         agents=RunAgents(2, 1, 4_000, 0.2, ("retry.py", "notes.md")),
     )
-    return replace(made, **changes)  # type: ignore[arg-type]  # a test names the fields
+    return replace(made, **changes)
 
 
 async def test_cost_tells_of_the_last_run_and_of_any_other(open_shell: OpenShell) -> None:

@@ -96,7 +96,9 @@ async def test_the_user_s_keys_count_in_the_sheets(open_shell: OpenShell, engine
 
         shell.app.push_screen(PeekSheet(engine, summary_of(asking.record), shell.ctx.tell))
         await shell.until(lambda: isinstance(shell.app.screen, PeekSheet) and shell.app.screen._question)
-        shell.app.screen.gate.since = float("-inf")
+        sheet = shell.app.screen
+        assert isinstance(sheet, PeekSheet)
+        sheet.gate.since = float("-inf")
         await shell.pilot.press("y")
         await shell.pilot.press("z")
         await shell.until(lambda: asking.answers)

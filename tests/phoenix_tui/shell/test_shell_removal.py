@@ -32,7 +32,9 @@ class Lingering(Widget):
 async def open_find_bar(shell: Any) -> FindSheet:
     await shell.pilot.press("ctrl+f")
     await shell.until(lambda: isinstance(shell.app.screen, FindSheet) and shell.app.screen.query("#heading"))
-    return shell.app.screen
+    sheet = shell.app.screen
+    assert isinstance(sheet, FindSheet)
+    return sheet
 
 
 async def half_removed(shell: Any, sheet: Sheet[Any]) -> Lingering:

@@ -46,7 +46,7 @@ def test_what_is_no_tinted_grey_stays(colour: str) -> None:
 @pytest.mark.parametrize(("theme", "numbers"), [(DARK, [22, 52, 23, 88]), (LIGHT, [194, 224, 157, 217])])
 def test_changed_rows_and_words_have_a_tint_of_the_palette(theme: Theme, numbers: list[int]) -> None:
     background, text = Color.parse(theme.background or ""), Color.parse(theme.foreground or "")
-    colours = Colours(background, background, *[text] * 8, few=True)
+    colours = Colours(background, background, text, text, text, text, text, text, text, text, few=True)
     painter = Painter(colours, 80)
     shown = [painter.style(TextStyle(surface=tint)).bgcolor for tint in TINTS]
     assert [one.downgrade(ColorSystem.EIGHT_BIT).number for one in shown if one is not None] == numbers

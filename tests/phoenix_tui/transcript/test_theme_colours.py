@@ -56,8 +56,19 @@ def test_every_meaning_is_a_real_colour_that_can_be_read(theme: Theme, role: str
 
 
 def painter(theme: Theme) -> Painter:
-    names = ("background", "surface", "foreground", "text-muted", "accent", "primary", "warning", "success", "error")
-    return Painter(Colours(*(colour(theme, name) for name in names), colour(theme, "accent")), 80)
+    colours = Colours(
+        background=colour(theme, "background"),
+        surface=colour(theme, "surface"),
+        text=colour(theme, "foreground"),
+        quiet=colour(theme, "text-muted"),
+        you=colour(theme, "accent"),
+        work=colour(theme, "primary"),
+        needs_you=colour(theme, "warning"),
+        good=colour(theme, "success"),
+        bad=colour(theme, "error"),
+        selection=colour(theme, "accent"),
+    )
+    return Painter(colours, 80)
 
 
 def shown(theme: Theme, tone: TextTone, surface: Surface) -> tuple[Color, Color]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.dom import DOMNode
 from textual.geometry import Region
 from textual.message import Message
+from textual.reactive import Reactive
 from textual.widgets import TextArea
 
 from phoenix_tui.features.prompt_history import PromptHistory
@@ -45,6 +48,8 @@ class FakeScreen:
 class RecordedArea(TextArea):
     """A text area of its own, never mounted."""
 
+    has_focus: Reactive[bool] = Reactive(True, repaint=False)
+
     def __init__(self, text: str) -> None:
         self.told: list[Message] = []
         self.ran: list[str] = []
@@ -60,18 +65,13 @@ class RecordedArea(TextArea):
     def region(self) -> Region:
         return Region(0, 0, 80, 10)
 
-    @property
-    def has_focus(self) -> bool:
-        return True
-
     def post_message(self, message: Message) -> bool:
         if not isinstance(message, TextArea.Changed | TextArea.SelectionChanged):
             self.told.append(message)
         return True
 
-    async def run_action(self, action: Any, *_: Any, **__: Any) -> bool:
+    async def run_action(self, action: str, namespaces: Mapping[str, DOMNode] | None = None) -> None:
         self.ran.append(action)
-        return True
 
 
 class Bench:
