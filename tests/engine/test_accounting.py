@@ -148,6 +148,7 @@ async def test_however_a_call_ends_it_is_counted_in_its_run_trace_and_conversati
         assert (replies.failed, replies.cancelled, replies.retries) == ends
 
 
+@pytest.mark.slow
 async def test_a_whole_day_adds_up_to_what_the_server_counted(tmp_path: Path) -> None:
     settings = EngineSettings(auto_title=True, turn_summaries=True)
     kinds = ("plain", "[tool]", "[cut]", "[refuse]", "[stop]", "[agents]")

@@ -27,6 +27,7 @@ from tests.support.engine import Bench, Providers, engine_bench, until
 from tests.support.loopback import serve
 from tests.support.loopback_limits import Headers, LimitedServer, anthropic_headers, limit_alone, openai_headers
 
+pytestmark = pytest.mark.slow
 MINUTE = 0.6
 """Seconds of the minute of these servers."""
 

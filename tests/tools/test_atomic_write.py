@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SIZE = 300_000
 WRITER = """
 import sys
@@ -23,6 +25,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_kill_9_leaves_old_or_new_never_a_mixture(tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_bytes(b"a" * SIZE)

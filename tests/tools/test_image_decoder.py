@@ -141,6 +141,7 @@ async def test_see_through_stays_see_through() -> None:
         assert (result.format, result.mode, result.getchannel("A").getextrema()) == ("PNG", "RGBA", (0, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["RGB", "RGBA"])
 async def test_what_stays_above_5_megabytes_becomes_a_jpeg_below_it(mode: str) -> None:
     raw = encoded(noise(1568, 1200).convert(mode), "PNG")
@@ -168,6 +169,7 @@ async def test_a_bomb_is_refused_from_its_header(width: int, height: int) -> Non
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 700 * 1024
 
 
+@pytest.mark.slow
 async def test_the_largest_allowed_image_fits_into_the_memory_limit() -> None:
     assert (await prepare(encoded(Image.new("CMYK", (7900, 5000)), "JPEG"))).width == 1568
     assert (await prepare(encoded(Image.new("RGBA", (7900, 5000)), "PNG", compress_level=1))).width == 1568

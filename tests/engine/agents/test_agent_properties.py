@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
@@ -241,6 +242,7 @@ async def carry_out(plan: Plan, home: Path) -> None:
     assert not left, left
 
 
+@pytest.mark.slow
 @settings(
     max_examples=24,
     deadline=None,

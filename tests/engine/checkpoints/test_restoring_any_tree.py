@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -87,6 +88,7 @@ async def there_and_back(home: Path, first: list[Deed], second: list[Deed]) -> N
         await folders.close()
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(DEEDS, max_size=8), st.lists(DEEDS, max_size=8))
 def test_any_tree_comes_back_and_any_change_comes_again(

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from tempfile import mkdtemp
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,6 +79,7 @@ async def record_of(it: Scene, conversation_id: str) -> ConversationRecord:
     return (await it.engine.open(conversation_id)).record
 
 
+@pytest.mark.slow
 @settings(max_examples=16, deadline=None)
 @given(STEPS)
 def test_any_history_can_be_gone_back_in(steps: list[Step]) -> None:

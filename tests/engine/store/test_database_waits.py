@@ -115,6 +115,7 @@ async def test_an_end_of_phoenix_ends_every_wait(
             await task
 
 
+@pytest.mark.slow
 async def test_opening_waits_and_tells_as_well(paths: StorePaths) -> None:
     await (await open_store(paths)).close()
     waits, told = DatabaseWaits(), list[float]()
@@ -128,6 +129,7 @@ async def test_opening_waits_and_tells_as_well(paths: StorePaths) -> None:
     await opened.close()
 
 
+@pytest.mark.slow
 async def test_an_impatient_opening_ends_in_a_sentence(paths: StorePaths) -> None:
     await (await open_store(paths)).close()
     waits = DatabaseWaits()

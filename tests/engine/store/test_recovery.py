@@ -130,6 +130,7 @@ async def test_a_call_that_waited_for_approval_is_interrupted(store: SqliteStore
 st.register_type_strategy(int, st.integers(0, 2**63 - 1))  # what a column holds
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(sorted(STATE_NAMES, key=lambda kind: kind.__name__)).flatmap(st.from_type))
 async def test_every_state_comes_to_rest_and_a_second_start_changes_nothing(

@@ -22,6 +22,7 @@ from tests.support.storage import ROOT, crash_rounds, move, new_conversation, qu
 KILLED, CALLERS = 15, 500
 
 
+@pytest.mark.slow
 def test_killed_writers_lose_double_and_damage_nothing(tmp_path: Path) -> None:
     report = crash_rounds(tmp_path, KILLED, seed=7)
     assert report.sound, report

@@ -139,6 +139,7 @@ def lists(draw: st.DrawFn) -> tuple[list[ConversationSummary], dict[str, Live]]:
     return made, at_work
 
 
+@pytest.mark.slow
 @given(lists(), st.randoms(use_true_random=False))
 @settings(max_examples=100, deadline=None)
 def test_every_conversation_stands_once_in_groups_in_order_whatever_order_they_came_in(
@@ -157,6 +158,7 @@ def test_every_conversation_stands_once_in_groups_in_order_whatever_order_they_c
     assert arrange(shuffled, at_work, PID) == placed
 
 
+@pytest.mark.slow
 @given(lists(), STATES)
 @settings(max_examples=100, deadline=None)
 def test_what_one_conversation_does_moves_no_other(

@@ -264,6 +264,7 @@ def test_a_style_is_taken_apart_whatever_its_order() -> None:
     assert blank_code("4;31;44") == "4;31;44"
 
 
+@pytest.mark.slow
 def test_random_updates_leave_the_terminal_as_whole_frames_would() -> None:
     for seed in range(20):
         chance = random.Random(seed)

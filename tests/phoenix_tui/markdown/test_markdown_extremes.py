@@ -50,6 +50,7 @@ def test_the_rows_of_a_long_table_are_parsed_once_as_they_come(monkeypatch: pyte
     assert texts(stream)[-1].split() == ["row", "4999", "4999"]
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     rows=st.integers(DECIDING - 3, DECIDING + 30),

@@ -107,6 +107,7 @@ async def test_a_server_that_loads_its_model_is_asked_again() -> None:
         assert paths(loopback).count("/v1/models") == 2
 
 
+@pytest.mark.slow
 async def test_a_list_that_never_comes_holds_the_first_request_up_for_a_moment_only() -> None:
     async def silent(talk: Talk) -> None:
         await (talk.stall if talk.seen.path == "/v1/models" else lambda: ANSWER(talk))()
