@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test check pyright mypy lint collect structure bench screenshots snapshots tour sdk-parsers litellm llama clean
+.PHONY: run test quick one check pyright mypy lint collect structure bench screenshots snapshots tour sdk-parsers litellm llama clean
 BESIDE := $(MAKE) --no-print-directory -j 2 -O
 
 $(VENV)/.installed: pyproject.toml
@@ -30,6 +30,18 @@ run: $(VENV)/.installed
 test: $(VENV)/.tested
 	@$(BESIDE) pyright mypy lint collect
 	@$(BIN)/pytest -q -n 3 --dist worksteal $(ARGS)
+
+# The unit tests, between two edits. Left out, and run by `make test` alone: what checks types and style, all tests
+# marked `pty` or `slow`, and the folders named here, whose tests start the whole app, a program or a server. Properties
+# are tried with 10 examples in place of 50.
+APART := snapshots journeys security faults phoenix_tui/shell phoenix_tui/cli phoenix_tui/linear phoenix_tui/serving \
+	phoenix_tui/start tools/process
+quick: $(VENV)/.tested
+	@HYPOTHESIS_PROFILE=quick $(BIN)/pytest -q -n 3 --dist worksteal -m "not pty and not slow" $(APART:%=--ignore=tests/%) $(ARGS)
+
+# make one T=PATH: the tests of one file, one folder, or one test as pytest names it.
+one: $(VENV)/.tested
+	@$(BIN)/pytest -q $(or $(T),$(error which? make one T=tests/engine/test_codec.py)) $(ARGS)
 
 check: $(VENV)/.tested
 	@$(BESIDE) pyright mypy lint

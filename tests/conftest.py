@@ -12,8 +12,9 @@ from tests.support.settling import settle_pilots
 from tests.support.shared_styles import share_styles
 
 settings.register_profile("fixed", max_examples=50, derandomize=True, deadline=None, database=None)
+settings.register_profile("quick", max_examples=10, derandomize=True, deadline=None, database=None)
 settings.register_profile("explore", max_examples=1_000, deadline=None, database=None, print_blob=True)
-# HYPOTHESIS_PROFILE=explore looks for new examples.
+# HYPOTHESIS_PROFILE=explore looks for new examples; `make quick` takes a few of those that are fixed.
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 settle_pilots()
 share_styles()
