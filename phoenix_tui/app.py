@@ -202,7 +202,7 @@ class PhoenixApp(App[None]):
             async with seldom_switched():
                 services, module, _ = await asyncio.gather(
                     self._open_services(),
-                    load("phoenix_tui.workspace.backstage"),
+                    load("phoenix_tui.workspace.workspace_services"),
                     workspace.startup.furnish(),
                 )
         except CannotOpen as error:

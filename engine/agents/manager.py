@@ -38,7 +38,7 @@ class SubAgents:
     ) -> None:
         self._ports = ports
         self._settings = settings
-        assert ports.agents is not None, "a crew needs a store"
+        assert ports.agents is not None, "sub-agents need a store"
         self._store = ports.agents
         self._opened = opened
         self._forget = forget

@@ -29,7 +29,7 @@ class PathChange(Struct, frozen=True):
 def wanted(steps: Sequence[FileStep], seq: int) -> tuple[PathChange, ...]:
     """What was done to files from the prompt `seq` on, turned around.
 
-    A step that followed the conversation to another branch is no deed of this one: it tells how files were left, not
+    A step that followed the conversation to another branch is no change of this one: it tells how files were left, not
     how they were. Only before a turn is a gap the work of somebody else: a restore begins with what was shown.
     """
     found: dict[bytes, PathChange] = {}

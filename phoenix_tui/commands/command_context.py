@@ -1,4 +1,4 @@
-"""What a command works with: the desk, the sheets and the words to say."""
+"""What a command works with: the conversation in view, the sheets, the toasts."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ async def profile(ctx: CommandContext, name: str) -> None:
 
 
 async def use_profile(ctx: CommandContext, name: str) -> None:
-    """Begin new conversations as this one, and the one on the desk if nothing was said in it yet."""
+    """Begin new conversations as this one, and the one in view if nothing was said in it yet."""
     active = ctx.active
     use = use_of(active.launch, active.services.profiles, name, active.mode)
     active.launch = replace(use.launch, permission_mode=use.mode or active.launch.permission_mode)

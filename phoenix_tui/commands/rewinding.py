@@ -70,7 +70,7 @@ class SheetAsker:
         return await self._bench.sheets.show(sheet)
 
     async def show(self, branch: ConversationApi) -> None:
-        """On the desk, and in the list."""
+        """In view, and in the list."""
         await self._bench.active.show(branch)
         await self._bench.active.index.reload()
 

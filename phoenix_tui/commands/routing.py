@@ -6,12 +6,12 @@ from typing import Final
 
 from engine.executor.requests import Refused
 from phoenix_tui.commands.command_context import CommandContext, Run
-from phoenix_tui.text import route_text
+from phoenix_tui.features.route import change_route
 
 
-async def route(ctx: CommandContext, wish: str) -> None:
+async def route(ctx: CommandContext, asked: str) -> None:
     """On, off, start or alone."""
-    said = await route_text.change_route(await ctx.active.current(), wish)
+    said = await change_route(await ctx.active.current(), asked)
     if isinstance(said, Refused):
         ctx.tell(said.reason, bad=True)
     elif isinstance(said, str):

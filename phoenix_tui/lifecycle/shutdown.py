@@ -107,7 +107,7 @@ class Ending:
     async def _put_away(self) -> None:
         ctx = self._ready.ctx
         if ctx is not None:
-            from phoenix_tui.workspace.external_editor import end_editors  # noqa: PLC0415 - loaded with the bench
+            from phoenix_tui.workspace.external_editor import end_editors  # noqa: PLC0415 - loaded with the commands
 
             await end_editors()
         if ctx is None and self._ready.slow_start is not None:

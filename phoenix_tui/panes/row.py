@@ -36,7 +36,7 @@ class Pane:
     side: SideRule = field(default_factory=SideRule)
     top: TopRule = field(default_factory=TopRule)
     visible: ConversationView | None = None
-    """None while the desk follows it, and for an empty pane."""
+    """None while it is the one in focus, and for an empty pane."""
 
     @property
     def own(self) -> tuple[Widget, ...]:

@@ -121,7 +121,7 @@ class Split:
         return visible
 
     async def _insert(self, place: int) -> Pane:
-        """With the first further pane the desk is told that it shares the screen."""
+        """Tell the conversation in view that it shares the screen, once there is a second pane."""
         pane = await self.row.insert(place)
         self._desk.beside = self
         self._desk.index.beside = lambda: self.row.in_sight

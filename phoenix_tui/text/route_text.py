@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.api.conversation import ConversationApi
-from engine.executor.requests import Receipt, Refused
 from engine.machine.effects import Strategy
-from engine.ports import ConversationChanges
 from engine.records import RunPriority
-from engine.routes import AnswerAlone, Route, RouteCard, StartAgents
+from engine.routes import Route, RouteCard
 from tools.clean import clean_line
 from tools.contract import JsonObject, JsonValue
 
-ON: Final = "A supervisor decides who answers here: the main model, or sub-agents. /route off ends that."
-OFF: Final = "The main model answers here."
-WRONG: Final = "/route takes on or off, and start or alone while a decision is open."
-NOTHING_OPEN: Final = "No decision of a supervisor is open."
 STRATEGIES: Final = {
     Strategy.SINGLE: "the main model alone",
     Strategy.PARALLEL: "agents at once",
@@ -28,23 +21,6 @@ STRATEGIES: Final = {
 def strategy_words(strategy: Strategy, count: int) -> str:
     """Who answers, in words."""
     return f"{count} {STRATEGIES[strategy]}" if count > 1 else STRATEGIES[strategy]
-
-
-async def change_route(conversation: ConversationApi, wish: str) -> Receipt | str:
-    """Carry out `/route WISH`: what to say, or why not. Nothing turns it over."""
-    wish = wish.lower() or ("off" if conversation.record.supervisor else "on")
-    if wish in {"on", "off"}:
-        await conversation.change(ConversationChanges(supervisor=wish == "on"))
-        if wish == "off":
-            return OFF
-        why = conversation.routing.why_alone
-        return f"{ON} For now the main model answers alone: {why}." if why else ON
-    if wish not in {"start", "alone"}:
-        return Refused(WRONG)
-    card = conversation.routing.card
-    if card is None:
-        return Refused(NOTHING_OPEN)
-    return conversation.routing.answer(card.id, StartAgents() if wish == "start" else AnswerAlone())
 
 
 def route_line(route: Route) -> str:

@@ -105,7 +105,7 @@ class VimMode:
 
 
 class ComposerKeys:
-    """The orders of one text area; what they depend on is set by whoever knows it: the dock, the stage, the desk."""
+    """The orders of one text area; what they depend on is set by whoever knows it: the dock, the workspace."""
 
     def __init__(
         self,

@@ -13,9 +13,9 @@ from phoenix_tui.widgets.readline import Place, replace_at
 class PasteMarks:
     """The cursor stands before a mark or behind it, never in it; before it, it stands on it."""
 
-    def __init__(self, area: TextArea, shelf: PasteStore) -> None:
+    def __init__(self, area: TextArea, store: PasteStore) -> None:
         self._area = area
-        self._shelf = shelf
+        self._store = store
         self._column_before = 0
         self._written_at: Place | None = None
         """Where the cursor stood after the last change: who writes before a mark wants to send, not to open it."""
@@ -28,11 +28,11 @@ class PasteMarks:
 
     def at(self, place: Place) -> str:
         """The mark at a place of the text; empty where there is none."""
-        return self._shelf.at(self._line(place[0]), place[1])
+        return self._store.at(self._line(place[0]), place[1])
 
     def show_in(self, line: Text, colour: str | None) -> None:
         """Colour the marks of a line."""
-        for start, end in self._shelf.marks(line.plain):
+        for start, end in self._store.marks(line.plain):
             line.stylize(Style(color=colour, bold=True), start, end)
 
     def change(self, mark: str, text: str) -> None:
@@ -40,13 +40,13 @@ class PasteMarks:
         for row in range(self._area.document.line_count):
             start = self._line(row).find(mark)
             if start >= 0:
-                replace_at(self._area, self._shelf.change(mark, text), (row, start), (row, start + len(mark)))
+                replace_at(self._area, self._store.change(mark, text), (row, start), (row, start + len(mark)))
                 return
 
     def step_out(self) -> None:
         """Out of a mark: to its end for who came from its start, else to its start."""
         row, column = self._area.cursor_location
-        for start, end in self._shelf.marks(self._line(row)):
+        for start, end in self._store.marks(self._line(row)):
             if start < column < end and self._area.selection.is_empty:
                 self._area.move_cursor((row, end if self._column_before <= start else start))
         self._column_before = self._area.cursor_location[1]
@@ -58,7 +58,7 @@ class PasteMarks:
     def delete(self, by: int) -> bool:
         """Delete all of the mark that ends (-1) or begins (1) at the cursor; False where there is none."""
         row, column = self._area.cursor_location
-        ends = ((end, start) if by < 0 else (start, end) for start, end in self._shelf.marks(self._line(row)))
+        ends = ((end, start) if by < 0 else (start, end) for start, end in self._store.marks(self._line(row)))
         other = next((other for edge, other in ends if edge == column), None)
         if other is None or not self._area.selection.is_empty:
             return False

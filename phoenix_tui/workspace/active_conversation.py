@@ -1,4 +1,4 @@
-"""The desk: which conversation lies on it."""
+"""The conversation in view: which one it is, and how another takes its place."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tools.contract import SandboxMode
 
 
 class PaneHost(Protocol):
-    """The panes, once there are several; the desk is in the one that has the focus."""
+    """The panes, once there are several; the dock stands in the one that has the focus."""
 
     async def bring(self, conversation_id: str) -> bool:
         """Go to the pane that shows this conversation; False where none does."""
@@ -81,9 +81,9 @@ class ActiveConversation:
         self._images_kept: dict[str, tuple[Attachment, ...]] = {}
         """Images of unsent messages, by conversation."""
         self._shown: set[str] = set()
-        """Conversations that were on the desk: their mode is the user's choice."""
+        """Conversations that were in view: their mode is the user's choice."""
         self.changing = OneAtATime()
-        """Held while another conversation is put on the desk: keys may ask for several at once."""
+        """Held while another conversation is brought into view: keys may ask for several at once."""
         self.beside: PaneHost | None = None
         """Set while there are panes."""
 
@@ -118,7 +118,7 @@ class ActiveConversation:
             self.parts.greet(True)
 
     async def open(self, conversation_id: str) -> None:
-        """Put this conversation on the desk.
+        """Bring this conversation into view.
 
         Raises:
             EngineError: there is no such conversation.
@@ -129,7 +129,7 @@ class ActiveConversation:
         await self.show(conversation)
 
     async def show(self, conversation: ConversationApi) -> None:
-        """Put an opened conversation on the desk; its draft stands in the composer."""
+        """Bring an opened conversation into view; its draft stands in the composer."""
         async with self.changing:
             if conversation.record.agent is not None:
                 await self.services.engine.open(conversation.record.agent.parent_id)  # it knows the others
@@ -150,7 +150,7 @@ class ActiveConversation:
                 await conversation.change(ConversationChanges(unread=False, permission_mode=mode))
 
     async def begin(self) -> None:
-        """An empty desk: nothing is created before something is written."""
+        """No conversation in view: nothing is created before something is written."""
         async with self.changing:
             await self.put_away()
             self._reset()

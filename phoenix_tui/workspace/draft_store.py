@@ -1,4 +1,4 @@
-"""The draft of what lies on the desk: stored when typing pauses, and before something else lies there."""
+"""The draft of the conversation in view: stored when typing pauses, and before another comes into view."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from phoenix_tui.workspace.escape_rules import (
 if TYPE_CHECKING:
     from phoenix_tui.workspace.composer_events import ComposerEvents
     from phoenix_tui.workspace.sidebar import Sidebar
-    from phoenix_tui.workspace.stage import WorkspaceParts
+    from phoenix_tui.workspace.workspace_parts import WorkspaceParts
 
 
 class EscapeHandler:

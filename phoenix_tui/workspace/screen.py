@@ -29,10 +29,10 @@ from phoenix_tui.widgets.transcript.signals import BlockWanted, CursorMoved, Lin
 from phoenix_tui.widgets.welcome_panel import WelcomePanel
 from phoenix_tui.workspace import attachment_events, composer_events, sidebar, transcript_events
 from phoenix_tui.workspace.escape import EscapeHandler
-from phoenix_tui.workspace.stage import WorkspaceParts
 from phoenix_tui.workspace.startup import Startup
 from phoenix_tui.workspace.toasts import Toasts
 from phoenix_tui.workspace.widgets import WorkspaceWidgets
+from phoenix_tui.workspace.workspace_parts import WorkspaceParts
 
 if TYPE_CHECKING:
     from phoenix_tui.lifecycle.launch import Launch

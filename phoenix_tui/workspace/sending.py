@@ -1,4 +1,4 @@
-"""What is sent to the conversation on the desk, and what stops it."""
+"""What is sent to the conversation in view, and what stops it."""
 
 from __future__ import annotations
 

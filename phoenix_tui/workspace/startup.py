@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from phoenix_tui.commands.command_context import CommandContext
     from phoenix_tui.lifecycle.launch import Launch
     from phoenix_tui.modals.base import PhoenixScreen
-    from phoenix_tui.workspace.backstage import WorkspaceServices
     from phoenix_tui.workspace.onboarding import Welcoming
     from phoenix_tui.workspace.slow_start import SlowStart
     from phoenix_tui.workspace.widgets import WorkspaceWidgets
+    from phoenix_tui.workspace.workspace_services import WorkspaceServices
 
 
 class Startup:
@@ -32,7 +32,7 @@ class Startup:
         """Called once nothing is in the way of quitting."""
         parts.greet = self.greet
         self.paint_pause = PaintPause(screen)
-        self.backstage: WorkspaceServices | None = None
+        self.services: WorkspaceServices | None = None
         """Everything that needs the services; its modules are loaded behind the first frame."""
         self.slow_start: SlowStart | None = None
         """Until the services are there."""
@@ -59,22 +59,22 @@ class Startup:
             await self._screen.query_one("#conversation").mount(view, self._parts.welcome, after=blank)
             await blank.remove()
 
-    async def attend(self, backstage: WorkspaceServices) -> None:
+    async def attend(self, services: WorkspaceServices) -> None:
         """Open what the command line named and answer what was typed meanwhile."""
-        self.backstage = backstage
-        await backstage.open(self._launch)
+        self.services = services
+        await services.open(self._launch)
         asked_early = self._asked_early  # what was asked for takes it back as soon as it is begun
         self._ready.set()
-        await backstage.begin(self._launch)
+        await services.begin(self._launch)
         if self._stopped_early and self._launch.prompt:
-            backstage.ctx.sending.stop()
+            services.ctx.sending.stop()
         if not asked_early:
             self.paint_pause.end_soon()
 
     @property
     def ctx(self) -> CommandContext | None:
         """What commands work with; None until the services are there."""
-        return self.backstage.ctx if self.backstage is not None else None
+        return self.services.ctx if self.services is not None else None
 
     @property
     def ctx_in_use(self) -> CommandContext | None:
@@ -84,7 +84,7 @@ class Startup:
     @property
     def welcoming(self) -> Welcoming | None:
         """What greets; None until the services are there."""
-        return self.backstage.welcoming if self.backstage is not None else None
+        return self.services.welcoming if self.services is not None else None
 
     @property
     def _asks_early(self) -> bool:
@@ -106,16 +106,16 @@ class Startup:
 
     async def _then(self, work: Callable[[CommandContext], Awaitable[None]], *, early: bool) -> None:
         await self._ready.wait()
-        if self.backstage is None:
+        if self.services is None:
             return
         was_early, self._asked_early = self._asked_early, False
         try:
-            await self.backstage.do(work)
+            await self.services.do(work)
         finally:
             if self._screen.key_order is not None:
                 self._screen.key_order.release()
         if early and self._stopped_early:
-            self.backstage.ctx.sending.stop()
+            self.services.ctx.sending.stop()
         if was_early:
             self.paint_pause.end_soon()
             self.greet(not self._parts.transcript.display)
@@ -147,5 +147,5 @@ class Startup:
 
     async def leave(self) -> None:
         """Quit; asks first while something runs."""
-        if self.backstage is None or await self.backstage.may_leave():
+        if self.services is None or await self.services.may_leave():
             self._left()

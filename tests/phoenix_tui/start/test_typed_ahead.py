@@ -85,7 +85,8 @@ def test_the_screens_load_neither_engine_nor_markdown_before_the_first_frame() -
 
 
 def test_a_first_request_loads_no_sheet_no_pane_and_nothing_that_looks_at_folders() -> None:
-    needed = "phoenix_tui.app, phoenix_tui.wiring.screen, phoenix_tui.wiring.services, phoenix_tui.workspace.backstage"
+    wiring = "phoenix_tui.wiring.screen, phoenix_tui.wiring.services"
+    needed = f"phoenix_tui.app, {wiring}, phoenix_tui.workspace.workspace_services"
     done = subprocess.run(
         [sys.executable, "-c", f"import sys, {needed}; print(*sys.modules)"], capture_output=True, text=True, check=True
     )

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from phoenix_tui.lifecycle.launch import Launch, Services
     from phoenix_tui.terminal.driver import QuietDriver
     from phoenix_tui.workspace.actions import Actions
-    from phoenix_tui.workspace.stage import WorkspaceParts
+    from phoenix_tui.workspace.workspace_parts import WorkspaceParts
 
 
 LOST_DRAFT = "The message in the box cannot be stored. Quit and lose it?"
