@@ -1,0 +1,121 @@
+"""References lead somewhere: ids in code and documents, links, named files, and lists of what the program offers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from phoenix_tui.cli.exits import Exit
+from phoenix_tui.cli.parser import run_parser
+from phoenix_tui.commands.catalogue import COMMANDS
+from phoenix_tui.config.settings import KEYS
+from tests.support.references import (
+    ROOT,
+    documents,
+    ids_of,
+    known_ids,
+    lost_files,
+    lost_links,
+    references_in,
+    repository_files,
+    sources,
+    unresolved_in,
+    words_of,
+)
+
+OWN = {"tests/test_references.py", "tests/support/references.py"}
+"""They hold samples of references that lead nowhere."""
+
+
+def place(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_every_reference_in_the_code_resolves() -> None:
+    known = known_ids()
+    texts = {place(path): words_of(path.read_text("utf-8")) for path in sources() if place(path) not in OWN}
+    assert [(name, lost) for name, text in texts.items() for lost in unresolved_in(text, known)] == []
+
+
+def test_every_reference_in_the_documents_resolves() -> None:
+    known = known_ids()
+    texts = {place(path): path.read_text("utf-8") for path in documents()}
+    assert [(name, lost) for name, text in texts.items() for lost in unresolved_in(text, known)] == []
+
+
+def test_every_link_and_every_file_named_in_the_documents_exists() -> None:
+    files = repository_files()
+    folders = {str(parent) for file in files for parent in Path(file).parents}
+    found = {path: path.read_text("utf-8") for path in documents()}
+    links = [(place(path), link) for path, text in found.items() for link in lost_links(text, path.parent)]
+    names = [(place(path), name) for path, text in found.items() for name in lost_files(text, files | folders)]
+    assert links + names == []
+
+
+KNOWN = {"SPEC": {"BED-001", "BED-002", "I1", "T-SM", "T-SM 1", "T-SM 4"}, "CONTRACT": {"4"}} | {
+    "FAULTS": {"1", "3", "3.1"},
+    "SECURITY": {"V1"},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        ("first (SPEC BED-001, T-SM 1-4, I1) and (FAULTS 1-3, 3.1; CONTRACT 4: files)", []),
+        ("SPEC BED-001 to BED-002 and SECURITY V1", []),
+        ("SPEC\n    BED-001", []),
+        ("a made-up id: SPEC BED-999", ["SPEC BED-999"]),
+        ("the second of a list: SPEC BED-001, BED-998", ["SPEC BED-998"]),
+        ("a case that is none: SPEC T-SM 2", ["SPEC T-SM 2"]),
+        ("the end of a range: FAULTS 1-2", ["FAULTS 2"]),
+        ("no id at all: SPEC section b", ["SPEC"]),
+        ("an old form: SPEC c10", ["SPEC"]),
+        ("a document that is not here: LOOK.md 7, SPIKE 4", ["LOOK.md", "SPIKE 4"]),
+        ("a path that is not here: docs/nothing.md", ["docs/nothing.md"]),
+        ("the constants LOOK and SPEC_FILE, and `SPEC` alone", []),
+    ],
+)
+def test_a_made_up_reference_is_found(text: str, lost: list[str]) -> None:
+    assert unresolved_in(text, KNOWN) == lost
+
+
+def test_a_document_defines_ids_by_headings_and_by_numbered_rows() -> None:
+    text = (
+        "# Title\n## 3 Mechanisms\n### BED-001 Pure\n| 12 | a fault |\n### T-SM The machine\n| 9 | killed |\n#### I1\n"
+    )
+    assert ids_of(text) == {"3", "BED-001", "12", "T-SM", "T-SM 9", "I1"}
+
+
+def test_only_comments_and_docstrings_of_a_source_count() -> None:
+    source = '"""A rule (SPEC BED-001)."""\nSPEC = 1  # see SPEC BED-002\nnumbers = SPEC - 3\ntext = "SPEC BED-003"\n'
+    assert list(references_in(words_of(source))) == [("SPEC", "BED-001"), ("SPEC", "BED-002")]
+
+
+def test_a_link_or_a_file_that_is_not_there_is_found() -> None:
+    text = "# One heading\n[a](#one-heading) [b](#another) [c](Makefile) [d](nothing.md) [e](https://example.org)\n"
+    assert lost_links(text, ROOT) == ["#another", "nothing.md"]
+    named = "`engine/a.py`, `a.py`, `b.py`, `engine/b.py`, `engine`, `tests/SCENE/x.txt`, `README.md`, `python -m x`"
+    assert lost_files(f"{named}\n```\n`engine/c.py`\n```\n", {"engine/a.py", "engine"}) == ["b.py", "engine/b.py"]
+
+
+def section(number: int) -> str:
+    text = (ROOT / "docs" / "contract.md").read_text("utf-8")
+    return text.partition(f"\n## {number} ")[2].partition("\n## ")[0]
+
+
+def test_the_contract_names_every_flag_and_every_exit_code() -> None:
+    flags = {option for action in run_parser()._actions for option in action.option_strings if option != "-h"}
+    assert flags == set(re.findall(r"(?<![\w`-])`?(--?[a-zA-Z][\w-]*)", section(2).partition("| command |")[0]))
+    assert {str(code.value) for code in Exit} == set(re.findall(r"^\| (\d+) \|", section(2), re.MULTILINE))
+
+
+def test_the_contract_names_every_setting() -> None:
+    settings = section(4).partition("\nSettings: ")[2].partition(", and tables")[0]
+    assert set(re.findall(r"`(\w+)`", settings)) == set(KEYS)
+
+
+def test_the_contract_names_every_slash_command() -> None:
+    listed = section(7).partition("Slash commands: ")[2].partition(". ")[0]
+    assert set(listed.split()) == {f"/{command.name}" for command in COMMANDS}
