@@ -139,7 +139,7 @@ class Conversation:
         return await send(self._session, text, image_ids, caps)
 
     async def interrupt_and_say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
-        """Cancel what runs, then send (SPEC C1)."""
+        """Cancel what runs, then send (SPEC BED-002)."""
         held = self.queue.held
         if why := self.read_only or self._session.settings.why_full():
             return Refused(why)

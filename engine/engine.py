@@ -91,7 +91,7 @@ class Engine:
         return tuple(self._tools)
 
     async def start(self) -> Sequence[Recovery]:
-        """Boot recovery; no model is asked anything (SPEC C3)."""
+        """Boot recovery; no model is asked anything (SPEC DEC-03)."""
         return await self.ports.store.recover_all()
 
     async def create(self, options: ConversationOptions) -> Conversation:

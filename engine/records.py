@@ -40,7 +40,7 @@ class TitleBy(StrEnum):
 
 
 class SpawnMode(StrEnum):
-    """How a parent gets what its sub-agent found (SPEC C4)."""
+    """How a parent gets what its sub-agent found (SPEC DEC-04)."""
 
     FAN_IN = "fan_in"
     """It waits; the results come together."""
@@ -68,9 +68,9 @@ class AgentFacts(Struct, frozen=True):
     """Its place among the tasks of that call, from 1."""
     task: str
     max_turns: int = 20
-    """Model calls of one run, without the turn of grace (SPEC C11)."""
+    """Model calls of one run, without the turn of grace (SPEC DEC-11)."""
     timeout: float = 300.0
-    """Seconds that one run may take (SPEC C16)."""
+    """Seconds that one run may take (SPEC DEC-16)."""
     priority: RunPriority = RunPriority.NORMAL
     context: str = ""
     """The parent's transcript up to the call, for the system prompt (SPEC UNI-22)."""
@@ -133,7 +133,7 @@ class EarlierView(Struct, frozen=True):
 
 
 class ContextView(Struct, frozen=True):
-    """What of the stored messages a model is sent (SPEC C7)."""
+    """What of the stored messages a model is sent (SPEC DEC-07)."""
 
     summary: str = ""
     """Stands for everything before `start_seq`."""
@@ -187,7 +187,7 @@ class ConversationRecord(Struct, frozen=True):
     agents_totals: Totals = Totals()
     """What its sub-agents have used, beside its own `totals`."""
     supervisor: bool = False
-    """Whether a supervisor decides who answers each message (SPEC C17)."""
+    """Whether a supervisor decides who answers each message (SPEC DEC-17)."""
     sandbox: SandboxMode = SandboxMode.WORKSPACE
     """Limits of its calls, however it is opened."""
     sandbox_required: bool = False
@@ -369,7 +369,7 @@ class FoundText(Struct, frozen=True):
 
 
 class Recovery(Struct, frozen=True):
-    """What boot recovery did to one conversation (SPEC c10)."""
+    """What boot recovery did to one conversation (SPEC STM-10)."""
 
     conversation_id: str
     interrupted_calls: tuple[str, ...] = ()

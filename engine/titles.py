@@ -23,7 +23,7 @@ INSTRUCTION: Final = (
     " language of the exchange, no quotation marks, no full stop."
 )
 LONGEST: Final = 50
-"""Characters of a title (SPEC c11)."""
+"""Characters of a title (SPEC STM-11)."""
 EXCERPT: Final = 1_500
 """Characters of each side that the model gets to see."""
 FIRST_MESSAGES: Final = 40

@@ -1,4 +1,4 @@
-"""Sums up each turn for those who look for it later: one small request in the background (SPEC UNI-13, C23)."""
+"""Sums up each turn for those who look for it later: one small request in the background (SPEC UNI-13, DEC-23)."""
 
 from __future__ import annotations
 

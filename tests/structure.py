@@ -6,7 +6,6 @@ Counts source and tests by parsing; nothing is imported or run.
 from __future__ import annotations
 
 import ast
-import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -15,14 +14,12 @@ from typing import Final
 
 import grimp
 
+from tests.support.references import known_ids, sources, unresolved_in, words_of
+
 ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = ("phoenix_tui", "engine", "tools")
 MOST_METHODS: Final = 20
 """Public methods of a class (CONTRIBUTING)."""
-REFERENCE: Final = re.compile(
-    r"\b(SPEC|CONTRACT|FAULTS|SECURITY|SPIKE|LOOK|DESIGN|LIBRARIES|EXTEND|FOUND|HOUSE|LOCAL_MODEL)\b"
-)
-"""A document of the project's authors, named in a comment or docstring."""
 
 
 def main() -> None:
@@ -36,7 +33,7 @@ def main() -> None:
         ("files above 250 lines", sum(_length(path) > 250 for path in trees)),
         ("constructor parameters that are callables", sum(map(_callables, trees.values()))),
         ("classes with 18 public methods or more", sum(_large_classes(tree) for tree in trees.values())),
-        ("references to documents outside the repository", sum(_references(path) for path in trees)),
+        ("references that lead nowhere", _lost_references()),
         ("groups of modules that import each other", len(_circles())),
     ):
         print(f"{name:52} {value:>8,}")
@@ -58,8 +55,9 @@ def _lines(paths: Iterable[Path]) -> int:
     return sum(map(_length, paths))
 
 
-def _references(path: Path) -> int:
-    return sum(bool(REFERENCE.search(line)) for line in path.read_text("utf-8").splitlines())
+def _lost_references() -> int:
+    known = known_ids()
+    return sum(len(unresolved_in(words_of(path.read_text("utf-8")), known)) for path in sources())
 
 
 def _callables(tree: ast.Module) -> int:

@@ -1,4 +1,4 @@
-"""The list of tools an agent is given, in the order of SPEC b."""
+"""The list of tools an agent is given, in the order of SPEC DOM-03."""
 
 from __future__ import annotations
 

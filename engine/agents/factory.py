@@ -20,7 +20,7 @@ from tools.wording import one_line
 
 T = TypeVar("T", int, float)
 TITLE = 50
-"""Characters (SPEC c11)."""
+"""Characters (SPEC STM-11)."""
 
 
 class AgentFactory:

@@ -1,4 +1,4 @@
-"""spawn_agents and spawn_task: how a model puts sub-agents to work (SPEC C4)."""
+"""spawn_agents and spawn_task: how a model puts sub-agents to work (SPEC DEC-04)."""
 
 from __future__ import annotations
 

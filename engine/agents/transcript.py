@@ -1,4 +1,4 @@
-"""A conversation as its sub-agents get to read it (SPEC UNI-21, UNI-22, C6)."""
+"""A conversation as its sub-agents get to read it (SPEC UNI-21, UNI-22, DEC-06)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which messages a compaction summarizes, and what a model is asked for (SPEC CLAW-30, CLAW-33, C18)."""
+"""Which messages a compaction summarizes, and what a model is asked for (SPEC CLAW-30, CLAW-33, DEC-18)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def select_before(rows: Sequence[StoredMessage], seq: int) -> Selection | None:
 
 
 def select(rows: Sequence[StoredMessage], *, cut_tool_rounds: bool = False) -> Selection | None:
-    """The older part of the messages a model sees; None where there is no clean place to cut (T-CMPX 4 and 5).
+    """The older part of the messages a model sees; None where there is no clean place to cut (SPEC T-CMPX 4, 5).
 
     The first message that stays is a plain one, if there is one the user's: an answer keeps its question. With
     `cut_tool_rounds` it may also be a reply that calls tools: without that, one long round of tools could never be

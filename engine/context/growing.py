@@ -12,7 +12,8 @@ from engine.records import ContextView, Omission, StoredMessage
 
 
 class GrowingView:
-    """Gives what one look at all rows would, at the price of the new ones (DESIGN 5: step 400 costs what step 40 does).
+    """Build the view of all rows at the price of the new ones: step 400 costs what step 40 does
+    (docs/decisions/budgets.md).
 
     A reply behind the user is where a chain can be cut: nothing from there on changes what came ahead.
     """

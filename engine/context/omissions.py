@@ -19,7 +19,7 @@ KEPT_END = 1_500
 KEPT_ANSWERS = 3
 """Assistant messages that are protected at the end, with all that follows the first of them (SPEC CLAW-22)."""
 WORTH_CLEARING = 50_000
-"""Characters of old results below which none is cleared (SPEC C19)."""
+"""Characters of old results below which none is cleared (SPEC DEC-19)."""
 SHORTEN_FROM, CLEAR_FROM = 0.3, 0.5
 """Shares of the window from which results are shortened, and cleared."""
 CLEARED = "[Old tool result content cleared]"

@@ -1,4 +1,4 @@
-"""The messages a model sees: valid whatever is stored (SPEC I1, I2, UNI-15, C14). The store is never changed."""
+"""The messages a model sees: valid whatever is stored (SPEC I1, I2, UNI-15, DEC-14). The store is never changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.records import StoredMessage
 log = logging.getLogger(__name__)
 
 MISSING_RESULT = "[Tool result missing -- session was compacted]"
-"""Answers a tool use whose result is nowhere (SPEC C24)."""
+"""Answers a tool use whose result is nowhere (SPEC DEC-24)."""
 SUMMARY = "[Summary of earlier conversation]\n"
 UNDERSTOOD = "I understand the context from our previous conversation."
 """How a summary stands before the messages that stay (SPEC CLAW-05)."""
@@ -179,7 +179,7 @@ def _with_results(asking: ModelMessage, answer: ModelMessage) -> ModelMessage:
 
 
 def in_order(message: ModelMessage) -> ModelMessage:
-    """Results first, no empty text, never an empty message (SPEC c12.5)."""
+    """Results first, no empty text, never an empty message (SPEC STM-12)."""
     blocks = tuple(b for b in message.blocks if not (isinstance(b, TextBlock) and not b.text.strip()))
     if message.role is Role.ASSISTANT:
         spoken = any(not isinstance(b, ThinkingBlock) for b in blocks)

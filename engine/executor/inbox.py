@@ -1,4 +1,4 @@
-"""The inbox of one conversation: cancel first, then the user, then the executor's answers (SPEC c)."""
+"""The inbox of one conversation: cancel first, then the user, then the executor's answers (SPEC STM-00)."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ class MoveLoop(Struct, eq=False):
         return True
 
     def _storage_failed(self, entry: InboxEntry, wanted: State, message: str) -> None:
-        """Nothing was written, so nothing starts; what runs is stopped, the draft goes back (SPEC c)."""
+        """Nothing was written, so nothing starts; what runs is stopped, the draft goes back (SPEC STM-00)."""
         session = self.session
         run = run_of(wanted) or run_of(session.state)
         self.runner.stop_all()
@@ -185,7 +185,7 @@ class MoveLoop(Struct, eq=False):
             session.publisher.publish(RunEnded(run.id, "failure", message, "storage", run.iteration))
         session.publisher.publish(StateChanged(failed, session.state_since))
 
-    # What subscribers learn of a move, in the order of SPEC c12.3.
+    # What subscribers learn of a move, in the order of SPEC STM-12.
 
     def _tell(
         self, event: Event, before: State, after: Step, committed: Committed, calls: tuple[ModelCall, ...]

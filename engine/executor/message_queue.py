@@ -1,4 +1,4 @@
-"""The user's queue: messages that are sent one by one whenever the conversation comes to rest (SPEC section b)."""
+"""The user's queue: messages that are sent one by one whenever the conversation comes to rest (SPEC DOM-04)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class MessageQueue:
         session.publisher.add(self._follow)
 
     async def load(self) -> None:
-        """Read what a former process left; it waits for the user (SPEC C3)."""
+        """Read what a former process left; it waits for the user (SPEC DEC-03)."""
         self.waiting = await self._session.ports.queue.queued(self._session.record.id)
         self.held = self._told = bool(self.waiting)
 

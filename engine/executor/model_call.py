@@ -142,7 +142,7 @@ def _look_ahead(session: Session, name: str) -> None:
 
 
 def unique_calls(blocks: tuple[Block, ...], messages: Iterable[ModelMessage]) -> tuple[Block, ...]:
-    """The reply with every tool id that the conversation has seen before rewritten (SPEC b, Ids)."""
+    """The reply with every tool id that the conversation has seen before rewritten (SPEC DOM-02)."""
     used = {b.id for message in messages for b in message.blocks if isinstance(b, ToolUseBlock)}
     fresh: list[Block] = []
     for block in blocks:

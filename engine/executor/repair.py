@@ -14,7 +14,7 @@ LAST_MESSAGES = 8
 
 
 async def mend(session: Session) -> None:
-    """Close what the failed run left open, as after a restart (SPEC c10): idle, or failed where it is a sub-agent.
+    """Close what the failed run left open, as after a restart (SPEC STM-10): idle, or failed where it is a sub-agent.
 
     Raises:
         StorageError: the store still fails; nothing has changed.
@@ -33,7 +33,7 @@ async def mend(session: Session) -> None:
 
 
 async def read_last(session: Session) -> None:
-    """Read what the newest message is: the turn rule needs it (SPEC C25)."""
+    """Read what the newest message is: the turn rule needs it (SPEC DEC-25)."""
     history = await read_history(session, LAST_MESSAGES)
     session.last, session.shell_run = LastMessage.NONE, None
     session.remember(history.messages)

@@ -104,9 +104,9 @@ class EngineSettings(Struct, frozen=True):
     """Numbers and choices that hold for every conversation."""
 
     max_iterations: int = 250
-    """Model calls of a user's run (SPEC C11)."""
+    """Model calls of a user's run (SPEC DEC-11)."""
     compact_percent: int = 75
-    """From how full a window on older messages are summarized (SPEC C12); above 100 never."""
+    """From how full a window on older messages are summarized (SPEC DEC-12); above 100 never."""
     instructions: Callable[[Path], str] = lambda _cwd: ""
     """The project's AGENTS.md for a folder, empty while it is not trusted."""
     own: tuple[Path, ...] = ()
@@ -130,9 +130,9 @@ class EngineSettings(Struct, frozen=True):
     agent_depth: int = 1
     """How deep sub-agents may go: 1, as they start none of their own (SPEC BED-009), or 0, none at all."""
     agent_turns: int = 20
-    """Model calls of a sub-agent's run where neither its task nor its profile says another number (SPEC C11)."""
+    """Model calls of a sub-agent's run where neither its task nor its profile says another number (SPEC DEC-11)."""
     agent_timeout: float = 300.0
-    """Seconds of a sub-agent's run, likewise (SPEC C16)."""
+    """Seconds of a sub-agent's run, likewise (SPEC DEC-16)."""
     agent_budget_usd: float = 0.0
     """Dollars of a sub-agent's run, beside the budget of the run it works for; 0: none of its own."""
     cheap_model: str = ""
@@ -147,7 +147,7 @@ class EngineSettings(Struct, frozen=True):
     Shift+Tab leads from `ask` over `auto` to `plan`: a mode that is passed by answers nothing.
     """
     close_grace: float = 2.0
-    """Seconds that cancelled runs have to end at close (SPEC c12.7)."""
+    """Seconds that cancelled runs have to end at close (SPEC STM-12)."""
 
 
 class CompactionDraft(Struct, frozen=True):
@@ -265,7 +265,7 @@ class Session(Struct, eq=False):
             log.warning("background work failed: %s", error)
 
     def remember(self, messages: tuple[StoredMessage, ...]) -> None:
-        """Take new messages: the turn rule needs the newest one (SPEC C25), the run all of them."""
+        """Take new messages: the turn rule needs the newest one (SPEC DEC-25), the run all of them."""
         for message in messages:
             if _is_shell(message):
                 self.shell_run = message.run_id
@@ -322,7 +322,7 @@ class Session(Struct, eq=False):
 
     @property
     def compact_above(self) -> int:
-        """Tokens from which older messages are summarized before the next call (SPEC C12); 0 never, or not yet."""
+        """Tokens from which older messages are summarized before the next call (SPEC DEC-12); 0 never, or not yet."""
         percent = self.record.compact_percent or self.settings.compact_percent
         grown = self.record.message_count - self.compacted_at >= FEWEST
         return self.record.context_window * percent // 100 if grown and percent <= 100 else 0
@@ -334,7 +334,7 @@ class Session(Struct, eq=False):
 
     @property
     def resumable(self) -> bool:
-        """Whether the last message waits for an answer: "Resume interrupted turn" (SPEC c10)."""
+        """Whether the last message waits for an answer: "Resume interrupted turn" (SPEC STM-10)."""
         return self.last in UNANSWERED
 
     def context_of(self, usage: Usage) -> int:
@@ -383,7 +383,7 @@ def _is_shell(message: StoredMessage) -> bool:
 
 
 def _tells_of_shell(message: StoredMessage, run_id: str | None) -> bool:
-    """Whether it tells the model what the command of this run printed (SPEC c1 UserShell)."""
+    """Whether it tells the model what the command of this run printed (SPEC STM-01)."""
     if message.role is not Role.USER or message.run_id != run_id or len(message.blocks) != 1:
         return False
     block = message.blocks[0]

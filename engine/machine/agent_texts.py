@@ -1,4 +1,4 @@
-"""What a parent's model and a sub-agent are told of sub-agents (SPEC T-AGG, T-CMP, c9). Byte-stable."""
+"""What a parent's model and a sub-agent are told of sub-agents (SPEC T-AGG, T-CMP, STM-09). Byte-stable."""
 
 from __future__ import annotations
 

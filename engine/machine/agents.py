@@ -1,4 +1,4 @@
-"""Rules for a sub-agent's own run: it ends by handing in, and it always ends (SPEC c9)."""
+"""Rules for a sub-agent's own run: it ends by handing in, and it always ends (SPEC STM-09)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class UserMessage(Struct, frozen=True):
     max_iterations: int
     supervisor: bool = False
     compact_due: bool = False
-    """The window is past the threshold: older messages are summarized before the first call (SPEC C12)."""
+    """The window is past the threshold: older messages are summarized before the first call (SPEC DEC-12)."""
 
 
 class UserCancelled(Struct, frozen=True):

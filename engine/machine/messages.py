@@ -28,7 +28,7 @@ class ImageBlock(Struct, frozen=True):
 
 
 class ThinkingBlock(Struct, frozen=True):
-    """Reasoning with the provider's signature, replayed unchanged (SPEC c12.5)."""
+    """Reasoning with the provider's signature, replayed unchanged (SPEC STM-12)."""
 
     text: str
     signature: str
@@ -200,4 +200,4 @@ class LastMessage(StrEnum):
 
 
 UNANSWERED = frozenset({LastMessage.USER, LastMessage.TOOL_RESULT, LastMessage.CUT})
-"""After these a model still has to say something: the turn can be resumed (SPEC c1 Retry)."""
+"""After these a model still has to say something: the turn can be resumed (SPEC STM-01)."""

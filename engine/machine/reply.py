@@ -50,7 +50,7 @@ from engine.machine.states import (
 from engine.machine.transition import Step, compact_first, fail_agent, request, start_current
 
 LONGEST_WAIT = 60.0
-"""Seconds; a larger Retry-After is not waited for in full (SPEC C10)."""
+"""Seconds; a larger Retry-After is not waited for in full (SPEC DEC-10)."""
 
 DECLINES = {
     StopReason.REFUSAL: ("refusal", texts.DECLINED),

@@ -1,4 +1,4 @@
-"""The ten states of a conversation (SPEC c). Each carries only what is true in it."""
+"""The ten states of a conversation (SPEC STM-00). Each carries only what is true in it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from engine.machine.messages import Block, ToolCall, ToolResult
 
 RETRIES = 3
-"""Retries after the first call (SPEC C10)."""
+"""Retries after the first call (SPEC DEC-10)."""
 CONTINUATIONS = 3
-"""Replies that may be continued after an output limit (SPEC c2)."""
+"""Replies that may be continued after an output limit (SPEC STM-02)."""
 
 
 class AgentRun(Struct, frozen=True):
-    """What a sub-agent's run has used up on its way to a result (SPEC c9)."""
+    """What a sub-agent's run has used up on its way to a result (SPEC STM-09)."""
 
     nudged: bool = False
     """It ended in words once and was told to submit."""
@@ -35,9 +35,9 @@ class Run(Struct, frozen=True):
     compacted: bool = False
     """Whether this run has compacted its context once (SPEC CLAW-30)."""
     overflowed: bool = False
-    """Whether a request of this run was too long once: a second time is an error (SPEC c2)."""
+    """Whether a request of this run was too long once: a second time is an error (SPEC STM-02)."""
     compact_due: bool = False
-    """Whether the last reply filled the window past the threshold (SPEC C12)."""
+    """Whether the last reply filled the window past the threshold (SPEC DEC-12)."""
     agent: AgentRun | None = None
     """Set in a sub-agent's run: it ends in `Completed` or `Failed`, never in `Idle` or `Errored`."""
 
@@ -193,7 +193,7 @@ class AwaitingSubagents(Struct, frozen=True):
 
 
 class Cancelling(Struct, frozen=True):
-    """A tool or sub-agents are being stopped; at most 100 ms (SPEC c6)."""
+    """A tool or sub-agents are being stopped; at most 100 ms (SPEC STM-06)."""
 
     gen: int
     run: Run

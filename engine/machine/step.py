@@ -39,7 +39,7 @@ from engine.machine.transition import Step
 def step(state: State, event: Event) -> Step:
     """Decide what `event` changes: total over all states and events, never raises.
 
-    An answer of the executor whose generation is not the state's is late and changes nothing (SPEC c).
+    An answer of the executor whose generation is not the state's is late and changes nothing (SPEC STM-00).
     """
     if isinstance(event, ExecutorEvent) and event.gen != state.gen:
         return Step(state)

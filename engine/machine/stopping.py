@@ -1,4 +1,4 @@
-"""Rules for Esc: cancel outranks everything, and every call still gets its answer (SPEC BED-005, c6)."""
+"""Rules for Esc: cancel outranks everything, and every call still gets its answer (SPEC BED-005, STM-06)."""
 
 from __future__ import annotations
 

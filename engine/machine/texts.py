@@ -1,4 +1,4 @@
-"""Every sentence the machine says. Those a model reads are byte-stable (SPEC C24)."""
+"""Every sentence the machine says. Those a model reads are byte-stable (SPEC DEC-24)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENDED_MIDWAY = "Phoenix ended before the answer did."
 LOOP = "Stopped: repeated tool calls without progress"
 EMPTY_REPLY = "the model sent an empty answer"
 KEYS_TOLD = " Press Enter to retry or send a message."
-"""The end of an error that may be over by the next try (SPEC c2)."""
+"""The end of an error that may be over by the next try (SPEC STM-02)."""
 DECLINED = "The model declined to answer"
 FILTERED = "A content filter of the provider stopped the answer"
 COMPACTED = "Older messages were summarized"
@@ -83,7 +83,7 @@ def broke_off(cause: str) -> str:
 
 
 def retries_spent(cause: str) -> str:
-    """The error after the last retry (SPEC c2)."""
+    """The error after the last retry (SPEC STM-02)."""
     return f"Failed after 3 retries: {cause.rstrip('.')}.{KEYS_TOLD}"
 
 

@@ -59,9 +59,9 @@ class Profile(Struct, frozen=True):
     permission_mode: PermissionMode | None = None
     """None: the parent's."""
     max_turns: int = 0
-    """Model replies; 0: the limit that is set for sub-agents (SPEC C11), the user's own limit otherwise."""
+    """Model replies; 0: the limit that is set for sub-agents (SPEC DEC-11), the user's own limit otherwise."""
     timeout: float = 0.0
-    """Seconds; 0: the limit that is set for sub-agents (SPEC C16), the user's own limit otherwise."""
+    """Seconds; 0: the limit that is set for sub-agents (SPEC DEC-16), the user's own limit otherwise."""
     locked: bool = False
     """The agent may not write this profile's own file (SPEC CLAW-18)."""
     prompt: str = ""

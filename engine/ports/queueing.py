@@ -1,4 +1,4 @@
-"""What the engine needs of a store for the user's queue (SPEC section b, `queued_messages`)."""
+"""What the engine needs of a store for the user's queue (SPEC DOM-04, `queued_messages`)."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class Store(Protocol):
         ...
 
     async def take(self, conversation_id: str) -> Recovery:
-        """Become the owner; a dead owner's leavings are recovered first (SPEC c10).
+        """Become the owner; a dead owner's leavings are recovered first (SPEC STM-10).
 
         Raises:
             OwnedElsewhere: a living process has it.

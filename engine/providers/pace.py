@@ -6,7 +6,7 @@ from collections.abc import Callable
 from time import monotonic
 
 BURST_SECONDS = 0.001
-"""So long a burst of pieces may hold the loop: reading does not suspend while bytes are waiting (SPIKE 2)."""
+"""Time a burst may hold the loop: reading does not suspend while bytes are waiting (docs/decisions/textual.md)."""
 WAITED_SECONDS = 0.0005
 """A read that took longer had to wait for the network."""
 STEADY_READS = 8

@@ -23,7 +23,7 @@ Migration: TypeAlias = Callable[[sqlite3.Connection], None]
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
-    """Version 1: everything of SPEC section b."""
+    """Version 1: everything of SPEC DOM-04."""
     for statement in VERSION_1:
         connection.execute(statement)
 

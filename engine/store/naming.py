@@ -12,7 +12,7 @@ from engine.store.conversations import escape_like
 from engine.store.slugs import give_slug
 
 TITLE_LENGTH: Final = 50
-"""Characters of the first message that name a conversation (SPEC c11)."""
+"""Characters of the first message that name a conversation (SPEC STM-11)."""
 _NUMBER: Final = re.compile(r"^\(\d+\) ")
 """Which copy of that title it is; in front, since a narrow list cuts the end."""
 

@@ -1,4 +1,4 @@
-"""What a crash left half done is brought to rest (SPEC c10). Doing it again changes nothing."""
+"""What a crash left half done is brought to rest (SPEC STM-10). Doing it again changes nothing."""
 
 from __future__ import annotations
 

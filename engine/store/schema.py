@@ -1,4 +1,4 @@
-"""The tables of version 1 (SPEC section b). A change here is a new migration, never an edit of an old statement."""
+"""The tables of version 1 (SPEC DOM-04). A change here is a new migration, never an edit of an old statement."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def _edit(paths: Paths, environment: Mapping[str, str]) -> None:
     if not paths.config_file.exists():
         write_file(paths.config_file, TEMPLATE)
     try:
-        # The user's own editor needs the terminal; it is no tool of an agent (DESIGN 4).
+        # The user's own editor needs the terminal; it is no tool of an agent.
         status = subprocess.run([*editor, str(paths.config_file)], check=False, env=without_keys(os.environ)).returncode
     except OSError as error:
         raise CommandError(f"The editor '{editor[0]}' cannot be started; set EDITOR to one that can.") from error

@@ -1,4 +1,4 @@
-"""The argument parser. Imports nothing but argparse: `--help` must cost what argparse costs (DESIGN 5)."""
+"""The argument parser. Imports nothing but argparse, so that `--help` costs no more (docs/decisions/budgets.md)."""
 
 from __future__ import annotations
 

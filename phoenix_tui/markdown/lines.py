@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 
 class TextTone(IntEnum):
-    """What a foreground means (LOOK 7); a theme gives each a colour."""
+    """What a foreground means (docs/decisions/looks.md); a theme gives each a colour."""
 
     TEXT = 0
     QUIET = 1
@@ -84,7 +84,7 @@ class Span(NamedTuple):
 
 
 TEXT_COLUMN = 100
-"""Cells of text at most, however wide the screen (LOOK 7)."""
+"""Cells of text at most, however wide the screen (docs/decisions/looks.md)."""
 MARGIN = 2
 """Cells left of every text: the column of bars and one blank."""
 

@@ -1,4 +1,4 @@
-"""Markdown that grows: settled blocks are laid out once, only the open end is parsed again (SPIKE 1)."""
+"""Markdown that grows: settled blocks are laid out once, the open end is parsed again (docs/decisions/textual.md)."""
 
 from __future__ import annotations
 

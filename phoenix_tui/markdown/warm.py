@@ -1,4 +1,4 @@
-"""What the first Markdown answer needs, loaded ahead of it in a thread after the first frame (SPIKE 4).
+"""Loads what the first Markdown answer needs, in a thread after the first frame (docs/decisions/textual.md).
 
 The patterns of a language are not: they are 2 MB, and loaded when code in it comes into sight.
 """

@@ -1,4 +1,4 @@
-"""Model servers of this machine that the user has said yes to: anybody may listen on a port (SECURITY, weaknesses)."""
+"""Model servers of this machine that the user has said yes to: anybody may listen on a port (docs/security.md)."""
 
 from __future__ import annotations
 

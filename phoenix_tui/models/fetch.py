@@ -32,7 +32,7 @@ async def fetch_web_file(source: WebFile, file: PartialFile, size: int, progress
     Raises:
         ModelFileError: the server does not answer, refuses, or sends more than the file holds.
     """
-    import httpx2  # noqa: PLC0415 - 44 ms, only an install needs it (LIBRARIES 3)
+    import httpx2  # noqa: PLC0415 - 44 ms, only an install needs it (docs/decisions/libraries.md)
 
     host = urlsplit(source.url).hostname
     timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)

@@ -1,4 +1,4 @@
-"""The embedded models Phoenix can fetch, each pinned by its digest (LOCAL_MODEL 2)."""
+"""The embedded models Phoenix can fetch, each pinned by its digest (docs/decisions/local-model.md)."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from textual.widget import Widget
 from phoenix_tui.widgets.dock import Dock
 
 LEAST_WIDTH: Final = 60
-"""Columns of a pane, its rule included: what one conversation needs (LOOK.md 7, 60x20)."""
+"""Columns of a pane, its rule included: what one conversation needs (docs/decisions/looks.md)."""
 LEAST_HEIGHT: Final = 12
 """Rows of a pane: title, seven of text, rule, composer, and a question of two rows at the least."""
 FOOT_ROWS: Final = 2

@@ -1,4 +1,4 @@
-"""Phoenix's themes: six meanings as colours (LOOK 7), dark, light, in high contrast and for the colour-blind."""
+"""Themes: six meanings as colours (docs/decisions/looks.md), dark, light, high contrast and colour-blind."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from tools.files.own_files import read_text
 
 BASES: Final = {theme.name: theme for theme in THEMES}
 MEANINGS: Final = {"you": "accent", "work": "primary", "needs_you": "warning", "good": "success", "bad": "error"}
-"""The five hues of LOOK 7 under their names in a theme file, and Textual's names for them."""
+"""The five hues of docs/decisions/looks.md under their names in a theme file, and Textual's names for them."""
 SURFACES: Final = ("background", "surface", "panel", "foreground")
 VARIABLES: Final = {"quiet": "text-muted", "selection": "screen-selection-background", "scrollbar": "scrollbar"}
 COLOURS: Final = (*SURFACES, *MEANINGS, *VARIABLES)

@@ -1,4 +1,4 @@
-"""Every screen in ASCII signs, for a terminal whose locale names another encoding than UTF-8 (LOOK.md 7)."""
+"""Every screen in ASCII signs, for a terminal whose locale does not name UTF-8 (docs/decisions/looks.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Textual's terminal driver without wake-ups, with a short Esc, and with a filter on what it writes (SPIKE 5, 6)."""
+"""Textual's terminal driver without wake-ups, with a short Esc and filtered output (docs/decisions/textual.md)."""
 
 from __future__ import annotations
 

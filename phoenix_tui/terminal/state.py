@@ -1,4 +1,4 @@
-"""The terminal as it was before Phoenix, and how to give it back (SPIKE 4, FAULTS 82).
+"""The terminal as it was before Phoenix, and how to give it back (docs/decisions/textual.md, FAULTS 82).
 
 Imported before everything else by `__main__`: standard library only.
 """

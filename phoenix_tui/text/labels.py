@@ -1,4 +1,4 @@
-"""A state as words, a glyph and a colour: what status line and list say (SPEC c11, LOOK.md 7)."""
+"""A state as words, a glyph and a colour: what status line and list say (SPEC STM-11, docs/decisions/looks.md)."""
 
 from __future__ import annotations
 

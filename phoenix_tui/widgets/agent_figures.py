@@ -90,7 +90,7 @@ FULL: Final = (PROFILE, MODEL, TURN, TIME_OF, TOKENS, COST, LAST)
 WORDY: Final = (PROFILE, MODEL, TURN_WORDS, TIME_OF, TOKENS, COST, LAST)
 UPPER: Final = (TURN_WORDS, TIME_OF, TOKENS, COST)
 LOWER: Final = (PROFILE, MODEL, LAST)
-"""All that is to be seen of one (issue 4), on two rows."""
+"""All that is to be seen of one, on two rows."""
 
 
 def figures(views: Sequence[AgentView], columns: Sequence[FigureColumn], now: float) -> list[Content]:

@@ -1,4 +1,4 @@
-"""A sub-agent as one row or two: state, task, what it does now, and what it has used of what it may use (LOOK.md 7)."""
+"""A sub-agent as one row or two: state, task, current activity, usage and limits (docs/decisions/looks.md)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from phoenix_tui.widgets.unseen import RequestSight, UnseenRefusal
 
 GRACE: Final = 0.5
-"""Seconds in which what has just appeared takes no answer: it was meant for what stood there before (LOOK.md 7)."""
+"""Seconds in which a new question takes no answer: the key was meant for something else (docs/decisions/looks.md)."""
 
 
 class AnswerGate(Struct):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from phoenix_tui.widgets.vim_keys import VimKeys
 
 TYPING_PAUSE: Final = 0.5
-"""Seconds without typing before a letter may answer a question (LOOK.md 7)."""
+"""Seconds without typing before a letter may answer a question (docs/decisions/looks.md)."""
 ANSWERS: Final = {
     "answer_once": "y",
     "answer_conversation": "s",
@@ -140,7 +140,7 @@ class ComposerKeys:
         self.examples: Sequence[str] = ()
         """Messages to begin with: an empty text, or one of them, becomes the next."""
         self.starting = True
-        """Until the first frame: Ctrl+J is then an Enter typed before the terminal was raw (SPIKE.md 4c)."""
+        """True until the first frame: Ctrl+J is an Enter typed before raw mode (docs/decisions/textual.md)."""
         self.above: Callable[[], Widget | None] = lambda: None
         """What Up on the first row gives the keys to."""
         self.below: Callable[[], Widget | None] = lambda: None

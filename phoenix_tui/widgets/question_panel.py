@@ -1,4 +1,4 @@
-"""The docked question: what wants to run, in full, and the five answers (LOOK.md 7)."""
+"""The docked question: what wants to run, in full, and the five answers (docs/decisions/looks.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a question says: the whole request with nothing hidden, where and why, and the answers (LOOK.md 7)."""
+"""Text of a question: the whole request with nothing hidden, place, reason, answers (docs/decisions/looks.md)."""
 
 from __future__ import annotations
 

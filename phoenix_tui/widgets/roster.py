@@ -32,7 +32,7 @@ from phoenix_tui.widgets.question_text import short_path
 from tools.clean import clean_line
 
 TITLE_LENGTH: Final = 50
-"""Characters of a title that are kept (SPEC c11)."""
+"""Characters of a title that are kept (SPEC STM-11)."""
 KEPT_NAMES: Final = 512
 """Rows whose words are kept, about 300 bytes each: more than any screen has."""
 SUCCESS: Final = "success"

@@ -1,4 +1,4 @@
-"""Widgets that rarely change: the same rows until something is dirty, no clock while nothing moves (SPIKE 1)."""
+"""Widgets that keep their rows until something is dirty, without a clock at rest (docs/decisions/textual.md)."""
 
 from __future__ import annotations
 

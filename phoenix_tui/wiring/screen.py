@@ -1,4 +1,4 @@
-"""Starts the TUI: the zygote, then Textual and the first frame, then everything else (SPIKE 4)."""
+"""Starts the TUI: the zygote, then Textual and the first frame, then everything else (docs/decisions/textual.md)."""
 
 from __future__ import annotations
 

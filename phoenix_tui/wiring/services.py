@@ -157,7 +157,7 @@ async def _settle(backend: Backend) -> None:
 
 def _warm() -> None:
     # No TLS context here: its 3 MB are made, off the loop too, with the first letter, and only for https.
-    from phoenix_tui.markdown.warm import warm  # noqa: PLC0415 - after the first frame (SPIKE 4)
+    from phoenix_tui.markdown.warm import warm  # noqa: PLC0415 - after the first frame (docs/decisions/textual.md)
 
     warm()
 

@@ -21,7 +21,7 @@ from engine.updates import ContextChanged, MessageSaved, Noticed
 from tests.support.engine import Bench, engine_bench, until
 
 FULL = Usage(input_tokens=WINDOW * 3 // 4, output_tokens=0)
-"""Exactly the threshold of SPEC C12."""
+"""Exactly the threshold of SPEC DEC-12."""
 NEARLY = Usage(input_tokens=WINDOW * 3 // 4 - 1, output_tokens=0)
 FEW = Usage(100, 20)
 WANTED = "Write the summary now."

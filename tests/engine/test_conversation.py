@@ -1,4 +1,4 @@
-"""A conversation from message to answer, on a real store (SPEC BED-002..007, c1-c7, c12.3)."""
+"""A conversation from message to answer, on a real store (SPEC BED-002 to BED-007, STM-01 to STM-07, STM-12)."""
 
 from __future__ import annotations
 

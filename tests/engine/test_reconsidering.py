@@ -1,4 +1,4 @@
-"""Mode and sandbox decide the open question anew (FOUND D12): what they allow runs, what they refuse is told."""
+"""A new mode or sandbox decides the open question again (docs/decisions/answering-keys.md)."""
 
 from __future__ import annotations
 

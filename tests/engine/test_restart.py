@@ -1,4 +1,4 @@
-"""`kill -9` at every stage, then a restart: idle, valid, nothing twice, nothing sent at boot (SPEC c10, T-SM 9)."""
+"""`kill -9` at every stage, then a restart: idle, valid, nothing twice, nothing sent at boot (SPEC STM-10, T-SM 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prose typed while a question is open, and Tab behind a half-written message (FOUND D2, D3)."""
+"""Prose typed while a question is open, and Tab behind a half-written message (docs/decisions/answering-keys.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A supervisor decides who answers, from keys in a real terminal to the record of the run (SPEC C17, SDK-09)."""
+"""A supervisor decides who answers, from keys in a real terminal to the record of the run (SPEC DEC-17, SDK-09)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Safe by default (last paragraph of SECURITY): everyday commands run unasked in the default sandbox, or ask."""
+"""Safe by default (docs/everyday-commands.md): everyday commands run unasked in the default sandbox, or ask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row "prose typed while a question is open" (FOUND D2, D3): no key that changes anything lasting acts on text.
+"""Prose typed while a question is open: no key that changes anything lasting acts (docs/decisions/answering-keys.md).
 
 Every place that can have the keys gets bursts of prose. What changed for good then must stand in `MEANT`, with the
 reason why that key is safe there.

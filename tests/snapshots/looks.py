@@ -38,7 +38,7 @@ class Look(NamedTuple):
 
 
 def meanings(theme: Theme) -> dict[str, str]:
-    """The names of a theme's colours (LOOK 7) by `#rrggbb`."""
+    """The names of a theme's colours (docs/decisions/looks.md) by `#rrggbb`."""
     named = {
         "background": theme.background,
         "surface": theme.surface,

@@ -1,4 +1,4 @@
-"""Random walks through the machine: any event in any state, with the invariants of SPEC b checked at every step."""
+"""Random walks through the machine: any event in any state, invariants checked each step (SPEC I1 to I3, I7)."""
 
 from __future__ import annotations
 

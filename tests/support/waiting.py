@@ -12,7 +12,7 @@ PATIENCE: Final = 45.0
 LOOK: Final = 0.005
 """Seconds between two looks."""
 TYPING_GUARD: Final = 0.6
-"""Seconds without typing after which a letter answers a question (LOOK.md 7: 0.5), and a bit."""
+"""Seconds without typing after which a letter answers a question (0.5, docs/decisions/answering-keys.md), and a bit."""
 
 
 async def poll(condition: Callable[[], object], seconds: float = PATIENCE) -> bool:

@@ -29,7 +29,7 @@ def allowed(folder: bytes, there: int) -> frozenset[bytes] | None:
     None where that is every one of the names that are `there`: they are counted first, since turning each into a path
     takes ten times as long. A folder that is not named in UTF-8 cannot be asked about: nothing is excluded there.
     """
-    from ignore import Error, WalkBuilder  # noqa: PLC0415 - native library, loaded on first use (LIBRARIES 3)
+    from ignore import Error, WalkBuilder  # noqa: PLC0415 - native, on first use (docs/decisions/libraries.md)
     from ignore import IOError as WalkError  # noqa: PLC0415 - as above
 
     if not there or not is_unicode(folder):

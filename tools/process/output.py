@@ -12,7 +12,7 @@ from tools.process.capture import HeadAndTail, LiveText, Spill
 
 READ_SIZE = 65536
 REPORT_INTERVAL = 1 / 30
-"""Seconds between two live reports (DESIGN 3)."""
+"""Seconds between two live reports (docs/decisions/budgets.md)."""
 READ_BUDGET = 8 * 1024 * 1024
 """Bytes read between two reports: `yes` is slowed down by its pipe, not buffered (FAULTS 48)."""
 DRAIN_LIMIT = 16 * 1024 * 1024

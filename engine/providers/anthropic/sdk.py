@@ -184,7 +184,7 @@ def make_client(settings: AnthropicSettings) -> Client | Exception:
 
 
 def _client(settings: AnthropicSettings) -> Client:
-    import anthropic  # noqa: PLC0415 - 2 s of CPU and 45 MB (LIBRARIES 0), so in a thread and only when chosen
+    import anthropic  # noqa: PLC0415 - in a thread, when chosen: 2 s, 45 MB (docs/decisions/libraries.md)
     from anthropic.lib.bedrock import AsyncAnthropicBedrock  # noqa: PLC0415 - part of the SDK
     from anthropic.lib.vertex import AsyncAnthropicVertex  # noqa: PLC0415 - part of the SDK
 

@@ -1,1 +1,1 @@
-"""local: a GGUF on this machine, served on loopback by llama.cpp in a process of its own (LOCAL_MODEL 4)."""
+"""local: a GGUF file served on loopback by a llama.cpp process of its own (docs/decisions/local-model.md)."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 GIBIBYTE = 1024**3
 LEAST_FREE = 3 * GIBIBYTE
-"""Bytes of free memory without which a model is not loaded; the 1.5B takes 2.1 GB (LOCAL_MODEL 3)."""
+"""Bytes of free memory without which a model is not loaded; the 1.5B takes 2.1 GB (docs/decisions/local-model.md)."""
 
 
 class Resources(Struct, frozen=True):

@@ -20,7 +20,7 @@ from engine.providers.local.resources import Resources
 from tools.files.own_files import read_start
 
 CONTEXT_WINDOW = 8192
-"""Tokens (LOCAL_MODEL 4)."""
+"""Tokens (docs/decisions/local-model.md)."""
 START_SECONDS = 180.0
 """The longest a model may take to load: 13 s were measured under load, a slow disk needs more."""
 GGUF_MAGIC = b"GGUF"
@@ -122,5 +122,5 @@ def explain_end(ended: ProgramEnded) -> str:
 
 
 def failure(sentence: str) -> ProviderError:
-    """A final error of the embedded model; nothing is tried twice (LOCAL_MODEL 4)."""
+    """A final error of the embedded model; nothing is tried twice (docs/decisions/local-model.md)."""
     return ProviderError(sentence, kind="server", retryable=False)

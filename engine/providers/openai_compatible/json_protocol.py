@@ -1,4 +1,4 @@
-"""Tools for models whose server has none: every answer is one JSON object (LOCAL_MODEL 4). Pure.
+"""Tools for models whose server has none: every answer is one JSON object (docs/decisions/local-model.md). Pure.
 
 `{"tool": NAME, "arguments": {...}}` acts, `{"reply": TEXT}` talks. With a schema in `response_format` a server
 enforces it; without one the prompt alone asks for it, and text that is no such object counts as a reply.

@@ -42,7 +42,7 @@ class OpenAiCompatibleSettings(SecretFields, Struct, frozen=True):
     key_variable: str = "OPENAI_API_KEY"
     """Named in error texts; empty for a server that needs no key."""
     tool_protocol: Literal["native", "json"] = "native"
-    """`json`: tools are described in the prompt and every answer is one JSON object (LOCAL_MODEL 4)."""
+    """`json`: tools are described in the prompt and every answer is one JSON object (docs/decisions/local-model.md)."""
     idle_timeout: float = 0.0
     """Seconds; 0 means 600 for a server on this machine and 120 for any other (SPEC BED-006)."""
     replay_reasoning: bool = False

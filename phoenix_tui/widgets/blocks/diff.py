@@ -17,7 +17,7 @@ from tools.contract import DiffDisplay
 from tools.wording import counted
 
 OPEN_ROWS: Final = 12
-"""Rows of a diff that stay open (LOOK 7)."""
+"""Rows of a diff that stay open (docs/decisions/looks.md)."""
 _INDENT: Final = Span(" " * MARGIN)
 
 

@@ -1,4 +1,4 @@
-"""When to draw: at once after a rest, then at most 16 times a second, less where a frame costs much (SPIKE 1)."""
+"""When to draw: at once after a rest, then 16 times a second, fewer if frames are slow (docs/decisions/textual.md)."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class LiveAnswer:
 
     def part(self, live: LiveReply, width: int) -> Part:
         """The part with all that has streamed so far."""
-        from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - markdown-it, 21 ms (LIBRARIES 3)
+        from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - 21 ms (docs/decisions/libraries.md)
 
         part, stream, self.first_changed = self._part, self._stream, -1
         if part is None or stream is None or self._reply is not live:
@@ -47,7 +47,7 @@ class LiveAnswer:
 
     def finished(self, key: str, text: str, width: int, live: LiveReply) -> Part:
         """A stored answer; the one that just streamed, and is not `live` any more, keeps its lines and strips."""
-        from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - markdown-it, 21 ms (LIBRARIES 3)
+        from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - 21 ms (docs/decisions/libraries.md)
 
         part, growing = self._part, self._stream
         has_ended = self._reply is not live  # text that was stopped stays, and may begin as an earlier answer does

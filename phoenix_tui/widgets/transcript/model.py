@@ -41,7 +41,7 @@ from tools.clean import clean_line
 from tools.contract import Progress, ToolRequest
 
 KEPT_MESSAGES: Final = 1_000
-"""Messages held in memory; others are loaded again when they come into view (SPIKE 3)."""
+"""Messages held in memory; others are loaded again when they come into view (docs/decisions/textual.md)."""
 
 NEWEST: Final = 8_000
 """Characters of a reasoning under way that can be looked at; all of it once it is complete."""

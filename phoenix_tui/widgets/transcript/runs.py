@@ -1,4 +1,4 @@
-"""Quick reads of several replies in a row: they share the row of the first (LOOK 7)."""
+"""Quick reads of several replies in a row: they share the row of the first (docs/decisions/looks.md)."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tools.shedding import Order, shedding
 ESTIMATE: Final = 4
 """Rows a message is taken for until it was drawn."""
 KEPT_DRAWN: Final = 300
-"""Drawn messages kept (SPIKE 3)."""
+"""Drawn messages kept (docs/decisions/textual.md)."""
 
 
 class Stack:

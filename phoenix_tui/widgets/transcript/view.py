@@ -1,4 +1,4 @@
-"""The transcript of one conversation as a single widget (SPIKE 1 and 3).
+"""The transcript of one conversation as a single widget (docs/decisions/textual.md).
 
 Here is what Textual asks of a widget, handed on; the work is done by what it owns: `canvas` what is drawn, `scroller`
 where the window stands, `blocks` the block cursor, `history` older messages, `gallery` pictures, `frames` when to draw.

@@ -1,4 +1,4 @@
-"""Which row of which message stands at the top, kept while heights above it are corrected (SPIKE 3)."""
+"""The row and message at the top, kept while heights above are corrected (docs/decisions/textual.md)."""
 
 from __future__ import annotations
 

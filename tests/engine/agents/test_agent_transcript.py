@@ -1,4 +1,4 @@
-"""What a sub-agent gets to read of its parent's conversation, word by word (SPEC UNI-21, UNI-22, C6)."""
+"""What a sub-agent gets to read of its parent's conversation, word by word (SPEC UNI-21, UNI-22, DEC-06)."""
 
 from __future__ import annotations
 

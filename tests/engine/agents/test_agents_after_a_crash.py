@@ -1,4 +1,4 @@
-"""`kill -9` with agents done, at work, queued and in the background, then a restart (SPEC c10, T-AGG, T-CMP)."""
+"""`kill -9` with agents done, at work, queued and in the background, then a restart (SPEC STM-10, T-AGG, T-CMP)."""
 
 from __future__ import annotations
 

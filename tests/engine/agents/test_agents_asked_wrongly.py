@@ -1,4 +1,4 @@
-"""What makes no sense is explained to the model, and nobody waits for it (issue 4, bad input; T-TURN 9, 10)."""
+"""What makes no sense is explained to the model, and nobody waits for it (SPEC T-TURN 9, 10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A supervisor decides who answers: from the question to the record of the run (SPEC C17, SDK-06..10, c2)."""
+"""A supervisor decides who answers, from question to run record (SPEC DEC-17, SDK-06 to SDK-10, STM-02)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sub-agents from the call to the aggregate, on a real engine and store (SPEC BED-008, BED-009, c5, c9)."""
+"""Sub-agents from the call to the aggregate, on a real engine and store (SPEC BED-008, BED-009, STM-05, STM-09)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Esc, x and closing with agents whose commands run: theirs are gone, everybody else's stay (SPEC BED-005, c5).
+"""Esc, x and closing with agents whose commands run: theirs are gone, everybody else's stay (SPEC BED-005, STM-05).
 
 How fast is measured by `python -m tests.benchmarks agents esc-command`.
 """

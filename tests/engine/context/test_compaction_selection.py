@@ -1,4 +1,4 @@
-"""What a compaction summarizes (T-CMPX 4 and 5), what is asked of the model, and that any cut stays sendable."""
+"""What a compaction summarizes (SPEC T-CMPX 4, 5), what is asked of the model, and that any cut stays sendable."""
 
 from __future__ import annotations
 

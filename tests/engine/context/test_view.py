@@ -1,4 +1,4 @@
-"""The view a model gets: valid whatever is stored (SPEC I1, I2, T-CLEAN, T-HIS 7-15, C14)."""
+"""The view a model gets: valid whatever is stored (SPEC I1, I2, T-CLEAN, T-HIS, DEC-14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sub-agent's own run (SPEC c9, T-SM 11), and what its parent's machine makes of it (c5, c6, T-AGG)."""
+"""A sub-agent's own run (SPEC STM-09, T-SM 11) and its parent's machine (SPEC STM-05, STM-06, T-AGG)."""
 
 from __future__ import annotations
 

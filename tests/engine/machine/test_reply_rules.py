@@ -1,4 +1,4 @@
-"""Replies, retries and continuations (SPEC BED-003, BED-006, c2, T-SM 5, 7, 10)."""
+"""Replies, retries and continuations (SPEC BED-003, BED-006, STM-02, T-SM 5, 7, 10)."""
 
 from __future__ import annotations
 

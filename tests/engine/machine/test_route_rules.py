@@ -1,4 +1,4 @@
-"""A supervisor's decision in the machine (SPEC c2, rows RouteDecided)."""
+"""A supervisor's decision in the machine (SPEC STM-02)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tool rounds, approvals, cancel (SPEC BED-004, BED-005, c3, c4, c6, T-SM 1-4, 8)."""
+"""Tool rounds, approvals, cancel (SPEC BED-004, BED-005, STM-03, STM-04, STM-06, T-SM 1-4, 8)."""
 
 from __future__ import annotations
 

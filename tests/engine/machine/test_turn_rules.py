@@ -1,4 +1,4 @@
-"""Messages, turns and refusals (SPEC BED-002, c1, T-TURN)."""
+"""Messages, turns and refusals (SPEC BED-002, STM-01, T-TURN)."""
 
 from __future__ import annotations
 

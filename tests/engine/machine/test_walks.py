@@ -1,4 +1,4 @@
-"""Any event in any state: nothing raises and the invariants hold (SPEC T-SM, I1-I3, I7)."""
+"""Any event in any state: nothing raises and the invariants hold (SPEC T-SM, I1 to I3, I7)."""
 
 from __future__ import annotations
 

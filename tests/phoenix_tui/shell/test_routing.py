@@ -1,4 +1,4 @@
-"""The card of a supervisor's decision, driven by keys (SPEC C17, SDK-09)."""
+"""The card of a supervisor's decision, driven by keys (SPEC DEC-17, SDK-09)."""
 
 from __future__ import annotations
 

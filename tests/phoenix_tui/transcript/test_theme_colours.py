@@ -1,4 +1,4 @@
-"""The themes: five hues that differ, and a quiet colour that can be read (LOOK 7)."""
+"""The themes: five hues that differ, and a quiet colour that can be read (docs/decisions/looks.md)."""
 
 from __future__ import annotations
 

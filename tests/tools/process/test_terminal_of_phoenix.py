@@ -1,4 +1,4 @@
-"""The user's terminal: out of reach for commands, given back when Phoenix dies (FAULTS 12, 82; 3.4)."""
+"""The user's terminal: out of reach for commands, given back when Phoenix dies (FAULTS 12, 82, 3.4)."""
 
 from __future__ import annotations
 

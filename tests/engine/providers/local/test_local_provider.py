@@ -1,4 +1,4 @@
-"""The local provider against a loopback server that behaves as llama.cpp's does (LOCAL_MODEL 3)."""
+"""The local provider against a loopback server that behaves as llama.cpp's does (docs/decisions/local-model.md)."""
 
 from __future__ import annotations
 
