@@ -37,6 +37,7 @@ from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.notices import StandingNotice
 from phoenix_tui.workspace.screen import WorkspaceScreen
 from phoenix_tui.workspace.slow_start import SlowStart
+from phoenix_tui.workspace.startup import Startup
 
 log = logging.getLogger(__name__)
 
@@ -211,7 +212,7 @@ class PhoenixApp(App[None]):
             return
         self.ending.services = services
         late.over()
-        await workspace.startup.attend(module.WorkspaceServices(workspace.stage, services, self._terminal, keymap))
+        await module.WorkspaceServices(workspace, services, self._terminal, keymap).start()
 
     def _keymap_of_user(self) -> dict[str, str]:
         # Not before the first frame, which needs none of it.
@@ -242,7 +243,7 @@ class PhoenixApp(App[None]):
         if not isinstance(self.screen, Sheet):
             self.run_worker(self._workspace.startup.leave(), group="leave", exclusive=True)
 
-    async def on_workspace_screen_leaving(self, event: WorkspaceScreen.Leaving) -> None:
-        """Nothing is in the way."""
+    async def on_startup_leaving(self, event: Startup.Leaving) -> None:
+        """Quit: nothing is in the way."""
         event.stop()
         self.ending.begin(0)

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, assert_never
 
-from textual.app import App
-
 from phoenix_tui.commands.catalogue import as_message
 from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.keys.active_keys import key
@@ -25,7 +23,7 @@ from tools.contract import UNCONFINED, Command
 VIEWER_SECONDS: Final = 10.0
 
 
-async def act(ctx: CommandContext, app: App[object], wanted: BlockWanted) -> None:
+async def act(ctx: CommandContext, wanted: BlockWanted) -> None:
     """Do what a transcript asked for."""
     match wanted.request:
         case Remark(text=text):
@@ -33,12 +31,12 @@ async def act(ctx: CommandContext, app: App[object], wanted: BlockWanted) -> Non
         case FarPrompt(seq=seq, by=by):
             await _far_prompt(ctx, wanted, seq, by)
         case BlockRequest(action=action, target=target):
-            await _do(ctx, app, action, target)
+            await _do(ctx, action, target)
         case _:
             assert_never(wanted.request)
 
 
-async def _do(ctx: CommandContext, app: App[object], action: BlockAction, target: Target) -> None:
+async def _do(ctx: CommandContext, action: BlockAction, target: Target) -> None:
     match action:
         case BlockAction.FORK:
             await fork_at(ctx, target.conversation_id, target.last_seq)
@@ -46,7 +44,7 @@ async def _do(ctx: CommandContext, app: App[object], action: BlockAction, target
         case BlockAction.EDIT:
             await edit_again(ctx, target)
         case BlockAction.OPEN_FILE:
-            await _open_file(ctx, app, target)
+            await _open_file(ctx, target)
         case BlockAction.OPEN_IMAGE:
             await open_image(ctx, target.image_id)
         case BlockAction.TOGGLE | BlockAction.COPY:
@@ -71,11 +69,11 @@ async def edit_again(ctx: CommandContext, prompt: Target) -> None:
     ctx.tell("Edit and send: this copy ends before that prompt, the other one is untouched.")
 
 
-async def _open_file(ctx: CommandContext, app: App[object], target: Target) -> None:
+async def _open_file(ctx: CommandContext, target: Target) -> None:
     path, trouble = await asyncio.to_thread(_found, ctx.active.folder, target.path)
     if trouble:
         ctx.tell(trouble, bad=True)
-    elif not await open_outside(app, path, target.line):
+    elif not await open_outside(ctx.screen.app, path, target.line):
         ctx.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
 
 

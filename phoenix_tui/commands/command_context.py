@@ -16,8 +16,8 @@ from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.sending import Sending
 
 if TYPE_CHECKING:
+    from phoenix_tui.modals.base import PhoenixScreen
     from phoenix_tui.modals.opening import Sheets
-    from phoenix_tui.workspace.actions import Actions
     from phoenix_tui.workspace.environment import Environment
 
 
@@ -31,6 +31,7 @@ class UndoStep(Struct, frozen=True):
 class CommandContext(Struct, frozen=True):
     """Everything a command may touch."""
 
+    screen: PhoenixScreen[None]
     active: ActiveConversation
     sending: Sending
     dock: Dock
@@ -38,19 +39,11 @@ class CommandContext(Struct, frozen=True):
     tell: Notify
     clipboard: Clipboard
     keymap: Mapping[str, str]
-    make_actions: Callable[[], Actions]
     environment: Environment
-    leave: Callable[[], Awaitable[None]]
-    """Quits, after asking where something runs."""
     offered: list[str] = msgspec.field(default_factory=list[str])
     """The conversation that Enter on an empty line opens: it stood on the screen when Phoenix ended unexpectedly."""
     undo: list[UndoStep] = msgspec.field(default_factory=list[UndoStep])
     """What u in the list takes back, the newest last."""
-
-    @property
-    def actions(self) -> Actions:
-        """What is done for the keys and widgets of the workspace; loaded with the first of it."""
-        return self.make_actions()
 
 
 Run: TypeAlias = Callable[[CommandContext, str], Awaitable[None]]

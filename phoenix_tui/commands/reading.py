@@ -87,7 +87,7 @@ def answer(message: StoredMessage) -> str:
 
 async def quit_(ctx: CommandContext, _: str) -> None:
     """Leave."""
-    await ctx.leave()
+    await ctx.screen.run_action("app.leave")
 
 
 RUNS: Final[dict[str, Run]] = {

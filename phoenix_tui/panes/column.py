@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import Protocol
 
 from textual import events
 from textual.layout import Layout
@@ -11,12 +11,27 @@ from textual.layout import Layout
 from phoenix_tui.widgets.still import StillColumn
 
 
+class PaneEvents(Protocol):
+    """What happens in and to the panes (`panes.split.Split`)."""
+
+    def pressed(self, event: events.Click) -> None:
+        """Give the dock to the pane that was clicked."""
+        ...
+
+    def resized(self) -> None:
+        """Find out which panes are in sight now."""
+        ...
+
+    def noticed(self) -> None:
+        """Show what a conversation does, in its title, its foot and its tab."""
+        ...
+
+
 class ConversationColumn(StillColumn):
     """Tells where it was clicked, so that the pane there gets the dock."""
 
-    pressed: Callable[[events.Click], None] | None = None
-    """Set while there are panes, as the two below."""
-    resized: Callable[[], None] | None = None
+    panes: PaneEvents | None = None
+    """Set while there are panes, as the layout below."""
     arranged: Layout | None = None
 
     @property
@@ -30,10 +45,10 @@ class ConversationColumn(StillColumn):
 
     def on_resize(self) -> None:
         """Other panes may be in sight now."""
-        if self.resized is not None:
-            self.call_after_refresh(self.resized)
+        if self.panes is not None:
+            self.call_after_refresh(self.panes.resized)
 
     def on_click(self, event: events.Click) -> None:
         """What a child did with the click is done by now."""
-        if self.pressed is not None:
-            self.pressed(event)
+        if self.panes is not None:
+            self.panes.pressed(event)

@@ -69,7 +69,7 @@ class Split:
             parts = replace(self._parts, title=pane.title, view=pane.transcript)
             pane.visible = visible = ConversationView(conversation, parts, self._tell)
             visible.step_back(pane.foot)
-            visible.noticed = self._notice
+            visible.panes = self
             await visible.start()
             await conversation.change(ConversationChanges(unread=False))
             self._changed()
@@ -116,28 +116,25 @@ class Split:
         visible, pane.visible = pane.visible, None
         if visible is None or visible.conversation is not conversation:
             visible = ConversationView(conversation, self._parts, self._tell)
-            visible.noticed = self._notice
+            visible.panes = self
         self._column.call_later(self._changed)  # another conversation in this pane is to be remembered too
         return visible
 
     async def _insert(self, place: int) -> Pane:
         """Tell the conversation in view that it shares the screen, once there is a second pane."""
         pane = await self.row.insert(place)
-        self._desk.beside = self
-        self._desk.index.beside = lambda: self.row.in_sight
-        self._column.pressed, self._column.resized = self._pressed, self._resized
+        self._desk.beside, self._desk.index.panes, self._column.panes = self, self.row, self
         if self._desk.visible is not None:
-            self._desk.visible.noticed = self._notice
+            self._desk.visible.panes = self
         return pane
 
     async def _remove(self, pane: Pane) -> None:
         if pane.visible is not None:
-            pane.visible.noticed = _nothing
+            pane.visible.panes = None
             pane.visible.stop()
         await self.row.remove(pane)
         if self.count == 1:
-            self._desk.beside, self._column.pressed, self._column.resized = None, None, None
-            self._desk.index.beside = tuple
+            self._desk.beside = self._desk.index.panes = self._column.panes = None
         self._changed()
 
     async def _turn(self, place: int, conversation: ConversationApi | None) -> None:
@@ -156,18 +153,18 @@ class Split:
             finally:
                 self._changed()
 
-    def _pressed(self, event: events.Click) -> None:
+    def pressed(self, event: events.Click) -> None:
         """A click into another pane gives it the dock."""
         place = self.row.clicked(event)
         if place is not None:
             self._column.run_worker(self.go(place), group="panes")
 
-    def _resized(self) -> None:
+    def resized(self) -> None:
         """Tabs may stand there now, and other panes be in sight."""
         self.row.say()
         self._desk.index.recount()
 
-    def _notice(self) -> None:
+    def noticed(self) -> None:
         """Something happened in a pane: its title, its foot and the tabs say so; one that was put away goes."""
         self.row.say()
         for pane in self.row.panes:
@@ -194,7 +191,3 @@ class Split:
                 await asyncio.to_thread(remember, launch.state_folder, launch.cwd, Panes(ids, focus))
             except OSError as error:
                 self._tell(f"The panes cannot be remembered: {error.strerror}.", bad=True)
-
-
-def _nothing() -> None:
-    """The pane is gone."""

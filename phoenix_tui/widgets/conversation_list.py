@@ -74,6 +74,12 @@ class ConversationList(Still, Widget):
         ids: tuple[str, ...]
         """Everything marked, else the one under the cursor."""
 
+    @dataclass
+    class EndedUnseen(Message):
+        """A run ended in a conversation that is not on the screen."""
+
+        conversation_id: str
+
     def __init__(
         self,
         *,

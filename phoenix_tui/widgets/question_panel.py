@@ -108,8 +108,8 @@ class QuestionPanel(RequestReading):
         self._guarded = False
         """Whether no letter is taken yet."""
         self.line = AnswerLine(lambda: self.gate.clock())
-        self.others: Callable[[], Sequence[str]] = tuple
-        """Titles of the other conversations that ask; set by the screen."""
+        self.others: Sequence[str] = ()
+        """Titles of the other conversations that ask; set by the workspace."""
         self.way_on = ""
         """The keys that scroll the request, where others than those of the workspace do."""
         self.room = 0
@@ -239,7 +239,7 @@ class QuestionPanel(RequestReading):
         parts = [self.gate.refusal] if self.gate.refusal else []
         if words := self._look():
             parts.append(f"{words}, {self.way_on or _reads_on()}")
-        if titles := self.others():
+        if titles := self.others:
             waiting = f"{len(titles)} more {'wait' if len(titles) > 1 else 'waits'}: {', '.join(titles)}"
             parts.append(hint(waiting, key("approvals")))
         more.display = bool(parts)

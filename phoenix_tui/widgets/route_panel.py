@@ -10,6 +10,7 @@ from textual import events, on
 from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import Size
+from textual.message import Message
 from textual.widget import Widget
 
 from engine.executor.requests import Receipt, Refused
@@ -44,6 +45,13 @@ class RoutePanel(Still, Widget):
     HELP = "Who would do what. y starts them, n answers with the main model alone, e edits the tasks, x drops one."
     can_focus = True
 
+    class Changed(Message):
+        """The user removed an agent from the decision; `left` remain."""
+
+        def __init__(self, left: int) -> None:
+            super().__init__()
+            self.left = left
+
     def __init__(self, *, plain: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._plain = plain
@@ -60,8 +68,6 @@ class RoutePanel(Still, Widget):
         self._drawn = ""
         self._edited_text = ""
         """What was written last and could not be started."""
-        self.changed: Callable[[int], None] = lambda _agents: None
-        """Told how many agents are left."""
 
     def show(
         self, card: RouteCard | None, conversation: ConversationApi | None = None, tell: Notify | None = None
@@ -150,7 +156,7 @@ class RoutePanel(Still, Widget):
         self._agents = (*self._agents[: self._chosen], *self._agents[self._chosen + 1 :])
         self._chosen = max(0, min(self._chosen, len(self._agents) - 1))
         if self._agents:
-            self.changed(len(self._agents))
+            self.post_message(self.Changed(len(self._agents)))
         else:
             self._answer(AnswerAlone())
         self.refresh(layout=True)

@@ -11,6 +11,7 @@ from msgspec import Struct
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
+from textual.message import Message
 
 from phoenix_tui.keys import active_keys
 from phoenix_tui.keys.active_keys import hint
@@ -51,10 +52,19 @@ class WelcomePanel(Vertical):
     """
     HELP = "What works now, and how to get a model."
 
+    class Installed(Message):
+        """A model was installed."""
+
+        def __init__(self, reference: str) -> None:
+            super().__init__()
+            self.reference = reference
+
     def __init__(self) -> None:
         super().__init__()
         self._welcome: Welcome | None = None
         self._words = Flowing(id="words")
+        self.held = False
+        """Not shown for now: something was asked for at the start, and a greeting would only be laid out to vanish."""
 
     def compose(self) -> ComposeResult:
         """The words."""

@@ -1,55 +1,65 @@
-"""What the keys and widgets of the workspace ask for, done with the services."""
+"""What keys and widgets of the workspace ask for that needs the services, sheets or commands; loaded with first use."""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
+from engine.executor.requests import Refused
+from engine.records import QueuedMessage
 from phoenix_tui.commands import blocks, settings, shelving
 from phoenix_tui.commands.catalogue import split_command
 from phoenix_tui.commands.palette import palette
 from phoenix_tui.commands.run import run_command
-from phoenix_tui.features.sub_agents import asked_by
+from phoenix_tui.features.prompt_history import remember
+from phoenix_tui.features.run_limits import caps_for
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.modals.edit_sheet import EditSheet
 from phoenix_tui.terminal.clipboard import ClipboardImage, ClipboardText, ClipboardTrouble
+from phoenix_tui.text.job_text import leaving_question, running
 from phoenix_tui.widgets.welcome_panel import GUIDE
-from phoenix_tui.workspace.draft_actions import DraftActions
 from phoenix_tui.workspace.external_editor import edit_outside
+from tools.files.own_files import write_file
+from tools.files.spills import spills_of
 
 if TYPE_CHECKING:
-    from engine.executor.requests import ApprovalAnswer
     from phoenix_tui.commands.command_context import CommandContext
-    from phoenix_tui.modals.base import PhoenixScreen
+    from phoenix_tui.widgets.queue_panel import QueuePanel
     from phoenix_tui.widgets.transcript.signals import BlockWanted
 
-OPENED_LINKS = ("http://", "https://", "mailto:")
+OPENED_LINKS: Final = ("http://", "https://", "mailto:")
+LOST_DRAFT: Final = "The message in the box cannot be stored. Quit and lose it?"
 
 
 class Actions:
     """One method for each thing that is asked for."""
 
-    def __init__(self, screen: PhoenixScreen[None]) -> None:
-        self._screen = screen
-        self.writing = DraftActions()
-        self.by_key: Mapping[str, Callable[[CommandContext], Awaitable[None]]] = {
-            "palette": palette,
-            "next_mode": settings.next_mode,
+    def __init__(self, ctx: CommandContext) -> None:
+        self._ctx = ctx
+        self.by_key: Mapping[str, Callable[[], Awaitable[None]]] = {
+            "palette": lambda: palette(ctx),
+            "next_mode": lambda: settings.next_mode(ctx),
             "paste": self._paste,
             "editor": self._edit,
         }
-        """What a key asks for that is no command, as `keymap.KEYS` names it."""
+        """Actions of keys that are no slash command, as `keymap.KEYS` names them."""
 
-    async def command(self, ctx: CommandContext, text: str) -> None:
-        """A slash command with its argument; an unknown one stays in the box."""
+    async def command(self, text: str) -> None:
+        """Run a slash command with its argument; an unknown one stays in the box."""
         name, argument = split_command(text)
-        if not await run_command(ctx, name, argument):
-            ctx.dock.composer.load(text)
+        if not await run_command(self._ctx, name, argument):
+            self._ctx.dock.composer.load(text)
 
-    async def rows(self, ctx: CommandContext, action: str, ids: tuple[str, ...]) -> None:
-        """Something done to rows of the list."""
-        await shelving.act(ctx, action, ids)
+    async def rows(self, action: str, ids: tuple[str, ...]) -> None:
+        """Archive, delete, pin … rows of the list."""
+        await shelving.act(self._ctx, action, ids)
 
-    async def resume(self, ctx: CommandContext, *, interrupted: bool) -> None:
-        """Enter on an empty line: open what is offered, else go on with what was interrupted."""
+    async def resume(self, *, interrupted: bool) -> None:
+        """Open the conversation on offer, else go on with what was interrupted: Enter on an empty line."""
+        ctx = self._ctx
         if ctx.offered:
             offered = ctx.offered.pop()
             conversation = ctx.active.conversation
@@ -58,23 +68,13 @@ class Actions:
                 return
         await ctx.sending.resume(interrupted=interrupted)
 
-    async def answer(self, ctx: CommandContext, call_id: str, answer: ApprovalAnswer) -> None:
-        """Answer the question in view: the conversation's own, or that of one of its sub-agents.
-
-        A reason that came too late stands in the composer: it is no message before it is sent.
-        """
-        engine, composer = ctx.active.services.engine, ctx.dock.composer
-        taken = await ctx.active.accepts(lambda one: asked_by(engine, one, call_id).answer(call_id, answer))
-        if not taken and answer.reason:
-            composer.load(f"{answer.reason}\n{composer.content}" if composer.content else answer.reason)
-
-    async def keep_key(self, ctx: CommandContext, secret: str) -> None:
+    async def keep_key(self, secret: str) -> None:
         """Keep an API key."""
-        await settings.keep_key(ctx, secret)
+        await settings.keep_key(self._ctx, secret)
 
-    async def use_installed(self, ctx: CommandContext, reference: str) -> None:
+    async def use_installed(self, reference: str) -> None:
         """Use a model that was just installed, but not in a conversation that has a real one."""
-        conversation = ctx.active.conversation
+        ctx, conversation = self._ctx, self._ctx.active.conversation
         if conversation is None or conversation.record.model == GUIDE:
             await settings.use_model(ctx, reference)
             ctx.tell(f"{reference} is installed and in use.")
@@ -82,37 +82,104 @@ class Actions:
             ctx.active.prefer(model=reference)
             ctx.tell(f"{reference} is installed; /model chooses it here, new conversations use it.")
 
-    async def copy(self, ctx: CommandContext, text: str) -> None:
-        """Text to the clipboard."""
-        ctx.tell(f"Copied {len(text):,} characters {await ctx.clipboard.copy(text)}.")
-        self._screen.clear_selection()
+    async def copy(self, text: str) -> None:
+        """Copy text to the clipboard."""
+        self._ctx.tell(f"Copied {len(text):,} characters {await self._ctx.clipboard.copy(text)}.")
+        self._ctx.screen.clear_selection()
 
-    async def _paste(self, ctx: CommandContext) -> None:
-        """An image or text from the clipboard."""
-        match await ctx.clipboard.paste():
-            case ClipboardImage(content=content):
-                await ctx.sending.attach([content])
-            case ClipboardText(text=text):
-                await ctx.dock.composer.insert_pasted(text)
-            case ClipboardTrouble(reason=reason):
-                ctx.tell(reason, bad=True)
+    async def block(self, wanted: BlockWanted) -> None:
+        """Copy, fork from, open … a block of a transcript."""
+        await blocks.act(self._ctx, wanted)
 
-    async def _edit(self, ctx: CommandContext) -> None:
-        """Write the draft in $EDITOR."""
-        composer = ctx.dock.composer
-        text = await edit_outside(self._screen.app, composer.content)
+    async def open_link(self, target: str) -> None:
+        """Show the real target and ask before it is opened."""
+        if not target.startswith(OPENED_LINKS):
+            self._ctx.tell(f"Only web and mail links are opened, not {target}", bad=True)
+        elif await self._ctx.sheets.confirm(f"Open {target} ?", "open it", "stay here"):
+            self._ctx.screen.app.open_url(target)
+
+    async def change_queue(self, wanted: QueuePanel.Wanted) -> None:
+        """Edit, move, remove or send a queued message."""
+        ctx, message = self._ctx, wanted.message
+        conversation = ctx.active.conversation
+        if conversation is None:
+            return
+        queue = conversation.queue
+        match wanted.action:
+            case "edit":
+                await self._edit_queued(message)
+            case "move":
+                place = [one.id for one in queue.waiting].index(message.id)
+                await ctx.active.attempt(lambda one: one.queue.move(message.id, place + wanted.by))
+            case "remove":
+                receipt = await queue.remove(message.id)
+                if isinstance(receipt, Refused):
+                    ctx.tell(receipt.reason, bad=True)
+                else:
+                    if trouble := remember(ctx.dock.composer.keys.prompts, message.text):
+                        ctx.tell(trouble, bad=True)
+                    ctx.tell(f"Removed from the queue; {hint(('older', 'brings it back'))}.")
+            case _:
+                await ctx.active.attempt(lambda one: one.queue.send_now(message.id, caps_for(ctx.active, one)))
+
+    async def open_paste(self, mark: str) -> None:
+        """View and change a long paste; it may become a file that the message names."""
+        ctx, composer = self._ctx, self._ctx.dock.composer
+        sheet = EditSheet(mark.strip("[]"), composer.bulk.text_of(mark), may_be_file=True)
+        text = await ctx.sheets.show(sheet)
         if text is None:
-            ctx.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
+            return
+        if sheet.wants_file:
+            try:
+                folder = spills_of(ctx.active.launch.state_folder / "outputs", ctx.active.folder)
+                path = await asyncio.to_thread(spill_paste, folder, text)
+            except OSError as error:
+                ctx.tell(f"The paste cannot be written to a file: {error.strerror}.", bad=True)
+                return
+            ctx.tell(f"The paste is in {path}; the agent may read it.")
+            text = f'@"{path}"' if " " in str(path) else f"@{path}"
+        composer.marks.change(mark, text)
+
+    async def may_leave(self) -> bool:
+        """True when nothing runs and the draft is stored, or the user wants to quit all the same."""
+        active = self._ctx.active
+        if not await active.drafts.keep() and not await self._confirm_quit(LOST_DRAFT):
+            return False
+        jobs = sum(running(one.jobs.all()) for one in active.services.engine.live())
+        question = leaving_question(active.index.busy, jobs)
+        return not question or await self._confirm_quit(question)
+
+    async def _confirm_quit(self, question: str) -> bool:
+        return await self._ctx.sheets.confirm(question, "quit", "stay")
+
+    async def _paste(self) -> None:
+        """An image or text from the clipboard."""
+        match await self._ctx.clipboard.paste():
+            case ClipboardImage(content=content):
+                await self._ctx.sending.attach([content])
+            case ClipboardText(text=text):
+                await self._ctx.dock.composer.insert_pasted(text)
+            case ClipboardTrouble(reason=reason):
+                self._ctx.tell(reason, bad=True)
+
+    async def _edit(self) -> None:
+        """Write the draft in $EDITOR."""
+        composer = self._ctx.dock.composer
+        text = await edit_outside(self._ctx.screen.app, composer.content)
+        if text is None:
+            self._ctx.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
         else:
             composer.load(text)
 
-    async def block(self, ctx: CommandContext, wanted: BlockWanted) -> None:
-        """Something with a block of a transcript."""
-        await blocks.act(ctx, self._screen.app, wanted)
+    async def _edit_queued(self, message: QueuedMessage) -> None:
+        text = await self._ctx.sheets.show(EditSheet("Queued message", message.text))
+        if text is not None and text != message.text:
+            await self._ctx.active.attempt(lambda one: one.queue.edit(message.id, text))
 
-    async def open_link(self, ctx: CommandContext, target: str) -> None:
-        """Show the real target and ask before it is opened."""
-        if not target.startswith(OPENED_LINKS):
-            ctx.tell(f"Only web and mail links are opened, not {target}", bad=True)
-        elif await ctx.sheets.confirm(f"Open {target} ?", "open it", "stay here"):
-            self._screen.app.open_url(target)
+
+def spill_paste(folder: Path, text: str) -> Path:
+    """Write a paste to a file that only the user can read, named by its hash, among the outputs tools may read."""
+    content = text.encode("utf-8", "replace")
+    path = folder / f"pasted-{hashlib.sha256(content).hexdigest()[:12]}.txt"
+    write_file(path, content)
+    return path

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from msgspec.structs import replace
-from textual.timer import Timer
 
 from engine.api.conversation import ConversationApi
 from engine.api.errors import ENGINE_ERRORS
@@ -20,10 +19,10 @@ from engine.records import Attachment, PermissionMode
 from phoenix_tui.features.draft_codec import parsed
 from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.features.sub_agents import family_of
+from phoenix_tui.lifecycle.crash_marker import OpenMark
 from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.widgets.composer_keys import is_prose
 from phoenix_tui.widgets.context_meter import ContextUse
-from phoenix_tui.widgets.notices import Notify
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import Status
 from phoenix_tui.workspace.conversation_index import ConversationIndex
@@ -32,6 +31,7 @@ from phoenix_tui.workspace.draft_store import Drafting
 from phoenix_tui.workspace.in_flight import OnTheWay
 from phoenix_tui.workspace.reentrant_lock import OneAtATime
 from phoenix_tui.workspace.scroll_positions import keep_place
+from phoenix_tui.workspace.toasts import Toasts
 from phoenix_tui.workspace.widgets import WorkspaceWidgets
 from tools.contract import SandboxMode
 
@@ -61,8 +61,8 @@ class ActiveConversation:
         launch: Launch,
         parts: WorkspaceWidgets,
         index: ConversationIndex,
-        tell: Notify,
-        later: Callable[[float, Callable[[], Awaitable[None]]], Timer],
+        toasts: Toasts,
+        crash_marker: OpenMark,
     ) -> None:
         self.services = services
         self.launch = launch
@@ -73,10 +73,12 @@ class ActiveConversation:
         self.sandbox: SandboxMode | None = None
         """Mode and chosen sandbox of the empty conversation in view; the one after it begins as `launch` says."""
         self.parts = parts
-        self._tell = tell
+        self._tell = toasts.tell
+        self._toasts = toasts
+        self._crash_marker = crash_marker
         self.visible: ConversationView | None = None
         """What follows the open conversation."""
-        self.drafts = Drafting(parts.dock, tell, later, lambda: self.conversation, self.current)
+        self.drafts = Drafting(parts.dock, toasts.tell, self)
         self.on_the_way = OnTheWay()
         self._images_kept: dict[str, tuple[Attachment, ...]] = {}
         """Images of unsent messages, by conversation."""
@@ -141,7 +143,7 @@ class ActiveConversation:
             dock.load(unsent.text, unsent.folds)
             dock.chips.images = dock.chips.images or tuple(images)
             await visible.start(self.parts)
-            self.index.select(family_of(conversation))
+            self._select(family_of(conversation))
             if not conversation.read_only and conversation.record.agent is None:
                 mode = None if conversation.id in self._shown else _attended(conversation, self.launch.permission_mode)
                 self._shown.add(conversation.id)
@@ -182,7 +184,7 @@ class ActiveConversation:
             heading = self.parts.title.heading.at(short_path(self.launch.cwd))
             self.parts.title.heading = replace(heading, title="", parent="", place="", context=ContextUse())
             self.parts.greet(True)
-            self.index.select("")
+            self._select("")
 
     def _reset(self) -> None:
         """The next conversation begins as the settings and the profile say, whatever was chosen for another."""
@@ -206,6 +208,13 @@ class ActiveConversation:
                 await self.index.reload()
             elif self.beside is None or not self.beside.keeps(visible):
                 visible.stop()
+
+    def _select(self, conversation_id: str) -> None:
+        """Note which conversation is on the screen: in the list, for a start after a crash, and for the toasts."""
+        if conversation_id != self.index.current:
+            self._toasts.leave()
+        self._crash_marker.show(conversation_id)
+        self.index.select(conversation_id)
 
     def _follow(self, conversation: ConversationApi) -> ConversationView:
         kept = self.beside.waiting(conversation) if self.beside is not None else None
@@ -233,7 +242,7 @@ class ActiveConversation:
             self.parts.dock.chips.images = images
             await visible.start()
             await self.index.reload()
-            self.index.select(conversation.id)
+            self._select(conversation.id)
             return conversation
 
     async def attempt(self, request: Callable[[ConversationApi], object]) -> None:

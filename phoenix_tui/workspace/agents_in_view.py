@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from engine.api.conversation import ConversationApi
 from engine.api.engine import EngineApi
@@ -19,10 +19,9 @@ class AgentsInView:
     In a sub-agent's own transcript that is itself.
     """
 
-    def __init__(self, conversation: ConversationApi, engine: EngineApi | None, update: Callable[..., None]) -> None:
+    def __init__(self, conversation: ConversationApi, engine: EngineApi | None) -> None:
         self._conversation = conversation
         self._engine = engine
-        self._update = update
         self._views: Sequence[AgentView] = ()
         self._batch: set[str] = set()
         """Ids of those that have a row."""
@@ -43,15 +42,14 @@ class AgentsInView:
         """Which of how many sub-agents this is."""
         return place_of(self._conversation.record, self._engine)
 
-    def take(self, views: Sequence[AgentView], results: int) -> None:
-        """How they stand now, and how many ends wait to be read."""
+    def take(self, views: Sequence[AgentView]) -> AgentCounts:
+        """Keep the newest views; counts for the status line."""
         self._views = views
         working = at_work(views)
         self._batch |= {view.id for view in working}
         asks = sum(isinstance(view.state, AwaitingApproval) for view in working)
-        agent_counts = AgentCounts(len(working), asks, self._conversation.record.agent is not None)
-        self._update(agent_counts=agent_counts, results=results)
         self.moved(self._conversation.state)
+        return AgentCounts(len(working), asks, self._conversation.record.agent is not None)
 
     def moved(self, state: State) -> None:
         """The conversation itself moved: at rest, with all of them ended, no row is left."""

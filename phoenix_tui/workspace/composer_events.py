@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -16,7 +16,7 @@ from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.text.labels import invitation
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.composer_keys import is_prose
-from phoenix_tui.widgets.dock import Dock
+from phoenix_tui.widgets.pasting import remark_on
 
 if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi
@@ -32,21 +32,9 @@ if TYPE_CHECKING:
 READ_ONLY: Final = "Read-only: what you write stays here"
 ABOVE: Final = "The line above is being written"
 
-ComposerEvent: TypeAlias = (
-    Composer.Submitted
-    | Composer.QueueWanted
-    | Composer.HelpWanted
-    | Composer.LeaveWanted
-    | Composer.ModeChanged
-    | Composer.DraftHeld
-    | Composer.NothingToComplete
-    | Dock.Chosen
-    | Dock.Edited
-)
-
 
 class ComposerEvents:
-    """Decides whether a text is a message, a command or a shell line, and who gets it."""
+    """Decides whether a text is a message, a command or a shell line, and where it goes."""
 
     def __init__(self, screen: PhoenixScreen[None], parts: WorkspaceWidgets, ready: Startup, words: Toasts) -> None:
         self._screen = screen
@@ -55,29 +43,7 @@ class ComposerEvents:
         self._ready = ready
         self._words = words
 
-    def take(self, asked: ComposerEvent) -> None:
-        """Do what the composer asks for."""
-        match asked:
-            case Composer.Submitted():
-                self._submit(asked.text)
-            case Composer.QueueWanted():
-                self._queue(asked.text)
-            case Composer.HelpWanted():
-                self._ready.command("help")
-            case Composer.LeaveWanted():
-                self._screen.run_worker(self._ready.leave(), group="leave", exclusive=True)
-            case Composer.ModeChanged():
-                self._name_mode()
-            case Composer.DraftHeld() | Composer.NothingToComplete():
-                self._words.tell(why_not(asked))
-            case Dock.Chosen():
-                self._ready.command(asked.text)
-            case Dock.Edited():
-                self._edited(asked.text)
-            case _:
-                assert_never(asked)
-
-    def _submit(self, text: str) -> None:
+    def submit(self, text: str) -> None:
         """A message, a command, a shell command, or a yes to what is offered."""
         if self._ready.ctx_in_use is not None:
             self._ready.ctx_in_use.active.drafts.typed("")  # what says that the box is empty now comes the long way
@@ -101,21 +67,21 @@ class ComposerEvents:
             self._composer.keys.sending = max(self._composer.keys.sending - 1, 0)
 
     def _say_yes(self) -> None:
-        route, welcoming = self._parts.dock.route, self._ready.welcoming
+        route, welcoming = self._parts.dock.route, self._parts.welcoming
         if route is not None and route.accept():
             return
         if welcoming is not None and welcoming.can_install:
             self._ready.then(lambda ctx: self._install(ctx, welcoming))
         else:
             interrupted = self._parts.status.status.details.resumable
-            self._ready.then(lambda ctx: ctx.actions.resume(ctx, interrupted=interrupted))
+            self._ready.act(lambda actions: actions.resume(interrupted=interrupted))
 
     async def _install(self, ctx: CommandContext, welcoming: Welcoming) -> None:
         """Install the model on offer after a yes of its own: one Enter may have been meant for something else."""
         if await ctx.sheets.confirm(welcoming.install_question, "download it", "not now"):
             self._screen.run_worker(welcoming.install(), group="install", exclusive=True)
 
-    def _queue(self, text: str) -> None:
+    def queue(self, text: str) -> None:
         """Tab while the agent works: the draft waits; a command needs no waiting."""
         if is_command(text):
             self._screen.post_message(Composer.Submitted(text))
@@ -149,7 +115,7 @@ class ComposerEvents:
         if trouble := remember(self._composer.keys.prompts, text):
             self._words.tell(trouble, bad=True)
 
-    def _edited(self, text: str) -> None:
+    def edited(self, text: str) -> None:
         """Keep the draft; say what Esc does now."""
         status = self._parts.status
         has_text, words = bool(text), is_prose(text)
@@ -158,11 +124,32 @@ class ComposerEvents:
         if self._ready.ctx_in_use is not None:
             self._ready.ctx_in_use.active.drafts.typed(text)
 
-    def _name_mode(self) -> None:
+    def name_mode(self) -> None:
         """Say whether Esc is vim's."""
         status, words = self._parts.status, self._composer.vim.way_out
         if status.status.vim_way_out != words:
             status.status = replace(status.status, vim_way_out=words)
+
+    def keep_key(self, secret: str) -> None:
+        """Keep a pasted API key where the welcome asks for one; elsewhere it is text like any other."""
+        welcome = self._parts.welcome.welcome
+        if welcome is not None and welcome.needs_model:
+            self._ready.act(lambda actions: actions.keep_key(secret))
+        else:
+            self._composer.insert(secret)
+
+    def remark_on_paste(self, paste: Composer.PasteTaken) -> None:
+        """Say what of a paste is gone, or more than the model reads."""
+        conversation = self._ready.ctx.active.conversation if self._ready.ctx is not None else None
+        window = conversation.record.context_window if conversation is not None else 0
+        if words := remark_on(paste.taken, paste.length, window):
+            self._words.tell(words, bad=paste.taken.is_binary)
+
+    def take_focus(self, *, older: bool) -> None:
+        """Take the keys back from the queue; `older` goes on to older prompts."""
+        self._screen.set_focus(self._composer)
+        if older:
+            self._composer.keys.walk(-1)
 
     def follow(self, status: Status) -> None:
         """What the status line knows is said by the empty composer too."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Collection
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec.structs import replace
 
@@ -13,6 +13,7 @@ from engine.api.conversation import Unsubscribe
 from engine.api.engine import EngineApi
 from engine.executor.requests import Activity
 from engine.machine.states import AwaitingApproval, Errored, Idle, State, is_busy
+from engine.ports import ConversationChanges
 from engine.records import ConversationQuery, ConversationSummary
 from engine.summaries import summary_of
 from phoenix_tui.widgets.conversation_list import ConversationList
@@ -25,6 +26,15 @@ PAGE: Final = 500
 """Conversations that are read at once; the first page is shown before the next is read."""
 
 
+class InSight(Protocol):
+    """Several conversations in sight (`panes.row.PaneRow`)."""
+
+    @property
+    def in_sight(self) -> Collection[str]:
+        """Ids of those without the dock."""
+        ...
+
+
 class ConversationIndex:
     """Keeps the list and the counts in the title row true; holds rows only."""
 
@@ -33,30 +43,28 @@ class ConversationIndex:
         engine: EngineApi,
         view: ConversationList,
         parts: WorkspaceWidgets,
-        unread: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._engine = engine
         self._view = view
         self._parts = parts
-        self._mark_unread = unread
         self._clock, self._wall = clock, wall
         self._summaries: dict[str, ConversationSummary] = {}
         self._live: dict[str, Live] = {}
         self._current = ""
         self._unwatch: Unsubscribe | None = None
-        self.beside: Callable[[], Collection[str]] = tuple
-        """Conversations that are in sight beside the current one; set by the panes."""
-        self.shown: Callable[[str], None] = _nobody
-        """Told which conversation is on the screen, the moment it changes."""
-        self.left: Callable[[], None] = _nobody_cares
-        """Called when the one on the screen makes way for another."""
+        self.panes: InSight | None = None
+        """Set while there are panes: other conversations are in sight too."""
 
     async def start(self) -> None:
         """Read the list, then watch."""
         self._unwatch = self._engine.watch(self._noticed)
         await self.reload()
+
+    async def mark_unread(self, conversation_id: str) -> None:
+        """Note that a run ended in it out of sight."""
+        await self._engine.change(conversation_id, ConversationChanges(unread=True))
 
     def stop(self) -> None:
         """Watch no longer."""
@@ -100,13 +108,20 @@ class ConversationIndex:
 
     def select(self, conversation_id: str) -> None:
         """This one is on the screen now, and so is read."""
-        if conversation_id != self._current:
-            self.left()
         self._current = conversation_id
-        self.shown(conversation_id)
         if summary := self._summaries.get(conversation_id):
             self._summaries[conversation_id] = replace(summary, unread=False)
         self._draw()
+
+    @property
+    def current(self) -> str:
+        """Id of the conversation on the screen; empty for none."""
+        return self._current
+
+    @property
+    def _beside(self) -> Collection[str]:
+        """Conversations that are in sight beside the current one."""
+        return self.panes.in_sight if self.panes is not None else ()
 
     def summary(self, conversation_id: str) -> ConversationSummary | None:
         """The row of a conversation of the list."""
@@ -125,7 +140,7 @@ class ConversationIndex:
     def _noticed(self, activity: Activity) -> None:
         conversation_id, state = activity.summary.id, activity.state
         before = self._live.get(conversation_id)
-        visible = conversation_id == self._current or conversation_id in self.beside()
+        visible = conversation_id == self._current or conversation_id in self._beside
         ended = before is not None and is_busy(before.state) and isinstance(state, Idle)
         finished = ended and not visible and activity.summary.last_status != CANCELLED
         known = self._summaries.get(conversation_id)
@@ -143,7 +158,7 @@ class ConversationIndex:
         else:
             self._summaries[conversation_id] = replace(activity.summary, unread=unread)
         if finished:
-            self._mark_unread(conversation_id)
+            self._view.post_message(ConversationList.EndedUnseen(conversation_id))
         self._draw()
 
     def _draw(self) -> None:
@@ -152,7 +167,7 @@ class ConversationIndex:
 
     def recount(self) -> None:
         """What conversations out of sight need, told by the title row."""
-        in_sight = {self._current, *self.beside()}
+        in_sight = {self._current, *self._beside}
         others = [one for one in self._summaries.values() if one.id not in in_sight]
         title = self._parts.title
         title.heading = replace(
@@ -171,11 +186,3 @@ def _kind(state: State) -> int:
     if isinstance(state, AwaitingApproval | Errored):
         return 2
     return int(is_busy(state))
-
-
-def _nobody(_: str) -> None:
-    """Nobody wants to know."""
-
-
-def _nobody_cares() -> None:
-    """Nothing follows from it."""

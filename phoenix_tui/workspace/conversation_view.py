@@ -15,8 +15,10 @@ from engine.machine.messages import Role
 from engine.machine.states import AwaitingApproval, is_busy
 from engine.ports import StorageError
 from engine.records import ConversationRecord, QueuedMessage, StoredMessage, ToolCallRecord
+from engine.routes import RouteCard
 from engine.updates import (
     AgentsChanged,
+    AgentView,
     ApprovalAsked,
     ContextChanged,
     ConversationChanged,
@@ -34,7 +36,9 @@ from engine.updates import (
     ToolDrafted,
     Update,
 )
-from phoenix_tui.features.approvals import as_asked
+from phoenix_tui.features.approvals import as_asked, titles_of_others
+from phoenix_tui.panes.column import PaneEvents
+from phoenix_tui.text.job_text import end_line, ended_since, running
 from phoenix_tui.text.labels import WRITABLE, StatusDetails, Tone
 from phoenix_tui.widgets.blocks.speech import is_stop_notice
 from phoenix_tui.widgets.context_meter import ContextUse, crossing
@@ -43,10 +47,10 @@ from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import Status, StatusLine
 from phoenix_tui.widgets.transcript.model import text_of
 from phoenix_tui.workspace.agents_in_view import AgentsInView
-from phoenix_tui.workspace.jobs_in_view import JobsInView
 from phoenix_tui.workspace.route_in_view import RouteInView
 from phoenix_tui.workspace.widgets import WorkspaceWidgets
 from tools.clean import clean_line
+from tools.contract import JobInfo
 
 CHARACTERS_PER_TOKEN: Final = 4
 RATE_EVERY: Final = 0.5
@@ -76,9 +80,9 @@ class ConversationView:
         self._front = True
         self._tell = tell
         self._clock = clock
-        self._route = RouteInView(conversation, tell, self.say_moment)
-        self._agents = AgentsInView(conversation, parts.engine, self._update)
-        self._jobs = JobsInView(lambda text: tell(self._named(text)))
+        self._route = RouteInView(conversation, tell)
+        self._agents = AgentsInView(conversation, parts.engine)
+        self._jobs: Sequence[JobInfo] = ()
         self._unsubscribe: Unsubscribe | None = None
         self._run_began = 0.0
         self._stream = Stream()
@@ -87,8 +91,8 @@ class ConversationView:
         """What a stopped answer had written so far; /copy copies it."""
         self._waiting: tuple[Sequence[QueuedMessage], bool] = (), False
         """The queue, and whether it is held."""
-        self.noticed: Callable[[], None] = _nothing
-        """Called when something else than text came; set by the panes."""
+        self.panes: PaneEvents | None = None
+        """Told when something else than text came; None while there is one pane."""
 
     def step_back(self, foot: StatusLine) -> None:
         """Another pane has the dock now: what there is to say stands in `foot`, the transcript goes on."""
@@ -110,6 +114,7 @@ class ConversationView:
         self._queue(self._waiting[0], held=self._waiting[1])
         self._agents.show(parts.dock)
         self._route.show(parts.dock)
+        self.say_moment(planned=self._route.planned)
         self._warn(self.conversation.read_only)
 
     async def start(self, parts: WorkspaceWidgets | None = None) -> None:
@@ -164,13 +169,14 @@ class ConversationView:
                 self._changed(update)
             case _:
                 return  # the transcript alone shows the rest
-        if not isinstance(update, TextArrived):
-            self.noticed()
+        if not isinstance(update, TextArrived) and self.panes is not None:
+            self.panes.noticed()
 
     def _begin(self, snapshot: Snapshot) -> None:
         record = snapshot.conversation
         self._parts.transcript.show(snapshot)
         self._live = [snapshot.live_text]
+        self._jobs = self.conversation.jobs.all()
         self._run_began = snapshot.run_started or snapshot.state_since
         self._parts.status.status = Status(
             state=snapshot.state,
@@ -189,20 +195,18 @@ class ConversationView:
             details=StatusDetails(
                 resumable=snapshot.resumable and not _stopped(snapshot), writing=bool(snapshot.live_text)
             ),
-            jobs=self._jobs.show(self.conversation.jobs.all()),
+            jobs=running(self._jobs),
             read_only=bool(snapshot.read_only),
         )
-        self._agents.take(snapshot.agents, snapshot.results)
-        self._route.take(snapshot.route)
-        if self._front:
-            self._agents.show(self._parts.dock)
-            self._route.show(self._parts.dock)
+        self._show_agents(snapshot.agents, snapshot.results)
+        self._show_route(snapshot.route)
         self._head(record)
         self._show_transcript(bool(snapshot.messages) or is_busy(snapshot.state))
         self._ask(snapshot.question is not None)
         self._queue(snapshot.queue, held=snapshot.queue_held)
         self._warn(snapshot.read_only)
-        self.noticed()
+        if self.panes is not None:
+            self.panes.noticed()
 
     def _queue(self, waiting: Sequence[QueuedMessage], *, held: bool) -> None:
         self._waiting = waiting, held
@@ -276,6 +280,8 @@ class ConversationView:
         if not self._front:
             return
         conversation = self.conversation
+        if self._parts.engine is not None:
+            self._parts.dock.question.others = titles_of_others(self._parts.engine, conversation)
         if conversation.question is None and (asking := self._agents.asking):
             self._parts.dock.ask(asking[0].question, asking[0].record.cwd, _place(1, len(asking)), self._clock())
             return
@@ -315,9 +321,7 @@ class ConversationView:
     def _changed(self, update: ContextChanged | ConversationChanged | JobsChanged | AgentsChanged | Routed) -> None:
         match update:
             case Routed(card=card):
-                self._route.take(card)
-                if self._front:
-                    self._route.show(self._parts.dock)
+                self._show_route(card)
             case ContextChanged(tokens=tokens, window=window, estimated=estimated, cost_usd=cost):
                 before, after = self._parts.status.status.context, ContextUse(tokens, window, estimated)
                 self._update(context=after, cost_usd=cost)
@@ -336,21 +340,31 @@ class ConversationView:
                 self._owned_anew(self.conversation.read_only)
                 self._head(record)
             case AgentsChanged(agents=views, results=results):
-                self._agents.take(views, results)
+                self._show_agents(views, results)
                 self._ask(self.conversation.question is not None)
-                if self._front:
-                    self._agents.show(self._parts.dock)
             case JobsChanged(jobs=jobs):
-                self._update(jobs=self._jobs.take(jobs))
+                for job in ended_since(self._jobs, jobs):
+                    self._tell(self._named(end_line(job)))
+                self._jobs = jobs
+                self._update(jobs=running(jobs))
+
+    def _show_agents(self, views: Sequence[AgentView], results: int) -> None:
+        """Show how the sub-agents stand, and how many results wait to be read."""
+        self._update(agent_counts=self._agents.take(views), results=results)
+        if self._front:
+            self._agents.show(self._parts.dock)
+
+    def _show_route(self, card: RouteCard | None) -> None:
+        """Show the supervisor's open decision, or none."""
+        self._route.take(card)
+        if self._front:
+            self._route.show(self._parts.dock)
+        self.say_moment(planned=self._route.planned, starts_at=self._route.starts_at)
 
 
 def _place(number: int, total: int) -> str:
     """Which of how many; nothing where it is the only one."""
     return f"{number} of {total}" if total > 1 else ""
-
-
-def _nothing() -> None:
-    """Nobody wants to know."""
 
 
 def _stopped(snapshot: Snapshot) -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Protocol
 
 from textual.timer import Timer
 
@@ -17,27 +16,32 @@ from phoenix_tui.widgets.notices import Notify
 
 PAUSE: Final = 0.3
 """Seconds without typing after which a draft is stored."""
+SOONEST: Final = 0.001
+"""Seconds until the soonest timer: Textual divides by them when it is late."""
 LATEST: Final = 1.0
 """Seconds after which it is stored though the typing goes on."""
+
+
+class DraftOwner(Protocol):
+    """Where a draft belongs (`active_conversation.ActiveConversation`)."""
+
+    @property
+    def conversation(self) -> ConversationApi | None:
+        """The conversation in view; None while a new one has nothing in it."""
+        ...
+
+    async def current(self) -> ConversationApi:
+        """The conversation in view, created where there is none."""
+        ...
 
 
 class Drafting:
     """Looks after what stands unsent in the dock."""
 
-    def __init__(
-        self,
-        dock: Dock,
-        tell: Notify,
-        later: Callable[[float, Callable[[], Awaitable[None]]], Timer],
-        on_desk: Callable[[], ConversationApi | None],
-        current: Callable[[], Awaitable[ConversationApi]],
-    ) -> None:
+    def __init__(self, dock: Dock, tell: Notify, active: DraftOwner) -> None:
         self._dock = dock
         self._tell = tell
-        self._later = later
-        self._on_desk = on_desk
-        self._current = current
-        """The same, created where there is none."""
+        self._active = active
         self._timer: Timer | None = None
         self._changed_at = 0.0
         """Monotonic time of the first change that is not stored; 0 when everything is."""
@@ -54,14 +58,14 @@ class Drafting:
         """The composer changed: store the draft when typing pauses; the first letter opens the connection."""
         if self._timer is not None:
             self._timer.stop()
-        conversation = self._on_desk()
+        conversation = self._active.conversation
         if text and conversation is not None and self._warmed != conversation.id:
             self._warmed = conversation.id
             conversation.warm()
         now = time.monotonic()
         self._changed_at = self._changed_at or now
         pause = min(PAUSE, max(self._changed_at + LATEST - now, 0.0))
-        self._timer = self._later(pause, self.store)
+        self._timer = self._dock.set_timer(max(pause, SOONEST), self.store)
 
     def sent(self) -> None:
         """The message is on its way: the next one opens its connection anew."""
@@ -80,11 +84,11 @@ class Drafting:
             self._timer = None
         if not self._changed_at or not self._dock.is_loaded:
             return True
-        draft, conversation, self._changed_at = self._written, self._on_desk(), 0.0
+        draft, conversation, self._changed_at = self._written, self._active.conversation, 0.0
         if not draft and conversation is None:
             return True
         try:
-            conversation = conversation or await self._current()  # the one it was written in, whatever comes meanwhile
+            conversation = conversation or await self._active.current()
             if not conversation.read_only and draft != conversation.record.draft:
                 await conversation.change(ConversationChanges(draft=draft))
         except ENGINE_ERRORS as error:

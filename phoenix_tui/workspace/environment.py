@@ -23,15 +23,12 @@ from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.workspace.scroll_positions import keep_place
 from phoenix_tui.workspace.suggestions import Suggesting
 from phoenix_tui.workspace.theme_control import BackgroundAsked, ThemeControl
+from phoenix_tui.workspace.toasts import notify_rejected
 
 if TYPE_CHECKING:
     from phoenix_tui.lifecycle.launch import Launch, Services
     from phoenix_tui.modals.base import PhoenixScreen
     from phoenix_tui.workspace.active_conversation import ActiveConversation
-
-TROUBLE_SECONDS: Final = 20.0
-"""How long a broken file is named: longer than a toast in passing."""
-
 
 PROFILE: Final = ".md"
 """What tells a profile from the other files that are looked at."""
@@ -58,6 +55,7 @@ class Environment:
         services: Services,
         driver: Driver | None,
         keymap: dict[str, str],
+        crash_marker: OpenMark,
     ) -> None:
         self._screen = screen
         self._launch = launch
@@ -68,11 +66,11 @@ class Environment:
         self.mouse = launch.mouse
         self._wishes = Wishes(launch.notifications, launch.terminal_title, launch.plain)
         self._skills = skills_of(os.environ)
-        self.colours = ThemeControl(screen.app, launch, driver, self._trouble)
+        self.colours = ThemeControl(screen.app, launch, driver)
         self._attention = Attention(self._skills, self._wishes, driver, lambda: screen.app.app_focus)
         self._suggesting = Suggesting(screen, active, wanted=launch.suggestions)
         self._files = LiveFiles(self._watched)
-        self.mark = OpenMark(launch.state_folder / "open", launch.cwd)
+        self._crash_marker = crash_marker
         self._looks = 0
         self._branch_of: tuple[Path, bool] | None = None
         """Folder and state for which the branch was looked up last."""
@@ -89,7 +87,7 @@ class Environment:
 
     def close(self) -> None:
         """Phoenix is left properly."""
-        self.mark.clear()
+        self._crash_marker.clear()
 
     def look(self) -> None:
         """Take over what was saved since the last look; keep what a crash must not lose."""
@@ -167,7 +165,7 @@ class Environment:
         yield from self._services.profiles.files()
 
     def _trouble(self, error: Exception | str, kept: str) -> None:
-        self._screen.app.notify(f"{error} {kept}", severity="error", timeout=TROUBLE_SECONDS, markup=False, title="")
+        notify_rejected(self._screen.app, error, kept)
 
     def _read_keys(self) -> None:
         try:

@@ -1,37 +1,182 @@
-"""Esc and Ctrl+C: what stands on the screen is looked at, and what they mean then is done."""
+"""Esc and Ctrl+C: which one of all that stands on the screen they close, stop or leave, and how that is done."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.widgets.conversation_list import way_out
-from phoenix_tui.workspace.escape_rules import (
-    AGAIN,
-    AT_REST,
-    DOUBLE,
-    DoublePress,
-    EscAction,
-    EscContext,
-    escape,
-    interrupt,
-)
 
 if TYPE_CHECKING:
+    from phoenix_tui.modals.base import PhoenixScreen
+    from phoenix_tui.widgets.notices import Notify
     from phoenix_tui.workspace.composer_events import ComposerEvents
     from phoenix_tui.workspace.sidebar import Sidebar
-    from phoenix_tui.workspace.workspace_parts import WorkspaceParts
+    from phoenix_tui.workspace.startup import Startup
+    from phoenix_tui.workspace.widgets import WorkspaceWidgets
+
+DOUBLE: Final = 0.6
+"""Seconds within which a second Esc makes a pair."""
+AGAIN: Final = 1.5
+"""Seconds within which a second Ctrl+C quits."""
+NEVER: Final = float("-inf")
+
+
+class EscAction(Enum):
+    """What one press does."""
+
+    COPY = auto()
+    """Copy what is selected."""
+    LEAVE_FILTER = auto()
+    """End the filter of the list, then its marks."""
+    CLOSE_IN_DOCK = auto()
+    """Completions, the queue, a line of a question, a supervisor's decision."""
+    CLOSE_LIST = auto()
+    """Put away the list over a narrow screen."""
+    LEAVE_BLOCKS = auto()
+    """From the blocks of the conversation back to writing."""
+    STOP_INSTALLING = auto()
+    LEAVE_INSERT = auto()
+    """From vim's INSERT to NORMAL."""
+    STOP_RUN = auto()
+    """Stop what runs in view, or put its error away."""
+    LEAVE_LIST = auto()
+    """From the list beside the conversation back to writing."""
+    GO_TO_PARENT = auto()
+    """From a sub-agent that has ended to its parent."""
+    DISMISS_NOTICE = auto()
+    AWAIT_SECOND = auto()
+    """Nothing yet: the first of a pair."""
+    CLEAR_DRAFT = auto()
+    GO_BACK = auto()
+    """To an earlier message of the conversation."""
+    ASK_AGAIN = auto()
+    """Say that the next Ctrl+C quits."""
+    QUIT = auto()
+
+
+AT_REST: Final = frozenset({
+    EscAction.LEAVE_LIST,
+    EscAction.GO_TO_PARENT,
+    EscAction.DISMISS_NOTICE,
+    EscAction.AWAIT_SECOND,
+    EscAction.CLEAR_DRAFT,
+    EscAction.GO_BACK,
+    EscAction.ASK_AGAIN,
+    EscAction.QUIT,
+})
+"""What is done where nothing is open and nothing runs."""
+
+
+class EscContext(Struct, frozen=True):
+    """What Esc or Ctrl+C finds."""
+
+    selected: bool = False
+    """Text is selected."""
+    narrowed: bool = False
+    """The list is filtered, or rows of it are marked."""
+    open_in_dock: bool = False
+    list_over: bool = False
+    """The list lies over the conversation."""
+    in_blocks: bool = False
+    installing: bool = False
+    """A model is being installed, in sight."""
+    inserting: bool = False
+    """Vim takes the next Esc."""
+    running: bool = False
+    """There is something to stop."""
+    in_list: bool = False
+    """The list has the keys."""
+    in_agent: bool = False
+    """A sub-agent is in view."""
+    noticed: bool = False
+    """A notice stands above the composer, and may be put away."""
+    written: bool = False
+    """There is text in the composer."""
+    again: bool = False
+    """The same key was pressed a moment ago."""
+
+
+def escape_action(now: EscContext) -> EscAction:
+    """The one thing that Esc does now."""
+    actions = (
+        *_innermost(now),
+        (now.inserting, EscAction.LEAVE_INSERT),
+        (now.running, EscAction.STOP_RUN),
+        (now.in_list, EscAction.LEAVE_LIST),
+        (now.in_agent and not now.written, EscAction.GO_TO_PARENT),
+        (now.noticed, EscAction.DISMISS_NOTICE),
+        (not now.again, EscAction.AWAIT_SECOND),
+        (now.written, EscAction.CLEAR_DRAFT),
+    )
+    return next((action for applies, action in actions if applies), EscAction.GO_BACK)
+
+
+def interrupt_action(now: EscContext) -> EscAction:
+    """The one thing that Ctrl+C does now."""
+    actions = (
+        (now.selected, EscAction.COPY),
+        *_innermost(now),
+        (now.running, EscAction.STOP_RUN),
+        (now.written, EscAction.CLEAR_DRAFT),
+        (not now.again, EscAction.ASK_AGAIN),
+    )
+    return next((action for applies, action in actions if applies), EscAction.QUIT)
+
+
+def _innermost(now: EscContext) -> tuple[tuple[bool, EscAction], ...]:
+    """Whatever is open closes before anything else ends."""
+    return (
+        (now.narrowed, EscAction.LEAVE_FILTER),
+        (now.open_in_dock, EscAction.CLOSE_IN_DOCK),
+        (now.list_over, EscAction.CLOSE_LIST),
+        (now.in_blocks, EscAction.LEAVE_BLOCKS),
+        (now.installing, EscAction.STOP_INSTALLING),
+    )
+
+
+class DoublePress:
+    """Two presses of one key that mean something together."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self.clock = clock
+        """Tells how far apart they are."""
+        self._begun = NEVER
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether a press now is the second."""
+        return self.clock() - self._begun < self._seconds
+
+    def begin(self) -> None:
+        """This press may be the first."""
+        self._begun = self.clock()
+
+    def end(self) -> None:
+        """The next press is a first one."""
+        self._begun = NEVER
 
 
 class EscapeHandler:
-    """Does what `escape` and `interrupt` say."""
+    """Does what `escape_action` and `interrupt_action` choose."""
 
-    def __init__(self, stage: WorkspaceParts, drawer: Sidebar, writing: ComposerEvents) -> None:
-        self._screen, self._parts = stage.screen, stage.parts
-        self._ready, self._words = stage.startup, stage.toasts
-        self._drawer = drawer
-        self._writing = writing
+    def __init__(
+        self,
+        screen: PhoenixScreen[None],
+        parts: WorkspaceWidgets,
+        startup: Startup,
+        drawer: Sidebar,
+        writing: ComposerEvents,
+        tell: Notify,
+    ) -> None:
+        self._screen, self._parts, self._startup = screen, parts, startup
+        self._drawer, self._writing, self._tell = drawer, writing, tell
         self.escapes = DoublePress(DOUBLE)
         """Any other key ends it."""
         self.interrupts = DoublePress(AGAIN)
@@ -43,9 +188,9 @@ class EscapeHandler:
             EscAction.LEAVE_BLOCKS: lambda: self._parts.transcript.blocks.leave(),
             EscAction.STOP_INSTALLING: self._stop_installing,
             EscAction.LEAVE_INSERT: self._parts.dock.composer.vim.escape,
-            EscAction.STOP_RUN: self._ready.stop,
+            EscAction.STOP_RUN: self._startup.stop,
             EscAction.LEAVE_LIST: self._take_keys,
-            EscAction.GO_TO_PARENT: lambda: self._ready.command("agents parent"),
+            EscAction.GO_TO_PARENT: lambda: self._startup.command("agents parent"),
             EscAction.DISMISS_NOTICE: self._dismiss_notice,
             EscAction.AWAIT_SECOND: self.escapes.begin,
             EscAction.CLEAR_DRAFT: self._clear_draft,
@@ -56,23 +201,23 @@ class EscapeHandler:
 
     def escape(self) -> None:
         """Esc, from any focus and in every state."""
-        action = escape(self._situation(self.escapes))
+        action = escape_action(self._context(self.escapes))
         if action in AT_REST:
-            self._ready.stop()  # what the key before asked for may not have come here yet, nor a sub-agent's end
+            self._startup.stop()  # what the key before asked for may not have come here yet, nor a sub-agent's end
             self._screen.clear_selection()
         self.actions[action]()
 
     def interrupt(self) -> bool:
         """Ctrl+C; True when it asks to quit."""
-        action = interrupt(self._situation(self.interrupts, selected=bool(self._selected)))
+        action = interrupt_action(self._context(self.interrupts, selected=bool(self._selected)))
         if action in AT_REST:
-            self._ready.stop()
+            self._startup.stop()
         self.actions[action]()
         return action is EscAction.QUIT
 
-    def _situation(self, pair: DoublePress, *, selected: bool = False) -> EscContext:
+    def _context(self, pair: DoublePress, *, selected: bool = False) -> EscContext:
         dock, status, view = self._parts.dock, self._parts.status.status, self._parts.view
-        welcoming = self._ready.welcoming
+        welcoming = self._parts.welcoming
         return EscContext(
             selected=selected,
             narrowed=bool(way_out(self._drawer.rows.model)),
@@ -81,7 +226,7 @@ class EscapeHandler:
             in_blocks=view is not None and view.canvas.cursor.is_on,
             installing=welcoming is not None and welcoming.is_installing,
             inserting=dock.composer.vim.takes_escape,
-            running=self._ready.may_stop,
+            running=self._startup.may_stop,
             in_list=self._drawer.rows.has_focus,
             in_agent=status.agent_counts.is_agent,
             noticed=dock.notice.standing is not None and not status.read_only,
@@ -95,7 +240,7 @@ class EscapeHandler:
 
     def _copy(self) -> None:
         selected = self._selected
-        self._ready.then(lambda ctx: ctx.actions.copy(ctx, selected))
+        self._startup.act(lambda actions: actions.copy(selected))
 
     def _take_keys(self) -> None:
         self._screen.set_focus(self._parts.dock.composer)
@@ -105,8 +250,8 @@ class EscapeHandler:
         self._take_keys()
 
     def _stop_installing(self) -> None:
-        if self._ready.welcoming is not None:
-            self._ready.welcoming.stop()
+        if self._parts.welcoming is not None:
+            self._parts.welcoming.stop()
 
     def _dismiss_notice(self) -> None:
         self._parts.dock.notice.standing = None
@@ -117,8 +262,8 @@ class EscapeHandler:
 
     def _go_back(self) -> None:
         self.escapes.end()
-        self._ready.command("rewind")
+        self._startup.command("rewind")
 
     def _ask_again(self) -> None:
         self.interrupts.begin()
-        self._words.tell(f"Press {key('interrupt')} again to quit.")
+        self._tell(f"Press {key('interrupt')} again to quit.")

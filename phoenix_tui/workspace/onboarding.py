@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from typing import Final
 
 from msgspec.structs import replace
@@ -11,9 +10,10 @@ from msgspec.structs import replace
 from engine.executor.requests import EngineError
 from phoenix_tui.features.onboarding_api import InstallProgress, Onboarding
 from phoenix_tui.text.labels import MODE_MEANINGS
+from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.notices import Notify
-from phoenix_tui.widgets.welcome_panel import EXAMPLES, GUIDE, MEGABYTE, Welcome
-from phoenix_tui.workspace.widgets import WorkspaceWidgets
+from phoenix_tui.widgets.status_line import StatusLine
+from phoenix_tui.widgets.welcome_panel import EXAMPLES, GUIDE, MEGABYTE, Welcome, WelcomePanel
 
 REPAINT_SECONDS: Final = 0.1
 """Shortest time between two paints of the progress bar."""
@@ -24,19 +24,17 @@ class Welcoming:
 
     def __init__(
         self,
-        parts: WorkspaceWidgets,
+        panel: WelcomePanel,
+        dock: Dock,
+        status: StatusLine,
         onboarding: Onboarding,
-        use_model: Callable[[str], None],
         tell: Notify,
-        begin: Callable[[Coroutine[object, object, None]], object],
     ) -> None:
-        self._parts = parts
-        self._panel = parts.welcome
+        self._panel = panel
+        self._composer = dock.composer
+        self._status = status
         self._onboarding = onboarding
-        self._use_model = use_model
         self._tell = tell
-        self._begin = begin
-        """Does something behind what the screen does."""
         self._facts = Welcome("")
         self._task: asyncio.Task[str] | None = None
         self._painted = 0.0
@@ -53,16 +51,16 @@ class Welcoming:
 
     def show(self, wanted: bool) -> None:
         """Show the panel for an empty conversation, or put it away; its examples can be written while it stands."""
-        self._parts.dock.composer.keys.examples = EXAMPLES if wanted else ()
+        self._composer.keys.examples = EXAMPLES if wanted else ()
         if not wanted:
             self._panel.show(None)
             return
-        status = self._parts.status.status
+        status = self._status.status
         meaning = f"{status.mode.value}: {MODE_MEANINGS[status.mode]}"
         self._facts = replace(self._facts, mode=meaning, needs_model=status.model == GUIDE)
         self._panel.show(self._facts)
         if self._facts.needs_model:
-            self._begin(self.look())
+            self._panel.run_worker(self.look(), group="welcome")
 
     def _paint(self) -> None:
         if self._panel.display:
@@ -101,10 +99,10 @@ class Welcoming:
         finally:
             self._task = None
             self._facts = replace(self._facts, installing=None, trouble=trouble)
-            self._parts.status.errand = ""
+            self._status.errand = ""
         if reference:
             self._facts = replace(self._facts, offer=None)
-            self._use_model(reference)
+            self._panel.post_message(WelcomePanel.Installed(reference))
         elif not self._panel.display:
             self._tell(trouble, bad=True)
         self._paint()
@@ -129,5 +127,5 @@ class Welcoming:
         """In the panel, and in the status line once a conversation has taken the panel's place."""
         self._facts = replace(self._facts, installing=progress)
         share = f" {100 * progress.done // progress.total}%" if progress.total else "…"
-        self._parts.status.errand = f"installing a model{share}"
+        self._status.errand = f"installing a model{share}"
         self._paint()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from engine.api.conversation import ConversationApi
 from engine.routes import RouteCard
 from phoenix_tui.widgets.dock import Dock
@@ -13,20 +11,22 @@ from phoenix_tui.widgets.notices import Notify
 class RouteInView:
     """Keeps the open decision of one conversation."""
 
-    def __init__(self, conversation: ConversationApi, tell: Notify, details: Callable[..., None]) -> None:
+    def __init__(self, conversation: ConversationApi, tell: Notify) -> None:
         self._conversation = conversation
         self._tell = tell
-        self._moment = details
         self._card: RouteCard | None = None
+        self.planned = 0
+        """Agents of the open decision that the user has not removed."""
+
+    @property
+    def starts_at(self) -> float:
+        """Wall-clock time at which the decision starts by itself; 0 for never."""
+        return self._card.starts_at if self._card is not None else 0.0
 
     def take(self, card: RouteCard | None) -> None:
-        """The decision that is open now."""
+        """Keep the decision that is open now, or none."""
         self._card = card
-        self._moment(planned=len(card.route.agents) if card else 0, starts_at=card.starts_at if card else 0.0)
-
-    def _count(self, agents: int) -> None:
-        """So many are left of the decision's."""
-        self._moment(planned=agents)
+        self.planned = len(card.route.agents) if card is not None else 0
 
     def show(self, dock: Dock) -> None:
         """Give the dock its card; the panel is made with the first of them."""
@@ -40,6 +40,5 @@ class RouteInView:
             dock.mount(dock.route, before=0)
         dock.route.show(self._card, self._conversation, self._tell)
         if self._card is not None:
-            dock.route.changed = self._count
-            self._count(dock.route.left)
+            self.planned = dock.route.left
         dock.listen_to_route()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec.structs import replace
 from textual import on
@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.widgets import Static
 
-from phoenix_tui.keys.esc_hint import CLOSES
+from phoenix_tui.keys.esc_hint import BACK, CLOSES
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import PhoenixScreen
 from phoenix_tui.panes.column import ConversationColumn
@@ -27,15 +27,19 @@ from phoenix_tui.widgets.still import StillRow
 from phoenix_tui.widgets.title_row import Heading, TitleRow
 from phoenix_tui.widgets.transcript.signals import BlockWanted, CursorMoved, LinkClicked, SelectionCopied
 from phoenix_tui.widgets.welcome_panel import WelcomePanel
-from phoenix_tui.workspace import attachment_events, composer_events, sidebar, transcript_events
+from phoenix_tui.workspace import composer_events, sidebar
 from phoenix_tui.workspace.escape import EscapeHandler
 from phoenix_tui.workspace.startup import Startup
 from phoenix_tui.workspace.toasts import Toasts
 from phoenix_tui.workspace.widgets import WorkspaceWidgets
-from phoenix_tui.workspace.workspace_parts import WorkspaceParts
 
 if TYPE_CHECKING:
     from phoenix_tui.lifecycle.launch import Launch
+    from phoenix_tui.widgets.route_panel import RoutePanel
+
+
+PAGES: Final = {"page_up": -10, "page_down": 10}
+"""Rows that a page of a question is."""
 
 
 class WorkspaceScreen(PhoenixScreen[None]):
@@ -44,9 +48,6 @@ class WorkspaceScreen(PhoenixScreen[None]):
     AUTO_FOCUS: ClassVar[str | None] = ""
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.WORKSPACE)
     HORIZONTAL_BREAKPOINTS = sidebar.BREAKPOINTS
-
-    class Leaving(Message):
-        """The user wants to quit, and nothing is in the way."""
 
     class Listening(Message):
         """The composer has the focus: keys can be taken."""
@@ -58,13 +59,10 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.rows = ConversationList(plain=plain)
         self.parts = WorkspaceWidgets(WelcomePanel(), TitleRow(plain=plain), Dock(plain=plain), StatusLine(plain=plain))
         self.toasts = Toasts(self)
-        self.startup = Startup(self, launch, self.parts, lambda: self.post_message(self.Leaving()))
-        self.stage = WorkspaceParts(self, launch, self.parts, self.rows, self.toasts, self.startup)
+        self.startup = Startup(self, launch, self.parts, self.toasts)
         self.drawer = sidebar.Sidebar(self, self.rows, self.parts, self.startup)
         self.writing = composer_events.ComposerEvents(self, self.parts, self.startup, self.toasts)
-        self.around_text = attachment_events.AttachmentEvents(self, self.parts, self.startup, self.toasts)
-        self.reading = transcript_events.TranscriptEvents(self, self.parts, self.startup)
-        self.escape_handler = EscapeHandler(self.stage, self.drawer, self.writing)
+        self.escape_handler = EscapeHandler(self, self.parts, self.startup, self.drawer, self.writing, self.toasts.tell)
 
     # How it stands there.
 
@@ -120,46 +118,137 @@ class WorkspaceScreen(PhoenixScreen[None]):
     # What its widgets ask for.
 
     @on(Composer.Submitted)
+    def _submit(self, asked: Composer.Submitted) -> None:
+        """Enter."""
+        self.writing.submit(asked.text)
+
     @on(Composer.QueueWanted)
+    def _queue(self, asked: Composer.QueueWanted) -> None:
+        """Tab while the agent works."""
+        self.writing.queue(asked.text)
+
     @on(Composer.HelpWanted)
+    def _help(self) -> None:
+        """`?` on an empty line."""
+        self.startup.command("help")
+
     @on(Composer.LeaveWanted)
+    def _leave(self) -> None:
+        """Ctrl+D on an empty text."""
+        self.run_worker(self.startup.leave(), group="leave", exclusive=True)
+
     @on(Composer.ModeChanged)
+    def _name_mode(self) -> None:
+        """Vim's mode is another."""
+        self.writing.name_mode()
+
     @on(Composer.DraftHeld)
     @on(Composer.NothingToComplete)
+    def _say_why_not(self, asked: Composer.DraftHeld | Composer.NothingToComplete) -> None:
+        """A key did nothing with a text."""
+        self.toasts.tell(composer_events.why_not(asked))
+
     @on(Dock.Chosen)
+    def _run_completed(self, asked: Dock.Chosen) -> None:
+        """A command was chosen from the completions."""
+        self.startup.command(asked.text)
+
     @on(Dock.Edited)
-    def write(self, asked: composer_events.ComposerEvent) -> None:
-        """Something with the draft."""
-        self.writing.take(asked)
+    def _keep_draft(self, asked: Dock.Edited) -> None:
+        """The text, or the images beside it, changed."""
+        self.writing.edited(asked.text)
 
     @on(Composer.ImagesDropped)
+    def _attach_images(self, asked: Composer.ImagesDropped) -> None:
+        """Paths of images were pasted."""
+        self.startup.then(lambda ctx: ctx.sending.attach(asked.paths))
+
     @on(Composer.KeyPasted)
+    def _keep_key(self, asked: Composer.KeyPasted) -> None:
+        """An API key was pasted into the empty box."""
+        self.writing.keep_key(asked.key)
+
     @on(Composer.PasteOpened)
+    def _open_paste(self, asked: Composer.PasteOpened) -> None:
+        """Enter on the mark of a long paste."""
+        self.startup.act(lambda actions: actions.open_paste(asked.mark))
+
     @on(Composer.PasteTaken)
+    def _remark_on_paste(self, asked: Composer.PasteTaken) -> None:
+        """Something of a paste may be gone."""
+        self.writing.remark_on_paste(asked)
+
     @on(ImageChips.Opened)
+    def _show_image(self, asked: ImageChips.Opened) -> None:
+        """An image of the next message."""
+        self.startup.command(f"images {asked.number}")
+
     @on(QueuePanel.Left)
+    def _leave_queue(self, asked: QueuePanel.Left) -> None:
+        """Back to the composer."""
+        self.writing.take_focus(older=asked.older)
+
     @on(QueuePanel.Wanted)
+    def _change_queue(self, asked: QueuePanel.Wanted) -> None:
+        """Something with a queued message."""
+        self.startup.act(lambda actions: actions.change_queue(asked))
+
     @on(QuestionPanel.Answered)
-    def write_around(self, asked: attachment_events.AttachmentEvent) -> None:
-        """Something with pastes and images in it, or with the queue and the question above it."""
-        self.around_text.take(asked)
+    def _answer(self, asked: QuestionPanel.Answered) -> None:
+        """The user decided about a tool call."""
+        self.startup.then(lambda ctx: ctx.sending.answer(asked.call_id, asked.answer))
+
+    def on_route_panel_changed(self, asked: RoutePanel.Changed) -> None:
+        """The supervisor's decision has fewer agents now; by name, as the panel is loaded with the first decision."""
+        ctx = self.startup.ctx_in_use
+        if ctx is not None and ctx.active.visible is not None:
+            ctx.active.visible.say_moment(planned=asked.left)
+
+    @on(WelcomePanel.Installed)
+    def _use_installed(self, asked: WelcomePanel.Installed) -> None:
+        """A model was installed."""
+        self.startup.act(lambda actions: actions.use_installed(asked.reference))
+
+    @on(SelectionCopied)
+    def _copy(self, asked: SelectionCopied) -> None:
+        """Text of the transcript was selected and copied."""
+        self.startup.act(lambda actions: actions.copy(asked.text))
+
+    @on(LinkClicked)
+    def _open_link(self, asked: LinkClicked) -> None:
+        """A link of the transcript."""
+        self.startup.act(lambda actions: actions.open_link(asked.target))
+
+    @on(BlockWanted)
+    def _act_on_block(self, asked: BlockWanted) -> None:
+        """A key of the block cursor."""
+        self.startup.act(lambda actions: actions.block(asked))
 
     @on(CursorMoved)
-    @on(LinkClicked)
-    @on(SelectionCopied)
-    @on(BlockWanted)
-    def read(self, asked: transcript_events.TranscriptEvent) -> None:
-        """Something with the conversation in view."""
-        self.reading.take(asked)
+    def _follow_cursor(self, asked: CursorMoved) -> None:
+        """The block cursor takes the keys and gives them back."""
+        self.say_way_out(BACK if asked.is_on else "")
+        if asked.is_on or asked.view.has_focus:
+            self.set_focus(asked.view if asked.is_on else self.parts.dock.composer)
 
     @on(ConversationList.Opened)
+    def _open_conversation(self, asked: ConversationList.Opened) -> None:
+        """Enter on a row of the list."""
+        self.drawer.leave()
+        self.startup.then(lambda ctx: ctx.active.open(asked.conversation_id))
+
     @on(ConversationList.Wanted)
-    def choose(self, asked: sidebar.SidebarEvent) -> None:
-        """Something with rows of the list."""
-        self.drawer.take(asked)
+    def _change_rows(self, asked: ConversationList.Wanted) -> None:
+        """Archive, delete, pin … rows of the list."""
+        self.startup.act(lambda actions: actions.rows(asked.action, asked.ids))
+
+    @on(ConversationList.EndedUnseen)
+    def _mark_unread(self, asked: ConversationList.EndedUnseen) -> None:
+        """A run ended out of sight."""
+        self.startup.then(lambda ctx: ctx.active.index.mark_unread(asked.conversation_id))
 
     @on(Dock.Opened)
-    def open_thing_changed(self, event: Dock.Opened) -> None:
+    def _open_thing_changed(self, event: Dock.Opened) -> None:
         """Completions, a line of a question, a filter: opened or closed."""
         self.say_way_out(event.way_out or self.drawer.way_out)
 
@@ -174,8 +263,12 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.writing.send_now()
 
     def action_view(self, what: str) -> None:
-        """Move or unfold the transcript from any focus."""
-        self.reading.view(what)
+        """Move or unfold the transcript from any focus; a question in focus scrolls itself."""
+        question = self.parts.dock.question
+        if question.has_focus_within and what in PAGES:
+            question.action_scroll_asked(PAGES[what])
+        elif self.parts.view is not None:
+            self.parts.view.action_view(what)
 
     def action_list(self) -> None:
         """To the list and back."""
@@ -195,6 +288,6 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.startup.command(line)
 
     def action_act(self, name: str) -> None:
-        """What is no command: `Actions.by_key`; likewise."""
+        """An action that is no command (`Actions.by_key`); likewise."""
         self._hold_keys()
-        self.startup.then(lambda ctx: ctx.actions.by_key[name](ctx))
+        self.startup.act(lambda actions: actions.by_key[name]())

@@ -9,7 +9,7 @@ from typing import Final
 
 from engine.api.conversation import ConversationApi
 from engine.api.errors import ENGINE_ERRORS
-from engine.executor.requests import Accepted, Receipt, Refused, shell_line
+from engine.executor.requests import Accepted, ApprovalAnswer, Receipt, Refused, shell_line
 from engine.machine.states import Errored, Idle, is_busy
 from engine.ports import ConversationChanges
 from engine.updates import Noticed
@@ -17,7 +17,7 @@ from phoenix_tui.features.draft_codec import Unsent, joined
 from phoenix_tui.features.image_files import read_image
 from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.features.run_limits import caps_for
-from phoenix_tui.features.sub_agents import Hinting, runs_in_view, stop_in_view
+from phoenix_tui.features.sub_agents import Hinting, asked_by, runs_in_view, stop_in_view
 from phoenix_tui.text.job_text import NOTHING_RUNS, RUNS_ON
 from phoenix_tui.text.refusals import in_keys
 from phoenix_tui.widgets.notices import Notify
@@ -98,6 +98,16 @@ class Sending:
             self._tell(trouble, bad=True)
         await asyncio.sleep(REQUEST_FIRST)
         await self._desk.drafts.keep()
+
+    async def answer(self, call_id: str, answer: ApprovalAnswer) -> None:
+        """Answer the question in view: the conversation's own, or that of one of its sub-agents.
+
+        A reason that came too late stands in the composer: it is no message before it is sent.
+        """
+        active, composer = self._desk, self._desk.parts.dock.composer
+        taken = await active.accepts(lambda one: asked_by(active.services.engine, one, call_id).answer(call_id, answer))
+        if not taken and answer.reason:
+            composer.load(f"{answer.reason}\n{composer.content}" if composer.content else answer.reason)
 
     async def attach(self, images: Sequence[Path | bytes]) -> None:
         """Add images to the next message."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Final
 
 from phoenix_tui.keys.esc_hint import BACK, CLOSES
 from phoenix_tui.widgets.conversation_list import ZOOMED, ConversationList
@@ -21,11 +21,9 @@ BREAKPOINTS: Final = [(0, NARROW), (LIST_FROM, "-with-list"), (WIDE_FROM, "-wide
 """Columns from which the screen has a class."""
 OVER: Final = "-list-over"
 
-SidebarEvent: TypeAlias = ConversationList.Opened | ConversationList.Wanted
-
 
 class Sidebar:
-    """Gives the list room and the keys, and both back; does what is asked for in it."""
+    """Gives the list room and the keys, and both back."""
 
     def __init__(
         self, screen: PhoenixScreen[None], rows: ConversationList, parts: WorkspaceWidgets, ready: Startup
@@ -34,17 +32,6 @@ class Sidebar:
         self.rows = rows
         self._parts = parts
         self._ready = ready
-
-    def take(self, asked: SidebarEvent) -> None:
-        """Do what is asked for in a row."""
-        match asked:
-            case ConversationList.Opened():
-                self.leave()
-                self._ready.then(lambda ctx: ctx.active.open(asked.conversation_id))
-            case ConversationList.Wanted():
-                self._ready.then(lambda ctx: ctx.actions.rows(ctx, asked.action, asked.ids))
-            case _:
-                assert_never(asked)
 
     def go(self, number: int) -> None:
         """Open the conversation at this place."""

@@ -10,6 +10,7 @@ from phoenix_tui.styles.palette import for_terminal
 from phoenix_tui.styles.themes import DARK, LIGHT, THEMES
 from phoenix_tui.styles.user_themes import ThemeError, read_theme, theme_files
 from phoenix_tui.terminal.attention.background import QUESTION, remember, told_light
+from phoenix_tui.workspace.toasts import notify_rejected
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -36,13 +37,11 @@ class ThemeControl:
         app: App[object],
         launch: Launch,
         terminal: BackgroundAsked | None,
-        trouble: Callable[[Exception, str], None],
     ) -> None:
         self._app = app
         self._folder = launch.themes_folder
         self._state_folder = launch.state_folder
         self._terminal = terminal
-        self._trouble = trouble
         self._wished = launch.theme
         """Empty: by the terminal's background."""
 
@@ -69,7 +68,7 @@ class ThemeControl:
             app.theme = name
         elif name:
             known = ", ".join(sorted(self.names()))
-            self._trouble(ValueError(f"There is no theme {name}."), f"There are {known}.")
+            notify_rejected(app, f"There is no theme {name}.", f"There are {known}.")
 
     def saved(self, path: Path) -> None:
         """A theme was saved: it counts at once where it is in force."""
@@ -82,7 +81,7 @@ class ThemeControl:
         try:
             self._app.register_theme(for_terminal(read_theme(path), self._app))
         except ThemeError as error:
-            self._trouble(error, "The colours stay as they were.")
+            notify_rejected(self._app, error, "The colours stay as they were.")
             return False
         return True
 

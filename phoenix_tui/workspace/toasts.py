@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING, Final
 from tools.clean import clean
 
 if TYPE_CHECKING:
+    from textual.app import App
+
     from phoenix_tui.modals.base import PhoenixScreen
 
 TOAST_SECONDS: Final = 5.0
+REJECTED_SECONDS: Final = 20.0
+"""How long a broken file is named."""
 READ_SECONDS: Final = 1.0
 """In which something short is seen and read; a sheet that comes sooner belongs to what was said."""
+
+
+def notify_rejected(app: App[object], error: Exception | str, kept: str) -> None:
+    """Say why a file of the user's was rejected, and what stays in force instead."""
+    app.notify(f"{error} {kept}", severity="error", timeout=REJECTED_SECONDS, markup=False, title="")
 
 
 class Toasts:

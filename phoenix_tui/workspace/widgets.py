@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -16,10 +15,7 @@ if TYPE_CHECKING:
     from engine.api.engine import EngineApi
     from phoenix_tui.widgets.transcript.gallery import Pictures
     from phoenix_tui.widgets.transcript.view import TranscriptView
-
-
-def _nobody_yet(_: bool) -> None:
-    """Nothing greets before the services are there."""
+    from phoenix_tui.workspace.onboarding import Welcoming
 
 
 class WorkspaceWidgets(Struct, eq=False):
@@ -29,8 +25,8 @@ class WorkspaceWidgets(Struct, eq=False):
     title: TitleRow
     dock: Dock
     status: StatusLine
-    greet: Callable[[bool], None] = _nobody_yet
-    """Show the welcome panel, or put it away."""
+    welcoming: Welcoming | None = None
+    """Fills the welcome panel; None until the services are open."""
     view: TranscriptView | None = None
     """What shows the messages; its modules are a third of what a start would load, so it is made behind the first frame
     (`Startup.furnish`)."""
@@ -44,3 +40,8 @@ class WorkspaceWidgets(Struct, eq=False):
         """The view, for all that is done once it stands."""
         assert self.view is not None, "nothing is shown before the first frame stands"
         return self.view
+
+    def greet(self, wanted: bool) -> None:
+        """Show the welcome panel, or put it away."""
+        if self.welcoming is not None and not (wanted and self.welcome.held):
+            self.welcoming.show(wanted)

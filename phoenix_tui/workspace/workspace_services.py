@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from textual.timer import Timer
-
 from engine.api.errors import ENGINE_ERRORS
-from engine.ports import ConversationChanges
 from phoenix_tui.commands.command_context import CommandContext
 from phoenix_tui.commands.run import run_command
 from phoenix_tui.commands.sources import join as join_sources
 from phoenix_tui.features.approvals import titles_of_others
 from phoenix_tui.images.source import ImageSource
 from phoenix_tui.images.terminal import ImageTerminal
-from phoenix_tui.modals.base import PhoenixScreen
+from phoenix_tui.lifecycle.crash_marker import OpenMark
 from phoenix_tui.modals.opening import Sheets
 from phoenix_tui.panes.memory import recall
 from phoenix_tui.terminal.clipboard import Clipboard
 from phoenix_tui.text.database_text import told_here
-from phoenix_tui.text.job_text import leaving_question, running
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.conversation_index import ConversationIndex
@@ -38,62 +33,56 @@ from tools.images.previewing import Previewer
 if TYPE_CHECKING:
     from textual.signal import Signal
 
-    from phoenix_tui.lifecycle.launch import Launch, Services
+    from phoenix_tui.lifecycle.launch import Services
     from phoenix_tui.terminal.driver import QuietDriver
-    from phoenix_tui.workspace.actions import Actions
-    from phoenix_tui.workspace.workspace_parts import WorkspaceParts
-
-
-LOST_DRAFT = "The message in the box cannot be stored. Quit and lose it?"
-SOONEST = 0.001
-"""Seconds until the soonest timer: Textual divides by them when it is late."""
+    from phoenix_tui.workspace.screen import WorkspaceScreen
 
 
 class WorkspaceServices:
-    """Joins the stage to the services."""
+    """Joins the screen to the services, opens what was asked for, and hands commands their context."""
 
     def __init__(
-        self, stage: WorkspaceParts, services: Services, driver: QuietDriver | None, keymap: dict[str, str]
+        self, screen: WorkspaceScreen, services: Services, driver: QuietDriver | None, keymap: dict[str, str]
     ) -> None:
-        self._stage = stage
-        self._services = services
-        parts = stage.parts
+        self._screen, self._services = screen, services
+        launch, parts, toasts = screen.launch, screen.parts, screen.toasts
         clipboard = Clipboard(services.runner, os.environ, sys.platform, driver.write_own if driver else _drop)
-        terminal = ImageTerminal(driver) if driver else None
-        previewer, display = Previewer(services.runner), stage.launch.image_display
-        pictures = ImageSource(terminal, previewer, services.engine.attachments, display, os.environ)
-        parts.pictures, parts.engine = pictures, services.engine
-        resumed = cast("Signal[object]", stage.screen.app.app_resume_signal)  # pyright: ignore[reportUnknownMemberType] - open
-        resumed.subscribe(stage.screen, lambda _: _picture_anew(stage.screen, pictures))
-        index = ConversationIndex(services.engine, stage.rows, parts, self._mark_unread)
-        tell = stage.toasts.tell
-        active = ActiveConversation(services, stage.launch, parts, index, tell, self._later)
-        self.environment = Environment(stage.screen, stage.launch, active, services, driver, keymap)
-        index.shown = self.environment.mark.show
-        index.left = stage.toasts.leave
-        sending = Sending(active, tell)
+        parts.pictures, parts.engine = self._pictures(driver), services.engine
+        parts.welcoming = Welcoming(parts.welcome, parts.dock, parts.status, services.onboarding, toasts.tell)
+        marker = OpenMark(launch.state_folder / "open", launch.cwd)
+        index = ConversationIndex(services.engine, screen.rows, parts)
+        active = ActiveConversation(services, launch, parts, index, toasts, marker)
+        environment = Environment(screen, launch, active, services, driver, keymap, marker)
+        sending, sheets = Sending(active, toasts.tell), Sheets(screen)
         self.ctx = CommandContext(
-            active,
-            sending,
-            parts.dock,
-            Sheets(stage.screen),
-            tell,
-            clipboard,
-            keymap,
-            self._actions,
-            self.environment,
-            stage.startup.leave,
+            screen, active, sending, parts.dock, sheets, toasts.tell, clipboard, keymap, environment
         )
         join_sources(self.ctx)
-        parts.dock.question.others = lambda: titles_of_others(services.engine, active.conversation)
-        self.welcoming = Welcoming(parts, services.onboarding, self._installed, tell, self._behind)
 
-    async def open(self, launch: Launch) -> None:
+    def _pictures(self, driver: QuietDriver | None) -> ImageSource:
+        services, screen = self._services, self._screen
+        terminal = ImageTerminal(driver) if driver else None
+        previewer, display = Previewer(services.runner), screen.launch.image_display
+        pictures = ImageSource(terminal, previewer, services.engine.attachments, display, os.environ)
+        resumed = cast("Signal[object]", screen.app.app_resume_signal)  # pyright: ignore[reportUnknownMemberType] - open
+        resumed.subscribe(screen, lambda _: _picture_anew(screen, pictures))
+        return pictures
+
+    async def start(self) -> None:
+        """Open what the command line named, do what was asked for meanwhile, send what the command line brought."""
+        startup = self._screen.startup
+        startup.ctx = self.ctx
+        await self._open()
+        startup.begin()
+        await self._begin()
+        startup.settle()
+
+    async def _open(self) -> None:
         """The list, and the conversation that was asked for or a new one."""
-        active = self.ctx.active
+        active, launch = self.ctx.active, self._screen.launch
         await active.index.start()
         self._services.engine.waits.listen(told_here(partial(setattr, active.parts.status, "database_busy")))
-        self._services.engine.watch(lambda _: active.parts.dock.question.say_more())
+        self._services.engine.watch(lambda _: self._name_other_questions())
         if launch.reopened:
             await active.begin()  # nor are panes opened again: the text that stopped Phoenix may stand in one
             self._offer(launch.conversation_id)
@@ -102,9 +91,16 @@ class WorkspaceServices:
             try:
                 await active.open(launch.conversation_id)
             except ENGINE_ERRORS as error:
-                self._stage.toasts.tell(str(error), bad=True)
-        if not await self._panes_again(launch) and active.conversation is None:
+                self.ctx.tell(str(error), bad=True)
+        if not await self._panes_again() and active.conversation is None:
             await active.begin()
+
+    def _name_other_questions(self) -> None:
+        """The open question says which other conversations ask too."""
+        question = self.ctx.dock.question
+        if question.display:
+            question.others = titles_of_others(self._services.engine, self.ctx.active.conversation)
+            question.say_more()
 
     def _offer(self, conversation_id: str) -> None:
         """Say what stood on the screen when Phoenix last ended unexpectedly; Enter on the empty line opens it."""
@@ -113,27 +109,28 @@ class WorkspaceServices:
             return  # archived or trashed since
         self.ctx.offered.append(conversation_id)
         title = clean_line(found.title) or "A new conversation"
-        self._stage.toasts.tell(f"{title} was open when Phoenix stopped responding or was ended; Enter opens it.")
+        self.ctx.tell(f"{title} was open when Phoenix stopped responding or was ended; Enter opens it.")
 
-    async def _panes_again(self, launch: Launch) -> bool:
+    async def _panes_again(self) -> bool:
+        launch = self._screen.launch
         if not recall(launch.state_folder, launch.cwd).ids:
             return False
         from phoenix_tui.commands.panes import restore  # noqa: PLC0415 - only where panes are remembered
 
         return await restore(self.ctx)
 
-    async def begin(self, launch: Launch) -> None:
+    async def _begin(self) -> None:
         """What was typed meanwhile, and what the command line brought."""
-        active, composer = self.ctx.active, self._stage.parts.dock.composer
-        self.environment.start()
+        screen, launch, active = self._screen, self._screen.launch, self.ctx.active
+        self.ctx.environment.start()
         library, index = self._services.library, active.index
-        self._stage.screen.run_worker(follow(library.changed_elsewhere, index.reload), group="elsewhere")
-        if composer.content:
-            active.drafts.typed(composer.content)
-        self._stage.parts.status.kept = self._services.kept
-        self._stage.screen.run_worker(self._look_at_sandbox(), group="sandbox")
+        screen.run_worker(follow(library.changed_elsewhere, index.reload), group="elsewhere")
+        if written := screen.parts.dock.composer.content:
+            active.drafts.typed(written)
+        screen.parts.status.kept = self._services.kept
+        screen.run_worker(self._look_at_sandbox(), group="sandbox")
         if self._services.warning:
-            self._stage.toasts.tell(self._services.warning, bad=True)
+            self.ctx.tell(self._services.warning, bad=True)
         if launch.images:
             await self.ctx.sending.attach(launch.images)
         if launch.prompt:
@@ -143,56 +140,16 @@ class WorkspaceServices:
 
     async def _look_at_sandbox(self) -> None:
         """Say in the status line whether the sandbox holds; the first look starts a program, so no frame waits."""
-        if self._stage.launch.sandbox is not SandboxMode.OFF:
+        if self._screen.launch.sandbox is not SandboxMode.OFF:
             enforcement = await self._services.enforcement()
-            self._stage.parts.status.enforced = enforcement is not Enforcement.NONE
-
-    async def do(self, work: Callable[[CommandContext], Awaitable[None]]) -> None:
-        """Do `work`; what the engine refuses is said."""
-        try:
-            await work(self.ctx)
-        except ENGINE_ERRORS as error:
-            self._stage.toasts.tell(str(error), bad=True)
-
-    async def may_leave(self) -> bool:
-        """Whether nothing runs and the draft is stored, or the user wants to leave all the same."""
-        if not await self.ctx.active.drafts.keep() and not await self._wants(LOST_DRAFT):
-            return False
-        jobs = sum(running(one.jobs.all()) for one in self.ctx.active.services.engine.live())
-        question = leaving_question(self.ctx.active.index.busy, jobs)
-        return not question or await self._wants(question)
-
-    async def _wants(self, what: str) -> bool:
-        return await self.ctx.sheets.confirm(what, "quit", "stay")
-
-    @cached_property
-    def _made_actions(self) -> Actions:
-        from phoenix_tui.workspace.actions import Actions  # noqa: PLC0415 - with all its sheets 20 ms, which no start needs
-
-        return Actions(self._stage.screen)
-
-    def _actions(self) -> Actions:
-        return self._made_actions
-
-    def _mark_unread(self, conversation_id: str) -> None:
-        unread = ConversationChanges(unread=True)
-        self._stage.startup.then(lambda ctx: ctx.active.services.engine.change(conversation_id, unread))
-
-    def _later(self, seconds: float, work: Callable[[], Awaitable[None]]) -> Timer:
-        return self._stage.screen.set_timer(max(seconds, SOONEST), work)
-
-    def _behind(self, work: Coroutine[object, object, None]) -> None:
-        self._stage.screen.run_worker(work, group="welcome")
-
-    def _installed(self, reference: str) -> None:
-        self._stage.startup.then(lambda ctx: ctx.actions.use_installed(ctx, reference))
+            self._screen.parts.status.enforced = enforcement is not Enforcement.NONE
 
 
 def _drop(_: str) -> None:
     """Where there is no terminal of our own, as in a browser, nothing is written beside the screen."""
 
 
-def _picture_anew(screen: PhoenixScreen[None], pictures: ImageSource) -> None:
+def _picture_anew(screen: WorkspaceScreen, pictures: ImageSource) -> None:
     """Another program had the screen: what the terminal held of images is gone."""
     pictures.forget()
     for transcript in screen.query(TranscriptView):

@@ -42,7 +42,7 @@ from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.partial_file import PartialFile
 from phoenix_tui.panes import memory
 from phoenix_tui.terminal.attention import background
-from phoenix_tui.workspace.draft_actions import spill_paste
+from phoenix_tui.workspace.actions import spill_paste
 from tests.support.bounded import within
 from tests.support.cli import ROOT, Phoenix
 from tests.support.journeys import calls_all, says

@@ -19,6 +19,7 @@ from phoenix_tui.app import PhoenixApp
 from phoenix_tui.commands.command_context import CommandContext
 from phoenix_tui.lifecycle.launch import Services
 from phoenix_tui.widgets.composer import Composer
+from phoenix_tui.workspace.actions import Actions
 from phoenix_tui.workspace.screen import WorkspaceScreen
 from tests.support.fake_engine import FakeConversation, FakeEngine, FakeOnboarding, FakeSettings, launch, services
 from tests.support.waiting import LOOK, PATIENCE, poll
@@ -109,6 +110,10 @@ class Shell:
         await self.pilot.press("enter")
         await self.until(lambda: self.ctx.active.conversation and self.conversation.said)
         return self.conversation
+
+    async def command(self, line: str) -> None:
+        """Run a slash command and wait for its end."""
+        await Actions(self.ctx).command(line)
 
     async def open(self, conversation: FakeConversation) -> None:
         await self.ctx.active.open(conversation.id)

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from msgspec.structs import fields, replace
 
-from phoenix_tui.workspace.escape_rules import (
+from phoenix_tui.workspace.escape import (
     AGAIN,
     AT_REST,
     DOUBLE,
     DoublePress,
     EscAction,
     EscContext,
-    escape,
-    interrupt,
+    escape_action,
+    interrupt_action,
 )
 
 EVERYTHING = EscContext(**{field.name: True for field in fields(EscContext)})
@@ -50,7 +50,7 @@ INNERMOST_FIRST = [
     ],
 )
 def test_esc_does_one_thing(found: EscContext, action: EscAction) -> None:
-    assert escape(found) is action
+    assert escape_action(found) is action
 
 
 @pytest.mark.parametrize(
@@ -68,22 +68,22 @@ def test_esc_does_one_thing(found: EscContext, action: EscAction) -> None:
     ],
 )
 def test_ctrl_c_does_one_thing(found: EscContext, action: EscAction) -> None:
-    assert interrupt(found) is action
+    assert interrupt_action(found) is action
 
 
 def test_what_is_open_closes_from_the_innermost_outwards_before_anything_stops() -> None:
     esc, ctrl_c = EVERYTHING, replace(EVERYTHING, selected=False)
     for name, action in INNERMOST_FIRST:
-        assert (escape(esc), interrupt(ctrl_c)) == (action, action)
+        assert (escape_action(esc), interrupt_action(ctrl_c)) == (action, action)
         esc, ctrl_c = replace(esc, **{name: False}), replace(ctrl_c, **{name: False})
-    assert escape(esc) is EscAction.LEAVE_INSERT
-    assert escape(replace(esc, inserting=False)) is interrupt(ctrl_c) is EscAction.STOP_RUN
+    assert escape_action(esc) is EscAction.LEAVE_INSERT
+    assert escape_action(replace(esc, inserting=False)) is interrupt_action(ctrl_c) is EscAction.STOP_RUN
 
 
 def test_nothing_is_at_rest_while_something_is_open_or_runs() -> None:
     busy = [name for name, _ in INNERMOST_FIRST] + ["running"]
-    assert not {escape(EscContext(**{name: True})) for name in [*busy, "inserting"]} & AT_REST
-    assert not {interrupt(EscContext(**{name: True})) for name in [*busy, "selected"]} & AT_REST
+    assert not {escape_action(EscContext(**{name: True})) for name in [*busy, "inserting"]} & AT_REST
+    assert not {interrupt_action(EscContext(**{name: True})) for name in [*busy, "selected"]} & AT_REST
 
 
 @dataclass

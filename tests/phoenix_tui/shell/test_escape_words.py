@@ -10,7 +10,7 @@ import pytest
 from engine.machine.states import Cancelling, Completed, Errored, Failed, State, is_busy
 from phoenix_tui.keys.esc_hint import escape_hint
 from phoenix_tui.text.labels import AgentCounts
-from phoenix_tui.workspace.escape_rules import EscAction, EscContext, escape
+from phoenix_tui.workspace.escape import EscAction, EscContext, escape_action
 from tests.phoenix_tui.shell.test_shell_labels import CASES
 
 STATES = [state for state, _, _ in CASES if not isinstance(state, Cancelling)]
@@ -36,7 +36,7 @@ def test_the_words_for_esc_are_its_deed(has_text: bool) -> None:
         if isinstance(state, Completed | Failed) and not family.is_agent:
             continue  # how sub-agents alone end
         now = EscContext(running=runs(state, family), in_agent=family.is_agent, written=has_text)
-        action, words = escape(now), escape_hint(state, has_text=has_text, agent_counts=family)
+        action, words = escape_action(now), escape_hint(state, has_text=has_text, agent_counts=family)
         if action is EscAction.AWAIT_SECOND and not has_text:
             assert "Esc" not in words, (state, family)
         else:

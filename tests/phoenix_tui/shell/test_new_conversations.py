@@ -19,7 +19,7 @@ ASK, AUTO, PLAN = PermissionMode.ASK, PermissionMode.AUTO, PermissionMode.PLAN
 
 
 async def by_command(shell: Any) -> None:
-    await shell.ctx.actions.command(shell.ctx, "/new")
+    await shell.command("/new")
 
 
 async def by_key(shell: Any) -> None:
@@ -37,8 +37,8 @@ async def test_the_mode_of_one_conversation_is_not_that_of_the_next(
 ) -> None:
     async with open_shell((200, 60)) as shell:
         first = await shell.say("go")
-        await shell.ctx.actions.command(shell.ctx, "/permissions auto")
-        await shell.ctx.actions.command(shell.ctx, "/sandbox read-only")
+        await shell.command("/permissions auto")
+        await shell.command("/sandbox read-only")
         assert (first.record.permission_mode, first.record.sandbox) == (AUTO, SandboxMode.READ_ONLY)
         await opens(shell)
         await shell.pilot.pause()
@@ -73,7 +73,7 @@ async def test_what_is_chosen_for_an_empty_conversation_holds_for_that_one_alone
 async def test_a_mode_from_the_command_line_holds_for_every_new_conversation(open_shell: Any) -> None:
     async with open_shell(permission_mode=PLAN) as shell:
         first = await shell.say("go")
-        await shell.ctx.actions.command(shell.ctx, "/permissions auto")
+        await shell.command("/permissions auto")
         await by_command(shell)
         assert (first.record.permission_mode, (await shell.say("on")).record.permission_mode) == (AUTO, PLAN)
 

@@ -204,16 +204,16 @@ async def test_a_new_conversation_has_no_card_of_another(open_shell: OpenShell) 
 
 async def test_route_is_turned_on_and_off_and_shown_while_on(open_shell: OpenShell) -> None:
     async with open_shell((120, 40)) as shell:
-        await shell.ctx.actions.command(shell.ctx, "/route on")
+        await shell.command("/route on")
         await shell.until(lambda: shell.conversation.record.supervisor)
         await shell.until(lambda: " · route · " in shell.status)
         await shell.until(lambda: any("A supervisor decides who answers here" in toast for toast in shell.toasts))
-        await shell.ctx.actions.command(shell.ctx, "/route")
+        await shell.command("/route")
         await shell.until(lambda: not shell.conversation.record.supervisor)
         await shell.until(lambda: "route" not in shell.status)
-        await shell.ctx.actions.command(shell.ctx, "/route start")
+        await shell.command("/route start")
         await shell.until(lambda: "No decision of a supervisor is open." in shell.toasts)
-        await shell.ctx.actions.command(shell.ctx, "/route sideways")
+        await shell.command("/route sideways")
         await shell.until(lambda: any("takes on or off" in toast for toast in shell.toasts))
 
 
@@ -222,7 +222,7 @@ async def test_turned_on_it_says_why_nothing_is_routed_yet(open_shell: OpenShell
         conversation = await shell.ctx.active.current()
         assert isinstance(conversation, FakeConversation)
         conversation.routing.why_alone = "demo/guide runs on this machine"
-        await shell.ctx.actions.command(shell.ctx, "/route on")
+        await shell.command("/route on")
         await shell.until(lambda: any("answers alone: demo/guide runs" in toast for toast in shell.toasts))
 
 
@@ -262,7 +262,7 @@ async def test_cost_tells_of_the_last_run_and_of_any_other(open_shell: OpenShell
             CallSum(CallPurpose.REPLY, Totals(900, 80, cost_usd=0.01), 3, cancelled=1),
             CallSum(CallPurpose.ROUTING, Totals(200, 10, cost_usd=0.0), 1),
         ]
-        await shell.ctx.actions.command(shell.ctx, "/cost")
+        await shell.command("/cost")
         await shell.until(lambda: "Last run" in shell.text)
         assert "replies: 3 calls (1 stopped), 900 in, 80 out, $0.01" in shell.text
         assert "choosing who answers: 1 call, 200 in, 10 out, $0.00" in shell.text

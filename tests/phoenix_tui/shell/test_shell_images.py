@@ -45,10 +45,10 @@ async def test_an_image_dropped_before_all_is_ready_leaves_the_composer_where_it
 ) -> None:
     async with open_shell() as shell:
         foot = shell.composer.region.bottom
-        shell.screen.startup.greet(False)
-        shell.screen.startup._asked_early = True
+        shell.screen.parts.greet(False)
+        shell.screen.parts.welcome.held = True
         await attach(shell, tmp_path)
-        await shell.until(lambda: not shell.screen.startup._asked_early)
+        await shell.until(lambda: not shell.screen.parts.welcome.held)
         await shell.pilot.pause()
         assert shell.composer.region.bottom == foot
 

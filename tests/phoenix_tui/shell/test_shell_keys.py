@@ -20,6 +20,7 @@ from phoenix_tui.modals.confirm_sheet import ConfirmSheet
 from phoenix_tui.modals.help_sheet import HelpSheet
 from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow, find
 from phoenix_tui.modals.text_sheet import TextSheet
+from phoenix_tui.workspace.actions import Actions
 from tests.support.fake_engine import FakeEngine, question
 
 RUN = Run("r", 50)
@@ -444,7 +445,7 @@ def test_every_action_has_a_name_and_no_key_is_bound_twice_in_one_place() -> Non
 async def test_every_action_of_a_key_is_known(open_shell: Any) -> None:
     async with open_shell() as shell:
         named = {name for key in KEYS for name in re.findall(r"\bact\('(\w+)'\)", key.action)}
-        assert named == set(shell.ctx.actions.by_key)
+        assert named == set(Actions(shell.ctx).by_key)
 
 
 def test_the_help_names_every_action() -> None:

@@ -104,7 +104,7 @@ async def test_the_mode_of_a_profile_holds_for_every_conversation_begun_with_it(
         for text in ("one", "two"):
             conversation = await shell.say(text)
             modes.append(conversation.record.permission_mode.value)
-            await shell.ctx.actions.command(shell.ctx, "/permissions auto")
+            await shell.command("/permissions auto")
             await shell.ctx.active.begin()
         await use_profile(shell.ctx, "general")
         modes.append((await shell.say("three")).record.permission_mode.value)

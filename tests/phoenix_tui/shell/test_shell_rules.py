@@ -28,7 +28,7 @@ def is_kept(shell: Shell, text: str) -> bool:
 
 
 async def rules_sheet(shell: Shell) -> RulesSheet:
-    shell.screen.run_worker(shell.ctx.actions.command(shell.ctx, "/rules"))
+    shell.screen.run_worker(shell.command("/rules"))
     await shell.until(lambda: isinstance(shell.app.screen, RulesSheet) and shell.app.screen.is_mounted)
     sheet = shell.app.screen
     assert isinstance(sheet, RulesSheet)
@@ -142,8 +142,8 @@ async def test_permissions_leads_to_the_rules_and_a_mode_that_asks_nothing_is_sa
 ) -> None:
     engine.rules.add(TEST)
     async with open_shell() as shell:
-        await shell.ctx.actions.command(shell.ctx, "/permissions plan")
-        shell.screen.run_worker(shell.ctx.actions.command(shell.ctx, "/permissions"))
+        await shell.command("/permissions plan")
+        shell.screen.run_worker(shell.command("/permissions"))
         await shell.until(lambda: isinstance(shell.app.screen, PickerSheet) and "1 rule: see, edit" in shell.text)
         await shell.type("rules")
         await shell.pilot.press("enter")

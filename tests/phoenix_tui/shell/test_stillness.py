@@ -57,14 +57,14 @@ async def test_the_welcome_comes_back_though_what_was_asked_for_early_goes_on(op
         await over.wait()
 
     async with open_shell() as shell:
-        shell.screen.startup.greet(False)
+        shell.screen.parts.greet(False)
         shell.screen.startup._ready.clear()
         shell.screen.startup.then(work)
-        shell.screen.startup.greet(True)
+        shell.screen.parts.greet(True)
         assert shell.screen.parts.welcome.welcome is None
         shell.screen.startup._ready.set()
         await shell.until(begun.is_set)
-        shell.screen.startup.greet(True)
+        shell.screen.parts.greet(True)
         await shell.until(lambda: shell.screen.parts.welcome.welcome is not None)
         over.set()
 
