@@ -17,10 +17,10 @@ from textual.filter import LineFilter
 from textual.geometry import Size
 from textual.screen import Screen
 
-from phoenix_tui.keys.active_keys import hint, take
+from phoenix_tui.keys.active_keys import hint, own, take
 from phoenix_tui.keys.key_gate import KeyGate, Typed
 from phoenix_tui.keys.key_order import KeyOrder
-from phoenix_tui.keys.keymap import Scope, bindings, to_textual
+from phoenix_tui.keys.keymap import Scope, bindings, scope_of, to_textual
 from phoenix_tui.lifecycle.launch import CannotOpen, Launch, Services
 from phoenix_tui.lifecycle.loading import load, seldom_switched
 from phoenix_tui.lifecycle.message_limit import MessageBound, bound_messages
@@ -230,6 +230,16 @@ class PhoenixApp(App[None]):
     def _terminal(self) -> QuietDriver | None:
         """The terminal, where it is one of our own."""
         return self._driver if isinstance(self._driver, QuietDriver) else None
+
+    def action_help_here(self) -> None:
+        """Show every key, from those of the open sheet on; in the help itself, close it."""
+        from phoenix_tui.modals.help_sheet import HelpSheet  # noqa: PLC0415 - loaded when it is shown
+
+        if isinstance(self.screen, HelpSheet):
+            self.screen.action_close()
+            return
+        bound = [one.binding.id for one in self.screen.active_bindings.values() if one.node is self.screen]
+        self.push_screen(HelpSheet(own(), scope_of(bound)))
 
     def action_interrupt(self) -> None:
         """Ctrl+C: closes a sheet, else what the workspace makes of it."""

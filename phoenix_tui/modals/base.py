@@ -13,10 +13,9 @@ from textual.message_pump import MessagePump
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 
-from phoenix_tui.keys.active_keys import own
 from phoenix_tui.keys.esc_hint import CLOSES
 from phoenix_tui.keys.key_order import KeyOrder
-from phoenix_tui.keys.keymap import Scope, bindings, scope_of
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.lifecycle.removal_faults import is_being_removed, unless_removed
 from phoenix_tui.widgets.opened import Opened
 
@@ -103,7 +102,7 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "Close", priority=True),
-        *bindings(Scope.WORKSPACE, "help", "help_outside", help="help_here", help_outside="help_here"),
+        *bindings(Scope.WORKSPACE, "help", "help_outside", help="app.help_here", help_outside="app.help_here"),
     ]
     WHOLE: ClassVar[bool] = False
     """Whether it needs all the width there is, such as for code side by side."""
@@ -149,13 +148,6 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
         workspace = self.app.screen_stack[0]
         if self.is_current and isinstance(workspace, PhoenixScreen):
             workspace.say_way_out(self.way_out)
-
-    def action_help_here(self) -> None:
-        """Every key, from those of this sheet on."""
-        from phoenix_tui.modals.help_sheet import HelpSheet  # noqa: PLC0415 - loaded when it is shown
-
-        bound = [one.binding.id for one in self.active_bindings.values() if one.node is self]
-        self.app.push_screen(HelpSheet(own(), scope_of(bound)))
 
     def action_close(self) -> None:
         """Leave without an answer."""

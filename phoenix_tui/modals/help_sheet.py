@@ -36,10 +36,6 @@ class HelpSheet(RowsSheet):
         event.stop()
         self.dismiss(None)
 
-    def action_help_here(self) -> None:
-        """It is the help."""
-        self.dismiss(None)
-
     def action_close_or_type(self) -> None:
         """The key that opened it closes it."""
         line = self.query_one(LineInput)

@@ -71,12 +71,13 @@ async def test_esc_closes_the_completions_and_leaves_the_run_alone(open_shell: A
         assert is_busy(conversation.state)
 
 
-async def test_esc_closes_a_sheet_and_leaves_the_run_alone(open_shell: Any) -> None:
+@pytest.mark.parametrize("closing", ["escape", "f1"])
+async def test_a_key_closes_the_help_and_leaves_the_run_alone(open_shell: Any, closing: str) -> None:
     async with open_shell() as shell:
         conversation = await shell.say("go")
         await shell.pilot.press("f1")
         await shell.until(lambda: isinstance(shell.app.screen, HelpSheet))
-        await shell.pilot.press("escape")
+        await shell.pilot.press(closing)
         await shell.until(lambda: shell.app.screen is shell.screen)
         assert is_busy(conversation.state)
 
