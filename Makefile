@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test quick one check pyright mypy lint collect structure bench screenshots snapshots tour sdk-parsers litellm llama clean
+.PHONY: run test quick one check pyright mypy lint collect structure index bench screenshots snapshots tour sdk-parsers litellm llama clean
 BESIDE := $(MAKE) --no-print-directory -j 2 -O
 
 $(VENV)/.installed: pyproject.toml
@@ -61,6 +61,10 @@ collect: $(VENV)/.tested
 # How easily the source is read, in figures to compare before and after a change.
 structure: $(VENV)/.tested
 	@$(BIN)/python -m tests.structure
+
+# make index, or make index T=engine/machine: each file with the first sentence of its docstring.
+index: $(VENV)/.tested
+	@$(BIN)/python -m tests.index $(T)
 
 bench: $(VENV)/.tested
 	@$(BIN)/python -m tests.benchmarks $(ARGS)

@@ -19,7 +19,7 @@ from tests.support.references import known_ids, sources, unresolved_in, words_of
 ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = ("phoenix_tui", "engine", "tools")
 MOST_METHODS: Final = 20
-"""Public methods of a class (CONTRIBUTING)."""
+"""Public methods of a class (CONTRIBUTING.md)."""
 
 
 def main() -> None:

@@ -1,30 +1,37 @@
-"""ARCHITECTURE.md and CONTRIBUTING.md lead to files that are there, and to every folder of the source."""
+"""Documents lead to headings and files that are there; every file of the source says in a sentence what it is."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-PLACES = {
-    str(path.relative_to(ROOT))
-    for package in ("phoenix_tui", "engine", "tools", "tests", "screenshots")
-    for path in (ROOT / package).rglob("*")
-    if path.suffix == ".py" or path.is_dir()
-}
-NAMED = re.compile(r"`([\w./]+(?:\.py|/))`|`((?:phoenix_tui|engine|tools|tests)(?:/\w+)*)`")
+from tests.index import PACKAGES, lines_of, main, said_by
+from tests.support.references import ROOT, documents, lost_files, lost_links, repository_files
+
+DOCUMENTS = {str(path.relative_to(ROOT)): path for path in documents()}
 
 
-@pytest.mark.parametrize("document", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
-def test_every_file_that_is_named_is_there(document: str) -> None:
-    named = {(one or other).rstrip("/") for one, other in NAMED.findall((ROOT / document).read_text("utf-8"))}
-    lost = {name for name in named if not any(place == name or place.endswith(f"/{name}") for place in PLACES)}
-    assert lost - {"open"} == set()  # a folder of the installation
+def test_every_link_of_a_document_leads_somewhere() -> None:
+    found = {name: lost_links(path.read_text("utf-8"), path.parent) for name, path in DOCUMENTS.items()}
+    assert {name: lost for name, lost in found.items() if lost} == {}
 
 
-def test_every_folder_of_the_source_is_named() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
-    folders = [path.parent for package in ("phoenix_tui", "engine", "tools") for path in (ROOT / package).rglob("*.py")]
-    assert {folder.name for folder in folders if not re.search(rf"\b{folder.name}\b", text)} == set()
+def test_every_file_and_folder_that_a_document_names_is_there() -> None:
+    files = repository_files()
+    places = files | {str(parent) for file in files for parent in Path(file).parents}
+    found = {name: lost_files(path.read_text("utf-8"), places) for name, path in DOCUMENTS.items()}
+    assert {name: lost for name, lost in found.items() if lost} == {}
+
+
+def test_every_folder_and_file_of_the_source_has_a_line_in_the_index() -> None:
+    silent = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py") if not said_by(path)]
+    assert silent == []
+    files = [path.name for path in (ROOT / "engine" / "machine").glob("*.py") if path.name != "__init__.py"]
+    listed = [line for line in lines_of("engine/machine") if line.startswith("  ") and line[2] != " "]
+    assert [line.strip().partition(":")[0] for line in listed] == sorted(files)
+
+
+def test_the_index_of_a_folder_that_is_none_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["engine/nothing"]) == 2
+    assert capsys.readouterr().err == "engine/nothing is not a folder of this repository.\n"

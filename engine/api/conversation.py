@@ -221,7 +221,7 @@ class ConversationParts(Protocol):
 
 
 class ConversationApi(ConversationParts, Protocol):
-    """One open conversation, as the screens use it (ARCHITECTURE.md section 4)."""
+    """One open conversation, as the screens use it (docs/engine.md)."""
 
     async def subscribe(self, listener: Callable[[Update], None]) -> Unsubscribe:
         """Tell `listener` how things stand, then everything that happens."""

@@ -199,7 +199,7 @@ class BulkApi(Protocol):
 
 
 class EngineApi(Protocol):
-    """All conversations, as the screens use them (ARCHITECTURE.md section 4)."""
+    """All conversations, as the screens use them (docs/engine.md)."""
 
     @property
     def rules(self) -> RulesApi:

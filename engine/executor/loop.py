@@ -1,4 +1,4 @@
-"""The one task that owns a conversation's state: take an event, step, commit, tell, act (ARCHITECTURE 3)."""
+"""The one task that owns a conversation's state: take an event, step, commit, tell, act (docs/overview.md)."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def matches(summary: ConversationSummary, words: Iterable[str]) -> bool:
 
 
 def group_of(summary: ConversationSummary, live: Live | None, pid: int) -> Group:
-    """Where a conversation stands; ARCHITECTURE section 6 has the rule in words."""
+    """The group of a conversation (docs/decisions/writing-and-list.md)."""
     if summary.pinned_at:
         return Group.PINNED
     if live is not None:
