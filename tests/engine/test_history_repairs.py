@@ -1,4 +1,4 @@
-"""What a model is sent of a history that does not fit: repaired in the request, untouched in the store (UNI-15)."""
+"""A history that does not fit is repaired in the request and stays untouched in the store (SPEC UNI-15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weakness D1: a part of the screen that calls itself without end is slowed; keys, words and signals come through."""
+"""SECURITY D1: a part of the screen that calls itself without end is slowed; keys, words and signals come through."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weakness "the image decoder runs unsandboxed", V5: helpers of Phoenix read what they need and reach nothing else."""
+"""SECURITY V5: helpers of Phoenix read what they need and reach nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""V3: a file given to import is data: nothing of it is a path, a setting or pending work, and none of it is fatal."""
+"""SECURITY V3: an imported file is data: nothing of it is a path, a setting or pending work, none of it is fatal."""
 
 from __future__ import annotations
 

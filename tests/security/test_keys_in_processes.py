@@ -1,4 +1,4 @@
-"""V11: no process that Phoenix starts shows a key to a command, from its first moment and with `--debug` too."""
+"""SECURITY V11: no process of Phoenix shows a key to a command, from its first moment and with `--debug` too."""
 
 from __future__ import annotations
 

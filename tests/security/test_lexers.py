@@ -1,4 +1,4 @@
-"""V4: lexers that take exponential time on hostile text froze the program, and a restart opened it again.
+"""SECURITY V4: lexers that take exponential time on hostile text froze the program, and a restart opened it again.
 
 No lexer runs in Phoenix: a process does it, and the kernel ends that process when a text has used up its time. Every
 lexer that Phoenix can pick is attacked in that process by `HYPOTHESIS_PROFILE=explore`, a few known ones always.

@@ -1,4 +1,4 @@
-"""V4: plain texts of a megabyte, or one line of it, were broken into rows in one step: 1 to 5 s, no key got through."""
+"""SECURITY V4: a text of a megabyte, or one line of it, was broken into rows in one step of 1 to 5 s."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""V4: text of a model held the Markdown parser, on the loop, for seconds: brackets, nested lists, short table rows."""
+"""SECURITY V4: brackets, nested lists and short table rows held the Markdown parser for seconds, on the loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weakness D1: memory has a ceiling. On the way there caches go, nothing new begins, and Phoenix says so; at it Phoenix
+"""SECURITY D1: memory has a ceiling. On the way there caches go, nothing new begins, and Phoenix says so; at it Phoenix
 ends, and is ended where it cannot."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""V5: what keeps a path of the workspace closed, with several Phoenix processes in it and after one was killed."""
+"""SECURITY V5: placeholders keep paths closed with several Phoenix processes, and after one of them was killed."""
 
 from __future__ import annotations
 

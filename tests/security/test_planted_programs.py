@@ -1,4 +1,4 @@
-"""V5: a program planted in a folder of PATH, by a repository or another user, is never one that Phoenix runs."""
+"""SECURITY V5: a program planted in a folder of PATH, by a repository or another user, is never run by Phoenix."""
 
 from __future__ import annotations
 

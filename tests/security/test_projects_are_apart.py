@@ -1,4 +1,4 @@
-"""V10: a conversation reads nothing that the commands of another project printed, and a browser gets no key."""
+"""SECURITY V10: no conversation reads what commands of another project printed, and a browser gets no key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""V2: nothing in a repository decides what runs when Phoenix itself looks at it, and the diff stays right."""
+"""SECURITY V2: nothing in a repository decides what runs when Phoenix itself looks at it, and the diff stays right."""
 
 from __future__ import annotations
 

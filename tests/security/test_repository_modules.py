@@ -1,4 +1,4 @@
-"""V1: a repository that shadows every module name has nothing of it imported by any process of Phoenix."""
+"""SECURITY V1: a repository that shadows every module name has nothing of it imported by any process of Phoenix."""
 
 from __future__ import annotations
 

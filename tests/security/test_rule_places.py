@@ -1,4 +1,4 @@
-"""V8: a rule holds in its project, a path rule below its folder, and no pattern holds the program up."""
+"""SECURITY V8: a rule holds in its project, a path rule below its folder, and no pattern holds the program up."""
 
 from __future__ import annotations
 

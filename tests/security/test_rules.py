@@ -1,4 +1,4 @@
-"""V8: a rule allows what its text says, in the project it was made in, and its text is seen before it is kept.
+"""SECURITY V8: a rule allows what its text says, in the project it was made in, and its text is seen before it is kept.
 
 Commands are run for real with recorders in the place of programs, so that the shell itself is the oracle.
 """

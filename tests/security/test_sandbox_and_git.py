@@ -1,4 +1,4 @@
-"""V5: git itself works in the sandbox, in a repository, a linked worktree and a submodule; its control part stays."""
+"""SECURITY V5: git works in the sandbox, in repositories, worktrees and submodules; its control part stays."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""V5, V10 and the weakness "running as root: device nodes": every known door out of the sandbox, tried from inside.
+"""SECURITY V5, V10, also as root: every known door out of the sandbox, tried from inside.
 
 One command tries all doors of `tests/support/sandbox_attacks.py` in each mechanism and mode.
-The samples of V5 by name: `connect_to_tmux_under_the_temporary_folder`, `redirect_git_by_commondir`,
+The samples of SECURITY V5 by name: `connect_to_tmux_under_the_temporary_folder`, `redirect_git_by_commondir`,
 `make_a_user_namespace`, `open_a_device_of_the_machine`; the planted programs are in `test_planted_programs.py`.
 """
 

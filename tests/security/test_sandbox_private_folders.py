@@ -1,4 +1,4 @@
-"""V5, V10: temporary files and caches of a sandboxed command are its conversation's own, and go with it."""
+"""SECURITY V5, V10: temporary files and caches of a sandboxed command are its conversation's own, and go with it."""
 
 from __future__ import annotations
 

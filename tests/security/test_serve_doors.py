@@ -1,4 +1,4 @@
-"""V11 and the weaknesses of `phoenix serve`: who gets in from other pages, ports, names and programs."""
+"""SECURITY V11, and the doors of `phoenix serve`: who gets in from other pages, ports, names and programs."""
 
 from __future__ import annotations
 

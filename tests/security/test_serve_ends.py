@@ -1,4 +1,4 @@
-"""Weakness D1: signals end `phoenix serve` and every tab, whatever their loops do, and nothing of them is left."""
+"""SECURITY D1: signals end `phoenix serve` and every tab, whatever their loops do, and nothing of them is left."""
 
 from __future__ import annotations
 

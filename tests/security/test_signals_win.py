@@ -1,4 +1,4 @@
-"""Weakness D1: TERM and HUP end Phoenix whatever its loop does, with the terminal given back and no program left."""
+"""SECURITY D1: TERM and HUP end Phoenix whatever its loop does, with the terminal given back and no program left."""
 
 from __future__ import annotations
 

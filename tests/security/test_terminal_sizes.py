@@ -1,4 +1,4 @@
-"""Weakness D1: no size of the terminal and no storm of sizes makes Phoenix run away; it reads keys and ends."""
+"""SECURITY D1: no size of the terminal and no storm of sizes makes Phoenix run away; it reads keys and ends."""
 
 from __future__ import annotations
 

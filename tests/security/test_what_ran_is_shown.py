@@ -1,4 +1,4 @@
-"""V12: a carriage return in a command made rows, progress lines and jobs show another command than ran."""
+"""SECURITY V12: a carriage return in a command made rows, progress lines and jobs show another command than ran."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""V12: one hostile command, file name and title, read back in every place that shows what ran; none acts anywhere."""
+"""SECURITY V12: one hostile command, file name and title, read back in every place that shows what ran."""
 
 from __future__ import annotations
 

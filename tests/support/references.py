@@ -10,7 +10,7 @@ import re
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[2]
 FOLDERS: Final = ("phoenix_tui", "engine", "tools", "tests", "screenshots", "docs")
@@ -23,6 +23,8 @@ _ABSENT: Final = re.compile(
     r"(?:\.md|,? (?:section )?[A-Z]?\d)|\bARCHITECTURE(?:\.md)? (?:section )?\d"
 )
 """Documents that were never in the repository, and numbers of sections, which change."""
+_BARE: Final = re.compile(r"\b(?:(?:BED|UNI|CLAW|SDK|CARD|STM|DOM|DEC|REQ)-[A-Z0-9]+|T-[A-Z]{2,})\b")
+"""An id of the specification, also where nobody says whose it is."""
 _ITEM: Final = re.compile(
     r"(?:, | and | to |(?<=[A-Z]) )?([A-Z]+-[A-Z0-9]+\b|[A-Z]\d+\b|\d+(?:\.\d+)?(?:-\d+)?(?![\w.%]*\w))"
 )
@@ -52,20 +54,24 @@ def ids_of(text: str) -> set[str]:
 def references_in(text: str) -> Iterator[tuple[str, str]]:
     """Each document and id that a text names; the id is empty where none follows."""
     for named in _NAMED.finditer(text):
-        found = list(_items(text, named.end()))
-        yield from ((named[1], item) for item in found or [""])
+        items = list(_items(text, named.end()))
+        yield from ((named[1], one) for item in items for one in item.ids)
+        if not items:
+            yield named[1], ""
 
 
 def unresolved_in(text: str, known: dict[str, set[str]]) -> list[str]:
     """The references of a text that lead nowhere; `known` has the ids of each document."""
     lost = [f"{name} {item}".strip() for name, item in references_in(text) if item not in known[name]]
     lost += [match[0] for match in _ABSENT.finditer(text)]
+    named = {item.end for named in _NAMED.finditer(text) for item in _items(text, named.end())}
+    lost += [match[0] for match in _BARE.finditer(text) if match.end() not in named]
     return lost + [path for path in _PATH.findall(text) if not (ROOT / path).is_file()]
 
 
 def words_of(source: str) -> str:
     """Comments and docstrings of a Python source, where references may stand; empty if it names no document."""
-    if not (_NAMED.search(source) or _ABSENT.search(source) or _PATH.search(source)):
+    if not any(pattern.search(source) for pattern in (_NAMED, _ABSENT, _PATH, _BARE)):
         return ""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     return "\n".join(one.string for one in tokens if one.type == tokenize.COMMENT or one.string.startswith('"""'))
@@ -106,15 +112,22 @@ def known_ids() -> dict[str, set[str]]:
     return {name: ids_of((ROOT / "docs" / file).read_text("utf-8")) for name, file in DOCUMENTS.items()}
 
 
-def _items(text: str, place: int) -> Iterator[str]:
+class _Item(NamedTuple):
+    """One place of a list of ids: the ids it names, two for a range, and where it ends."""
+
+    ids: tuple[str, ...]
+    end: int
+
+
+def _items(text: str, place: int) -> Iterator[_Item]:
     last = ""
     while item := _ITEM.match(text, place):
         word, place = item[1], item.end()
         if not word[0].isdigit():
             last = word
-            yield word
+            yield _Item((word,), place)
         elif not last or last.startswith("T-"):
-            yield from (f"{last} {number}".strip() for number in word.split("-"))
+            yield _Item(tuple(f"{last} {number}".strip() for number in word.split("-")), place)
         else:
             return
 

@@ -1,4 +1,4 @@
-"""What models no longer see: the vectors of T-PRN, and that nothing stored is touched."""
+"""What models no longer see: the vectors SPEC T-PRN, and that nothing stored is touched."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def said(text: str) -> tuple[Role, tuple[Block, ...]]:
 
 
 def history(n: int, k: int, answers: int = 3) -> list[StoredMessage]:
-    """T-PRN: user "q", k times (assistant "c", tool n times "x"), then assistants "a"."""
+    """SPEC T-PRN: user "q", k times (assistant "c", tool n times "x"), then assistants "a"."""
     rounds = [each for _ in range(k) for each in (said("c"), result("x" * n))]
     return rows_of((Role.USER, (TextBlock("q"),)), *rounds, *[said("a")] * answers)
 
