@@ -29,7 +29,7 @@ _ITEM: Final = re.compile(
     r"(?:, | and | to |(?<=[A-Z]) )?([A-Z]+-[A-Z0-9]+\b|[A-Z]\d+\b|\d+(?:\.\d+)?(?:-\d+)?(?![\w.%]*\w))"
 )
 _HEADING: Final = re.compile(r"^#{1,6} (?:(T-[A-Z]+|[A-Z]+-[A-Z0-9]+|[A-Z]\d+|\d+(?:\.\d+)?)\b)?.*")
-_ROW: Final = re.compile(r"\| ([A-Z]?\d+) \|")
+_ROW: Final = re.compile(r"\| ([A-Z]?\d+|[A-Z]+-\d+) \|")
 _LINK: Final = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
 _CODE: Final = re.compile(r"`([\w./*-]+)`")
 _FENCE: Final = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
