@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from phoenix_tui.cli.exits import Exit
+from phoenix_tui.cli.names import COMMANDS as PROGRAM_COMMANDS
 from phoenix_tui.cli.parser import run_parser
-from phoenix_tui.commands.catalogue import COMMANDS
-from phoenix_tui.config.settings import KEYS
+from phoenix_tui.commands.catalogue import ALIASES, BY_NAME, COMMANDS
+from phoenix_tui.config.settings import KEYS, PROVIDER_KEYS
 from tests.support.references import (
     ROOT,
     documents,
@@ -116,3 +117,17 @@ def test_the_contract_names_every_setting() -> None:
 def test_the_contract_names_every_slash_command() -> None:
     listed = section(7).partition("Slash commands: ")[2].partition(". ")[0]
     assert set(listed.split()) == {f"/{command.name}" for command in COMMANDS}
+
+
+def test_the_contract_names_every_command_of_the_program() -> None:
+    rows = section(2).partition("| command |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `(\w+)", rows, re.MULTILINE)) == set(PROGRAM_COMMANDS)
+
+
+def test_documents_for_users_name_only_commands_and_settings_that_exist() -> None:
+    text = "\n".join((ROOT / name).read_text("utf-8") for name in ("README.md", "CHANGELOG.md"))
+    named = set(re.findall(r"`/([a-z]+)(?: [^`]*)?`", text)) - {"tmp"}
+    assert named - set(BY_NAME) - set(ALIASES) == set()
+    settings = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)(?: = [^`]*)?`", text))
+    others = {"job_output", "job_kill", "spawn_agents", "spawn_task"} | set(PROVIDER_KEYS) | {"extra_body"}
+    assert settings - set(KEYS) - others == set()
