@@ -16,7 +16,7 @@ from tools.contract import SandboxMode
 
 
 class PermissionMode(StrEnum):
-    """How freely tools run (CONTRACT 6)."""
+    """Permission mode: how freely tools run (CONTRACT 6)."""
 
     ASK = "ask"
     ACCEPT_EDITS = "accept-edits"
@@ -40,7 +40,7 @@ class TitleBy(StrEnum):
 
 
 class SpawnMode(StrEnum):
-    """How a parent gets what its sub-agent found (SPEC DEC-04)."""
+    """Delivery of a sub-agent's result to its parent (SPEC DEC-04)."""
 
     FAN_IN = "fan_in"
     """It waits; the results come together."""
@@ -49,7 +49,7 @@ class SpawnMode(StrEnum):
 
 
 class RunPriority(StrEnum):
-    """Who starts first where more sub-agents wait than may run (SPEC SDK-10)."""
+    """Priority among sub-agents that wait to start (SPEC SDK-10)."""
 
     LOW = "low"
     NORMAL = "normal"
@@ -58,7 +58,7 @@ class RunPriority(StrEnum):
 
 
 class AgentFacts(Struct, frozen=True):
-    """What makes a conversation a sub-agent; set once, when it is created (SPEC BED-009)."""
+    """Facts of a sub-agent, set once when it is created (SPEC BED-009)."""
 
     parent_id: str
     mode: SpawnMode
@@ -133,7 +133,7 @@ class EarlierView(Struct, frozen=True):
 
 
 class ContextView(Struct, frozen=True):
-    """What of the stored messages a model is sent (SPEC DEC-07)."""
+    """Selection of the stored messages that a model is sent (SPEC DEC-07)."""
 
     summary: str = ""
     """Stands for everything before `start_seq`."""
@@ -187,7 +187,7 @@ class ConversationRecord(Struct, frozen=True):
     agents_totals: Totals = Totals()
     """What its sub-agents have used, beside its own `totals`."""
     supervisor: bool = False
-    """Whether a supervisor decides who answers each message (SPEC DEC-17)."""
+    """True if a supervisor decides who answers each message (SPEC DEC-17)."""
     sandbox: SandboxMode = SandboxMode.WORKSPACE
     """Limits of its calls, however it is opened."""
     sandbox_required: bool = False
@@ -369,7 +369,7 @@ class FoundText(Struct, frozen=True):
 
 
 class Recovery(Struct, frozen=True):
-    """What boot recovery did to one conversation (SPEC STM-10)."""
+    """Result of recovering one conversation (SPEC STM-10)."""
 
     conversation_id: str
     interrupted_calls: tuple[str, ...] = ()

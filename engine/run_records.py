@@ -1,4 +1,4 @@
-"""What is known of a run that has ended or is under way (SPEC SDK-08)."""
+"""Record of a run that has ended or is under way (SPEC SDK-08)."""
 
 from __future__ import annotations
 

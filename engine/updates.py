@@ -1,4 +1,4 @@
-"""What a subscriber of a conversation is told: one snapshot, then live updates in order (SPEC BED-011)."""
+"""Updates for subscribers of a conversation: one snapshot, then live updates in order (SPEC BED-011)."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def _tell_version() -> bool:
 
 
 def _prepare_screen() -> None:
-    """What must happen before anything else loads (docs/decisions/textual.md)."""
+    """Prepare terminal and interpreter before anything else loads (docs/decisions/textual.md)."""
     # Keys typed from here on are kept as typed: a cooked terminal would turn Enter into ctrl+j.
     from phoenix_tui.lifecycle.stop_signals import end_early  # noqa: PLC0415 - as above
     from phoenix_tui.terminal.state import make_raw_early, restore  # noqa: PLC0415 - only when a screen opens

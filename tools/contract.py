@@ -20,7 +20,7 @@ JsonObject: TypeAlias = "dict[str, JsonValue]"
 
 
 class ToolClass(StrEnum):
-    """What a tool may do; permission modes speak of these (CONTRACT 6)."""
+    """Class of a tool: what it may do (CONTRACT 6)."""
 
     READ = "read"
     EDIT = "edit"
@@ -29,7 +29,7 @@ class ToolClass(StrEnum):
 
 
 class SandboxMode(StrEnum):
-    """How far a call is confined (CONTRACT 6)."""
+    """Sandbox of a call (CONTRACT 6)."""
 
     OFF = "off"
     WORKSPACE = "workspace"

@@ -11,7 +11,7 @@ from tools.contract import Captured, Finished
 from tools.wording import counted
 
 MOST_BYTES = 128 * 1024
-"""Output up to this size is given whole (SPEC REQ-BASH)."""
+"""Largest output that is returned whole (SPEC REQ-BASH)."""
 KEPT_BYTES = 4 * 1024
 """Of a longer one, this much of either end."""
 LONGEST_NAME = 80

@@ -1,4 +1,4 @@
-"""Who starts next where more sub-agents wait than may work at once (SPEC SDK-10)."""
+"""Queue of sub-agents that wait for a free place (SPEC SDK-10)."""
 
 from __future__ import annotations
 

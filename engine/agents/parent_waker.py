@@ -1,4 +1,4 @@
-"""When a parent is told what came back: as soon as nothing else is under way in it (SPEC UNI-24)."""
+"""Wakes a parent for new results as soon as nothing else runs in it (SPEC UNI-24)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sub-agent is told beyond its task (SPEC CLAW-16, UNI-22)."""
+"""System prompt of a sub-agent: rules, profile and its parent's transcript (SPEC CLAW-16, UNI-22)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.records import AgentFacts, StoredMessage
 from tools.contract import ToolClass, ToolSpec
 
 SHARE: Final = 0.25
-"""Of the window that the parent's transcript may take (SPEC DEC-06)."""
+"""Share of the window for the parent's transcript (SPEC DEC-06)."""
 
 RULES: Final = (
     "You are a sub-agent: another agent gave you one task and waits for your result; nobody else reads along. "

@@ -19,7 +19,7 @@ from tools.clean import clean_line
 from tools.wording import one_line
 
 LEAST_CONFIDENCE: Final = 0.5
-"""Below it the main model answers alone (SPEC SDK-09)."""
+"""Confidence below which the main model answers alone (SPEC SDK-09)."""
 LONGEST_MESSAGE: Final = 8_000
 """Characters of the user's message that the supervisor reads."""
 EARLIER: Final = 6

@@ -12,7 +12,7 @@ from tools.arguments import Arguments
 from tools.contract import JsonObject, ToolInputError
 
 MOST_TASKS: Final = 10
-"""Of one call (SPEC REQ-SA)."""
+"""Tasks of one call (SPEC REQ-SA)."""
 MOST_TURNS: Final = 250
 LONGEST: Final = 86_400.0
 """Seconds that a sub-agent may be given; a day."""

@@ -1,4 +1,4 @@
-"""Which tools a conversation has: the user's own can spawn, a sub-agent's are its profile's (SPEC BED-009)."""
+"""Tools of a conversation: the user's can spawn, a sub-agent has those of its profile (SPEC BED-009)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which messages a compaction summarizes, and what a model is asked for (SPEC CLAW-30, CLAW-33, DEC-18)."""
+"""Selection of the messages to summarize, and the request for the summary (SPEC CLAW-30, CLAW-33, DEC-18)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEPT_LEAST, KEPT_SHARE = 4, 0.3
 """The newest messages stay as they are: this many, or this share of all."""
 INPUT_PER_OUTPUT = 25
 SHORTEST_LIMIT, LONGEST_LIMIT = 1_024, 8_192
-"""Output tokens of a summary: a 25th of what it stands for, within these (SPEC CLAW-31)."""
+"""Output tokens of a summary: a 25th of its input, within these limits (SPEC CLAW-31)."""
 THINKING_ROOM = 4_096
 """Output tokens on top of it: a model that thinks spends them of the same limit."""
 TRANSCRIPT_SHARE = 0.6

@@ -1,4 +1,4 @@
-"""How many tokens something takes, guessed from its size (SPEC CLAW-22); always shown with `~`."""
+"""Token counts estimated from sizes (SPEC CLAW-22); always shown with `~`."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from tools.contract import ToolSpec
 
 LAST_ITERATIONS = 3
-"""From how many model calls left on the model is told (SPEC UNI-33)."""
+"""Remaining model calls from which the model is told (SPEC UNI-33)."""
 
 
 class PromptFacts(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What a yes was for: the limits and facts of a call, held until it runs (docs/security.md, principle 2)."""
+"""Keeps what an approval was for, the limits and facts of a call, until it runs (docs/security.md, principle 2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a message does to a conversation, as the log has it (SPEC UNI-14)."""
+"""Logs whether a message creates, resumes or reactivates a conversation (SPEC UNI-14)."""
 
 from __future__ import annotations
 

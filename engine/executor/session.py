@@ -106,7 +106,7 @@ class EngineSettings(Struct, frozen=True):
     max_iterations: int = 250
     """Model calls of a user's run (SPEC DEC-11)."""
     compact_percent: int = 75
-    """From how full a window on older messages are summarized (SPEC DEC-12); above 100 never."""
+    """Per cent of the window from which older messages are summarized (SPEC DEC-12); above 100 never."""
     instructions: Callable[[Path], str] = lambda _cwd: ""
     """The project's AGENTS.md for a folder, empty while it is not trusted."""
     own: tuple[Path, ...] = ()
@@ -128,7 +128,7 @@ class EngineSettings(Struct, frozen=True):
     max_agents: int = 4
     """Sub-agents that work at the same time; more wait (SPEC SDK-10)."""
     agent_depth: int = 1
-    """How deep sub-agents may go: 1, as they start none of their own (SPEC BED-009), or 0, none at all."""
+    """Depth of sub-agents: 1, because they start none of their own (SPEC BED-009), or 0 for none at all."""
     agent_turns: int = 20
     """Model calls of a sub-agent's run where neither its task nor its profile says another number (SPEC DEC-11)."""
     agent_timeout: float = 300.0
@@ -383,7 +383,7 @@ def _is_shell(message: StoredMessage) -> bool:
 
 
 def _tells_of_shell(message: StoredMessage, run_id: str | None) -> bool:
-    """Whether it tells the model what the command of this run printed (SPEC STM-01)."""
+    """True if it tells the model what the user's command printed (SPEC STM-01)."""
     if message.role is not Role.USER or message.run_id != run_id or len(message.blocks) != 1:
         return False
     block = message.blocks[0]

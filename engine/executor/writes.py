@@ -31,7 +31,7 @@ from engine.ports import AppendMessage, DrainInboxRows, RecordCall, RecordEvent,
 INBOX_ROWS = 32
 """Ids kept ready for inbox rows of one drain; more rows wait for the next one."""
 SUPERVISOR = "supervisor"
-"""Who writes the call that starts what was decided (SPEC STM-02)."""
+"""Author of the call that carries out a decision (SPEC STM-02)."""
 
 
 def saves_of(effects: tuple[Effect, ...]) -> tuple[Save, ...]:

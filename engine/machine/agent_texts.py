@@ -1,4 +1,4 @@
-"""What a parent's model and a sub-agent are told of sub-agents (SPEC T-AGG, T-CMP, STM-09). Byte-stable."""
+"""Texts about sub-agents that models read (SPEC T-AGG, T-CMP, STM-09). Byte-stable."""
 
 from __future__ import annotations
 

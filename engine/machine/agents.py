@@ -82,7 +82,7 @@ def ended_in_words(state: AwaitingLlm, event: LlmReplied, saves: tuple[Save, ...
 
 
 def step(state: State, event: AgentEvent) -> Step:
-    """Whether it begins, will not begin, or waits for its turn once more (SPEC UNI-25)."""
+    """Begin, drop or recall a sub-agent (SPEC UNI-25)."""
     gen = state.gen + 1
     match event:
         case AgentBegun(run_id, max_iterations, results):

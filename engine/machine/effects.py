@@ -54,7 +54,7 @@ class RunStatus(StrEnum):
 
 
 class Strategy(StrEnum):
-    """Who answers a message; the column `runs.strategy` (SPEC SDK-10)."""
+    """Strategy of an answer; the column `runs.strategy` (SPEC SDK-10)."""
 
     SINGLE = "single"
     """The main model alone."""

@@ -157,7 +157,7 @@ class Usage(Struct, frozen=True):
 
     @property
     def context_tokens(self) -> int:
-        """What the window holds after this reply (SPEC T-CTX)."""
+        """Tokens in the window after this reply (SPEC T-CTX)."""
         return self.input_tokens + self.cache_read_tokens + self.cache_creation_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
@@ -185,7 +185,7 @@ class StopReason(StrEnum):
 
 
 class LastMessage(StrEnum):
-    """What the newest message a model can see is; the turn rule needs no more (SPEC UNI-06)."""
+    """Kind of the newest message a model can see; the turn rule needs no more (SPEC UNI-06)."""
 
     NONE = "none"
     ANSWER = "answer"
@@ -200,4 +200,4 @@ class LastMessage(StrEnum):
 
 
 UNANSWERED = frozenset({LastMessage.USER, LastMessage.TOOL_RESULT, LastMessage.CUT})
-"""After these a model still has to say something: the turn can be resumed (SPEC STM-01)."""
+"""Kinds of message after which the model still has to answer: the turn can be resumed (SPEC STM-01)."""

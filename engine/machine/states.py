@@ -17,7 +17,7 @@ CONTINUATIONS = 3
 
 
 class AgentRun(Struct, frozen=True):
-    """What a sub-agent's run has used up on its way to a result (SPEC STM-09)."""
+    """Progress of a sub-agent's run towards a submission (SPEC STM-09)."""
 
     nudged: bool = False
     """It ended in words once and was told to submit."""
@@ -33,11 +33,11 @@ class Run(Struct, frozen=True):
     iteration: int = 1
     """Model calls of this run, counted from 1 (SPEC UNI-03)."""
     compacted: bool = False
-    """Whether this run has compacted its context once (SPEC CLAW-30)."""
+    """True once this run has compacted its context (SPEC CLAW-30)."""
     overflowed: bool = False
-    """Whether a request of this run was too long once: a second time is an error (SPEC STM-02)."""
+    """True once a request of this run was too long; the second time is an error (SPEC STM-02)."""
     compact_due: bool = False
-    """Whether the last reply filled the window past the threshold (SPEC DEC-12)."""
+    """True if the last reply filled the window past the threshold (SPEC DEC-12)."""
     agent: AgentRun | None = None
     """Set in a sub-agent's run: it ends in `Completed` or `Failed`, never in `Idle` or `Errored`."""
 

@@ -40,7 +40,7 @@ def waiting_for_approval(tool: str) -> str:
 
 
 def denied(tool: str, reason: str) -> str:
-    """What the model reads after a deny (CONTRACT 6)."""
+    """Result of a denied call, as the model reads it (CONTRACT 6)."""
     return f"User denied permission to run {tool}: {reason}" if reason else f"User denied permission to run {tool}."
 
 

@@ -55,7 +55,7 @@ class Step(Struct, frozen=True):
 
 
 def opens_turn(last: LastMessage) -> bool:
-    """Whether the next message begins a turn (SPEC UNI-06, T-TURN)."""
+    """True if the next message begins a turn (SPEC UNI-06, T-TURN)."""
     return last in {LastMessage.NONE, LastMessage.ANSWER}
 
 

@@ -1,1 +1,1 @@
-"""Who may run what: modes, rules and the policy that joins them (CONTRACT 6)."""
+"""Permissions: modes, rules and the policy that combines them (CONTRACT 6)."""

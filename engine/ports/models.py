@@ -40,7 +40,7 @@ class ModelRequest(Struct, frozen=True):
     images: Mapping[str, ImageBytes] = field(default_factory=dict[str, ImageBytes])
     """By attachment id: every image that `messages` name."""
     max_tokens: int | None = None
-    """None: the model's maximum, else 8,192 (SPEC BED-006)."""
+    """Limit of output tokens; None for the model's maximum, else 8,192 (SPEC BED-006)."""
 
 
 class TextDelta(Struct, frozen=True):

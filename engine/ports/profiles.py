@@ -21,7 +21,7 @@ JOB_TOOLS: Final = ("job_output", "job_kill")
 """They come with bash, whose jobs they read and end."""
 STANDARD_TOOLS: Final = (*READ_TOOLS, "write_file", "patch", "bash", *JOB_TOOLS)
 SPAWN_TOOLS: Final = ("spawn_agents", "spawn_task")
-"""Only in a conversation of the user: sub-agents spawn none (SPEC BED-009)."""
+"""Tools that only a conversation of the user has: sub-agents cannot spawn (SPEC BED-009)."""
 KNOWN_TOOLS: Final = (*STANDARD_TOOLS, *SPAWN_TOOLS)
 """What a profile may name."""
 FREEDOM: Final = {
@@ -31,7 +31,7 @@ FREEDOM: Final = {
     PermissionMode.PLAN: 1,
     PermissionMode.DENY: 1,
 }
-"""How much a mode lets happen (CONTRACT 4)."""
+"""Freedom of each mode, as a rank (CONTRACT 4)."""
 SANDBOX_FREEDOM: Final = {mode: -rank for rank, mode in enumerate(SandboxMode)}
 """The same of a sandbox; 0 for none."""
 
@@ -71,7 +71,7 @@ class Profile(Struct, frozen=True):
     sandbox: str = ""
     """For a conversation begun with it: off, workspace, read-only; empty: the user's."""
     project: bool = False
-    """From the project's own files: it can only narrow what the user allowed (CONTRACT 4)."""
+    """True for a project's own profile, which can only narrow what the user allowed (CONTRACT 4)."""
 
     def allows(self, tool: str) -> bool:
         """Whether an agent of this profile may be given the tool."""

@@ -1,4 +1,4 @@
-"""What the engine needs of a store for the user's queue (SPEC DOM-04, `queued_messages`)."""
+"""Port of the store for the user's message queue (SPEC DOM-04, `queued_messages`)."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class Store(Protocol):
 
     @property
     def warning(self) -> str:
-        """Not empty while nothing is kept on disk: why, and what to do (FAULTS 30)."""
+        """Reason and remedy while nothing is kept on disk; empty otherwise (FAULTS 30)."""
         ...
 
     async def create(self, new: NewConversation, at: float) -> ConversationRecord:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 IDLE_TIMEOUT = 120.0
 """Seconds without a byte before a stream counts as dead (SPEC BED-006)."""
 LOCAL_IDLE_TIMEOUT = 600.0
-"""The same for a server on this machine, which may read a long prompt for minutes (SPEC BED-006)."""
+"""The limit for a server on this machine, which may process a long prompt for minutes (SPEC BED-006)."""
 ERROR_BODY_LIMIT = 64 * 1024
 ERROR_BODY_SECONDS = 10.0
 """How long the words of a refusal may take; it counts as one without them."""

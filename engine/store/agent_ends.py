@@ -26,7 +26,7 @@ ENDED: Final = frozenset({STATE_NAMES[Completed], STATE_NAMES[Failed]})
 
 
 def tell_parent(connection: sqlite3.Connection, agent_id: str, state: State, at: float, *, quiet: bool) -> None:
-    """With its end a background sub-agent leaves its completion in its parent's inbox (SPEC UNI-23).
+    """Put the completion of a background sub-agent into its parent's inbox (SPEC UNI-23).
 
     A `quiet` one wakes nobody: its user stopped it, or a restart may begin nothing by itself (SPEC DEC-03). So does
     one whose parent was stopped before this transaction.
@@ -48,7 +48,7 @@ def leave(connection: sqlite3.Connection, agent_id: str, at: float, *, quiet: bo
 
 
 def result_after_crash(connection: sqlite3.Connection, state: State) -> ToolResult | None:
-    """What a spawn call that a crash cut off had come to; None where none was open (SPEC STM-10)."""
+    """Result of a spawn call that a crash interrupted; None if none was open (SPEC STM-10)."""
     if not isinstance(state, AwaitingSubagents | Cancelling) or not state.agents:
         return None
     known = {outcome.agent_id: outcome for outcome in state.outcomes}

@@ -1,4 +1,4 @@
-"""Which conversations were put away longer ago than they are kept (SPEC UNI-31), and how large they are."""
+"""Finds archived and deleted conversations whose retention is over (SPEC UNI-31), and their size."""
 
 from __future__ import annotations
 

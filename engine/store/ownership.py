@@ -1,4 +1,4 @@
-"""Which process a conversation belongs to (SPEC DOM-05)."""
+"""Ownership of conversations by processes (SPEC DOM-05)."""
 
 from __future__ import annotations
 

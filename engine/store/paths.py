@@ -1,4 +1,4 @@
-"""Where a store keeps its files; they are made by `tools/files/own_files.py` alone (FAULTS 69)."""
+"""Paths of a store's files; only `tools/files/own_files.py` creates them (FAULTS 69)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a crash left half done is brought to rest (SPEC STM-10). Doing it again changes nothing."""
+"""Recovery: brings to rest what a crash interrupted (SPEC STM-10). A second recovery changes nothing."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from engine.store import model_calls
 from engine.totals import total_cost
 
 TYPES = {"review": "code_review", "code": "code_generate", "explore": "research", "research": "research"}
-"""By profile (SPEC SDK-07); everything else is general."""
+"""Types of runs by profile (SPEC SDK-07); all others are general."""
 FIRST_WORDS = 200
 """Characters of the prompt that are read."""
 

@@ -14,7 +14,7 @@ from engine.machine.messages import ImageBlock, TextBlock, ToolResult, ToolResul
 from engine.records import ToolCallRecord
 
 INTERRUPTED = "[Tool execution interrupted by restart]"
-"""What the model reads of a call that a crash cut off (SPEC DEC-24)."""
+"""Result of a call that a crash interrupted, as the model reads it (SPEC DEC-24)."""
 _SETTLED = {ToolStatus.SUCCESS, ToolStatus.ERROR, ToolStatus.CANCELLED, ToolStatus.SKIPPED}
 
 

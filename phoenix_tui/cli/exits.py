@@ -1,4 +1,4 @@
-"""How a run of the program ends: exit codes and the one sentence that explains them (CONTRACT 2)."""
+"""Exit codes, and the error with its one sentence (CONTRACT 2)."""
 
 from __future__ import annotations
 

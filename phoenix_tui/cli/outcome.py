@@ -1,4 +1,4 @@
-"""What a headless run comes to: collected from updates, said as a result object and an exit code (CONTRACT 2, 3)."""
+"""Outcome of a headless run: collected from updates, told as a result object and an exit code (CONTRACT 2, 3)."""
 
 from __future__ import annotations
 

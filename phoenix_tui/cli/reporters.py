@@ -1,4 +1,4 @@
-"""How a headless run is told while it happens and at its end: text, json and stream-json (CONTRACT 3)."""
+"""Reporters of a headless run: text, json and stream-json (CONTRACT 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the installation keeps its files (CONTRACT 4)."""
+"""Paths of the installation's files (CONTRACT 4)."""
 
 from __future__ import annotations
 

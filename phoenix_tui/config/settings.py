@@ -14,7 +14,7 @@ Value: TypeAlias = str | int | float | bool
 
 SANDBOX_FREEDOM: dict[Value, int] = {name: -rank for rank, name in enumerate(SANDBOXES)}
 MODE_FREEDOM: dict[Value, int] = {"auto": 4, "accept-edits": 3, "ask": 2, "plan": 1, "deny": 1}
-"""How much a mode lets happen; a project may only go down (CONTRACT 4)."""
+"""Freedom of each mode as a rank; a project can only lower it (CONTRACT 4)."""
 DEFAULT_MODE = "ask"
 """Meaning of an unset permission mode where a project or a profile narrows it."""
 FREEDOM: dict[str, dict[Value, int]] = {

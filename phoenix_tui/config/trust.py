@@ -1,4 +1,4 @@
-"""Which folders' own files are interpreted: by real path, device, inode and the digest of every file (FAULTS 63-65)."""
+"""Trust in a folder's own files, by real path, device, inode and the digest of every file (FAULTS 63-65)."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class TrustFile(Struct, frozen=True):
         write_file(self.path, json.dumps({"folders": folders}, indent=1, sort_keys=True) + "\n")
 
     def changes(self, project: Project) -> str:
-        """What is different since the last answer, as a unified diff (FAULTS 64)."""
+        """Changes since the last answer, as a unified diff (FAULTS 64)."""
         entry = self._entries().get(str(project.folder))
         before = entry.texts if entry is not None else {}
         after = {str(file.path): file.text for file in project.files}

@@ -1,4 +1,4 @@
-"""Which letters act at once, which wait to see what follows, which are text (docs/decisions/answering-keys.md)."""
+"""Decides which letters act at once, wait for what follows, or are text (docs/decisions/answering-keys.md)."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from markdown_it.token import Token
 from phoenix_tui.markdown.lines import PLAIN, QUIET, Span, Surface, TextStyle, TextTone, altered
 
 SCHEMES: Final = frozenset({"http", "https", "mailto"})
-"""What a click may open (FAULTS 58)."""
+"""Schemes of addresses that a click may open (FAULTS 58)."""
 _ADDRESS: Final = re.compile(r"https?://[^\s<>\"'`{}|\\^\[\]]*[^\s<>\"'`{}|\\^\[\].,;:!?)*_~]")
 _NEVER: Final = re.compile(r"(?!)")
 

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 
 class TextTone(IntEnum):
-    """What a foreground means (docs/decisions/looks.md); a theme gives each a colour."""
+    """Meaning of a foreground (docs/decisions/looks.md); a theme gives each a colour."""
 
     TEXT = 0
     QUIET = 1

@@ -1,4 +1,4 @@
-"""Which model a conversation gets: the order of CONTRACT 5 as a pure function over facts."""
+"""Choice of a conversation's model: the order of CONTRACT 5 as a pure function of facts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GUIDE = "demo/guide"
 LONGEST_NAME = 100
 """Characters of a model's name that are shown."""
 DEFAULT_MODELS = {"anthropic": "claude-sonnet-5-5"}
-"""What a bare provider name means where its server is not asked (CONTRACT 5)."""
+"""Models that bare provider names stand for, if their server is not asked (CONTRACT 5)."""
 
 
 class ChosenBy(StrEnum):

@@ -93,7 +93,7 @@ def ollama_base_url(environment: Mapping[str, str]) -> str:
 
 
 def endpoints_of(environment: Mapping[str, str]) -> tuple[Endpoint, ...]:
-    """Where to look for servers on this machine, in the order of CONTRACT 5: an Ollama elsewhere is none of them."""
+    """Addresses to look for servers on this machine, in the order of CONTRACT 5, without an Ollama elsewhere."""
     ollama = ollama_address(environment)
     here = ollama.scheme == "http" and not ollama.path and bool(_HERE.fullmatch(ollama.hostname or ""))
     first = (Endpoint(ServerKind.OLLAMA, ollama.port or 0, ollama.hostname or "", "Ollama"),) if here else ()

@@ -1,4 +1,4 @@
-"""What the terminal shows, so that a frame holds only the cells that change (docs/decisions/terminal-traffic.md)."""
+"""Copy of the terminal's cells, so that a frame writes only those that change (docs/decisions/terminal-traffic.md)."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ from msgspec import Struct
 from phoenix_tui.text.labels import Tone, tokens
 
 NOTICED: Final = 70
-"""Per cent at which the user is told (SPEC DEC-12)."""
+"""Per cent of the window at which the user is told (SPEC DEC-12)."""
 NEAR: Final = 75
-"""Per cent from which the window needs the user (SPEC BED-012)."""
+"""Per cent from which the meter is a warning (SPEC BED-012)."""
 FULL: Final = 90
 CELLS: Final = 10
 

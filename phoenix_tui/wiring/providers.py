@@ -66,7 +66,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
         return self._made[name], model
 
     def defaults(self) -> dict[str, str]:
-        """What a bare provider name means, where its server need not be asked (CONTRACT 5)."""
+        """Model that a bare provider name stands for, if its server need not be asked (CONTRACT 5)."""
         own = {added.name for added in self.settings.providers if added.service is None}
         known = {name: one.default_model for name, one in PRESETS.items() if one.default_model and name not in own}
         models = known | DEFAULT_MODELS | {"demo": "guide"}

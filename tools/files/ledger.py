@@ -1,4 +1,4 @@
-"""What each conversation has read of each file, so that none overwrites what it has not seen (SPEC DEC-22)."""
+"""Ledger of what each conversation has read, so that none overwrites what it has not seen (SPEC DEC-22)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a path argument leads, and whether a call may go there (CONTRACT 6)."""
+"""Resolves path arguments and checks whether a call may go there (CONTRACT 6)."""
 
 from __future__ import annotations
 

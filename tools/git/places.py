@@ -1,4 +1,4 @@
-"""Where a repository keeps its files, read without git and without its configuration (SECURITY V2)."""
+"""Locations of a repository's files, found without git and its configuration (SECURITY V2)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 MOST_PIXELS = 40_000_000
 LONGEST_SIDE = 16_384
-"""What is decoded at all (FAULTS 3.5)."""
+"""Largest image that is decoded (FAULTS 3.5)."""
 TARGET_SIDE = 1568
 """Pixels; providers shrink anything longer themselves (SPEC T-IMG)."""
 MOST_BASE64 = 5_000_000

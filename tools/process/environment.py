@@ -1,4 +1,4 @@
-"""What a command sees of the environment: an allow-list, so that a new secret is secret by default (FAULTS 3.6)."""
+"""Environment of a command: an allow-list, so that a new secret is left out by default (FAULTS 3.6)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FIXED = {
     "NO_COLOR": "1",
     "PYTHONUNBUFFERED": "1",
 }
-"""No program may wait for a key nobody can press (FAULTS 11-13); an editor says so and fails."""
+"""Variables that keep programs from waiting for a key (FAULTS 11-13); an editor fails with a reason."""
 
 
 _WAYS_OUT = """

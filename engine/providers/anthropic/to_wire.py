@@ -22,7 +22,7 @@ from engine.providers.wire import (
 from tools.contract import JsonObject, JsonValue
 
 DEFAULT_MAX_TOKENS = 8_192
-"""For a model whose maximum is unknown (SPEC BED-006)."""
+"""Output tokens of a model whose maximum is unknown (SPEC BED-006)."""
 MAX_REQUEST_BYTES = 32_000_000
 """Anthropic refuses more than 32 MB (SPEC T-IMG)."""
 MIN_THINKING_BUDGET = 1_024

@@ -27,7 +27,7 @@ from engine.providers.wire import (
 from tools.contract import JsonObject, JsonValue
 
 DEFAULT_MAX_TOKENS = 8_192
-"""For a model whose maximum is unknown (SPEC BED-006)."""
+"""Output tokens of a model whose maximum is unknown (SPEC BED-006)."""
 MAX_REQUEST_BYTES = 32_000_000
 """The same cap as Anthropic's: servers that take less say so."""
 IMAGES_OF_TOOLS = "Images that the tools returned:"
