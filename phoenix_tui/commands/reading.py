@@ -10,15 +10,13 @@ from engine.api.engine import NEWEST
 from engine.machine.messages import Role, text_in
 from engine.records import StoredMessage
 from phoenix_tui.commands.command_context import CommandContext, Run
-from phoenix_tui.commands.runs import choose_run, last_run
+from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
+from phoenix_tui.features.cost import NOTHING_SENT, choose_run, cost_report
 from phoenix_tui.features.side_questions import why_not
-from phoenix_tui.features.sub_agents import views_of
 from phoenix_tui.keys.keymap import scope_of
 from phoenix_tui.modals.help_sheet import HelpSheet
 from phoenix_tui.modals.side_question_sheet import SideQuestionSheet
-from phoenix_tui.text.agent_text import cost_lines
-from phoenix_tui.text.cost_text import call_lines
-from phoenix_tui.text.labels import Tone, money, tokens
+from phoenix_tui.text.labels import Tone
 
 LOOK_BACK: Final = 60
 """Messages in which the last answer is looked for."""
@@ -33,27 +31,17 @@ async def help_(ctx: CommandContext, _: str) -> None:
 
 async def cost(ctx: CommandContext, what: str) -> None:
     """Tokens and cost, and the last run; `runs`: any of them."""
-    conversation = ctx.active.conversation
+    front, conversation = ScreenFrontEnd(ctx), ctx.active.conversation
     if conversation is None:
-        ctx.tell("Nothing was sent yet.")
-        return
-    if what == "runs":
-        await choose_run(ctx, conversation.id)
-        return
-    totals = conversation.record.spent
-    library = ctx.active.services.library
-    apart = cost_lines(conversation.record, views_of(ctx.active.services.engine, conversation.id))
-    text = Content.assemble(
-        (f"{money(totals.cost_usd) or '$0.00'}\n", "bold"),
-        f"{tokens(totals.input_tokens)} tokens in, {tokens(totals.output_tokens)} out\n",
-        f"{tokens(totals.cache_read_tokens)} read from the cache, ",
-        f"{tokens(totals.cache_creation_tokens)} written to it\n",
-        "".join(f"{line}\n" for line in apart),
-        "".join(f"{line}\n" for line in call_lines(await library.calls(conversation.id))),
-        ("The price of this model is unknown." if totals.cost_usd is None else "Prices may change.", Tone.QUIET.value),
-        await last_run(ctx, conversation.id),
-    )
-    ctx.sheets.read("Cost of this conversation", text)
+        ctx.tell(NOTHING_SENT)
+    elif what == "runs":
+        await choose_run(front, conversation)
+    else:
+        report = await cost_report(front, conversation)
+        last_run = ("\n\n", ("Last run", "bold"), "\n", "\n".join(report.last_run)) if report.last_run else ()
+        lines = "".join(f"{line}\n" for line in report.lines)
+        text = Content.assemble((f"{report.price}\n", "bold"), lines, (report.remark, Tone.QUIET.value), *last_run)
+        ctx.sheets.read("Cost of this conversation", text)
 
 
 async def btw(ctx: CommandContext, question: str) -> None:

@@ -11,7 +11,7 @@ from engine.ports.turns import BranchRow
 from engine.rewind.values import Preview, RewindList, RewindPoint, RewindScope
 from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.commands.context import decide_on_summary
-from phoenix_tui.features.rewinding import NOTHING_SAID, GoingBack, HowFar, Instead, Order, Way
+from phoenix_tui.features.rewind import NOTHING_SAID, GoingBack, HowFar, Instead, Order, Way
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.modals.branches_sheet import BranchesSheet
 from phoenix_tui.modals.rewind_confirm_sheet import LastLook, RewindConfirmSheet
@@ -27,7 +27,7 @@ WORDS: Final = {
 UNDO: Final = ((RewindScope.BOTH, "undo           everything that the last rewind did"),)
 
 
-class SheetAsker:
+class SheetRewindAsker:
     """Asks with sheets over the workspace."""
 
     def __init__(self, ctx: CommandContext, rewinding: RewindApi) -> None:
@@ -89,7 +89,7 @@ def _run(way: Callable[[GoingBack], Awaitable[None]]) -> Run:
         if conversation is None or rewinding is None:
             ctx.tell(NOTHING_SAID)
         else:
-            await way(GoingBack(SheetAsker(ctx, rewinding), active.services.engine, conversation, rewinding))
+            await way(GoingBack(SheetRewindAsker(ctx, rewinding), active.services.engine, conversation, rewinding))
 
     return run
 

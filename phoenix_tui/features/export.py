@@ -1,4 +1,4 @@
-"""`/export`: the open conversation as a file, Markdown for people or JSON for `phoenix conversations import`."""
+"""A conversation as a file: Markdown for people or JSON for `phoenix conversations import`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALL: Final = 1 << 40
 SHORT_ID: Final = 8
 
 
-async def export(conversation: ConversationApi, services: Services, name: str) -> Path:
+async def export_to(name: str, conversation: ConversationApi, services: Services) -> Path:
     """Write it to the file `name` in its folder, by itself `phoenix-ID.md`; a name that ends in `.json` gets JSON.
 
     Raises:

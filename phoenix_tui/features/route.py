@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.api.conversation import ConversationApi
-from engine.executor.requests import Receipt, Refused
 from engine.ports import ConversationChanges
 from engine.routes import AnswerAlone, StartAgents
+from phoenix_tui.features.front_end import FrontEnd, accepted
 
 ON: Final = "A supervisor decides who answers here: the main model, or sub-agents. /route off ends that."
 OFF: Final = "The main model answers here."
@@ -15,18 +14,19 @@ WRONG: Final = "/route takes on or off, and start or alone while a decision is o
 NOTHING_OPEN: Final = "No decision of a supervisor is open."
 
 
-async def change_route(conversation: ConversationApi, asked: str) -> Receipt | str:
-    """Carry out `/route ASKED`, or turn the supervisor over where nothing is asked; give what to say, or why not."""
+async def route(front: FrontEnd, asked: str) -> None:
+    """Carry out `/route ASKED`, or turn the supervisor over where nothing is asked."""
+    conversation = await front.current()
     asked = asked.lower() or ("off" if conversation.record.supervisor else "on")
     if asked in {"on", "off"}:
         await conversation.change(ConversationChanges(supervisor=asked == "on"))
-        if asked == "off":
-            return OFF
         why = conversation.routing.why_alone
-        return f"{ON} For now the main model answers alone: {why}." if why else ON
-    if asked not in {"start", "alone"}:
-        return Refused(WRONG)
-    card = conversation.routing.card
-    if card is None:
-        return Refused(NOTHING_OPEN)
-    return conversation.routing.answer(card.id, StartAgents() if asked == "start" else AnswerAlone())
+        on = f"{ON} For now the main model answers alone: {why}." if why else ON
+        front.tell(on if asked == "on" else OFF)
+    elif asked not in {"start", "alone"}:
+        front.tell(WRONG, bad=True)
+    elif conversation.routing.card is None:
+        front.tell(NOTHING_OPEN, bad=True)
+    else:
+        answer = StartAgents() if asked == "start" else AnswerAlone()
+        accepted(conversation.routing.answer(conversation.routing.card.id, answer))

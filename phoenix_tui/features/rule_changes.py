@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from msgspec import Struct
 
 from engine.api.engine import RulesApi
@@ -22,7 +20,7 @@ class RuleChange(Struct, frozen=True):
 class RuleChanges:
     """What was done since the sheet was opened. Each method says what came of it, or raises EngineError."""
 
-    def __init__(self, rules: RulesApi, way_back: Callable[[], str]) -> None:
+    def __init__(self, rules: RulesApi, way_back: str) -> None:
         self._rules = rules
         self._way_back = way_back
         """How the last change is turned around, in words."""
@@ -32,7 +30,7 @@ class RuleChanges:
         """Take one back."""
         self._rules.remove(rule)
         self._done.append(RuleChange(removed=rule))
-        return f"{one_line(rule.text)} asks again from now on; {self._way_back()}."
+        return f"{one_line(rule.text)} asks again from now on; {self._way_back}."
 
     def keep(self, old: ActiveRule | None, new: ActiveRule) -> str:
         """Another text for a rule, or a new one."""

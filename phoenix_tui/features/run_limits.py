@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi
     from engine.executor.requests import RunCaps
-    from phoenix_tui.lifecycle.launch import Launch, Services
+    from phoenix_tui.features.front_end import FrontEndSession
 
 
-class Front(Protocol):
-    """Where conversations are opened and written in."""
-
-    @property
-    def launch(self) -> Launch:
-        """What the command line asked for."""
-        ...
-
-    @property
-    def services(self) -> Services:
-        """The engine and what stands beside it."""
-        ...
-
-
-def caps_for(front: Front, conversation: ConversationApi) -> RunCaps:
+def caps_for(session: FrontEndSession, conversation: ConversationApi) -> RunCaps:
     """The limits of the next run in a conversation."""
     record = conversation.record
-    own = front.services.profiles.caps(record.profile, record.cwd) if record.profile else None
-    return own if own is not None else front.launch.caps
+    own = session.services.profiles.caps(record.profile, record.cwd) if record.profile else None
+    return own if own is not None else session.launch.caps

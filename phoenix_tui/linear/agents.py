@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from engine.api.engine import NEWEST
 from engine.machine.states import AwaitingApproval, Cancelling
 from engine.updates import AgentView
+from phoenix_tui.features.route import route
 from phoenix_tui.features.sub_agents import at_work, family_of, views_of
-from phoenix_tui.linear.command import LinearCommand, open_conversation
-from phoenix_tui.linear.spoken import said, speaker, text_of
+from phoenix_tui.linear.context import LinearContext, Run
+from phoenix_tui.linear.message_lines import message_lines, message_text, speaker
 from phoenix_tui.text.agent_text import ENDS, counted, task_words
 from phoenix_tui.text.labels import clock, money, tokens
 from tools.clean import clean_line
-
-if TYPE_CHECKING:
-    from phoenix_tui.linear.front import LinearFront
 
 MESSAGES: Final = 200
 """Of a sub-agent's transcript that are read out."""
@@ -27,62 +25,62 @@ NONE: Final = "This conversation has no sub-agents. The model starts them where 
 READ, HINT, STOP = "Read what it did", "Send it a hint", "Stop it"
 
 
-async def _agents(front: LinearFront, argument: str) -> None:
-    conversation = open_conversation(front)
+async def _agents(ctx: LinearContext, argument: str) -> None:
+    conversation = ctx.opened
     if conversation is None:
         return
-    views = views_of(front.services.engine, family_of(conversation))
+    views = views_of(ctx.services.engine, family_of(conversation))
     if not views:
-        front.say(NONE)
+        ctx.say(NONE)
     elif argument == "stop":
-        _stop(front, at_work(views))
+        _stop(ctx, at_work(views))
     elif argument:
-        front.say("/agents lists them by number; /agents stop ends all that work.")
+        ctx.say("/agents lists them by number; /agents stop ends all that work.")
     else:
         now = time.time()
-        chosen = await front.choose(f"{counted(len(views))}:", [row(view, now) for view in views])
+        chosen = await ctx.choose(f"{counted(len(views))}:", [row(view, now) for view in views])
         if chosen is not None:
-            await _one(front, views[chosen])
+            await _one(ctx, views[chosen])
 
 
-async def _one(front: LinearFront, view: AgentView) -> None:
+async def _one(ctx: LinearContext, view: AgentView) -> None:
     actions = [READ, HINT, *([STOP] if view.outcome is None else [])]
-    action = await front.choose(f"{task_words(view.task)}:", actions)
+    action = await ctx.choose(f"{task_words(view.task)}:", actions)
     match actions[action] if action is not None else "":
         case "Read what it did":
-            await _read(front, view)
+            await _read(ctx, view)
         case "Send it a hint":
-            await _hint(front, view)
+            await _hint(ctx, view)
         case "Stop it":
-            _stop(front, [view])
+            _stop(ctx, [view])
         case _:
             pass  # none was wanted
 
 
-async def _read(front: LinearFront, view: AgentView) -> None:
-    conversation = await front.services.engine.open(view.id)
+async def _read(ctx: LinearContext, view: AgentView) -> None:
+    conversation = await ctx.services.engine.open(view.id)
     found = await conversation.history(NEWEST, MESSAGES)
     for message in found.messages:
-        text = text_of(message)
-        front.say(*(said(speaker(message), text) if text.strip() else ()))
+        text = message_text(message)
+        ctx.say(*(message_lines(speaker(message), text) if text.strip() else ()))
     if view.outcome is not None:
-        front.say(f"It ended: {ENDS[view.outcome.status]}.", *view.outcome.text.splitlines())
+        ctx.say(f"It ended: {ENDS[view.outcome.status]}.", *view.outcome.text.splitlines())
 
 
-async def _hint(front: LinearFront, view: AgentView) -> None:
-    sub_agents, text = front.services.engine.sub_agents, await front.ask_line("Hint: ")
+async def _hint(ctx: LinearContext, view: AgentView) -> None:
+    sub_agents, text = ctx.services.engine.sub_agents, await ctx.ask_line("Hint")
     if text and sub_agents is not None:
         await sub_agents.hint(view.id, text)
-        front.say("Sent: it reads it before its next step." if view.outcome is None else "Sent: it goes on with it.")
+        ctx.say("Sent: it reads it before its next step." if view.outcome is None else "Sent: it goes on with it.")
 
 
-def _stop(front: LinearFront, views: Sequence[AgentView]) -> None:
-    sub_agents = front.services.engine.sub_agents
+def _stop(ctx: LinearContext, views: Sequence[AgentView]) -> None:
+    sub_agents = ctx.services.engine.sub_agents
     if sub_agents is None or not views:
-        front.say("No sub-agent is at work here.")
+        ctx.say("No sub-agent is at work here.")
         return
     sub_agents.stop([view.id for view in views])
-    front.say(f"{counted(len(views))} stopped; what was found is kept.")
+    ctx.say(f"{counted(len(views))} stopped; what was found is kept.")
 
 
 def row(view: AgentView, now: float) -> str:
@@ -117,6 +115,4 @@ def _stands(view: AgentView) -> str:
     return f"runs {view.activity}" if view.activity else "thinks"
 
 
-COMMANDS: Final[dict[str, LinearCommand]] = {
-    "agents": LinearCommand("the sub-agents of this conversation: read, hint, stop; /agents stop ends all", _agents),
-}
+RUNS: Final[dict[str, Run]] = {"agents": _agents, "route": route}

@@ -8,9 +8,9 @@ import os
 import stat
 import termios
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, Protocol
 
 from phoenix_tui.terminal.state import Attributes
 
@@ -22,13 +22,24 @@ PASTE_ENDS: Final = "\x1b[201~"
 LONGEST_SEQUENCE: Final = 32
 
 
+class KeyboardListener(Protocol):
+    """Takes what is typed."""
+
+    def take_input(self, text: str) -> None:
+        """Take a whole piece of input."""
+        ...
+
+    def end_input(self) -> None:
+        """Take the end of the input."""
+        ...
+
+
 class Keyboard:
     """Gives whole pieces of input: a sequence or a paste is never cut."""
 
-    def __init__(self, take: Callable[[str], None], ended: Callable[[], None]) -> None:
+    def __init__(self, listener: KeyboardListener) -> None:
         self.is_terminal = os.isatty(0)
-        self._take = take
-        self._ended = ended
+        self._listener = listener
         self._decode = getincrementaldecoder("utf-8")("replace").decode
         self._pending = ""
         self._timer: asyncio.TimerHandle | None = None
@@ -75,13 +86,13 @@ class Keyboard:
             self._timer.cancel()
             self._timer = None
         if not received:
-            self._ended()
+            self._listener.end_input()
             return False
         text = self._pending + self._decode(received)
         self._pending = unfinished(text) if self.is_terminal else ""
         whole = text[: len(text) - len(self._pending)]
         if whole:
-            self._take(whole)
+            self._listener.take_input(whole)
         if self._pending and not self._pending.startswith(PASTE_BEGINS):
             self._timer = asyncio.get_running_loop().call_later(LONE_ESC, self._give_up_waiting)
         return True
@@ -89,9 +100,9 @@ class Keyboard:
     def _give_up_waiting(self) -> None:
         """What looked like a sequence was the Esc key."""
         pending, self._pending = self._pending, ""
-        self._take(pending[:1])
+        self._listener.take_input(pending[:1])
         if pending[1:]:
-            self._take(pending[1:])
+            self._listener.take_input(pending[1:])
 
 
 def _single_keys() -> Attributes:

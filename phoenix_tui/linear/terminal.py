@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import os
 import sys
+import time
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-from phoenix_tui.linear.editing import LeaveTyped, LineBuffer, StopWanted, Typed, Wish
 from phoenix_tui.linear.keyboard import Keyboard
+from phoenix_tui.linear.line_buffer import LeaveTyped, LineBuffer, LineRequest, StopWanted, Typed
 from phoenix_tui.terminal.output_thread import OutputThread, write_all
 
 PATIENCE: Final = 5.0
@@ -41,23 +42,25 @@ SPEECHLESS: Final = frozenset({"", "dumb", "unknown"})
 class LineTerminal:
     """One line being typed at the end of everything that was said."""
 
-    def __init__(self, *, ascii_only: bool, clock: Callable[[], float]) -> None:
+    def __init__(self, *, ascii_only: bool, rings: bool = True) -> None:
         self.line = LineBuffer()
         self.prompt = ""
         """Stands before what is typed."""
         self._ascii = ascii_only
-        self._clock = clock
+        self._rings = rings
         self._at_prompt = False
         """Whether the prompt stands on the last row."""
+        self._asking = False
+        """True while a line is asked for that is neither message nor answer."""
         self._held: list[str] = []
         self._typed_at = 0.0
         self._output: OutputThread | None = None
         """Writes while keys are taken: a terminal that takes nothing (Ctrl+S, a lost link) must not hold up a run."""
-        self._wishes: deque[Wish] = deque()
+        self._requests: deque[LineRequest] = deque()
         self._heard = asyncio.Event()
         self._piped = ""
         """The line of a pipe whose end has not come."""
-        self.keyboard = Keyboard(self._take, self._ended)
+        self.keyboard = Keyboard(self)
         self._end = "\r\n" if self.keyboard.is_terminal else "\n"
 
     def say(self, *lines: str) -> None:
@@ -67,7 +70,7 @@ class LineTerminal:
 
     def tick(self) -> None:
         """Say what waited, unless somebody is typing."""
-        if self._held and (not self.line.text or self._clock() - self._typed_at > PATIENCE):
+        if self._held and (not self.line.text or time.monotonic() - self._typed_at > PATIENCE):
             held, self._held = self._held, []
             before = self._end if self._at_prompt else ""
             self._at_prompt = False
@@ -82,6 +85,23 @@ class LineTerminal:
             self._at_prompt = True
             self._write(self.prompt + self.line.text.replace("\n", " "))
 
+    def invite(self, prompt: str) -> None:
+        """Show this prompt, unless a line is asked for."""
+        if not self._asking:
+            self.prompt = prompt
+            self.show_prompt()
+
+    async def ask(self, prompt: str, text: str = "") -> LineRequest:
+        """Ask for one line, with `text` to be changed; gives what was typed."""
+        self.prompt = prompt
+        self.show_prompt()
+        self._asking = True
+        if text:
+            self.put(text)
+        request = await self.next_request()
+        self._asking = False
+        return request
+
     def put(self, text: str) -> None:
         """What is being typed is this."""
         self.show_prompt()
@@ -89,28 +109,28 @@ class LineTerminal:
 
     def ring(self) -> None:
         """The bell, where someone listens."""
-        if os.isatty(1):
+        if self._rings and os.isatty(1):
             self._write("\a")
 
     async def heard(self) -> None:
-        """Until there is a wish; it stays for who asks for it."""
+        """Until there is a request; it stays for who asks for it."""
         await self._heard.wait()
 
-    async def next_wish(self) -> Wish:
+    async def next_request(self) -> LineRequest:
         """The next line, stop or end."""
         await self.heard()
-        wish = self._wishes.popleft()
-        if not self._wishes:
+        request = self._requests.popleft()
+        if not self._requests:
             self._heard.clear()
-        if isinstance(wish, Typed) and not self.keyboard.is_terminal:  # nobody has echoed it
+        if isinstance(request, Typed) and not self.keyboard.is_terminal:  # nobody has echoed it
             self.show_prompt()
             self._at_prompt = False
-            self._write(f"{wish.text}{self._end}")
-        return wish
+            self._write(f"{request.text}{self._end}")
+        return request
 
     def wake(self) -> None:
-        """End whoever waits for a wish."""
-        self._wish(StopWanted())
+        """End whoever waits for a request."""
+        self._request(StopWanted())
 
     @contextmanager
     def listening(self) -> Generator[None]:
@@ -132,8 +152,9 @@ class LineTerminal:
         self._at_prompt = False
         self.show_prompt()
 
-    def _take(self, text: str) -> None:
-        self._typed_at = self._clock()
+    def take_input(self, text: str) -> None:
+        """Take keys, or lines of a pipe."""
+        self._typed_at = time.monotonic()
         if not self.keyboard.is_terminal:
             self._take_lines(text)
             return
@@ -141,28 +162,29 @@ class LineTerminal:
             self.show_prompt()
         echo = self.line.feed(text)
         self._write(echo if self._at_prompt else "")
-        for wish in self.line.wishes:
-            if isinstance(wish, Typed) and self._at_prompt:
+        for request in self.line.requests:
+            if isinstance(request, Typed) and self._at_prompt:
                 self._at_prompt = False
                 self._write(self._end)
-            self._wish(wish)
-        self.line.wishes.clear()
+            self._request(request)
+        self.line.requests.clear()
         self.tick()
 
-    def _wish(self, wish: Wish) -> None:
-        self._wishes.append(wish)
+    def _request(self, request: LineRequest) -> None:
+        self._requests.append(request)
         self._heard.set()
 
     def _take_lines(self, text: str) -> None:
         *whole, self._piped = (self._piped + text).replace("\r\n", "\n").split("\n")
         for line in whole:
-            self._wish(Typed(line))
+            self._request(Typed(line))
 
-    def _ended(self) -> None:
+    def end_input(self) -> None:
+        """Take the end of the input: its last line, then a request to leave."""
         if self._piped:
-            self._wish(Typed(self._piped))
+            self._request(Typed(self._piped))
             self._piped = ""
-        self._wish(LeaveTyped())
+        self._request(LeaveTyped())
 
     def _write(self, text: str) -> None:
         if self._ascii:

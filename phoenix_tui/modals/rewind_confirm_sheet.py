@@ -16,7 +16,7 @@ from textual.widgets import Static
 from engine.ports.files import FileChange
 from engine.rewind.values import Preview, PreviewFile, RewindScope
 from phoenix_tui.features.changes import words_of
-from phoenix_tui.features.rewinding import HowFar, Instead
+from phoenix_tui.features.rewind import HowFar, Instead
 from phoenix_tui.keys import keymap
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.modals.base import Sheet

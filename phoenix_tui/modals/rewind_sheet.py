@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from engine.rewind.values import RewindList, RewindPoint
 from phoenix_tui.features.changes import files_of, when
-from phoenix_tui.features.rewinding import Order, OtherWay
+from phoenix_tui.features.rewind import Order, OtherWay
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet

@@ -67,7 +67,7 @@ class RulesSheet(Sheet[None]):
         self._clock = clock
         self._found: tuple[ActiveRule, ...] = ()
         self._chosen = 0
-        self._changes = RuleChanges(rules, lambda: hint(("rule_undo", "brings it back")))
+        self._changes = RuleChanges(rules, hint(("rule_undo", "brings it back")))
         self._edited: ActiveRule | None = None
         """The rule in the line; None for a new one."""
         self._said = Content("")

@@ -11,6 +11,7 @@ from textual.content import Content
 from engine.updates import Question
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.text.labels import Tone
+from phoenix_tui.text.paths import short_path as short_path
 from phoenix_tui.text.rule_text import one_line, rule_grant
 from tools.clean import clean_line
 from tools.contract import DiffDisplay
@@ -104,9 +105,3 @@ def _laid_out(answers: Sequence[Content], gap: int, width: int) -> list[Content]
         else:
             rows += answer.wrap(width)
     return rows
-
-
-def short_path(path: Path) -> str:
-    """A folder with the home folder as `~`."""
-    home = Path.home()
-    return f"~/{path.relative_to(home)}".removesuffix("/.") if path.is_relative_to(home) else str(path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import time
 
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError, Exit
@@ -13,7 +12,7 @@ from phoenix_tui.cli.names import VERSION
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.lifecycle.launch import CannotOpen, Launch
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
-from phoenix_tui.linear.front import LinearFront
+from phoenix_tui.linear.app import LinearApp
 from phoenix_tui.linear.terminal import LineTerminal
 from phoenix_tui.models.choice import ModelChoice
 from phoenix_tui.terminal.state import restore, say
@@ -48,16 +47,16 @@ async def _talk(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteL
         services = await opener.open()
     except CannotOpen as error:
         raise CommandError(str(error), Exit.FAILED) from error
-    terminal, limit = LineTerminal(ascii_only=_ascii_only(), clock=time.monotonic), MemoryLimit.of(setup.settings)
-    front = LinearFront(services, launch, terminal, link, limit)
+    terminal = LineTerminal(ascii_only=_ascii_only(), rings=launch.notifications != "off")
+    app = LinearApp(services, launch, terminal, link, MemoryLimit.of(setup.settings))
     last = why = ""
     try:
-        code = await front.run()
-        last = front.last_conversation
+        code = await app.run()
+        last = app.last_conversation
     finally:
         await services.engine.close()
         await opener.close(crashed=False)
-        why = front.stop_watching()
+        why = app.stop_watching()
     say((f"{why}\n" if why else "") + (f"phoenix --screen-reader --resume {last} goes on.\n" if last else ""), output=1)
     return code
 

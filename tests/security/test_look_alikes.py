@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.linear.spoken import asked as spoken
+from phoenix_tui.linear.question_lines import question_lines as spoken
 from phoenix_tui.widgets.request_text import laid_out
 from tests.support.fake_engine import question
 from tools.contract import PlainDisplay, ToolRequest

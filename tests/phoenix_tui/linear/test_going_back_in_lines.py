@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from engine.ports.files import Coverage
 from engine.rewind.values import Preview, PreviewFile, RewindList, RewindScope
-from phoenix_tui.features.rewinding import HowFar, Instead, OtherWay
-from phoenix_tui.linear.going_back import LineAsker
+from phoenix_tui.features.rewind import HowFar, Instead, OtherWay
+from phoenix_tui.linear.rewind import LineRewindAsker
 from tests.support.fake_rewinding import change, point
 
 HERS = PreviewFile(change("notes.md", 1, 2), "changed since by somebody else")
@@ -31,9 +31,9 @@ class Front:
         return self.answers.pop(0)
 
 
-def asker(*answers: int | None) -> tuple[LineAsker, Front]:
+def asker(*answers: int | None) -> tuple[LineRewindAsker, Front]:
     front = Front(list(answers))
-    return LineAsker(cast("Any", front), cast("Any", None)), front
+    return LineRewindAsker(cast("Any", front), cast("Any", None)), front
 
 
 async def test_what_a_crash_cut_off_is_finished_or_taken_back() -> None:

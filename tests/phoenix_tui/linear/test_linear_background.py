@@ -19,7 +19,7 @@ async def test_the_command_that_runs_is_sent_there_listed_and_ended(tmp_path: Pa
     ):
         await running.shows("You:")
         running.type("/background\r")
-        await running.shows("Nothing was sent yet")
+        await running.shows("Nothing runs.")
         running.type("sleep\r")
         await running.until(lambda: len(alive(f"sleep\0{marked}")) == 1, "a sleeping process")
         running.type("/background\r")

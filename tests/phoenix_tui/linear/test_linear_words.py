@@ -12,14 +12,16 @@ from msgspec import structs
 from engine.codec import encode_display
 from engine.machine.messages import Origin, Role, TextBlock, ToolCall, ToolResult, ToolStatus
 from engine.updates import JobsChanged, LiveTextDropped, MessageSaved, TextArrived, ToolEnded, ToolStarted
-from phoenix_tui.linear.spoken import Spoken, SpokenAnswer, asked
+from phoenix_tui.linear.message_lines import AnswerLines
+from phoenix_tui.linear.question_lines import question_lines
+from phoenix_tui.linear.transcript import LinearTranscript
 from tests.support.fake_engine import question
 from tests.support.screens import message
 from tools.contract import DiffDisplay, JobInfo, TerminalDisplay, ToolRequest
 
 
 def spoken(*pieces: str) -> list[str]:
-    answer = SpokenAnswer()
+    answer = AnswerLines()
     return [line for piece in pieces for line in answer.add(piece)] + answer.end()
 
 
@@ -38,7 +40,7 @@ def test_an_answer_is_said_line_by_line_without_its_signs() -> None:
 
 
 def test_a_long_paragraph_is_not_waited_for() -> None:
-    answer = SpokenAnswer()
+    answer = AnswerLines()
     assert answer.add("One sentence here. " * 30)[0].startswith("Assistant: One sentence here.")
     assert answer.end() == []
 
@@ -49,7 +51,7 @@ def test_however_the_text_arrives_the_lines_are_the_same(text: str, size: int) -
 
 
 def test_what_ones_own_command_printed_is_said_as_it_ends_and_not_again_for_the_model() -> None:
-    shown = Spoken()
+    shown = LinearTranscript()
     shown.follow(ToolStarted(ToolCall("shell_1", "bash", "{}"), ToolRequest("seq 30")))
     printed = "\n".join(map(str, range(1, 31)))
     ended = ToolResult("shell_1", printed, ToolStatus.SUCCESS, display_json=encode_display(TerminalDisplay(printed, 0)))
@@ -63,19 +65,19 @@ def test_what_ones_own_command_printed_is_said_as_it_ends_and_not_again_for_the_
 
 @given(st.text(max_size=80))
 def test_no_line_holds_anything_that_acts(text: str) -> None:
-    shown = Spoken()
+    shown = LinearTranscript()
     lines = [
         *shown.follow(TextArrived(text + "\n")),
         *shown.follow(ToolStarted(ToolCall("c", text, "{}"), ToolRequest(text))),
         *shown.follow(ToolEnded(ToolResult("c", text, ToolStatus.ERROR), 0.1)),
-        *asked(question(text)),
+        *question_lines(question(text)),
     ]
     assert all(unicodedata.category(letter) != "Cc" or letter == "\t" for line in lines for letter in line)
 
 
 def test_a_change_is_asked_about_line_by_line() -> None:
     change = DiffDisplay("a.py", "--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n same\n-old\n+new\n", 1, 1)
-    lines = asked(question(request=ToolRequest("a.py", preview=change)))
+    lines = question_lines(question(request=ToolRequest("a.py", preview=change)))
     assert "It would change a.py: 1 line added, 1 removed." in lines
     assert lines[2:5] == ["Same: same", "Removed: old", "Added: new"]
 
@@ -86,19 +88,19 @@ def test_neither_a_rule_nor_a_path_nor_a_reason_can_forge_a_line(text: str, more
     change = DiffDisplay(forged, "@@ -1 +1 @@\n-old\n+new\n", 1, 1)
     for rule in (f"bash({forged})", f"write_file(/{forged}*)", f"x({forged})"):
         asks = question(request=ToolRequest(forged, (Path("/a"),), preview=change), rule=rule)
-        lines = asked(structs.replace(asks, reason=forged))
-        assert len(lines) == 7
+        lines = question_lines(structs.replace(asks, reason=forged))
+        assert len([line for line in lines if not line.startswith("Note: it contains ")]) == 7
         assert [line for line in lines if len(line.splitlines()) != 1] == []
 
 
 def test_the_rule_and_what_it_allows_are_said_before_it_is_kept() -> None:
-    lines = asked(question(rule="bash(git log*)"))
+    lines = question_lines(question(rule="bash(git log*)"))
     assert lines[-2] == "Rule of s, a and e: bash(git log*), which allows any command that starts with `git log`."
     assert lines[-1].startswith("y once, s allow it in this conversation, a always in this project, e everywhere")
 
 
 def test_an_end_is_said_once_and_a_dropped_answer_begins_again() -> None:
-    shown = Spoken()
+    shown = LinearTranscript()
     job = JobInfo("j", "c", "make", False, 2, 1.0)
     assert shown.follow(JobsChanged((job,))) == ["Background command ended, exit 2: make"]
     assert shown.follow(JobsChanged((job,))) == []
@@ -107,7 +109,7 @@ def test_an_end_is_said_once_and_a_dropped_answer_begins_again() -> None:
 
 
 def test_a_failed_tool_says_the_end_of_what_it_printed() -> None:
-    shown = Spoken()
+    shown = LinearTranscript()
     shown.follow(ToolStarted(ToolCall("c", "bash", "{}"), ToolRequest("make", (Path("/x"),))))
     output = "\n".join(f"row {number}" for number in range(9))
     lines = shown.follow(ToolEnded(ToolResult("c", output, ToolStatus.ERROR), 65.0, ended_processes=2))
@@ -117,7 +119,7 @@ def test_a_failed_tool_says_the_end_of_what_it_printed() -> None:
 
 
 def test_the_lines_of_an_output_whose_middle_is_left_out_are_those_it_had() -> None:
-    shown = Spoken()
+    shown = LinearTranscript()
     shown.follow(ToolStarted(ToolCall("c", "bash", "{}"), ToolRequest("seq 1 200000")))
     display = encode_display(TerminalDisplay("1\n[… left out]\n200000\n", 0, lines=200_000))
     result = ToolResult("c", "1", ToolStatus.SUCCESS, display_json=display)

@@ -222,10 +222,10 @@ async def test_esc_stops_a_summary_that_is_being_written(tmp_path: Path) -> None
 async def test_the_help_lists_every_command_and_nothing_else(tmp_path: Path) -> None:
     said = (await phoenix_in(tmp_path).run("--screen-reader", stdin=b"/help\n")).out
     listed = re.findall(r"^/(\w+): .+\.$", said, re.MULTILINE)
-    wanted = {"attach", "paste", "images", "queue", "context", "compact", "find", "search", "rewind", "undo"}
+    wanted = {"image", "paste", "images", "queue", "context", "compact", "find", "search", "rewind", "undo"}
     assert wanted | {"branches", "approvals", "export", "jobs"} <= set(listed)
     assert len(listed) == len(set(listed))
-    for name in ("attach", "rewind", "approvals"):
+    for name in ("image", "rewind", "approvals"):
         assert f"There is no /{name}" not in said
 
 

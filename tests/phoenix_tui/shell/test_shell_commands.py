@@ -16,7 +16,7 @@ from engine.machine.states import Idle, is_busy
 from engine.ports import ModelInfo
 from engine.records import PermissionMode
 from phoenix_tui.commands.catalogue import ALIASES, BY_NAME, closest, is_command, matching, split_command
-from phoenix_tui.commands.conversations import resume
+from phoenix_tui.commands.conversations import RUNS
 from phoenix_tui.commands.run import MODULES
 from phoenix_tui.features.onboarding_api import InstallProgress, LocalOffer
 from phoenix_tui.modals.picker_sheet import PickerSheet
@@ -102,9 +102,9 @@ async def test_resume_takes_a_part_of_a_title_and_offers_all_that_have_it(open_s
     for title in ("Retry work", "Old retry", "Parser"):
         engine.seed(title, messages=1)
     async with open_shell() as shell:
-        await resume(shell.ctx, "pars")
+        await RUNS["resume"](shell.ctx, "pars")
         assert shell.ctx.active.conversation.record.title == "Parser"
-        choosing = shell.app.run_worker(resume(shell.ctx, "retry"))
+        choosing = shell.app.run_worker(RUNS["resume"](shell.ctx, "retry"))
         await shell.until(lambda: isinstance(shell.app.screen, PickerSheet) and "Old retry" in shell.text)
         offered = shell.app.screen.query_one("#rows").visual.plain
         assert ("Retry work" in offered, "Old retry" in offered, "Parser" in offered) == (True, True, False)

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from engine.executor.context_manager import HIGHEST, LOWEST, ContextReport, Edited
 from engine.executor.requests import Refused
-from phoenix_tui.linear.command import LinearCommand, open_conversation, tell_outcome
+from phoenix_tui.linear.context import LinearContext, Run
 from phoenix_tui.models.choice import GUIDE
 from phoenix_tui.text.checkpoint_text import use_in_words
 from tools.clean import clean, clean_line
 from tools.wording import counted
 
-if TYPE_CHECKING:
-    from phoenix_tui.linear.front import LinearFront
-
 BIGGEST: Final = 5
 """Parts of the window that are named."""
 
 
-async def _context(front: LinearFront, word: str) -> None:
-    conversation = open_conversation(front)
+async def _context(ctx: LinearContext, word: str) -> None:
+    conversation = ctx.opened
     if conversation is None:
         return
     name, _, value = word.partition(" ")
@@ -34,32 +31,32 @@ async def _context(front: LinearFront, word: str) -> None:
         "restore": active.restore,
     }
     if name in edits:
-        _say_edit(front, await edits[name]())
+        _say_edit(ctx, await edits[name]())
     elif name == "threshold":
-        await _threshold(front, value)
+        await _threshold(ctx, value)
     elif name:
-        front.say(f"There is no /context {clean_line(name)}. There are {', '.join(edits)} and threshold.")
+        ctx.say(f"There is no /context {clean_line(name)}. There are {', '.join(edits)} and threshold.")
     else:
-        front.say(*_report(await active.report(), conversation.record.model))
+        ctx.say(*_report(await active.report(), conversation.record.model))
 
 
-def _say_edit(front: LinearFront, outcome: Edited | Refused) -> None:
+def _say_edit(ctx: LinearContext, outcome: Edited | Refused) -> None:
     if isinstance(outcome, Edited):
-        front.say(f"Done, {counted(outcome.count, 'part')}: from {outcome.before:,} to about {outcome.after:,} tokens.")
+        ctx.say(f"Done, {counted(outcome.count, 'part')}: from {outcome.before:,} to about {outcome.after:,} tokens.")
     else:
-        tell_outcome(front, outcome, "")
+        ctx.say_outcome(outcome, "")
 
 
-async def _threshold(front: LinearFront, value: str) -> None:
-    conversation = open_conversation(front)
+async def _threshold(ctx: LinearContext, value: str) -> None:
+    conversation = ctx.opened
     if conversation is None:
         return
     never = value == "never"
     if not never and not (value.isdecimal() and LOWEST <= int(value) <= HIGHEST):
-        front.say(f"A threshold is {LOWEST} to {HIGHEST} per cent, or never.")
+        ctx.say(f"A threshold is {LOWEST} to {HIGHEST} per cent, or never.")
         return
     await conversation.context.set_threshold(HIGHEST + 1 if never else int(value))
-    front.say(f"Older messages are summarized {'never' if never else f'at {value} per cent'}.")
+    ctx.say(f"Older messages are summarized {'never' if never else f'at {value} per cent'}.")
 
 
 def _report(report: ContextReport, model: str) -> Iterator[str]:
@@ -100,15 +97,12 @@ def _ways(report: ContextReport) -> Iterator[str]:
         yield "/context undo takes the last change back."
 
 
-async def _prompt(front: LinearFront, _: str) -> None:
-    conversation = open_conversation(front)
+async def _prompt(ctx: LinearContext, _: str) -> None:
+    conversation = ctx.opened
     if conversation is not None:
         sent = conversation.context.prompt()
-        front.say(*clean(f"{sent.static}\n\n{sent.dynamic}").splitlines())
-        front.say(f"{counted(len(sent.tools), 'tool')}: {clean_line(', '.join(sent.tools)) or 'none'}.")
+        ctx.say(*clean(f"{sent.static}\n\n{sent.dynamic}").splitlines())
+        ctx.say(f"{counted(len(sent.tools), 'tool')}: {clean_line(', '.join(sent.tools)) or 'none'}.")
 
 
-COMMANDS: Final[dict[str, LinearCommand]] = {
-    "prompt": LinearCommand("the system prompt as it is sent, and the tools beside it", _prompt),
-    "context": LinearCommand("what fills the context window, and how to make room", _context),
-}
+RUNS: Final[dict[str, Run]] = {"prompt": _prompt, "context": _context}

@@ -58,7 +58,7 @@ class HowFar(Struct, frozen=True):
     overwrite: frozenset[bytes] = frozenset()
 
 
-class Asker(Protocol):
+class RewindAsker(Protocol):
     """A front end's side of going back: it asks and shows. None stands for a user who gave up."""
 
     undo_keys: str
@@ -100,7 +100,9 @@ class Asker(Protocol):
 class GoingBack:
     """The ways back from one conversation. What cannot be is told; raises StorageError."""
 
-    def __init__(self, asker: Asker, engine: EngineApi, conversation: ConversationApi, rewinding: RewindApi) -> None:
+    def __init__(
+        self, asker: RewindAsker, engine: EngineApi, conversation: ConversationApi, rewinding: RewindApi
+    ) -> None:
         self._asker = asker
         self._engine = engine
         self._conversation = conversation

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,13 +9,10 @@ from typing import Final, TypeAlias
 
 from engine.codec import decode_display
 from engine.machine.messages import (
-    ImageBlock,
     Origin,
     Role,
-    TextBlock,
     ToolResult,
     ToolStatus,
-    attached_in,
     is_own_call,
 )
 from engine.machine.states import RETRIES, Errored
@@ -30,7 +26,6 @@ from engine.updates import (
     LiveTextDropped,
     MessageSaved,
     Noticed,
-    Question,
     QueueChanged,
     RetryScheduled,
     Routed,
@@ -41,21 +36,16 @@ from engine.updates import (
     ToolStarted,
     Update,
 )
+from phoenix_tui.linear.message_lines import ASSISTANT, YOU, AnswerLines, attached, message_lines, message_text
 from phoenix_tui.text.agent_text import began_line, ended_line, news, succeeded
 from phoenix_tui.text.job_text import end_line
 from phoenix_tui.text.labels import TROUBLES, clock
-from phoenix_tui.text.request_summary import folded, odd_in
 from phoenix_tui.text.route_text import card_lines
-from phoenix_tui.text.rule_text import one_line, rule_grant
-from phoenix_tui.widgets.blocks.diff_rows import GAP, DiffRow, diff_rows
-from tools.clean import clean, clean_line, reveal
+from tools.clean import clean_line, reveal
 from tools.contract import DiffDisplay, PlainDisplay, TerminalDisplay
-from tools.look_alikes import in_order
 from tools.wording import counted
 
 Lines: TypeAlias = Sequence[str]
-YOU: Final = "You"
-ASSISTANT: Final = "Assistant"
 OUTCOMES: Final[dict[ToolStatus, str]] = {
     ToolStatus.SUCCESS: "finished",
     ToolStatus.ERROR: "failed",
@@ -63,76 +53,22 @@ OUTCOMES: Final[dict[ToolStatus, str]] = {
     ToolStatus.SKIPPED: "skipped",
     ToolStatus.INTERRUPTED: "interrupted",
 }
-SIGNS_INSIDE: Final = 2
-"""How deep signs of Markdown stand in each other at most: code in emphasis."""
-LONG_PARAGRAPH: Final = 300
-"""Characters after which a paragraph that still arrives is said up to its last sentence."""
 FAILED_ROWS: Final = 5
 """Last rows of what a failed command printed; /output reads all."""
 OWN_ROWS: Final = 20
 """First rows of what a command printed that the person ran; /output reads all."""
 CROSSINGS: Final = (0.9, 0.75)
-_FENCE: Final = re.compile(r"\s*(?:```|~~~)\s*([\w+#.-]*)\s*$")
-_HEADING: Final = re.compile(r"(#{1,6})\s+(.*)")
-_SIGNS: Final = re.compile(r"(\*\*|__|\*)(?=\S)(.+?)(?<=\S)\1|`([^`]+)`")
-_TABLE_ROW: Final = re.compile(r"\s*\|(.*)\|\s*")
-_TABLE_RULE: Final = re.compile(r"[\s|:-]+")
 
 
 @dataclass(slots=True)
-class SpokenAnswer:
-    """The answer that arrives, cut into whole lines; Markdown signs become words or go."""
-
-    rest: str = ""
-    begun: bool = False
-    in_code: bool = False
-
-    def add(self, text: str) -> list[str]:
-        """Whole lines so far."""
-        *whole, self.rest = (self.rest + text).split("\n")
-        if len(self.rest) > LONG_PARAGRAPH and not self.in_code:
-            sentence, stop, rest = self.rest.rpartition(". ")
-            whole, self.rest = ([*whole, f"{sentence}."], rest) if stop else (whole, self.rest)
-        return [line for one in whole for line in self._line(one)]
-
-    def end(self) -> list[str]:
-        """What is left, and ready for the next answer."""
-        lines = self._line(self.rest) if self.rest else []
-        self.rest, self.begun, self.in_code = "", False, False
-        return lines
-
-    def _line(self, line: str) -> list[str]:
-        text = self._words(clean(line).replace("\n", " "))
-        if not text.strip() and not self.in_code:
-            return []
-        lead = "" if self.begun else f"{ASSISTANT}: "
-        self.begun = True
-        return [f"{lead}{text}"]
-
-    def _words(self, line: str) -> str:
-        if fence := _FENCE.fullmatch(line):
-            self.in_code = not self.in_code
-            return f"Code{f', {fence[1]}' if fence[1] else ''}:" if self.in_code else "End of code."
-        if self.in_code:
-            return line
-        if heading := _HEADING.match(line):
-            line = f"Heading: {heading[2]}"
-        if row := _TABLE_ROW.fullmatch(line):
-            line = "" if _TABLE_RULE.fullmatch(row[1]) else "; ".join(cell.strip() for cell in row[1].split("|"))
-        for _ in range(SIGNS_INSIDE):
-            line = _SIGNS.sub(lambda found: found[2] or found[3], line)
-        return line
-
-
-@dataclass(slots=True)
-class Spoken:
+class LinearTranscript:
     """What was said so far of one conversation; `follow` gives the next lines."""
 
     own: set[str] = field(default_factory=set[str])
     """Ids of messages that were typed here: they stand on the screen already."""
     tools: dict[str, str] = field(default_factory=dict[str, str])
     """Names of calls under way."""
-    answer: SpokenAnswer = field(default_factory=SpokenAnswer)
+    answer: AnswerLines = field(default_factory=AnswerLines)
     ended_jobs: set[str] = field(default_factory=set[str])
     """Background commands whose end was said."""
     last_output: str = ""
@@ -214,13 +150,13 @@ class Spoken:
         return [f"{began_line(began)}. /agents lists them."] if began else []
 
     def _saved(self, message: StoredMessage) -> Lines:
-        text = text_of(message)
+        text = message_text(message)
         match message.origin:
             case Origin.LLM:
                 begun = self.answer.begun or self.answer.rest
-                return self.answer.end() if begun else said(ASSISTANT, text)
+                return self.answer.end() if begun else message_lines(ASSISTANT, text)
             case Origin.HUMAN:
-                return attached(message) if message.id in self.own else said(YOU, text)
+                return attached(message) if message.id in self.own else message_lines(YOU, text)
             case Origin.NOTICE:
                 told = message.role is Role.USER  # what a command of theirs printed: said as it ended
                 return [f"Note: {clean_line(text)}"] if text and not told else []
@@ -256,72 +192,3 @@ class Spoken:
         own, failed = is_own_call(result.call_id), result.status is ToolStatus.ERROR
         shown = rows[:OWN_ROWS] if own else rows[-FAILED_ROWS:] if failed else []
         return [", ".join(parts), *(f"  {clean_line(row)}" for row in shown)]
-
-
-def said(who: str, text: str) -> list[str]:
-    """A whole message; an answer loses its Markdown signs."""
-    if who == ASSISTANT:
-        answer = SpokenAnswer()
-        return [*answer.add(text), *answer.end()]
-    first, *rest = clean(text).split("\n")
-    return [f"{who}: {first}", *rest]
-
-
-def text_of(message: StoredMessage) -> str:
-    """The words of a message, and what its images and attached files are."""
-    is_human = message.origin is Origin.HUMAN
-    own = [block for block in message.blocks if isinstance(block, TextBlock) and not (is_human and block.attached)]
-    images = [block for block in message.blocks if isinstance(block, ImageBlock)]
-    parts = [block.text for block in own]
-    return "\n".join([*parts, *(f"Image, {image.width} by {image.height}." for image in images), *attached(message)])
-
-
-def attached(message: StoredMessage) -> list[str]:
-    """Files and conversations that a message of the user attaches, and those that it could not."""
-    words = (clean_line(block.attached) for block in attached_in(message.blocks))
-    if message.origin is not Origin.HUMAN:
-        return []
-    return [f"N{one[1:]}." if one.startswith("not attached") else f"Attached: {one}." for one in words]
-
-
-def speaker(message: StoredMessage) -> str:
-    """Who said it."""
-    return {Role.USER: YOU, Role.ASSISTANT: ASSISTANT}.get(message.role, "Note")
-
-
-def asked(question: Question, who: str = "") -> list[str]:
-    """A question with nothing hidden, and its answers; `who` asks, where it is not the conversation itself."""
-    preview = question.request.preview
-    lines = [f"Permission needed: tool {clean_line(question.call.name)} asks{f', for {who}' if who else ''}."]
-    match preview:
-        case DiffDisplay(path=path, added=added, removed=removed, diff=diff):
-            lines.append(f"It would change {one_line(path)}: {counted(added, 'line')} added, {removed} removed.")
-            lines += [_changed_row(row) for row in diff_rows(diff)] or [reveal(row) for row in diff.splitlines()]
-        case PlainDisplay(text=text):
-            lines += _command(text)
-        case TerminalDisplay(output=text):
-            lines += _command(text)
-        case _:
-            lines += _command(question.request.summary)  # revealed already, and revealing twice changes nothing
-    lines += [f"Note: it {words}." for words in odd_in(question)]
-    if question.reason:
-        lines.append(f"Why it asks: {one_line(question.reason)}")
-    if grant := rule_grant(question):
-        lines.append(f"Rule of s, a and e: {one_line(question.rule)}, which allows {grant}.")
-        more = ", s allow it in this conversation, a always in this project, e everywhere"
-    else:
-        more = ""
-    lines.append(f"y once{more}, n no, r no with a reason.")
-    return lines
-
-
-def _command(text: str) -> list[str]:
-    first, *rest = in_order(folded(reveal(text))).split("\n")
-    return [f"It would run: {first}", *(f"  {row}" for row in rest)]
-
-
-def _changed_row(row: DiffRow) -> str:
-    if row.sign == GAP:
-        return "Lines between are the same."
-    words = {"+": "Added", "-": "Removed"}.get(row.sign, "Same")
-    return f"{words}: {reveal(row.text)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Final
 
 from engine.api.conversation import ConversationApi, Unsubscribe
@@ -29,12 +29,17 @@ from phoenix_tui.features.draft_codec import joined, parsed
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.features.sub_agents import asked_by, asking, stop_in_view
 from phoenix_tui.lifecycle.launch import Launch, Services
-from phoenix_tui.linear.spoken import Spoken, asked, said, speaker, text_of
+from phoenix_tui.linear.message_lines import message_lines, message_text, speaker
+from phoenix_tui.linear.question_lines import question_lines
+from phoenix_tui.linear.terminal import LineTerminal
+from phoenix_tui.linear.transcript import LinearTranscript
 from phoenix_tui.text.labels import WRITABLE, clock
 from tools.clean import clean, clean_line
 from tools.contract import SandboxMode
 from tools.wording import counted
 
+SAY_PROMPT: Final = "You: "
+ANSWER_PROMPT: Final = "Answer: "
 RING_FROM: Final = 5.0
 """Seconds of work after which its end rings."""
 STILL_EVERY: Final = 30.0
@@ -46,31 +51,22 @@ ROWS_A_MESSAGE: Final = 8
 class LinearConversation:
     """One conversation at a time; the others run on."""
 
-    def __init__(
-        self,
-        services: Services,
-        launch: Launch,
-        say: Callable[..., None],
-        invite: Callable[[], None],
-        ring: Callable[[], None],
-    ) -> None:
+    def __init__(self, services: Services, launch: Launch, terminal: LineTerminal) -> None:
         self.services = services
         self.launch = launch
-        self.say = say
+        self.terminal = terminal
         self.model = launch.model
         """Of the next new conversation."""
         self.mode: PermissionMode = launch.permission_mode
         self.sandbox: SandboxMode | None = None
         """Mode and chosen sandbox of a conversation that is still empty; the one after it begins as `launch` says."""
         self.conversation: ConversationApi | None = None
-        self.spoken = Spoken()
+        self.transcript = LinearTranscript()
         self.images: list[Attachment] = []
         """What goes with the next message."""
         self.rested = asyncio.Event()
         """Set while nothing runs and nothing is asked."""
         self.rested.set()
-        self._invite = invite
-        self._ring = ring
         self._unsubscribe: Unsubscribe | None = None
         self._began = self._told = 0.0
         self._asked: tuple[str, str] | None = None
@@ -91,6 +87,14 @@ class LinearConversation:
     def busy(self) -> bool:
         """Whether a run is under way."""
         return self.conversation is not None and is_busy(self.conversation.state)
+
+    def say(self, *lines: str) -> None:
+        """Append lines."""
+        self.terminal.say(*lines)
+
+    def invite(self) -> None:
+        """Show the prompt: something is expected of the user."""
+        self.terminal.invite(ANSWER_PROMPT if self.question is not None else SAY_PROMPT)
 
     async def attempt(self, request: Awaitable[object]) -> bool:
         """Wait for something asked of the engine; a refusal is said. Whether it was done."""
@@ -133,7 +137,7 @@ class LinearConversation:
         return draft.text
 
     async def _attend(self, conversation: ConversationApi) -> None:
-        self.conversation, self.spoken = conversation, Spoken(title=conversation.record.title)
+        self.conversation, self.transcript = conversation, LinearTranscript(title=conversation.record.title)
         self._held = conversation.read_only
         self._unsubscribe = await conversation.subscribe(self._follow)
 
@@ -159,17 +163,17 @@ class LinearConversation:
         if self.conversation is None:
             return
         found = await self.conversation.history(NEWEST, number * ROWS_A_MESSAGE)
-        spoken = [message for message in found.messages if text_of(message).strip()]
+        spoken = [message for message in found.messages if message_text(message).strip()]
         for message in spoken[-number:]:
-            self.say(*said(speaker(message), text_of(message)))
+            self.say(*message_lines(speaker(message), message_text(message)))
 
     async def read_at(self, seq: int) -> None:
         """Read out one message, whole."""
         found = await self.conversation.history(seq + 1, 1) if self.conversation is not None else None
         for message in found.messages if found is not None else ():
             calls = {call.tool_use_id: call for call in found.tool_calls} if found is not None else {}
-            text = text_of(message).strip()
-            self.say(*(said(speaker(message), text) if text else ()))
+            text = message_text(message).strip()
+            self.say(*(message_lines(speaker(message), text) if text else ()))
             for call in calls.values():
                 self.say(
                     f"Tool {clean_line(call.name)}: {clean_line(call.input_json)}",
@@ -189,7 +193,7 @@ class LinearConversation:
         if isinstance(receipt, Refused):
             self.say(f"Refused: {clean_line(receipt.reason)} Up brings your text back.")
         else:
-            self.spoken.own.add(receipt.message_id)
+            self.transcript.own.add(receipt.message_id)
             self.images.clear()
         early, self._early = self._early, None
         for update in early:
@@ -224,9 +228,9 @@ class LinearConversation:
         before, self._asked = self._asked, (asker.id, question.call.id) if asker is not None and question else None
         if question is not None and self._asked != before:
             self.rested.set()
-            self._ring()
-            self.say(*asked(question, clean_line(question.asker)))
-            self._invite()
+            self.terminal.ring()
+            self.say(*question_lines(question, clean_line(question.asker)))
+            self.invite()
 
     def _follow(self, update: Update) -> None:
         if self._early is not None and not isinstance(update, Snapshot):
@@ -234,27 +238,27 @@ class LinearConversation:
             return
         match update:
             case Snapshot(state=state, question=question):
-                self.spoken.agents = update.agents
+                self.transcript.agents = update.agents
                 self._moved(is_busy(state))
-                self.say(*(asked(question) if question is not None else ()))
+                self.say(*(question_lines(question) if question is not None else ()))
             case ApprovalAsked(question=question) if question is not None:
                 self.rested.set()
-                self._ring()
-                self.say(*asked(question))
-                self._invite()
+                self.terminal.ring()
+                self.say(*question_lines(question))
+                self.invite()
             case AgentsChanged() | ApprovalAsked():
-                self.say(*self.spoken.follow(update))
+                self.say(*self.transcript.follow(update))
                 self._agents_ask()
             case ConversationChanged():
-                self.say(*self._owned_anew(), *self.spoken.follow(update))
+                self.say(*self._owned_anew(), *self.transcript.follow(update))
             case _:
-                self.say(*self.spoken.follow(update))
+                self.say(*self.transcript.follow(update))
         if isinstance(update, StateChanged):
             self._moved(is_busy(update.state))
         elif isinstance(update, RunEnded) and time.monotonic() - self._began > RING_FROM:
-            self._ring()
-        elif isinstance(update, MessageSaved) and update.message.id in self.spoken.own:
-            self.spoken.own.discard(update.message.id)
+            self.terminal.ring()
+        elif isinstance(update, MessageSaved) and update.message.id in self.transcript.own:
+            self.transcript.own.discard(update.message.id)
 
     def _owned_anew(self) -> list[str]:
         """Who has the conversation may change while it is followed."""
@@ -276,4 +280,4 @@ class LinearConversation:
             self.rested.clear()
         elif not self.rested.is_set():
             self.rested.set()
-            self._invite()
+            self.invite()

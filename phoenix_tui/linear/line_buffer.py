@@ -27,7 +27,7 @@ class LeaveTyped(Struct, frozen=True):
     """Ctrl+D on an empty line, or the end of the input."""
 
 
-Wish: TypeAlias = Typed | StopWanted | LeaveTyped
+LineRequest: TypeAlias = Typed | StopWanted | LeaveTyped
 
 
 class LineHistory(Protocol):
@@ -67,7 +67,7 @@ class LineBuffer:
     history: LineHistory | None = None
     text: str = ""
     cursor: int = 0
-    wishes: list[Wish] = field(default_factory=list["Wish"])
+    requests: list[LineRequest] = field(default_factory=list["LineRequest"])
     """What Enter, Esc and Ctrl+D asked for; whoever feeds the line takes them."""
 
     def feed(self, text: str) -> str:
@@ -126,7 +126,7 @@ class LineBuffer:
 
     def enter(self) -> str:
         """The line is finished."""
-        self.wishes.append(Typed(self.take()))
+        self.requests.append(Typed(self.take()))
         return ""
 
     def newline(self) -> str:
@@ -135,14 +135,14 @@ class LineBuffer:
 
     def stop(self) -> str:
         """Esc."""
-        self.wishes.append(StopWanted())
+        self.requests.append(StopWanted())
         return ""
 
     def end_or_delete(self) -> str:
         """Ctrl+D."""
         if self.text:
             return self._remove(self.cursor, min(self.cursor + 1, len(self.text)))
-        self.wishes.append(LeaveTyped())
+        self.requests.append(LeaveTyped())
         return ""
 
     def older(self) -> str:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from engine.executor.reviewing import DropSummary, Proposal, SummarizeAgain, TakeSummary, Verdict
 from phoenix_tui.features.prompt_history import remember
-from phoenix_tui.linear.command import LinearCommand, open_conversation
-from phoenix_tui.linear.editing import LeaveTyped, StopWanted, Typed
+from phoenix_tui.linear.context import LinearContext, Run
+from phoenix_tui.linear.line_buffer import LeaveTyped, StopWanted, Typed
 from tools.clean import clean, clean_line
 from tools.wording import counted
-
-if TYPE_CHECKING:
-    from phoenix_tui.linear.front import LinearFront
 
 ACTIONS: Final = (
     "Take it: it stands in the place of the older messages",
@@ -23,9 +20,9 @@ ACTIONS: Final = (
 )
 
 
-async def summarize(front: LinearFront, focus: str = "", *, before: int = 0) -> None:
+async def summarize(ctx: LinearContext, focus: str = "", *, before: int = 0) -> None:
     """Ask for a summary of older messages, or of those before one; then the user decides on it."""
-    conversation = open_conversation(front)
+    conversation = ctx.opened
     if conversation is None:
         return
     proposals: asyncio.Queue[tuple[Proposal, asyncio.Future[Verdict]]] = asyncio.Queue()
@@ -35,66 +32,64 @@ async def summarize(front: LinearFront, focus: str = "", *, before: int = 0) -> 
         proposals.put_nowait((proposal, verdict))
         return await verdict
 
-    if await front.talk.attempt(conversation.context.compact(focus, review, before)):
-        while (offered := await next_proposal(front, proposals)) is not None:
+    if await ctx.active.attempt(conversation.context.compact(focus, review, before)):
+        while (offered := await next_proposal(ctx, proposals)) is not None:
             proposal, verdict = offered
-            decided = await _decide(front, proposal)
+            decided = await _decide(ctx, proposal)
             if not verdict.done():
                 verdict.set_result(decided)
 
 
 async def next_proposal(
-    front: LinearFront, proposals: asyncio.Queue[tuple[Proposal, asyncio.Future[Verdict]]]
+    ctx: LinearContext, proposals: asyncio.Queue[tuple[Proposal, asyncio.Future[Verdict]]]
 ) -> tuple[Proposal, asyncio.Future[Verdict]] | None:
     """The next summary to decide on; None once the conversation rests, or is stopped or left."""
-    offered, rested = asyncio.ensure_future(proposals.get()), asyncio.ensure_future(front.talk.rested.wait())
-    listens = front.terminal.keyboard.is_terminal
+    offered, rested = asyncio.ensure_future(proposals.get()), asyncio.ensure_future(ctx.active.rested.wait())
+    listens = ctx.terminal.keyboard.is_terminal
     while True:
         # The lines of a pipe are answers to what is still to come.
-        heard = asyncio.ensure_future(front.terminal.heard() if listens else asyncio.Event().wait())
+        heard = asyncio.ensure_future(ctx.terminal.heard() if listens else asyncio.Event().wait())
         done, _ = await asyncio.wait({offered, rested, heard}, return_when=asyncio.FIRST_COMPLETED)
         ready = offered in done
         if ready or rested in done:  # what was typed in the same moment is for whoever asks next
             heard.cancel()
             (rested if ready else offered).cancel()
             return offered.result() if ready else None
-        await _meanwhile(front)
+        await _meanwhile(ctx)
 
 
-async def _meanwhile(front: LinearFront) -> None:
+async def _meanwhile(ctx: LinearContext) -> None:
     """A line, a stop or the end while the summary is being written."""
-    match await front.terminal.next_wish():
+    match await ctx.terminal.next_request():
         case StopWanted():
-            front.talk.stop()
+            ctx.active.stop()
         case LeaveTyped():
-            front.talk.stop()
-            front.leave(0)
+            ctx.active.stop()
+            ctx.leave(0)
         case Typed(text=text):
-            front.say("The summary is being written. Esc stops it.")
-            if text.strip() and not remember(front.history, text):
-                front.say("Up brings back what you wrote.")
+            ctx.say("The summary is being written. Esc stops it.")
+            if text.strip() and not remember(ctx.history, text):
+                ctx.say("Up brings back what you wrote.")
 
 
-async def _decide(front: LinearFront, proposal: Proposal) -> Verdict:
+async def _decide(ctx: LinearContext, proposal: Proposal) -> Verdict:
     if proposal.problem:
-        front.say(f"Refused: {clean_line(proposal.problem)}")
-    front.say(
+        ctx.say(f"Refused: {clean_line(proposal.problem)}")
+    ctx.say(
         f"Summary of {counted(proposal.summarized, 'message')}, {proposal.kept} stay, {clean_line(proposal.sizes)}:",
         *(line for line in clean(proposal.summary).splitlines() if line.strip()),
         "End of the summary.",
     )
-    match await front.choose("What now?", ACTIONS):
+    match await ctx.choose("What now?", ACTIONS):
         case 0:
             return TakeSummary(proposal.summary)
         case 1:
-            text = await front.ask_line("The summary: ", clean(proposal.summary))
+            text = await ctx.ask_line("The summary", clean(proposal.summary))
             return TakeSummary(text) if text else DropSummary()
         case 2:
-            return SummarizeAgain(await front.ask_line("What matters most: "))
+            return SummarizeAgain(await ctx.ask_line("What matters most"))
         case _:
             return DropSummary()
 
 
-COMMANDS: Final[dict[str, LinearCommand]] = {
-    "compact": LinearCommand("summarize older messages; you decide on the summary. /compact WHAT MATTERS", summarize),
-}
+RUNS: Final[dict[str, Run]] = {"compact": summarize}

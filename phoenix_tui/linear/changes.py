@@ -3,50 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from phoenix_tui.features.changes import ChangeSet, FolderChanges, ShownFile, without_lines
-from phoenix_tui.linear.command import LinearCommand
+from phoenix_tui.linear.context import LinearContext, Run
 from tools.clean import clean, clean_line
 from tools.wording import counted
-
-if TYPE_CHECKING:
-    from phoenix_tui.linear.front import LinearFront
 
 MOST_ROWS: Final = 200
 VERBS: Final = {"+": "New", "-": "Deleted", "~": "Changed"}
 
 
-async def diff(front: LinearFront, _: str) -> None:
+async def diff(ctx: LinearContext, _: str) -> None:
     """Choose a set, then a file, and read its change."""
-    conversation = front.talk.conversation
+    conversation = ctx.conversation
     record = conversation.record if conversation is not None else None
     if conversation is not None and conversation.read_only:
-        front.say(conversation.read_only)
+        ctx.say(conversation.read_only)
         return
-    services = front.services
-    folder = record.cwd if record is not None else front.launch.cwd
+    services = ctx.services
+    folder = record.cwd if record is not None else ctx.launch.cwd
     changes = FolderChanges(folder, services.runner, services.rewinding, record)
-    chosen = await _set(front, [one for one in await changes.sets() if one.files or one.note])
+    chosen = await _set(ctx, [one for one in await changes.sets() if one.files or one.note])
     if chosen is None:
         return
-    front.say(*filter(None, (chosen.note,)))
-    while (place := await front.choose("Read which file?", [_row(file) for file in chosen.files])) is not None:
+    ctx.say(*filter(None, (chosen.note,)))
+    while (place := await ctx.choose("Read which file?", [_row(file) for file in chosen.files])) is not None:
         file = chosen.files[place]
         found = await changes.diff(file)
         rows = clean(found.diff).splitlines()[2:] if found is not None else [without_lines(file)]
-        front.say(*rows[:MOST_ROWS])
+        ctx.say(*rows[:MOST_ROWS])
         if len(rows) > MOST_ROWS:
-            front.say(f"{len(rows) - MOST_ROWS} more lines.")
+            ctx.say(f"{len(rows) - MOST_ROWS} more lines.")
 
 
-async def _set(front: LinearFront, sets: Sequence[ChangeSet]) -> ChangeSet | None:
+async def _set(ctx: LinearContext, sets: Sequence[ChangeSet]) -> ChangeSet | None:
     if not sets:
-        front.say("No file is changed.")
+        ctx.say("No file is changed.")
         return None
     if len(sets) == 1:
         return sets[0]
-    chosen = await front.choose("Changes:", [f"{one.title}, {counted(len(one.files), 'file')}" for one in sets])
+    chosen = await ctx.choose("Changes:", [f"{one.title}, {counted(len(one.files), 'file')}" for one in sets])
     return sets[chosen] if chosen is not None else None
 
 
@@ -55,6 +52,4 @@ def _row(file: ShownFile) -> str:
     return f"{VERBS[file.sign]} {clean_line(file.name)}, {lines}{f', {file.remark}' if file.remark else ''}"
 
 
-COMMANDS: Final[dict[str, LinearCommand]] = {
-    "diff": LinearCommand("what changed on disk: this conversation, each turn, what git has not committed", diff),
-}
+RUNS: Final[dict[str, Run]] = {"diff": diff}

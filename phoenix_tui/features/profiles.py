@@ -1,4 +1,4 @@
-"""What changes when another profile is to be used for new conversations; both front ends do the same."""
+"""The profile that new conversations begin with."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.executor.requests import EngineError
+from engine.machine.states import Idle
 from engine.ports.profiles import narrower_mode, narrower_sandbox
 from engine.records import PermissionMode
+from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.profiles_api import ProfileChoice, ProfilesApi
 from phoenix_tui.lifecycle.launch import Launch
 from tools.clean import clean_line
@@ -23,6 +25,24 @@ class ProfileUse(Struct, frozen=True):
     """None: the mode in use stays."""
     special: str = ""
     """What the profile sets, in words; empty where it sets neither model, mode nor sandbox."""
+
+
+async def use_profile(front: FrontEnd, name: str) -> None:
+    """Begin new conversations as this one, and the one in view if nothing was said in it yet.
+
+    Raises:
+        EngineError: there is no such profile, or its file is wrong.
+    """
+    use = use_of(front.launch, front.services.profiles, name, front.mode)
+    launch = replace(use.launch, permission_mode=use.mode or front.launch.permission_mode)
+    record = front.conversation.record if front.conversation is not None else None
+    begun = record is not None and bool(record.message_count or not isinstance(record.state, Idle))
+    front.prefer(launch=launch, model=use.model, mode=use.mode)
+    if record is not None and not begun:
+        await front.begin_anew()
+    begins = "New conversations begin" if begun else "This conversation begins"
+    stays = " This one stays as it is." if begun else ""
+    front.tell(f"{begins} as {name}{f': {use.special}' if use.special else ''}.{stays}")
 
 
 def use_of(launch: Launch, profiles: ProfilesApi, name: str, mode_now: PermissionMode) -> ProfileUse:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from engine.api.conversation import ConversationApi
 from engine.ports.files import FileChange
 from engine.ports.turns import BranchRow
 from engine.rewind.values import Preview, PreviewFile, RewindList, RewindPoint, RewindScope
-from phoenix_tui.features.rewinding import GoingBack, HowFar, Instead, Order, OtherWay, Way, others_of
-from phoenix_tui.linear.command import LinearCommand, open_conversation
-from phoenix_tui.linear.summarizing import summarize
+from phoenix_tui.features.rewind import GoingBack, HowFar, Instead, Order, OtherWay, Way, others_of
+from phoenix_tui.linear.compaction import summarize
+from phoenix_tui.linear.context import LinearContext, Run
 from phoenix_tui.text.checkpoint_text import left_alone
 from phoenix_tui.text.labels import age
 from tools.clean import clean_line
 from tools.wording import counted
-
-if TYPE_CHECKING:
-    from phoenix_tui.linear.front import LinearFront
 
 MOST_FILES: Final = 30
 WORDS: Final[dict[Way, str]] = {
@@ -30,14 +27,14 @@ WORDS: Final[dict[Way, str]] = {
 }
 
 
-class LineAsker:
+class LineRewindAsker:
     """Asks with numbered rows."""
 
     undo_keys = undo_keys_over_text = "/undo"
     branching_keys = "/rewind or /fork"
 
-    def __init__(self, front: LinearFront, conversation: ConversationApi) -> None:
-        self._front = front
+    def __init__(self, ctx: LinearContext, conversation: ConversationApi) -> None:
+        self._ctx = ctx
         self._conversation = conversation
 
     async def which_prompt(self, found: RewindList) -> Order | None:
@@ -48,13 +45,13 @@ class LineAsker:
             files = counted(found.unfinished, "file")
             rows += [f"Finish going back, which a crash cut off: {files}", f"Take that back: {files}"]
             orders += [OtherWay.FINISH, OtherWay.TAKE_BACK]
-        chosen = await self._front.choose("Go back to before which message? /undo takes the last way back:", rows)
+        chosen = await self._ctx.choose("Go back to before which message? /undo takes the last way back:", rows)
         return orders[chosen] if chosen is not None else None
 
     async def how_far(self, point: RewindPoint, preview: Preview, ways: Sequence[Way]) -> HowFar | None:
         """What would change, then the ways, then the files of others."""
-        self._front.say(*_disk(preview))
-        chosen = await self._front.choose("How far?", [WORDS[way] for way in ways])
+        self._ctx.say(*_disk(preview))
+        chosen = await self._ctx.choose("How far?", [WORDS[way] for way in ways])
         if chosen is None:
             return None
         way = ways[chosen]
@@ -64,43 +61,43 @@ class LineAsker:
 
     async def summarize_before(self, seq: int) -> None:
         """Read it out before it counts."""
-        await summarize(self._front, before=seq)
+        await summarize(self._ctx, before=seq)
 
     async def overwritten_by_undo(self, preview: Preview) -> frozenset[bytes] | None:
         """What would change, then the files of others."""
-        self._front.say(*_disk(preview))
+        self._ctx.say(*_disk(preview))
         return await self._overwritten(preview)
 
     async def which_branch(self, branches: Sequence[BranchRow]) -> str | None:
         """The branches, one row each."""
-        chosen = await self._front.choose("Branches:", [_branch(row, self._conversation.id) for row in branches])
+        chosen = await self._ctx.choose("Branches:", [_branch(row, self._conversation.id) for row in branches])
         return branches[chosen].id if chosen is not None else None
 
     async def show(self, branch: ConversationApi) -> None:
         """Read it out from now on."""
-        await self._front.open(branch.id)
+        await self._ctx.open(branch.id)
 
     def tell(self, text: str, *, bad: bool = False) -> None:
         """A line; what is bad says so itself."""
-        self._front.say(clean_line(text))
+        self._ctx.say(clean_line(text))
 
     async def _overwritten(self, preview: Preview) -> frozenset[bytes] | None:
         """Which files of others go back too; None where the user gives up."""
         others = others_of(preview)
         if not others:
             return others
-        chosen = await self._front.choose(
+        chosen = await self._ctx.choose(
             f"{counted(len(others), 'file')} changed since by somebody else.",
             ("Leave them alone", "Take them back too"),
         )
         return None if chosen is None else others if chosen == 1 else frozenset()
 
 
-def _run(way: Callable[[GoingBack], Awaitable[None]]) -> Callable[[LinearFront, str], Awaitable[None]]:
-    async def run(front: LinearFront, _: str) -> None:
-        conversation, rewinding = open_conversation(front), front.services.rewinding
+def _run(way: Callable[[GoingBack], Awaitable[None]]) -> Run:
+    async def run(ctx: LinearContext, _: str) -> None:
+        conversation, rewinding = ctx.opened, ctx.services.rewinding
         if conversation is not None and rewinding is not None:
-            await way(GoingBack(LineAsker(front, conversation), front.services.engine, conversation, rewinding))
+            await way(GoingBack(LineRewindAsker(ctx, conversation), ctx.services.engine, conversation, rewinding))
 
     return run
 
@@ -143,8 +140,8 @@ def _verb(change: FileChange) -> str:
     return "Create" if change.before is None else "Change"
 
 
-COMMANDS: Final[dict[str, LinearCommand]] = {
-    "rewind": LinearCommand("go back to before a message: conversation, files or both", _run(GoingBack.rewind)),
-    "undo": LinearCommand("take the last way back", _run(GoingBack.undo)),
-    "branches": LinearCommand("the branches that going back and /fork made; open one", _run(GoingBack.branches)),
+RUNS: Final[dict[str, Run]] = {
+    "rewind": _run(GoingBack.rewind),
+    "undo": _run(GoingBack.undo),
+    "branches": _run(GoingBack.branches),
 }

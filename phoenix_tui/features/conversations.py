@@ -1,0 +1,103 @@
+"""Commands on conversations, for both front ends: open, name, copy, try again, stop, write to a file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from engine.machine.states import is_busy
+from engine.ports import ConversationChanges
+from engine.records import ConversationQuery, ConversationSummary
+from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.features.export import export_to
+from phoenix_tui.features.front_end import FrontEnd, Option, accepted
+from phoenix_tui.features.run_limits import caps_for
+from phoenix_tui.features.sub_agents import family_of
+from phoenix_tui.text.labels import age
+from phoenix_tui.text.paths import short_path
+from tools.wording import counted
+
+UNTITLED: Final = "New conversation"
+
+
+async def resume(front: FrontEnd, reference: str) -> None:
+    """Open a conversation by title, slug or id, else choose one."""
+    engine = front.services.engine
+    found = await engine.find(reference, partly=True) if reference else ()
+    if len(found) == 1:
+        await front.open(found[0].id)
+        return
+    if reference:
+        front.tell(
+            f"No conversation is called {reference}." if not found else f"{len(found)} conversations match.", bad=True
+        )
+    rows = found or await engine.list(ConversationQuery(limit=front.most_options))
+    if not rows:
+        front.tell("There is no conversation to resume yet.")
+    elif chosen := await front.pick("Resume a conversation", _options(rows)):
+        await front.open(chosen)
+
+
+def _options(rows: Sequence[ConversationSummary]) -> list[Option]:
+    now = time.time()
+    return [Option(row.id, row.title or UNTITLED, tuple(filter(None, _facts(row, now)))) for row in rows]
+
+
+def _facts(row: ConversationSummary, now: float) -> tuple[str, ...]:
+    remarks = "unread" if row.unread else "", "by a script" if row.scripted else ""
+    return *remarks, short_path(row.cwd), counted(row.message_count, "message"), age(now - row.updated_at)
+
+
+async def rename(front: FrontEnd, title: str) -> None:
+    """Give the conversation in view a title."""
+    conversation = front.conversation
+    if conversation is None:
+        return
+    title = title or await front.ask_line("Title of this conversation", conversation.record.title)
+    if title.strip():
+        await front.services.engine.change(conversation.id, ConversationChanges(title=title.strip()))
+
+
+async def fork(front: FrontEnd, _: str) -> None:
+    """Continue in a copy."""
+    if front.conversation is None:
+        front.tell("There is nothing to copy yet.", bad=True)
+        return
+    copy = await front.services.engine.fork(front.conversation.id)
+    await front.open(copy.id)
+    front.tell("This is the copy.")
+
+
+async def retry(front: FrontEnd, _: str) -> None:
+    """Resume an interrupted turn, or try again."""
+    conversation = front.conversation
+    if conversation is not None:
+        accepted(await conversation.retry(caps_for(front, conversation)))
+
+
+async def stop(front: FrontEnd, _: str) -> None:
+    """Stop the run in view."""
+    if not front.stop():
+        front.tell("Nothing runs here.")
+
+
+async def stop_all(front: FrontEnd, _: str) -> None:
+    """Stop every run."""
+    engine = front.services.engine
+    count = len({family_of(one) for one in engine.live() if is_busy(one.state)})
+    await engine.stop_all()
+    front.tell(f"{count} stopped." if count else "Nothing runs.")
+
+
+async def export(front: FrontEnd, name: str) -> None:
+    """Write the conversation in view as Markdown, or as JSON where the file's name ends so."""
+    if front.conversation is None:
+        front.tell("There is nothing to write yet.", bad=True)
+        return
+    try:
+        path = await export_to(name, front.conversation, front.services)
+    except CommandError as error:
+        front.tell(error.sentence, bad=True)
+    else:
+        front.tell(f"Written to {path}.")

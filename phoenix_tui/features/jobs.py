@@ -1,0 +1,17 @@
+"""Background commands: what is said of them, and sending one there."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.api.conversation import ConversationApi
+from engine.executor.requests import Refused
+from phoenix_tui.text.job_text import NOTHING_RUNS, RUNS_ON
+
+NO_JOBS: Final = "No background command was started here."
+
+
+def send_to_background(conversation: ConversationApi | None) -> str:
+    """Send the command that runs to the background, at once; gives what to say."""
+    receipt = conversation.jobs.background() if conversation is not None else Refused(NOTHING_RUNS)
+    return receipt.reason if isinstance(receipt, Refused) else RUNS_ON

@@ -1,0 +1,195 @@
+"""What is typed, and where it goes: a message, a command, an answer or a stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from typing import Final
+
+from engine.api.conversation import ConversationApi
+from engine.api.errors import ENGINE_ERRORS
+from engine.machine.states import Errored
+from engine.updates import Question
+from phoenix_tui.commands.catalogue import is_command, split_command
+from phoenix_tui.features.prompt_history import remember
+from phoenix_tui.features.run_limits import caps_for
+from phoenix_tui.lifecycle.launch import Launch, Services
+from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
+from phoenix_tui.lifecycle.memory_limit import NO_LIMIT, MemoryLimit
+from phoenix_tui.lifecycle.stop_signals import ENDING, SIGNAL_EXIT, listen
+from phoenix_tui.linear.approvals import ApprovalNotifier, answer_of
+from phoenix_tui.linear.context import LinearContext
+from phoenix_tui.linear.images import attach_all, attach_dropped
+from phoenix_tui.linear.line_buffer import LeaveTyped, StopWanted, Typed
+from phoenix_tui.linear.message_lines import YOU, message_lines
+from phoenix_tui.linear.queue import queue_up
+from phoenix_tui.linear.run import run_linear
+from phoenix_tui.linear.terminal import LineTerminal
+from phoenix_tui.text.database_text import WAITING, told_here, told_once
+from tools.clean import clean_line
+from tools.process.link import ZygoteLink
+
+AGAIN: Final = 3.0
+"""Seconds within which a second Ctrl+C leaves."""
+
+
+class LinearApp:
+    """Phoenix in lines, over the same engine that the screen has."""
+
+    def __init__(
+        self,
+        services: Services,
+        launch: Launch,
+        terminal: LineTerminal,
+        link: ZygoteLink | None = None,
+        limit: MemoryLimit = NO_LIMIT,
+    ) -> None:
+        self.link = link
+        """Where it is, it sees signals that the loop does not take."""
+        self.limit = limit
+        """Of this process's memory."""
+        self._watch: LoopWatch | None = None
+        self.ctx = LinearContext(services, launch, terminal)
+        self._notifier = ApprovalNotifier(self.ctx)
+        self.last_conversation = ""
+        """Known once it was left; empty where nothing was said."""
+        self._interrupted = float("-inf")
+
+    async def run(self) -> int:
+        """Until the user leaves; gives the exit code."""
+        ticking = asyncio.create_task(self._tick())
+        unwatch = self.ctx.services.engine.watch(self._notifier.follow)
+        told = told_here(told_once(self.ctx.say, f"{WAITING} Ctrl+C gives up."))
+        unlisten = self.ctx.services.engine.waits.listen(told)
+        self._listen_to_signals()
+        with self.ctx.terminal.listening():
+            try:
+                await self._begin()
+                while self.ctx.leaving is None:
+                    if not self.ctx.terminal.keyboard.is_terminal:  # the lines of a pipe are taken one after the other
+                        await self.ctx.active.rested.wait()
+                    if self.ctx.active.rested.is_set():
+                        self.ctx.active.invite()
+                    await self._do_next()
+            finally:
+                unlisten()
+                ticking.cancel()
+                unwatch()
+                await self.ctx.side_questions.close()
+                self.last_conversation = self._way_back()
+                await self.ctx.active.put_away(self.ctx.terminal.line.text)
+        return self.ctx.leaving or 0
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._watch is not None:
+            self._watch.end_begins()
+        self.ctx.leave(SIGNAL_EXIT + number)
+
+    def stop_watching(self) -> str:
+        """All is closed; why that was, where it was for its memory."""
+        if self._watch is None:
+            return ""
+        self._watch.stop()
+        return self._watch.last_words
+
+    def _way_back(self) -> str:
+        conversation = self.ctx.active.conversation
+        return conversation.id if conversation is not None and conversation.record.message_count else ""
+
+    def _listen_to_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        listen(loop, ENDING, self._end)
+        if self.link is not None:
+            self.link.arm(ENDING)
+            self._watch = LoopWatch(self.link, self.limit, lambda words: self.ctx.say(f"Note: {words}"))
+        loop.add_signal_handler(signal.SIGINT, self.interrupt)
+        loop.add_signal_handler(signal.SIGCONT, self.ctx.terminal.resume)
+
+    async def _begin(self) -> None:
+        launch = self.ctx.launch
+        self.ctx.terminal.line.history = self.ctx.history
+        folder, mode = clean_line(str(launch.cwd)), self.ctx.mode.value
+        self.ctx.say(f"Model {clean_line(launch.model)}. Folder {folder}. Mode {mode}.")
+        self.ctx.say("Write and press Enter. Esc or Ctrl+C stops. /help lists the commands. Ctrl+D leaves.")
+        if self.ctx.services.warning:
+            self.ctx.say(f"Note: {clean_line(self.ctx.services.warning)}")
+        if launch.conversation_id:
+            await self.ctx.active.attempt(self.ctx.open(launch.conversation_id))
+        if launch.pick:
+            await self.ctx.active.attempt(run_linear(self.ctx, "resume", ""))
+        if launch.images:
+            await attach_all(self.ctx, launch.images)
+        if launch.prompt:
+            self.ctx.say(*message_lines(YOU, launch.prompt))
+            await self.ctx.active.send(launch.prompt)
+
+    async def _do_next(self) -> None:
+        match await self.ctx.terminal.next_request():
+            case Typed(text=text):
+                await self._line(text)
+            case StopWanted():
+                if self.ctx.leaving is None and not self.ctx.active.stop():
+                    self.ctx.say("Dropped." if self.ctx.side_questions.drop() else "Nothing runs.")
+            case LeaveTyped():
+                self.ctx.leave(0)
+
+    async def _line(self, text: str) -> None:
+        active, question = self.ctx.active, self.ctx.active.question
+        try:
+            if is_command(text):
+                name, argument = split_command(text)
+                await run_linear(self.ctx, name, argument)
+            elif question is not None and text.strip():
+                await self._answer(question, text.strip())
+            elif text.startswith("!") and text.strip("! \n"):
+                conversation = await active.current()
+                await active.attempt(conversation.shell(text.lstrip("!").strip(), not text.startswith("!!")))
+            elif text.strip() and not await attach_dropped(self.ctx, text):
+                await self._send(text)
+            elif not text.strip() and active.conversation is not None:
+                await self._go_on(active.conversation)
+        except ENGINE_ERRORS as error:
+            self.ctx.say(f"Refused: {clean_line(str(error))}")
+
+    async def _go_on(self, conversation: ConversationApi) -> None:
+        """Enter on an empty line: try again after an error, send what waits for the user, or images alone."""
+        if isinstance(conversation.state, Errored):
+            await self.ctx.active.attempt(conversation.retry(caps_for(self.ctx, conversation)))
+        elif conversation.queue.held and conversation.queue.waiting:
+            await self.ctx.active.attempt(conversation.queue.go_on(caps_for(self.ctx, conversation)))
+        elif self.ctx.active.images and not self.ctx.active.busy:
+            await self.ctx.active.send("")
+
+    async def _send(self, text: str) -> None:
+        if self.ctx.active.busy:
+            await queue_up(self.ctx, text)
+        else:
+            await self.ctx.active.send(text)
+        if trouble := remember(self.ctx.history, text):
+            self.ctx.say(f"Note: {trouble}")
+
+    async def _answer(self, question: Question, text: str) -> None:
+        answer = await answer_of(self.ctx, question, text)
+        if answer is None:
+            self.ctx.say("A question is open: answer with one of its letters and press Enter. Esc stops the run.")
+        else:
+            await self.ctx.active.answer(question, answer)
+
+    def interrupt(self) -> None:
+        """Ctrl+C: stop the run, else leave at the second press."""
+        if self.ctx.active.busy and self.ctx.active.stop():
+            return
+        now = time.monotonic()
+        if now - self._interrupted < AGAIN:
+            self.ctx.leave(0)
+        else:
+            self._interrupted = now
+            self.ctx.say("Press Ctrl+C again to leave.")
+            self.ctx.terminal.show_prompt()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(1.0)
+            self.ctx.active.still()
+            self.ctx.terminal.tick()

@@ -1,0 +1,77 @@
+"""Asks and says in lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from engine.executor.requests import Receipt, Refused
+from phoenix_tui.features.front_end import Option
+from phoenix_tui.linear.line_buffer import LeaveTyped, Typed
+from phoenix_tui.linear.terminal import LineTerminal
+from tools.clean import clean, clean_line
+
+MOST_LISTED: Final = 20
+
+
+class LineAsker:
+    """Asks by numbered rows and by single lines."""
+
+    most_options = MOST_LISTED
+
+    def __init__(self, terminal: LineTerminal) -> None:
+        self.terminal = terminal
+        self.leaving: int | None = None
+        """The exit code, once the user or a signal wants to leave."""
+
+    def say(self, *lines: str) -> None:
+        """Append lines."""
+        self.terminal.say(*lines)
+
+    def tell(self, text: str, *, bad: bool = False) -> None:
+        """Append a line for each of a text; `bad` ones say so in their words."""
+        self.say(*clean(text).splitlines())
+
+    def confirm_change(self, text: str) -> None:
+        """Say what is in force now."""
+        self.say(clean_line(text))
+
+    def read(self, heading: str, text: str, *, hang: int = 0) -> None:
+        """Read out a longer text."""
+        self.say(f"{heading}:", *clean(text).splitlines())
+
+    def say_outcome(self, outcome: Receipt, done: str) -> None:
+        """Say why a request was refused, or these words."""
+        self.say(f"Refused: {clean_line(outcome.reason)}" if isinstance(outcome, Refused) else done)
+
+    async def ask(self, prompt: str, text: str = "") -> str:
+        """One line behind this prompt, with `text` to be changed; empty for Esc."""
+        request = await self.terminal.ask(prompt, text)
+        if isinstance(request, LeaveTyped):
+            self.leave(0)
+        return request.text.strip() if isinstance(request, Typed) else ""
+
+    async def ask_line(self, heading: str, text: str = "") -> str:
+        """One line; empty for Esc."""
+        return await self.ask(f"{heading}: ", text)
+
+    async def choose(self, heading: str, rows: Sequence[str]) -> int | None:
+        """The place of the row whose number is typed; None for anything else."""
+        self.say(heading, *(f"{number}. {clean_line(row)}" for number, row in enumerate(rows, 1)))
+        text = await self.ask("Number, or Enter for none: ")
+        return int(text) - 1 if text.isdecimal() and 1 <= int(text) <= len(rows) else None
+
+    async def pick(self, heading: str, options: Sequence[Option], *, current: str = "", free: bool = False) -> str:
+        """The key of the option whose number is typed; empty for anything else."""
+        rows = [", ".join((one.words + (" (now)" if one.key == current else ""), *one.facts)) for one in options]
+        chosen = await self.choose(f"{heading}:", rows)
+        return options[chosen].key if chosen is not None else ""
+
+    async def confirm(self, question: str, yes: str, no: str) -> bool:
+        """Yes or no; anything but the number of yes is no."""
+        return await self.choose(question, (no, yes)) == 1
+
+    def leave(self, code: int) -> None:
+        """End the front end."""
+        self.leaving = code
+        self.terminal.wake()

@@ -1,0 +1,93 @@
+"""Commands on conversations: begin one, put one away, find what was said."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.ports import ConversationChanges
+from engine.search import SearchSyntaxError, parse_search
+from phoenix_tui.features import conversations
+from phoenix_tui.linear.asker import MOST_LISTED
+from phoenix_tui.linear.context import LinearContext, Run
+from tools.wording import counted
+
+
+async def _new(ctx: LinearContext, _: str) -> None:
+    await ctx.active.put_away("")
+    ctx.say("New conversation.")
+
+
+async def _now(ctx: LinearContext, text: str) -> None:
+    if text:
+        await ctx.active.send(text, interrupt=True)
+
+
+async def _search(ctx: LinearContext, text: str) -> None:
+    try:
+        query = parse_search(text or await ctx.ask_line("Search for"), cwd=ctx.launch.cwd)
+    except SearchSyntaxError as error:
+        ctx.say(f"Not searched: {error}")
+        return
+    hits = (await ctx.services.library.search(query, limit=MOST_LISTED)).hits
+    if not hits:
+        ctx.say("Nothing was found. Fewer words find more.")
+        return
+    rows = [f"{hit.title or 'new conversation'}, {hit.speaker.value}: {hit.snippet}" for hit in hits]
+    chosen = await ctx.choose("Found:", rows)
+    if chosen is not None:
+        await ctx.open(hits[chosen].conversation_id)
+        ctx.say("The message that was found:")
+        await ctx.active.read_at(hits[chosen].seq)
+
+
+async def _find(ctx: LinearContext, text: str) -> None:
+    conversation = ctx.opened
+    text = text or (await ctx.ask_line("Find") if conversation is not None else "")
+    if conversation is None or not text:
+        return
+    found = (await ctx.services.library.find(conversation.id, text))[-MOST_LISTED:]
+    if not found:
+        ctx.say("It does not stand in this conversation. /search looks everywhere.")
+        return
+    rows = [
+        f"message {one.seq}{', output of a tool' if one.call_id else ''}, {counted(one.count, 'time')}" for one in found
+    ]
+    chosen = await ctx.choose("Found, the newest last:", rows)
+    if chosen is not None:
+        await ctx.active.read_at(found[chosen].seq)
+
+
+async def _delete(ctx: LinearContext, _: str) -> None:
+    await _put_aside(ctx, ConversationChanges(deleted=True), "In the trash.")
+
+
+async def _archive(ctx: LinearContext, _: str) -> None:
+    await _put_aside(ctx, ConversationChanges(archived=True), "Archived.")
+
+
+async def _put_aside(ctx: LinearContext, changes: ConversationChanges, words: str) -> None:
+    conversation = ctx.conversation
+    if conversation is None or ctx.active.busy:
+        ctx.say("It is running: stop it first." if conversation is not None else "No conversation is open.")
+        return
+    await ctx.active.put_away("")
+    await ctx.services.engine.change(conversation.id, changes)
+    await ctx.services.engine.forget(conversation.id)
+    ctx.say(words)
+
+
+RUNS: Final[dict[str, Run]] = {
+    "archive": _archive,
+    "delete": _delete,
+    "export": conversations.export,
+    "find": _find,
+    "fork": conversations.fork,
+    "new": _new,
+    "now": _now,
+    "rename": conversations.rename,
+    "resume": conversations.resume,
+    "retry": conversations.retry,
+    "search": _search,
+    "stop": conversations.stop,
+    "stopall": conversations.stop_all,
+}

@@ -1,0 +1,74 @@
+"""Commands that read something out and change nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from engine.machine.states import is_busy
+from phoenix_tui.features.cost import choose_run, cost_report
+from phoenix_tui.features.doctor import doctor
+from phoenix_tui.features.side_questions import why_not
+from phoenix_tui.linear.context import LinearContext, Run
+from tools.wording import counted
+
+READ_BACK: Final = 4
+OUTPUT_ROWS: Final = 200
+ASKED: Final = "Asked beside the conversation. Esc drops the question where nothing else runs."
+
+
+async def _read(ctx: LinearContext, number: str) -> None:
+    await ctx.active.read(min(int(number), 100) if number.isdecimal() else READ_BACK)
+
+
+async def _output(ctx: LinearContext, _: str) -> None:
+    rows = ctx.active.transcript.last_output.strip().splitlines()
+    ctx.say(*(rows[:OUTPUT_ROWS] or ["No tool has said anything yet."]))
+    if len(rows) > OUTPUT_ROWS:
+        ctx.say(f"{len(rows) - OUTPUT_ROWS} more lines.")
+
+
+async def _state(ctx: LinearContext, _: str) -> None:
+    live = [one for one in ctx.services.engine.live() if is_busy(one.state)]
+    busy = "Working." if ctx.active.busy else "Ready."
+    ctx.say(f"{busy} {counted(len(live), 'conversation')} at work in all.")
+
+
+async def _cost(ctx: LinearContext, what: str) -> None:
+    conversation = ctx.opened
+    if conversation is None:
+        return
+    if what == "runs":
+        await choose_run(ctx, conversation)
+        return
+    report = await cost_report(ctx, conversation)
+    ctx.say(f"Cost: {report.price}, {report.lines[0]}.", *report.lines[1:], report.remark)
+    ctx.say(*(("Last run:", *report.last_run) if report.last_run else ()))
+
+
+async def _btw(ctx: LinearContext, question: str) -> None:
+    conversation = ctx.conversation
+    refused = why_not(conversation, question)
+    if conversation is None or refused:
+        ctx.say(refused)
+        return
+    asked = ctx.side_questions.ask(conversation, question)
+    if ctx.terminal.keyboard.is_terminal:
+        ctx.say(ASKED)
+    else:  # the lines of a pipe are taken one after the other
+        await asyncio.wait((asked,))
+
+
+async def _quit(ctx: LinearContext, _: str) -> None:
+    ctx.leave(0)
+
+
+RUNS: Final[dict[str, Run]] = {
+    "btw": _btw,
+    "cost": _cost,
+    "doctor": doctor,
+    "output": _output,
+    "quit": _quit,
+    "read": _read,
+    "state": _state,
+}
