@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, assert_never
 
-from phoenix_tui.commands.catalogue import as_message
 from phoenix_tui.commands.command_context import CommandContext, Run
+from phoenix_tui.features.catalogue import as_message
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.modals.turns_sheet import TurnsSheet
 from phoenix_tui.terminal.clipboard import DISPLAY_NAMES

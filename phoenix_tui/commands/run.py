@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import Final
 
 from engine.api.errors import ENGINE_ERRORS
-from phoenix_tui.commands.catalogue import closest
 from phoenix_tui.commands.command_context import CommandContext, Run
+from phoenix_tui.features.catalogue import closest
 from phoenix_tui.keys.active_keys import key
 
 MODULES: Final[dict[str, tuple[str, ...]]] = {

@@ -11,7 +11,7 @@ from engine.api.conversation import ConversationApi
 from engine.api.errors import ENGINE_ERRORS
 from engine.machine.states import Errored
 from engine.updates import Question
-from phoenix_tui.commands.catalogue import is_command, split_command
+from phoenix_tui.features.catalogue import is_command, split_command
 from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.lifecycle.launch import Launch, Services

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Final
 
-from phoenix_tui.commands.catalogue import BY_NAME
+from phoenix_tui.features.catalogue import BY_NAME
 from phoenix_tui.linear import (
     agents,
     approvals,
@@ -23,21 +23,6 @@ from phoenix_tui.linear import (
 )
 from phoenix_tui.linear.context import LinearContext, Run
 
-MODULES: Final = (
-    conversations,
-    reading,
-    queue,
-    images,
-    approvals,
-    jobs,
-    settings,
-    rules,
-    agents,
-    context_window,
-    compaction,
-    changes,
-    rewind,
-)
 MEANINGS: Final = {
     "agents": "the sub-agents of this conversation: read, hint, stop; /agents stop ends all",
     "approvals": "what waits for a yes or no in any conversation, answered from here",
@@ -81,4 +66,19 @@ async def _help(ctx: LinearContext, _: str) -> None:
     )
 
 
-RUNS: Final[dict[str, Run]] = {"help": _help} | {name: run for one in MODULES for name, run in one.RUNS.items()}
+RUNS: Final[dict[str, Run]] = {
+    "help": _help,
+    **conversations.RUNS,
+    **reading.RUNS,
+    **queue.RUNS,
+    **images.RUNS,
+    **approvals.RUNS,
+    **jobs.RUNS,
+    **settings.RUNS,
+    **rules.RUNS,
+    **agents.RUNS,
+    **context_window.RUNS,
+    **compaction.RUNS,
+    **changes.RUNS,
+    **rewind.RUNS,
+}

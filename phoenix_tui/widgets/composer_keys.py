@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 from textual import events
 from textual.widgets import TextArea
 
-from phoenix_tui.commands.catalogue import is_command, is_shell_line
+from phoenix_tui.features.catalogue import is_command, is_shell_line
 from phoenix_tui.keys.active_keys import meanings
 from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.paste_marks import PasteMarks

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from engine.executor.requests import Refused
 from engine.records import QueuedMessage
 from phoenix_tui.commands import blocks, settings, shelving
-from phoenix_tui.commands.catalogue import split_command
 from phoenix_tui.commands.palette import palette
 from phoenix_tui.commands.run import run_command
+from phoenix_tui.features.catalogue import split_command
 from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.keys.active_keys import hint

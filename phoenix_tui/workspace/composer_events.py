@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from engine.machine.states import is_busy
-from phoenix_tui.commands.catalogue import is_command, is_shell_line
+from phoenix_tui.features.catalogue import is_command, is_shell_line
 from phoenix_tui.features.prompt_history import ENTRY_LIMIT, remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.keys.active_keys import hint

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.executor.side_questions import suggested
-from phoenix_tui.commands.catalogue import as_message, is_command, is_shell_line
 from phoenix_tui.commands.completion import FileIndex
+from phoenix_tui.features.catalogue import as_message, is_command, is_shell_line
 from phoenix_tui.text.quoting import quoted
 from phoenix_tui.widgets.completion_popup import Completion, as_shown
 from tools.contract import DiffDisplay

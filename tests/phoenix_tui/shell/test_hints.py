@@ -45,7 +45,7 @@ WIDE = (200, 60)
 SAYS_A_KEY = re.compile(
     r"(?:Ctrl|Alt|Shift)\+|\bF\d+\b|\b(?:Tab|Space|Del|PgUp|PgDn|Home)\b [a-z]|(?:^| · )[a-zA-Z|+] [a-z]+s?(?: ·|$)"
 )
-ABOUT_KEYS = ("keymap.py", "keymap_file.py", "active_keys.py", "commands/catalogue.py")
+ABOUT_KEYS = ("keymap.py", "keymap_file.py", "active_keys.py", "features/catalogue.py")
 """Modules whose texts are about keys, and none of them a hint."""
 FIXED = "Tab: only this conversation"
 """A key that no keymap changes, as `test_sheet_keys.FIXED` says."""

@@ -15,9 +15,9 @@ from textual import events
 from engine.machine.states import Idle, is_busy
 from engine.ports import ModelInfo
 from engine.records import PermissionMode
-from phoenix_tui.commands.catalogue import ALIASES, BY_NAME, closest, is_command, matching, split_command
 from phoenix_tui.commands.conversations import RUNS
 from phoenix_tui.commands.run import MODULES
+from phoenix_tui.features.catalogue import ALIASES, BY_NAME, closest, is_command, matching, split_command
 from phoenix_tui.features.onboarding_api import InstallProgress, LocalOffer
 from phoenix_tui.modals.picker_sheet import PickerSheet
 from phoenix_tui.modals.side_question_sheet import SideQuestionSheet

@@ -13,7 +13,7 @@ from textual import events
 
 from engine.executor.requests import RunCaps
 from engine.machine.states import AwaitingLlm, Errored
-from phoenix_tui.commands.catalogue import COMMANDS
+from phoenix_tui.features.catalogue import COMMANDS
 from tests.support.fake_engine import FakeEngine
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
