@@ -10,6 +10,8 @@ from typing import Final, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from tools.clean import clean
+
 BACK: Final = "\b"
 
 
@@ -77,7 +79,7 @@ class LineBuffer:
     def put(self, text: str) -> str:
         """The line is this from now on; the echo replaces what stood there by words behind it."""
         echo = self._to(len(self.text))
-        gone = cells(self.text)
+        gone, text = cells(self.text), clean(text)
         self.text, self.cursor = text, len(text)
         return echo + BACK * gone + " " * gone + BACK * gone + shown(text)
 

@@ -15,6 +15,7 @@ from typing import Final
 from phoenix_tui.linear.keyboard import Keyboard
 from phoenix_tui.linear.line_buffer import LeaveTyped, LineBuffer, LineRequest, StopWanted, Typed
 from phoenix_tui.terminal.output_thread import OutputThread, write_all
+from tools.clean import clean
 
 PATIENCE: Final = 5.0
 """Seconds without a key after which what arrived is said though a line is half typed."""
@@ -64,8 +65,8 @@ class LineTerminal:
         self._end = "\r\n" if self.keyboard.is_terminal else "\n"
 
     def say(self, *lines: str) -> None:
-        """Append lines; they wait while a line is being typed."""
-        self._held += lines
+        """Append lines, each in one row and without anything that acts; they wait while a line is being typed."""
+        self._held += [clean(line).replace("\n", " ") for line in lines]
         self.tick()
 
     def tick(self) -> None:

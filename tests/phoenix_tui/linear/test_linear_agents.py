@@ -16,7 +16,7 @@ ROWS = 200
 async def test_sub_agents_are_said_as_they_begin_ask_and_end(tmp_path: Path) -> None:
     answers = by_last_message({
         "Sub-agent results": says("Both are back."),
-        "made by the first": submits("It is made."),
+        "made by the first": submits("It is \x1b]0;owned\x07made."),
         "TASK one": calls("bash", {"command": "echo made by the first"}),
         "TASK two": submits("second"),
         "go": spawns("TASK one", "TASK two"),
@@ -44,6 +44,7 @@ async def test_sub_agents_are_said_as_they_begin_ask_and_end(tmp_path: Path) -> 
         await running.shows("TASK one:", "1. Read what it did", "2. Send it a hint")
         running.type("1\r")
         await running.shows("You: TASK one", "It ended: done. It is made.")
+        assert b"owned" not in running.raw
         running.type("/cost\r")
         await running.shows("itself,", "TASK two (general)", "replies: 2 calls")
 

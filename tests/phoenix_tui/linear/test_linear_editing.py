@@ -75,3 +75,9 @@ def test_a_sequence_or_a_paste_that_has_not_ended_is_waited_for() -> None:
     assert unfinished("\x1b[1;5C") == ""
     assert unfinished("\x1b[200~half") == "\x1b[200~half"
     assert unfinished("\x1b[200~whole\x1b[201~") == ""
+
+
+def test_a_text_put_into_the_line_holds_nothing_that_acts() -> None:
+    line = LineBuffer()
+    assert line.put("a\x1b]0;title\x07b\x1b[2J\tc\nd") == "ab c d"
+    assert line.text == "ab\tc\nd"

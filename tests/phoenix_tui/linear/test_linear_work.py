@@ -229,6 +229,20 @@ async def test_the_help_lists_every_command_and_nothing_else(tmp_path: Path) -> 
         assert f"There is no /{name}" not in said
 
 
+async def test_nothing_in_a_file_acts_on_the_terminal_as_its_text_is_read_out(tmp_path: Path) -> None:
+    async with serve(calls("read_file", path="hostile.txt"), says("Read.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        (phoenix.cwd / "hostile.txt").write_bytes(b"one\x1b]0;owned\x07 and\x1b[2J two\n")
+        async with program(phoenix, "--screen-reader", rows=ROWS) as running:
+            await running.shows("You:")
+            running.type("go\r")
+            await running.shows("Assistant: Read.")
+            running.type("/output\r")
+            await running.shows("one and two")
+            assert b"owned" not in running.raw
+            assert b"\x1b[2J" not in running.raw
+
+
 async def test_rules_are_seen_written_moved_and_taken_back(tmp_path: Path) -> None:
     phoenix = phoenix_in(tmp_path)
     lines = [
