@@ -8,25 +8,19 @@ from typing import Final
 from textual.app import App
 
 from phoenix_tui.commands.command_context import CommandContext, Run
-from phoenix_tui.features.changes import FolderChanges
+from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
+from phoenix_tui.features.changes import changes_in_view
 from phoenix_tui.modals.changes_sheet import ChangesSheet
 from phoenix_tui.workspace.external_editor import open_outside
 from tools.clean import clean_line
 
-PARENTS: Final = "What sub-agents change belongs to their parent's turn: /agents parent goes there, then /diff."
-
 
 async def diff(ctx: CommandContext, _: str) -> None:
     """Look through the changes of this conversation and its turns, and through what git has not committed."""
-    active = ctx.active
-    record = active.conversation.record if active.conversation is not None else None
-    if active.conversation is not None and active.conversation.read_only:
-        ctx.tell(active.conversation.read_only)
+    changes = changes_in_view(ScreenFrontEnd(ctx))
+    if changes is None:
         return
-    if record is not None and record.agent is not None:
-        ctx.tell(PARENTS)
-        return
-    folder = record.cwd if record is not None else active.folder
+    folder = changes.folder
 
     async def open_file(app: App[object], name: str) -> None:
         if not await asyncio.to_thread((folder / name).is_file):
@@ -37,7 +31,6 @@ async def diff(ctx: CommandContext, _: str) -> None:
     async def copy(text: str) -> None:
         ctx.tell(f"Copied {len(text):,} characters {await ctx.clipboard.copy(text)}.")
 
-    changes = FolderChanges(folder, active.services.runner, active.services.rewinding, record)
     await ctx.sheets.show(ChangesSheet(changes, open_file, copy, ctx.dock.composer.add))
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.api.conversation import ConversationApi
 from engine.api.engine import EngineApi
-from engine.records import ConversationRecord
+from engine.machine.states import STATE_NAMES, AwaitingApproval
+from engine.records import ConversationQuery, ConversationRecord
 from engine.updates import Question
 from phoenix_tui.features.sub_agents import asking
 from phoenix_tui.text.labels import short_model
 from tools.clean import clean_line
 
-UNTITLED = "New conversation"
+UNTITLED: Final = "New conversation"
+NOTHING_WAITS: Final = "Nothing waits for your approval."
 
 
 class Pending(Struct, frozen=True):
@@ -45,6 +49,15 @@ def pending(engine: EngineApi) -> list[Pending]:
         if not conversation.read_only and (question := conversation.question) is not None
     ]
     return sorted(found, key=lambda one: one.question.asked)
+
+
+async def asked_elsewhere(engine: EngineApi) -> list[str]:
+    """A sentence for each conversation that asks in another process. Raises StorageError."""
+    return [
+        f"{row.title or UNTITLED} asks in process {row.owner_pid}; answer it there."
+        for row in await engine.list(ConversationQuery())
+        if row.state_name == STATE_NAMES[AwaitingApproval] and row.owner_pid not in {None, os.getpid()}
+    ]
 
 
 def pending_of(engine: EngineApi, parent_id: str) -> list[Pending]:

@@ -19,10 +19,12 @@ from tools.contract import DiffDisplay, ProcessRunner
 if TYPE_CHECKING:
     from engine.api.engine import RewindApi
     from engine.records import ConversationRecord
+    from phoenix_tui.features.front_end import FrontEnd
 
 EVERYTHING: Final = "all of this conversation"
 UNCOMMITTED: Final = "not committed in git"
 NO_TEXT: Final = "This is no text, or too large to show."
+PARENTS: Final = "What sub-agents change belongs to their parent's turn: /diff in its parent shows it."
 NAMES_SHOWN: Final = 4
 TODAY: Final = 24 * 3600.0
 
@@ -77,6 +79,20 @@ class FolderChanges(Struct, frozen=True):
         else:
             found = await self.rewinding.diff(file.change) if self.rewinding is not None else None
         return found if found is not None and found.diff else None
+
+
+def changes_in_view(front: FrontEnd) -> FolderChanges | None:
+    """The changes in the folder of the conversation in view; None where they are not shown, and why is said."""
+    conversation = front.conversation
+    record = conversation.record if conversation is not None else None
+    why_not = conversation.read_only if conversation is not None else ""
+    if not why_not and record is not None and record.agent is not None:
+        why_not = PARENTS
+    if why_not:
+        front.tell(why_not)
+        return None
+    folder = record.cwd if record is not None else front.launch.cwd
+    return FolderChanges(folder, front.services.runner, front.services.rewinding, record)
 
 
 def change_sets(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Final
 
 from engine.api.engine import NEWEST
 from engine.machine.states import AwaitingApproval, Cancelling
 from engine.updates import AgentView
+from phoenix_tui.features.agents import agent_named, send_hint, stop_agents, views_in_view
 from phoenix_tui.features.route import route
-from phoenix_tui.features.sub_agents import at_work, family_of, views_of
 from phoenix_tui.linear.context import LinearContext, Run
 from phoenix_tui.linear.message_lines import message_lines, message_text, speaker
 from phoenix_tui.text.agent_text import ENDS, counted, task_words
@@ -21,21 +20,18 @@ MESSAGES: Final = 200
 """Of a sub-agent's transcript that are read out."""
 SILENT_FROM: Final = 20.0
 """Seconds without output from which it is said."""
-NONE: Final = "This conversation has no sub-agents. The model starts them where a task falls into parts; ask it to."
+USAGE: Final = "/agents takes stop, or the id or the beginning of the task of one."
 READ, HINT, STOP = "Read what it did", "Send it a hint", "Stop it"
 
 
 async def _agents(ctx: LinearContext, argument: str) -> None:
-    conversation = ctx.opened
-    if conversation is None:
-        return
-    views = views_of(ctx.services.engine, family_of(conversation))
+    views = views_in_view(ctx)
     if not views:
-        ctx.say(NONE)
-    elif argument == "stop":
-        _stop(ctx, at_work(views))
+        return
+    if argument == "stop":
+        stop_agents(ctx, views)
     elif argument:
-        ctx.say("/agents lists them by number; /agents stop ends all that work.")
+        await _one(ctx, agent_named(ctx, views, argument, USAGE))
     else:
         now = time.time()
         chosen = await ctx.choose(f"{counted(len(views))}:", [row(view, now) for view in views])
@@ -50,9 +46,9 @@ async def _one(ctx: LinearContext, view: AgentView) -> None:
         case "Read what it did":
             await _read(ctx, view)
         case "Send it a hint":
-            await _hint(ctx, view)
+            await send_hint(ctx, view)
         case "Stop it":
-            _stop(ctx, [view])
+            stop_agents(ctx, [view])
         case _:
             pass  # none was wanted
 
@@ -65,22 +61,6 @@ async def _read(ctx: LinearContext, view: AgentView) -> None:
         ctx.say(*(message_lines(speaker(message), text) if text.strip() else ()))
     if view.outcome is not None:
         ctx.say(f"It ended: {ENDS[view.outcome.status]}.", *view.outcome.text.splitlines())
-
-
-async def _hint(ctx: LinearContext, view: AgentView) -> None:
-    sub_agents, text = ctx.services.engine.sub_agents, await ctx.ask_line("Hint")
-    if text and sub_agents is not None:
-        await sub_agents.hint(view.id, text)
-        ctx.say("Sent: it reads it before its next step." if view.outcome is None else "Sent: it goes on with it.")
-
-
-def _stop(ctx: LinearContext, views: Sequence[AgentView]) -> None:
-    sub_agents = ctx.services.engine.sub_agents
-    if sub_agents is None or not views:
-        ctx.say("No sub-agent is at work here.")
-        return
-    sub_agents.stop([view.id for view in views])
-    ctx.say(f"{counted(len(views))} stopped; what was found is kept.")
 
 
 def row(view: AgentView, now: float) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 
 from engine.executor.requests import Activity, ApprovalAnswer, ApprovalChoice, Refused
 from engine.updates import Question
-from phoenix_tui.features.approvals import pending
+from phoenix_tui.features.approvals import NOTHING_WAITS, asked_elsewhere, pending
 from phoenix_tui.features.sub_agents import family_of
 from phoenix_tui.linear.context import LinearContext, Run
 from phoenix_tui.linear.question_lines import question_lines
@@ -55,9 +55,11 @@ class ApprovalNotifier:
 
 async def _approvals(ctx: LinearContext, _: str) -> None:
     waiting = pending(ctx.services.engine)
+    elsewhere = await asked_elsewhere(ctx.services.engine)
     if not waiting:
-        ctx.say("Nothing waits for your approval.")
+        ctx.say(NOTHING_WAITS, *elsewhere)
         return
+    ctx.say(*elsewhere)
     chosen = await ctx.choose("They ask:", [f"{one.title}: {_words(one.question)}" for one in waiting])
     if chosen is None:
         return

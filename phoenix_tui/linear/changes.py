@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from phoenix_tui.features.changes import ChangeSet, FolderChanges, ShownFile, without_lines
+from phoenix_tui.features.changes import ChangeSet, ShownFile, changes_in_view, without_lines
 from phoenix_tui.linear.context import LinearContext, Run
 from tools.clean import clean, clean_line
 from tools.wording import counted
@@ -16,14 +16,9 @@ VERBS: Final = {"+": "New", "-": "Deleted", "~": "Changed"}
 
 async def diff(ctx: LinearContext, _: str) -> None:
     """Choose a set, then a file, and read its change."""
-    conversation = ctx.conversation
-    record = conversation.record if conversation is not None else None
-    if conversation is not None and conversation.read_only:
-        ctx.say(conversation.read_only)
+    changes = changes_in_view(ctx)
+    if changes is None:
         return
-    services = ctx.services
-    folder = record.cwd if record is not None else ctx.launch.cwd
-    changes = FolderChanges(folder, services.runner, services.rewinding, record)
     chosen = await _set(ctx, [one for one in await changes.sets() if one.files or one.note])
     if chosen is None:
         return
