@@ -49,10 +49,8 @@ from engine.ports.storage import (
     StorageError,
     Store,
 )
-from engine.ports.system import (
-    Clock,
-    Ids,
-)
+from engine.ports.system import Ids
+from tools.clock import Clock
 
 __all__ = [
     "AppendMessage",

@@ -1,20 +1,8 @@
-"""Time and identifiers."""
+"""Identifiers."""
 
 from __future__ import annotations
 
 from typing import Protocol
-
-
-class Clock(Protocol):
-    """Wall and monotonic time."""
-
-    def now(self) -> float:
-        """Seconds since the epoch."""
-        ...
-
-    def monotonic(self) -> float:
-        """Seconds that never go back."""
-        ...
 
 
 class Ids(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -53,9 +53,8 @@ class FileIndex:
     A listing is kept: it answers at once, and the next `@` after two seconds asks for a new one behind it.
     """
 
-    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._clock = clock
         self._corpus = Corpus(())
         self._listed_at = float("-inf")
         self._took = 0.0
@@ -79,7 +78,7 @@ class FileIndex:
 
     async def refresh(self) -> bool:
         """List the folder anew unless that was just done; whether anything has changed. Callers share one listing."""
-        if self._clock() - self._listed_at < max(FRESH_SECONDS, self._took * FRESH_SHARE):
+        if time.monotonic() - self._listed_at < max(FRESH_SECONDS, self._took * FRESH_SHARE):
             return False
         if self._listing is None:
             self._listing = asyncio.create_task(self._list())
@@ -105,12 +104,12 @@ class FileIndex:
         self._listing = None
 
     async def _list(self) -> bool:
-        began = self._clock()
+        began = time.monotonic()
         files = await asyncio.to_thread(_walk, self._folder)
         changed = files != self._files
         if changed:
             self._files, self._corpus = files, await asyncio.to_thread(_corpus, files)
-        self._listed_at = self._clock()
+        self._listed_at = time.monotonic()
         self._took = self._listed_at - began
         return changed
 

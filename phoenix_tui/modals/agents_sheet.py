@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -31,6 +30,7 @@ from phoenix_tui.widgets.agent_rows import agent_rows, doing, ending_words, rows
 from phoenix_tui.widgets.notices import Notify
 from phoenix_tui.widgets.row_choice import first_in_sight, moved
 from tools.clean import clean, clean_line
+from tools.clock import SYSTEM_CLOCK, Clock
 
 BESIDE: Final = "beside:"
 """Before the id of one that is to be shown in a pane beside."""
@@ -82,13 +82,12 @@ class AgentsSheet(AnsweringSheet):
         *,
         plain: bool = False,
         current: str = "",
-        wall: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(engine, tell, plain=plain)
         assert engine.sub_agents is not None, "where there are none, none are shown"
         self._crew = engine.sub_agents
         self._parent_id = parent_id
-        self._wall = wall
+        self.clock: Clock = SYSTEM_CLOCK
         self._chosen = self._place_of(current)
         self._first = 0
         """The place of the one on top."""
@@ -144,7 +143,7 @@ class AgentsSheet(AnsweringSheet):
         self._each = rows_each(views, width - POINTER, room)
         most = room // self._each
         self._first = first_in_sight(self._chosen, len(views), most)
-        rows = agent_rows(views, width - POINTER, self._wall(), plain=self._plain, each=self._each)
+        rows = agent_rows(views, width - POINTER, self.clock.now(), plain=self._plain, each=self._each)
         shown = [
             _marked(row, place % self._each, chosen=place // self._each == self._chosen)
             for place, row in enumerate(rows)
@@ -168,7 +167,7 @@ class AgentsSheet(AnsweringSheet):
 
     def _detail(self, view: AgentView, width: int) -> Content:
         """Task, who does it with what, and what it does or how it ended."""
-        now = self._wall()
+        now = self.clock.now()
         lines = Content(clean(view.task).strip()).wrap(width)[:TASK_ROWS]
         lines += Content.styled(" · ".join(_facts(view, now)), Tone.QUIET.value).wrap(width)[:FACT_ROWS]
         if view.outcome is None:

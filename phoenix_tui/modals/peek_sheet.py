@@ -83,7 +83,7 @@ class PeekSheet(Sheet[str]):
         """Monotonic time of the last change of state."""
         self._question: Question | None = None
         self._stale = True
-        self.gate = AnswerGate(time.monotonic)
+        self.gate = AnswerGate()
         """Whether an answer counts yet."""
 
     def compose(self) -> ComposeResult:

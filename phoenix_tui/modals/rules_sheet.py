@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import ClassVar, Final
 
@@ -27,6 +26,7 @@ from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.row_choice import moved
 from tools.clean import clean_line
+from tools.clock import SYSTEM_CLOCK, Clock
 
 SHARE: Final = 0.85
 """Of the rows of the screen that the sheet may take."""
@@ -54,8 +54,6 @@ class RulesSheet(Sheet[None]):
         here: str,
         project: str,
         note: str = "",
-        *,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__()
         self._rules = rules
@@ -64,7 +62,7 @@ class RulesSheet(Sheet[None]):
         self._project = project
         """Folder of the project in view, in which a new rule holds."""
         self._note = note
-        self._clock = clock
+        self.clock: Clock = SYSTEM_CLOCK
         self._found: tuple[ActiveRule, ...] = ()
         self._chosen = 0
         self._changes = RuleChanges(rules, hint(("rule_undo", "brings it back")))
@@ -108,7 +106,7 @@ class RulesSheet(Sheet[None]):
         width = self.measure
         room = max(int(self.size.height * SHARE) - AROUND, 3)
         trouble = " ".join(part for part in (self._rules.trouble(), self._note) if part)
-        rows = rows_of(self._found, self._chosen, width, room, self._clock(), trouble, self._rules)
+        rows = rows_of(self._found, self._chosen, width, room, self.clock.now(), trouble, self._rules)
         self.query_one("#rows", Static).update(Content("\n").join(rows))
         text = self.query_one(LineInput).text if self._writing else self._row.text if self._row else ""
         said = remark(text, self._rules, width, writing=self._writing)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import ClassVar, Final
 
@@ -53,10 +52,9 @@ class SummarySheet(Sheet[str]):
         focus: str = "",
         *,
         before: int = 0,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
-        self.gate = AnswerGate(clock)
+        self.gate = AnswerGate()
         """Whether a summary is taken yet."""
         self._conversation = conversation
         self._focus = focus

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
 from textual import events
 from textual._xterm_parser import XTermParser
+
+from tools.clock import SYSTEM_CLOCK, Clock
 
 REPLY_SECONDS: Final = 1.0
 """How long an unfinished reply swallows what follows; a terminal sends it in one go."""
@@ -60,7 +61,7 @@ class InputFilter:
     would read ESC sequences inside it as keys (FAULTS 54) and takes a second per megabyte.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, tell: Callable[[str], None] | None = None) -> None:
+    def __init__(self, clock: Clock = SYSTEM_CLOCK, tell: Callable[[str], None] | None = None) -> None:
         self._clock = clock
         self._tell = tell
         """Is told each whole reply that was taken out, for whoever asked."""
@@ -101,7 +102,7 @@ class InputFilter:
 
     def tick(self) -> list[events.Paste]:
         """What came of a paste whose end is overdue: a connection that was cut must not swallow keys for ever."""
-        if self._paste is None or self.due is None or self._clock() < self.due:
+        if self._paste is None or self.due is None or self._clock.monotonic() < self.due:
             return []
         self._cut = True
         came = _as_event(self._paste)
@@ -111,7 +112,7 @@ class InputFilter:
     def _in_paste(self, paste: list[str], text: str, kept: list[str | events.Paste]) -> str:
         """Collect up to the end of the paste; gives what follows it."""
         inside, end, rest = text.partition(_PASTE_END)
-        self._paste_at = self._clock()
+        self._paste_at = self._clock.monotonic()
         if not end:
             self._held = _beginning_of(_PASTE_END, inside)
             paste.append(inside[: len(inside) - len(self._held)])
@@ -125,7 +126,7 @@ class InputFilter:
     def _after_reply(self, since: float, text: str) -> str:
         """What follows the reply under way; all of `text` once it took too long to be one."""
         self._reply_since = None
-        if self._clock() - since > REPLY_SECONDS:
+        if self._clock.monotonic() - since > REPLY_SECONDS:
             self._reply.clear()
             return text
         if text[0] == "\\" and self._held_esc:
@@ -156,10 +157,10 @@ class InputFilter:
         paste, string = text.find(_PASTE_START), _STRING.search(text)
         if paste >= 0 and (string is None or paste < string.start()):
             keys, rest = text[:paste], text[paste + len(_PASTE_START) :]
-            self._paste, self._paste_at, self._cut = [], self._clock(), False
+            self._paste, self._paste_at, self._cut = [], self._clock.monotonic(), False
         elif string is not None:
             keys, rest = text[: string.start()], text[string.end() :]
-            self._reply_since, self._held_esc = self._clock(), False
+            self._reply_since, self._held_esc = self._clock.monotonic(), False
             self._reply[:] = [string[0]]
         else:
             held = _beginning_of(_PASTE_START, text)

@@ -41,10 +41,9 @@ class AgentPanel(Still, Widget):
     """
     can_focus = False
 
-    def __init__(self, *, plain: bool = False, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, *, plain: bool = False) -> None:
         super().__init__()
         self._plain = plain
-        self._wall = wall
         self._source: Callable[[], Sequence[AgentView]] = tuple
         self._only = ""
         """The id of the one in view; empty for all of them."""
@@ -130,7 +129,7 @@ class AgentPanel(Still, Widget):
         own = [view for view in views if not self._only or view.id == self._only]
         self._each = rows_each(own, width, self._room)
         self._shown = chosen(own, min(self._room // self._each, MOST))
-        rows = agent_rows(self._shown, width, self._wall(), plain=self._plain, each=self._each)
+        rows = agent_rows(self._shown, width, time.time(), plain=self._plain, each=self._each)
         if more := len(own) - len(self._shown):
             rows.append(Content.styled(f"  +{more} more", Tone.QUIET.value))
         return [heading, *rows]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct, field
 
 from phoenix_tui.widgets.unseen import RequestSight, UnseenRefusal
+from tools.clock import SYSTEM_CLOCK, Clock
 
 GRACE: Final = 0.5
 """Seconds in which a new question takes no answer: the key was meant for something else (docs/decisions/looks.md)."""
@@ -16,7 +16,7 @@ GRACE: Final = 0.5
 class AnswerGate(Struct):
     """Holds back answers to one question, card or summary after the other."""
 
-    clock: Callable[[], float]
+    clock: Clock = SYSTEM_CLOCK
     since: float = 0.0
     """When what is asked appeared."""
     sight: RequestSight = field(default_factory=RequestSight)
@@ -28,7 +28,7 @@ class AnswerGate(Struct):
 
     def begin(self) -> None:
         """Start over: something else is asked."""
-        self.since = self.clock()
+        self.since = self.clock.monotonic()
         self.sight.begin()
         self.forget()
 
@@ -39,17 +39,17 @@ class AnswerGate(Struct):
     @property
     def is_open(self) -> bool:
         """Whether it has stood there long enough for any answer."""
-        return self.clock() - self.since >= GRACE
+        return self.clock.monotonic() - self.since >= GRACE
 
     def refuses(self, height: int) -> UnseenRefusal | None:
         """Why a yes does not count, on a screen of so many rows; None where it does.
 
         For `GRACE` seconds behind a refusal no yes counts: a second letter may have been typed with the first.
         """
-        if self._last is not None and self.clock() - self._refused_at < GRACE:
+        if self._last is not None and self.clock.monotonic() - self._refused_at < GRACE:
             return self._last
         self._last = self.sight.refusal(height)
         self.refusal = self._last.words if self._last is not None else ""
         if self._last is not None:
-            self._refused_at = self.clock()
+            self._refused_at = self.clock.monotonic()
         return self._last

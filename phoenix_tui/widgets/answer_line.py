@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -17,6 +15,7 @@ from textual.widgets import Static, TextArea
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.updates import Question
 from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.widgets.answer_gate import AnswerGate
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.question_text import rule_effect
 from tools.clean import clean_line
@@ -48,9 +47,9 @@ class AnswerLine(Vertical):
             super().__init__()
             self.answer = answer
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, gate: AnswerGate) -> None:
         super().__init__()
-        self._clock = clock
+        self._gate = gate
         self._since = 0.0
         """When the line was opened."""
         self._question: Question | None = None
@@ -118,13 +117,13 @@ class AnswerLine(Vertical):
     def _keep(self, choice: ApprovalChoice, text: str) -> None:
         """A rule that matches the call; another one stays in its line with the reason below it."""
         question = self._question
-        if question is not None and self._clock() - self._since >= READING:
+        if question is not None and self._gate.clock.monotonic() - self._since >= READING:
             rule = self._rule(question, text)
             if not rule_effect(question, rule, self._folder)[0]:
                 self.post_message(self.Written(ApprovalAnswer(choice, rule=rule)))
 
     def _open(self, text: str, placeholder: str) -> None:
-        self.display, self._since = True, self._clock()
+        self.display, self._since = True, self._gate.clock.monotonic()
         self.remove_class("-refused")
         self.query_one("#effect", Static).update("")
         line = self.query_one("#line", LineInput)

@@ -6,8 +6,7 @@ that answer a question, `marks` and `bulk` long pastes, `readline` and `vim` edi
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, assert_never, cast
 
 from rich.text import Text
@@ -66,7 +65,7 @@ class Composer(Still, ShellKeys, TextArea):
     DraftHeld: TypeAlias = messages.DraftHeld
     NothingToComplete: TypeAlias = messages.NothingToComplete
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self) -> None:
         super().__init__(soft_wrap=True, tab_behavior="focus", placeholder="Type to start")
         self.cursor_blink = False
         self.highlight_cursor_line = False
@@ -75,7 +74,7 @@ class Composer(Still, ShellKeys, TextArea):
         self.bulk = PasteStore()
         self.marks = PasteMarks(self, self.bulk)
         self.vim = VimMode(self)
-        self.answering = Answering(clock)
+        self.answering = Answering()
         self.keys = ComposerKeys(
             self, self.marks, self.vim, self.answering, content=lambda: self.content, put=self.put, take=self.take
         )

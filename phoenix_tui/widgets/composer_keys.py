@@ -14,6 +14,7 @@ from phoenix_tui.keys.active_keys import meanings
 from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.paste_marks import PasteMarks
 from phoenix_tui.widgets.readline import replace_at
+from tools.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     from textual.widget import Widget
@@ -291,7 +292,7 @@ class ComposerKeys:
 class Answering:
     """A letter on an empty line, or Enter behind a text, as the answer to what is asked: never while one is typing."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self.clock = clock
         self.since: float | None = None
         """Monotonic time at which the open question appeared."""
@@ -311,22 +312,22 @@ class Answering:
 
     def typed(self) -> None:
         """Something was written."""
-        self.typed_at = self.clock()
+        self.typed_at = self.clock.monotonic()
 
     def begin(self, *, by_hand: bool = True) -> None:
         """Note that the first letter of a text is written, or that another text took its place."""
-        self._begun = self.clock() if by_hand else NEVER
+        self._begun = self.clock.monotonic() if by_hand else NEVER
 
     def wants(self, key: str, *, is_empty: bool) -> bool:
         """Whether a key would answer now."""
-        rested = self.since is not None and self.clock() - max(self.since, self.typed_at) >= TYPING_PAUSE
+        rested = self.since is not None and self.clock.monotonic() - max(self.since, self.typed_at) >= TYPING_PAUSE
         return is_empty and rested and key in meanings(self.letters)
 
     def press(self, key: str, *, writes: bool, is_empty: bool) -> bool:
         """Answer by a key; False where it is the text's. `writes`: it is a letter; `is_empty`: the text is."""
         letter = meanings(self.letters).get(key) if self.wants(key, is_empty=is_empty) else None
         if writes:
-            self.typed_at = self.clock()
+            self.typed_at = self.clock.monotonic()
         if letter is not None:
             self.answer(letter)
         return letter is not None
@@ -340,7 +341,7 @@ class Answering:
         """Enter behind a text that is neither command nor empty."""
         if self.since is None or self.letters is not ANSWERS:
             return Entered.MESSAGE
-        now, tried = self.clock(), self._tried
+        now, tried = self.clock.monotonic(), self._tried
         self._tried = now  # each press: a key that is held down never becomes the second one
         if self.is_own_text or TYPING_PAUSE <= now - tried < AGAIN:
             return Entered.ANSWER if self._give(text) else Entered.MESSAGE

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -22,7 +20,7 @@ from phoenix_tui.text.labels import AGES_EVERY, Tone
 from phoenix_tui.widgets.list_model import Line, ListModel
 from phoenix_tui.widgets.list_painter import ListPainter
 from phoenix_tui.widgets.opened import Opened
-from phoenix_tui.widgets.roster import Group, Here, Live
+from phoenix_tui.widgets.roster import Group, Live
 from phoenix_tui.widgets.still import Still, Ticker
 from tools.clean import clean_line
 
@@ -84,14 +82,12 @@ class ConversationList(Still, Widget):
         self,
         *,
         plain: bool = False,
-        monotonic: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
         id: str | None = None,
         view: Group | None = None,
     ) -> None:
         super().__init__(id=id)
         self._plain = plain
-        self.model = ListModel(lambda: Here(wall(), monotonic(), os.getpid()), view)
+        self.model = ListModel(view)
         self._lines: list[Line] = []
         """Those in view, as they were drawn last."""
         self._stands = (0, "", 0)

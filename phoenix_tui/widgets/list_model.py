@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
@@ -11,6 +12,7 @@ from engine.machine.states import is_busy
 from engine.records import ConversationSummary
 from phoenix_tui.text.labels import money
 from phoenix_tui.widgets.roster import Group, Here, Live, PlacedRow, RosterRow, arrange, compose, put_away
+from tools.clock import SYSTEM_CLOCK, Clock
 from tools.wording import counted
 
 FEW_SLOTS: Final = 9
@@ -24,9 +26,9 @@ Line: TypeAlias = "RosterRow | str"
 class ListModel(Struct, eq=False):
     """Windowed: only lines in view are put into words, however many conversations there are."""
 
-    here: Callable[[], Here]
     view: Group | None = None
     """ARCHIVED or TRASH; None: the list itself."""
+    clock: Clock = SYSTEM_CLOCK
     text: str = ""
     """Only what this finds is shown."""
     filtering: bool = False
@@ -84,7 +86,7 @@ class ListModel(Struct, eq=False):
         chosen = chosen or self.chosen or self.current
         values = self._summaries.values()
         if self.view is None:
-            placed = arrange(values, self._live, self.here().pid, self.text)
+            placed = arrange(values, self._live, os.getpid(), self.text)
         else:
             placed = put_away(values, self.view, self.text)
         self._lines = _with_headings(placed) if self.view is None else list(placed)
@@ -148,7 +150,7 @@ class ListModel(Struct, eq=False):
 
     def visible(self) -> list[Line]:
         """The lines in view, in words."""
-        here = self.here()
+        here = Here(self.clock.now(), self.clock.monotonic(), os.getpid())
         return [self._words(line, here) for line in self._lines[self.top : self.top + self.height]]
 
     def _words(self, line: PlacedRow | Group, here: Here) -> Line:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
@@ -98,8 +97,8 @@ class QuestionPanel(RequestReading):
             super().__init__()
             self.upwards = upwards
 
-    def __init__(self, *, plain: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(clock)
+    def __init__(self, *, plain: bool = False) -> None:
+        super().__init__()
         self._plain = plain
         self._question: Question | None = None
         self._folder = Path()
@@ -107,7 +106,7 @@ class QuestionPanel(RequestReading):
         """The place of the answer that Enter gives, while the question has the focus."""
         self._guarded = False
         """Whether no letter is taken yet."""
-        self.line = AnswerLine(lambda: self.gate.clock())
+        self.line = AnswerLine(self.gate)
         self.others: Sequence[str] = ()
         """Titles of the other conversations that ask; set by the workspace."""
         self.way_on = ""

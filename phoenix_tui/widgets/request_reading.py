@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from textual.containers import Vertical, VerticalScroll
 
 from phoenix_tui.widgets.answer_gate import AnswerGate
@@ -15,9 +13,9 @@ from phoenix_tui.widgets.unseen import Rows
 class RequestReading(Vertical):
     """A column with the request in `#asked` and `#request`, and its last rows in `#tail`."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.gate = AnswerGate(clock)
+        self.gate = AnswerGate()
         """Whether an answer counts yet."""
         self.request = RequestView()
         self._remarks = ""

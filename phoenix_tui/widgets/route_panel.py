@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on
@@ -19,6 +17,7 @@ from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.widgets.answer_gate import AnswerGate
 from phoenix_tui.widgets.route_rows import Shown, as_text, card_rows, countdown, from_text
 from phoenix_tui.widgets.still import Still, Ticker
+from tools.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi
@@ -52,15 +51,15 @@ class RoutePanel(Still, Widget):
             super().__init__()
             self.left = left
 
-    def __init__(self, *, plain: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, plain: bool = False) -> None:
         super().__init__()
         self._plain = plain
-        self._clock = clock
+        self.clock: Clock = SYSTEM_CLOCK
         self._card: RouteCard | None = None
         self._agents: tuple[RouteAgent, ...] = ()
         """Those that are left of the decision's."""
         self._chosen = 0
-        self.gate = AnswerGate(lambda: self._clock())
+        self.gate = AnswerGate()
         """Whether an answer counts yet."""
         self._conversation: ConversationApi | None = None
         self._tell: Notify | None = None
@@ -85,7 +84,7 @@ class RoutePanel(Still, Widget):
         self.refresh(layout=True)
 
     def _tick(self) -> None:
-        if countdown(self._card, self._clock()) != self._drawn:
+        if countdown(self._card, self.clock.monotonic()) != self._drawn:
             self.refresh()
 
     @on(events.Focus)
@@ -201,7 +200,7 @@ class RoutePanel(Still, Widget):
 
     def render(self) -> Content:
         """The rows."""
-        self._drawn = countdown(self._card, self._clock())
+        self._drawn = countdown(self._card, self.clock.monotonic())
         return Content("\n").join(self._rows(max(self.size.width, 1)))
 
     def _rows(self, width: int) -> list[Content]:
@@ -210,7 +209,7 @@ class RoutePanel(Still, Widget):
         shown = Shown(
             self._card,
             self._agents,
-            countdown(self._card, self._clock()),
+            countdown(self._card, self.clock.monotonic()),
             chosen=self._chosen if self.has_focus else -1,
             first=self._chosen,
             small=self.screen.size.height < SMALL,

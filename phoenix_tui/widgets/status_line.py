@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -36,6 +35,7 @@ from phoenix_tui.widgets.context_meter import ContextUse, short_meter
 from phoenix_tui.widgets.meter_click import MeterRow
 from phoenix_tui.widgets.still import Still, Ticker
 from tools.clean import clean_line
+from tools.clock import SYSTEM_CLOCK, Clock
 from tools.contract import SandboxMode
 
 TICK: Final = 0.25
@@ -99,10 +99,10 @@ class StatusLine(Still, MeterRow):
     enforced: reactive[bool] = reactive(True)
     """False where this system can enforce no sandbox; set by the screen."""
 
-    def __init__(self, *, plain: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, plain: bool = False) -> None:
         super().__init__()
         self._plain = plain
-        self._clock = clock
+        self.clock: Clock = SYSTEM_CLOCK
         self._ticker = Ticker(self, TICK, self._tick)
         self._turn = 0
         self._drawn = ""
@@ -149,7 +149,7 @@ class StatusLine(Still, MeterRow):
         status = self.status
         if status.read_only or status.way_out:
             return ""
-        return background_hint(status.state, self._clock() - status.since, has_text=status.has_text)
+        return background_hint(status.state, self.clock.monotonic() - status.since, has_text=status.has_text)
 
     def _hint(self) -> str:
         status = self.status
@@ -179,7 +179,7 @@ class StatusLine(Still, MeterRow):
             return Label(RETRYING, f"waiting for the database, {clock(self.database_busy)}")
         if status.read_only and isinstance(status.state, AwaitingApproval):
             return Label(STOPPED, "waits for an answer in the other window")
-        now = self._clock()
+        now = self.clock.monotonic()
         elapsed = max(now - status.since, 0.0)
         details = replace(
             status.details, elapsed=elapsed, now=now, agents=status.agent_counts.agents, results=status.results

@@ -32,8 +32,9 @@ from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.own_file import own_file
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings import default_setter
-from phoenix_tui.wiring.system import RandomIds, SystemClock
+from phoenix_tui.wiring.system import RandomIds
 from tools.clean import clean
+from tools.clock import SYSTEM_CLOCK
 from tools.contract import ProcessRunner
 from tools.files.ledger import ReadLedger
 from tools.images.decoder import ImageDecoder
@@ -97,7 +98,7 @@ async def open_backend(
         jobs=processes.jobs,
         images=images,
         rules=rules.in_memory() if setup.ephemeral else rules,
-        clock=SystemClock(),
+        clock=SYSTEM_CLOCK,
         ids=RandomIds(),
         rewinding=rewinding(store, paths, checkpoint_limits(setup.settings)),
         agents=store.agents,
@@ -173,7 +174,7 @@ def rewinding(store: SqliteStore, paths: Paths, limits: CheckpointLimits) -> Rew
     folders: Folders = NoFolders() if not kept else NoFolders(SWITCHED_OFF)
     if kept and limits.total:
         folders = CheckpointFolders(paths.checkpoints, own, limits)
-    clock, ids = SystemClock(), RandomIds()
+    clock, ids = SYSTEM_CLOCK, RandomIds()
     return Rewinding(folders, store.turn_log, TurnRecorder(folders, store.turn_log, clock, ids), clock, ids)
 
 

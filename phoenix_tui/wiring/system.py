@@ -1,21 +1,8 @@
-"""The clock and the ids of the real world."""
+"""Identifiers of the real world."""
 
 from __future__ import annotations
 
-import time
 import uuid
-
-
-class SystemClock:
-    """Time of this machine."""
-
-    def now(self) -> float:
-        """Seconds since the epoch."""
-        return time.time()
-
-    def monotonic(self) -> float:
-        """Seconds that never go back."""
-        return time.monotonic()
 
 
 class RandomIds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Final, Protocol
 
 from msgspec.structs import replace
@@ -43,13 +43,10 @@ class ConversationIndex:
         engine: EngineApi,
         view: ConversationList,
         parts: WorkspaceWidgets,
-        clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
     ) -> None:
         self._engine = engine
         self._view = view
         self._parts = parts
-        self._clock, self._wall = clock, wall
         self._summaries: dict[str, ConversationSummary] = {}
         self._live: dict[str, Live] = {}
         self._current = ""
@@ -101,10 +98,10 @@ class ConversationIndex:
     def _begun(self, state: State, before: Live | None, *, writing: bool = False) -> Live:
         """What a conversation does from now on, and since when it has been at work."""
         goes_on = before is not None and _kind(before.state) == _kind(state)
-        began = before.began if before is not None and goes_on else self._wall()
+        began = before.began if before is not None and goes_on else time.time()
         if before is not None and type(before.state) is type(state):
             return Live(state, before.since, writing, began)
-        return Live(state, self._clock(), writing, began)
+        return Live(state, time.monotonic(), writing, began)
 
     def select(self, conversation_id: str) -> None:
         """This one is on the screen now, and so is read."""
@@ -151,7 +148,7 @@ class ConversationIndex:
             asking=activity.agents_asking,
         )
         if before is not None and bool(before.asking) != bool(live.asking):
-            live = replace(live, began=self._wall())
+            live = replace(live, began=time.time())
         self._live[conversation_id] = live
         if activity.summary.put_away_at:
             self._summaries.pop(conversation_id, None)

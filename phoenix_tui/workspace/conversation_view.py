@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,13 +73,11 @@ class ConversationView:
         conversation: ConversationApi,
         parts: WorkspaceWidgets,
         tell: Notify,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.conversation = conversation
         self._parts = replace(parts)  # its own: the ones in focus change
         self._front = True
         self._tell = tell
-        self._clock = clock
         self._route = RouteInView(conversation, tell)
         self._agents = AgentsInView(conversation, parts.engine)
         self._jobs: Sequence[JobInfo] = ()
@@ -252,7 +250,7 @@ class ConversationView:
         self._update(details=replace(self._parts.status.status.details, **changes))
 
     def _count(self, characters: int) -> None:
-        now, stream = self._clock(), self._stream
+        now, stream = time.monotonic(), self._stream
         if not stream.characters:
             self._stream = stream = Stream(now, 0, now)
             self.say_moment(writing=True, drafting="")
@@ -283,7 +281,7 @@ class ConversationView:
         if self._parts.engine is not None:
             self._parts.dock.question.others = titles_of_others(self._parts.engine, conversation)
         if conversation.question is None and (asking := self._agents.asking):
-            self._parts.dock.ask(asking[0].question, asking[0].record.cwd, _place(1, len(asking)), self._clock())
+            self._parts.dock.ask(asking[0].question, asking[0].record.cwd, _place(1, len(asking)), time.monotonic())
             return
         state = conversation.state
         place = ""
@@ -294,7 +292,7 @@ class ConversationView:
         record = conversation.record
         if question is not None:
             question = as_asked(question, record)
-        self._parts.dock.ask(question, Path(record.cwd), place, self._clock())
+        self._parts.dock.ask(question, Path(record.cwd), place, time.monotonic())
 
     def _happened(self, update: MessageSaved | LiveTextDropped | ToolDrafted | RunEnded | Noticed | Paced) -> None:
         match update:
@@ -310,13 +308,13 @@ class ConversationView:
                 if self._parts.status.status.details.drafting != name:
                     self.say_moment(drafting=name)
             case RunEnded(status="cancelled"):
-                self.say_moment(stopped_after=self._clock() - self._run_began)
+                self.say_moment(stopped_after=time.monotonic() - self._run_began)
             case RunEnded():
                 self.say_moment(stopped_after=None)
             case Noticed(text=text):
                 self._tell(self._named(text))
             case Paced(seconds=seconds):
-                self.say_moment(paced_until=self._clock() + seconds)
+                self.say_moment(paced_until=time.monotonic() + seconds)
 
     def _changed(self, update: ContextChanged | ConversationChanged | JobsChanged | AgentsChanged | Routed) -> None:
         match update:

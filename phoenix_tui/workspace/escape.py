@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
@@ -11,6 +10,7 @@ from msgspec import Struct
 
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.widgets.conversation_list import way_out
+from tools.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     from phoenix_tui.modals.base import PhoenixScreen
@@ -143,7 +143,7 @@ def _innermost(now: EscContext) -> tuple[tuple[bool, EscAction], ...]:
 class DoublePress:
     """Two presses of one key that mean something together."""
 
-    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, seconds: float, clock: Clock = SYSTEM_CLOCK) -> None:
         self._seconds = seconds
         self.clock = clock
         """Tells how far apart they are."""
@@ -152,11 +152,11 @@ class DoublePress:
     @property
     def is_begun(self) -> bool:
         """Whether a press now is the second."""
-        return self.clock() - self._begun < self._seconds
+        return self.clock.monotonic() - self._begun < self._seconds
 
     def begin(self) -> None:
         """This press may be the first."""
-        self._begun = self.clock()
+        self._begun = self.clock.monotonic()
 
     def end(self) -> None:
         """The next press is a first one."""

@@ -20,7 +20,7 @@ class RouteInView:
 
     @property
     def starts_at(self) -> float:
-        """Wall-clock time at which the decision starts by itself; 0 for never."""
+        """Monotonic time at which the decision starts by itself; 0 for never."""
         return self._card.starts_at if self._card is not None else 0.0
 
     def take(self, card: RouteCard | None) -> None:

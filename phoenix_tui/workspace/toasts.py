@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from tools.clean import clean
+from tools.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -32,11 +31,11 @@ class Toasts:
         self._screen = screen
         self._told: dict[str, float] = {}
         """What was said of late, and when."""
-        self.clock: Callable[[], float] = time.monotonic
+        self.clock: Clock = SYSTEM_CLOCK
 
     def tell(self, text: str, *, bad: bool = False) -> None:
         """Say something; the text may come from outside."""
-        now = self.clock()
+        now = self.clock.monotonic()
         if now - self._told.get(text, -TOAST_SECONDS) < TOAST_SECONDS:
             return
         self._told = {said: at for said, at in self._told.items() if now - at < TOAST_SECONDS} | {text: now}
@@ -60,6 +59,6 @@ class Toasts:
             self._let_go()
 
     def _let_go(self) -> None:
-        if self.clock() - max(self._told.values(), default=0.0) >= READ_SECONDS:
+        if self.clock.monotonic() - max(self._told.values(), default=0.0) >= READ_SECONDS:
             self._screen.app.clear_notifications()
             self._told.clear()

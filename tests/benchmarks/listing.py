@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -12,7 +11,7 @@ from engine.machine.states import AwaitingLlm, Requesting, Run
 from engine.records import ConversationQuery, ConversationSummary
 from engine.store import StorePaths, open_store
 from phoenix_tui.widgets.list_model import ListModel
-from phoenix_tui.widgets.roster import Here, Live
+from phoenix_tui.widgets.roster import Live
 from screenshots.library import make_library
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.rows import Row, median, spread
@@ -54,7 +53,7 @@ async def _read(paths: StorePaths, rounds: int) -> tuple[list[float], list[Conve
 
 
 def _model() -> ListModel:
-    model = ListModel(lambda: Here(time.time(), time.monotonic(), os.getpid()))
+    model = ListModel()
     model.resize(HEIGHT)
     return model
 

@@ -17,8 +17,9 @@ from engine.rewind.turn_recorder import TurnRecorder
 from engine.store import SqliteStore, StorePaths, open_store
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.rows import Row, median, spread
-from tests.support.engine import RandomIds, SystemClock
+from tests.support.engine import RandomIds
 from tests.support.storage import move, new_conversation
+from tools.clock import SystemClock
 
 FILES: Final = 20_000
 A_FOLDER: Final = 20

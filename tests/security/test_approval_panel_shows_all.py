@@ -19,6 +19,7 @@ from phoenix_tui.widgets.answer_gate import GRACE
 from phoenix_tui.widgets.composer_keys import TYPING_PAUSE
 from phoenix_tui.widgets.request_text import laid_out
 from phoenix_tui.widgets.unseen import RequestSight, Rows, unseen
+from tests.support.clocks import SteppedClock
 from tests.support.fake_engine import question
 from tools.contract import DiffDisplay, PlainDisplay, ToolRequest
 
@@ -96,23 +97,14 @@ def test_what_was_seen_in_another_width_counts_no_longer_and_nothing_shown_is_no
     assert (refusal.row, "14 rows were never in sight" in refusal.words) == (10, True)
 
 
-class Time:
-    """A clock the test moves."""
-
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-async def asked(shell: Any, request: ToolRequest) -> tuple[Any, Any, Time]:
+async def asked(shell: Any, request: ToolRequest) -> tuple[Any, Any, SteppedClock]:
     conversation = await shell.say("go")
-    panel, time = shell.screen.parts.dock.question, Time()
+    panel, time = shell.screen.parts.dock.question, SteppedClock()
     shell.composer.answering.clock, shell.composer.answering.typed_at = time, 0.0
     panel.gate.clock = time
     conversation.ask(question(request=request))
     await shell.until(lambda: panel.gate.sight.total)
-    shell.composer.answering.since = panel.gate.since = time.now - TYPING_PAUSE
+    shell.composer.answering.since = panel.gate.since = time.seconds - TYPING_PAUSE
     return conversation, panel, time
 
 
@@ -131,7 +123,7 @@ async def test_a_yes_counts_only_when_every_row_was_in_sight(open_shell: Any, ke
         assert "rows between, not in sight" in shell.text
         seen = shell.text
         for _ in range(9):
-            time.now += GRACE
+            time.seconds += GRACE
             await shell.pilot.press(key)
             await shell.pilot.pause()
             seen += shell.text
@@ -160,7 +152,7 @@ async def test_who_has_scrolled_to_the_end_is_believed(open_shell: Any) -> None:
         for _ in range(8):
             await shell.pilot.press("pagedown")
             await shell.pilot.pause()
-        time.now += GRACE
+        time.seconds += GRACE
         await shell.pilot.press("y")
         await shell.until(lambda: conversation.answers)
         assert conversation.answers[0][1] == ApprovalAnswer(ApprovalChoice.ONCE)
@@ -180,7 +172,7 @@ async def test_what_is_far_too_long_is_answered_by_the_second_yes_that_knows_it(
             )
         )
         assert conversation.answers == []
-        time.now += 1
+        time.seconds += 1
         await shell.pilot.press("y")
         await shell.until(lambda: conversation.answers)
 
@@ -191,8 +183,8 @@ async def test_the_sheet_of_all_approvals_holds_to_it_too(open_shell: Any, engin
     async with open_shell(PAIR) as shell:
         await shell.pilot.press("alt+a")
         await shell.until(lambda: "1 approval waits" in shell.text and "echo 0" in shell.text)
-        time = shell.app.screen.question.gate.clock = Time()
-        time.now = shell.app.screen.question.gate.since + GRACE
+        time = shell.app.screen.question.gate.clock = SteppedClock()
+        time.seconds = shell.app.screen.question.gate.since + GRACE
         await shell.until(lambda: shell.app.screen.question.gate.sight.total)
         assert "true 8" in shell.text
         await shell.pilot.press("y")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -24,6 +23,7 @@ from engine.records import PermissionMode
 from engine.store import SqliteStore, StorePaths, open_store
 from engine.updates import Update
 from tests.support.waiting import PATIENCE
+from tools.clock import SystemClock
 from tools.contract import (
     Captured,
     Command,
@@ -45,13 +45,6 @@ from tools.contract import (
 from tools.job_board import Caller, JobBoard
 
 U = TypeVar("U")
-
-
-class SystemClock:
-    """Real time."""
-
-    now = staticmethod(time.time)
-    monotonic = staticmethod(time.monotonic)
 
 
 class RandomIds:

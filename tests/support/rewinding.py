@@ -20,7 +20,8 @@ from engine.rewind.rewind import Rewinding
 from engine.rewind.snapshots.folders import CheckpointFolders
 from engine.rewind.turn_recorder import TurnRecorder
 from engine.store import SqliteStore, StorePaths, open_store
-from tests.support.engine import MemoryRules, NoJobs, PlainImages, Providers, RandomIds, SystemClock
+from tests.support.engine import MemoryRules, NoJobs, PlainImages, Providers, RandomIds
+from tools.clock import SystemClock
 from tools.contract import JsonObject, ToolClass, ToolContext, ToolOutput, ToolRequest, ToolSpec
 
 Deed = Callable[[Path], object]

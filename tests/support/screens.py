@@ -17,16 +17,7 @@ from phoenix_tui.styles.themes import THEMES
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.signals import BlockWanted, LinkClicked, Request
 from phoenix_tui.widgets.transcript.view import TranscriptView
-
-
-class SteppedClock:
-    """A monotonic clock that moves when told."""
-
-    def __init__(self) -> None:
-        self.seconds = 100.0
-
-    def __call__(self) -> float:
-        return self.seconds
+from tests.support.clocks import SteppedClock
 
 
 class TranscriptApp(App[None]):

@@ -29,7 +29,7 @@ SCREENS: Final = (
     "features",
 )
 """Packages of phoenix_tui that are shown, loaded late by Phoenix itself: they must be there to be stopped."""
-STOPPED: Final = ("phoenix_tui.", "tests.support.fake_")
+STOPPED: Final = ("phoenix_tui.", "tools.clock", "tests.support.fake_")
 
 
 class StillTime(ModuleType):

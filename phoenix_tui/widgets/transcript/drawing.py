@@ -130,7 +130,8 @@ class Drawing(Struct, frozen=True):
     def call_part(self, view: ToolView) -> Part:
         """One call as its own part."""
         key = f"call:{view.id}"
-        block = tool_block(view, self.width, is_open=self.is_open(key), action=fold_action(key), now=self.model.now())
+        now = self.model.clock.monotonic()
+        block = tool_block(view, self.width, is_open=self.is_open(key), action=fold_action(key), now=now)
         part = _long_part(key, PartKind.TOOL, block.rows, foldable=True, head=block.lines)
         part.colours = block.colours
         return part

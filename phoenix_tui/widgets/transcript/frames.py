@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import Final
+
+from tools.clock import SYSTEM_CLOCK, Clock
 
 FRAME_SECONDS: Final = 1 / 16
 COST_FACTOR: Final = 8
@@ -17,7 +18,7 @@ SLOWEST_SECONDS: Final = 0.4
 class Frames:
     """Calls `draw` soon after each request, never for every one of them."""
 
-    def __init__(self, draw: Callable[[], None], clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, draw: Callable[[], None], clock: Clock = SYSTEM_CLOCK) -> None:
         self._draw = draw
         self._clock = clock
         self._ended = float("-inf")
@@ -34,7 +35,7 @@ class Frames:
         if self._handle is not None:
             return
         rest = min(max(FRAME_SECONDS, COST_FACTOR * self._cost), SLOWEST_SECONDS)
-        wait = max(self._ended + rest - self._clock(), not_before)
+        wait = max(self._ended + rest - self._clock.monotonic(), not_before)
         if wait <= 0:
             self.flush()
         else:
@@ -43,9 +44,9 @@ class Frames:
     def flush(self) -> None:
         """Draw now."""
         self.stop()
-        began = self._clock()
+        began = self._clock.monotonic()
         self._draw()
-        self._ended = self._clock()
+        self._ended = self._clock.monotonic()
         self._cost = self._ended - began
 
     def catch_up(self) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct, field
@@ -38,6 +37,7 @@ from phoenix_tui.text.agent_text import handed_in
 from phoenix_tui.widgets.blocks.speech import StopNotice, is_stop_notice
 from phoenix_tui.widgets.transcript.calls import CallBook
 from tools.clean import clean_line
+from tools.clock import SYSTEM_CLOCK, Clock
 from tools.contract import Progress, ToolRequest
 
 KEPT_MESSAGES: Final = 1_000
@@ -117,8 +117,8 @@ def _words(block: Block) -> str:
 class TranscriptModel:
     """Everything the view shows; rebuilt from one `Snapshot` at any time."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.now = clock
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.clock = clock
         """Monotonic seconds."""
         self.conversation: ConversationRecord | None = None
         self.count = 0
@@ -202,7 +202,7 @@ class TranscriptModel:
 
     def start_call(self, call: ToolCall, request: ToolRequest | None) -> None:
         """A call is about to run."""
-        self.calls.start(call, request, self.now())
+        self.calls.start(call, request, self.clock.monotonic())
 
     def progress(self, call_id: str, progress: Progress) -> None:
         """A running call said something."""
@@ -271,7 +271,7 @@ class TranscriptModel:
         if self.live.stopped is not None:
             self.live.stopped = replace(self.live.stopped, processes=self._ended_processes)
             return
-        seconds = 0.0 if self._busy_since is None else self.now() - self._busy_since
+        seconds = 0.0 if self._busy_since is None else self.clock.monotonic() - self._busy_since
         self.live.stopped = StopNotice(seconds, self._ended_processes, bool(self.live.pieces))
 
     def _restart_after_stop(self) -> None:

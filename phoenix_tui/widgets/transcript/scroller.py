@@ -97,7 +97,7 @@ class Scroller:
         view.set_reactive(Widget.virtual_size, whole)  # pyright: ignore[reportArgumentType] - as said
         view.set_reactive(Widget.scroll_y, y)
         view.set_reactive(Widget.scroll_target_y, y)  # pyright: ignore[reportArgumentType] - as said
-        now = self._canvas.model.now()
+        now = self._canvas.model.clock.monotonic()
         if bar or now - self._bar_at >= BAR_SECONDS:
             self._bar_at = now
             self._bar().stand(placed.total, size.height, y)

@@ -12,7 +12,8 @@ from engine.machine.states import AwaitingLlm, Idle, Requesting, Run
 from engine.records import ConversationSummary
 from engine.totals import Totals
 from phoenix_tui.widgets.list_model import ListModel
-from phoenix_tui.widgets.roster import Here, Live, names
+from phoenix_tui.widgets.roster import Live, names
+from tests.support.clocks import SteppedClock
 
 WORKS = Live(AwaitingLlm(1, Run("r", 5), Requesting()), 0.0, began=1.0)
 RESTS = Live(Idle(1), 0.0)
@@ -28,7 +29,7 @@ def summaries(count: int) -> list[ConversationSummary]:
 
 
 def model(count: int, height: int = 10) -> ListModel:
-    made = ListModel(lambda: Here(100.0, 100.0, 1))
+    made = ListModel(clock=SteppedClock())
     made.resize(height)
     made.fill(summaries(count), {}, "")
     made.arrange()

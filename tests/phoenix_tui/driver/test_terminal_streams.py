@@ -16,7 +16,7 @@ from textual.constants import ESCAPE_DELAY
 from phoenix_tui.terminal.input import PASTE_SECONDS, REPLY_SECONDS, InputFilter, QuietParser
 from phoenix_tui.terminal.output import drawing_only
 from phoenix_tui.terminal.state import RESTORE, reset
-from tests.support.screens import SteppedClock
+from tests.support.clocks import SteppedClock
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_paste_whose_end_never_comes_shows_what_came_and_swallows_no_key(came:
     split = InputFilter(clock)
     assert split("\x1b[200~" + came) == []
     due = split.due
-    assert due == clock() + PASTE_SECONDS
+    assert due == clock.monotonic() + PASTE_SECONDS
     assert split.tick() == []
     clock.seconds += PASTE_SECONDS
     assert [paste.text for paste in split.tick()] == [came.removesuffix("\x1b[20")] * bool(came)

@@ -21,8 +21,10 @@ from phoenix_tui.lifecycle.launch import Services
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.workspace.actions import Actions
 from phoenix_tui.workspace.screen import WorkspaceScreen
+from tests.support.clocks import SteppedClock
 from tests.support.fake_engine import FakeConversation, FakeEngine, FakeOnboarding, FakeSettings, launch, services
 from tests.support.waiting import LOOK, PATIENCE, poll
+from tools.clock import SYSTEM_CLOCK
 
 
 @dataclass
@@ -99,11 +101,10 @@ class Shell:
 
     async def press_at_once(self, *keys: str) -> None:
         """Keys that make a pair however slow the machine is."""
-        now = time.monotonic()
         escapes = self.screen.escape_handler.escapes
-        escapes.clock = lambda: now  # time stands still between two keys
+        escapes.clock = SteppedClock(time.monotonic())  # time stands still between two keys
         await self.pilot.press(*keys)
-        escapes.clock = time.monotonic  # and goes on
+        escapes.clock = SYSTEM_CLOCK  # and goes on
 
     async def say(self, text: str) -> FakeConversation:
         await self.type(text)

@@ -13,18 +13,9 @@ from engine.machine.messages import ToolCall
 from engine.machine.states import AwaitingApproval, ToolRound
 from phoenix_tui.modals.approvals_sheet import ApprovalsSheet
 from phoenix_tui.widgets.answer_gate import GRACE
+from tests.support.clocks import SteppedClock
 from tests.support.fake_engine import RUN, FakeConversation, question
 from tools.contract import ToolRequest
-
-
-class Time:
-    """A clock the test moves."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def asks(conversation: FakeConversation, command: str, asked: float) -> None:
@@ -34,13 +25,13 @@ def asks(conversation: FakeConversation, command: str, asked: float) -> None:
     conversation.ask(question(command, call=call, request=request, asked=asked, asker=asker))
 
 
-async def opened(shell: Any) -> tuple[ApprovalsSheet, Time]:
+async def opened(shell: Any) -> tuple[ApprovalsSheet, SteppedClock]:
     """The sheet, its question long enough in sight."""
     await shell.pilot.press("alt+a")
     await shell.until(lambda: isinstance(shell.app.screen, ApprovalsSheet))
     sheet = shell.app.screen
-    time = sheet.question.gate.clock = Time()
-    time.now += sheet.question.gate.since + GRACE
+    time = sheet.question.gate.clock = SteppedClock(1_000.0)
+    time.seconds += sheet.question.gate.since + GRACE
     await shell.pilot.pause()
     return sheet, time
 
@@ -89,7 +80,7 @@ async def test_answers_go_to_their_conversation_and_the_next_question_takes_no_h
         await shell.pilot.press("y")
         await shell.pilot.pause()
         assert second.answers == []
-        time.now += GRACE
+        time.seconds += GRACE
         await shell.pilot.press("r", *"not today", "enter")
         await shell.until(
             lambda: second.answers == [(f"call-{second.id}", ApprovalAnswer(ApprovalChoice.DENY, reason="not today"))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from phoenix_tui.workspace.escape import (
     escape_action,
     interrupt_action,
 )
+from tests.support.clocks import SteppedClock
 
 EVERYTHING = EscContext(**{field.name: True for field in fields(EscContext)})
 INNERMOST_FIRST = [
@@ -86,25 +86,17 @@ def test_nothing_is_at_rest_while_something_is_open_or_runs() -> None:
     assert not {interrupt_action(EscContext(**{name: True})) for name in [*busy, "selected"]} & AT_REST
 
 
-@dataclass
-class Clock:
-    now: float = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.mark.parametrize("seconds", [DOUBLE, AGAIN])
 def test_a_second_press_makes_a_pair_only_while_it_is_near(seconds: float) -> None:
-    clock = Clock()
+    clock = SteppedClock(1000.0)
     pair = DoublePress(seconds, clock)
     assert not pair.is_begun
     pair.begin()
-    assert [pair.is_begun for clock.now in (1000.0, 1000.0 + seconds - 0.01, 1000.0 + seconds)] == [True, True, False]
+    assert [pair.is_begun for clock.seconds in (1000.0, 1000.0 + seconds - 0.01, 1000.0 + seconds)] == [True, True, False]
 
 
 def test_a_pair_that_was_ended_begins_anew() -> None:
-    pair = DoublePress(DOUBLE, Clock())
+    pair = DoublePress(DOUBLE, SteppedClock())
     pair.begin()
     pair.end()
     assert not pair.is_begun

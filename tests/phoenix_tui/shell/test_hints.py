@@ -29,6 +29,7 @@ from phoenix_tui.modals.peek_sheet import PeekSheet
 from tests.phoenix_tui.shell.conftest import Shell
 from tests.phoenix_tui.shell.test_shell_rewind import HERS, prepare, two_turns
 from tests.phoenix_tui.shell.test_sub_agents import rows
+from tests.support.clocks import SteppedClock
 from tests.support.fake_agents import waits_for
 from tests.support.fake_engine import FakeEngine, question
 
@@ -151,11 +152,11 @@ async def test_a_question_names_and_takes_the_user_s_keys(open_shell: Any, engin
     asking = engine.seed("one", messages=2)
     async with open_shell() as shell:
         await shell.open(asking)
-        shell.composer.answering.clock = lambda: 0.0
+        shell.composer.answering.clock = SteppedClock(0.0)
         asking.ask(question())
         await shell.until(lambda: "once" in shell.text)
         assert shell.status.endswith("z s a n w or 1-5 answer · F8 stops")
-        shell.composer.answering.clock = lambda: float("inf")
+        shell.composer.answering.clock = SteppedClock(float("inf"))
         await shell.pilot.press("w")
         await shell.until(lambda: "No, because" in shell.text)
         await shell.until(lambda: shell.status.endswith(BACK))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from phoenix_tui.modals.help_sheet import HelpSheet
+from tests.support.clocks import SteppedClock
 from tests.support.fake_engine import FakeEngine
 
 
 def long_ago(shell: Any) -> None:
     """As if all that stands there had been there for a while."""
-    clock = shell.screen.toasts.clock
-    shell.screen.toasts.clock = lambda: clock() + 3
+    shell.screen.toasts.clock = SteppedClock(shell.screen.toasts.clock.monotonic() + 3)
 
 
 async def test_what_was_said_goes_when_a_sheet_comes_and_can_be_said_again(open_shell: Any) -> None:
@@ -28,8 +27,7 @@ async def test_what_was_said_goes_when_a_sheet_comes_and_can_be_said_again(open_
 
 async def test_what_was_said_just_before_a_sheet_came_and_a_trouble_stay(open_shell: Any) -> None:
     async with open_shell() as shell:
-        now = time.monotonic()
-        shell.screen.toasts.clock = lambda: now  # however long the machine takes
+        shell.screen.toasts.clock = SteppedClock()  # however long the machine takes
         shell.screen.toasts.tell("Kept for this conversation.")
         await shell.pilot.press("f1")
         await shell.until(lambda: isinstance(shell.app.screen, HelpSheet) and shell.toasts)

@@ -20,6 +20,7 @@ from phoenix_tui.widgets.route_panel import RoutePanel
 from phoenix_tui.widgets.route_rows import as_text, from_text
 from phoenix_tui.widgets.status_line import StatusLine
 from tests.phoenix_tui.shell.conftest import OpenShell, Shell
+from tests.support.clocks import SteppedClock
 from tests.support.fake_engine import RUN, FakeConversation
 
 EXPLORE = RouteAgent("explore", "find where requests are retried", RunPriority.HIGH)
@@ -35,7 +36,7 @@ async def routed(shell: Shell, card: RouteCard = HELD) -> FakeConversation:
     conversation.become(AwaitingLlm(1, RUN, Routing()))
     conversation.routing.offer(card)
     await shell.until(lambda: shell.screen.parts.dock.route)
-    panel(shell)._clock = lambda: card.starts_at - 2.5 if card.starts_at else 0.0
+    panel(shell).clock = SteppedClock(card.starts_at - 2.5 if card.starts_at else 0.0)
     panel(shell).gate.since = -100.0
     shell.composer.answering.since = -100.0
     shell.composer.answering.typed_at = -100.0
@@ -166,7 +167,7 @@ async def test_the_countdown_runs_on_card_and_status_line(open_shell: OpenShell)
         await routed(shell, replace(HELD, starts_at=1e9))
         await shell.until(lambda: "starts in 3 s" in shell.text)
         status: StatusLine = shell.screen.parts.status
-        status._clock = lambda: 1e9 - 2.5
+        status.clock = SteppedClock(1e9 - 2.5)
         await shell.until(lambda: "routing: 2 agents, starts in 3 s" in shell.status)
 
 

@@ -22,6 +22,7 @@ from phoenix_tui.widgets.composer_keys import TYPING_PAUSE
 from phoenix_tui.widgets.question_colours import coloured_change
 from phoenix_tui.widgets.question_text import answer_rows
 from phoenix_tui.widgets.request_text import request_rows
+from tests.support.clocks import SteppedClock
 from tests.support.fake_engine import question
 from tools.contract import DiffDisplay, ToolRequest
 
@@ -31,27 +32,17 @@ def shown(shell: Any, part: str) -> str:
     return str(shell.screen.parts.dock.question.query_one(f"#{part}").render().plain)
 
 
-class Time:
-    """A clock the test moves."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-async def asked(shell: Any, **changes: Any) -> tuple[Any, Time]:
+async def asked(shell: Any, **changes: Any) -> tuple[Any, SteppedClock]:
     """A conversation with an open question that has been in view for a while."""
     conversation = await shell.say("go")
-    time = Time()
+    time = SteppedClock()
     shell.composer.answering.clock = time
     shell.composer.answering.typed_at = 0.0
     panel = shell.screen.parts.dock.question
     panel.gate.clock = time
     conversation.ask(question(**changes))
     await shell.pilot.pause()
-    shell.composer.answering.since = panel.gate.since = time.now - TYPING_PAUSE
+    shell.composer.answering.since = panel.gate.since = time.seconds - TYPING_PAUSE
     panel._offer(panel._question, guarded=False)  # what the timer of the grace period does
     await shell.pilot.pause()
     return conversation, time
@@ -98,7 +89,7 @@ async def test_a_letter_within_the_typing_pause_is_text(open_shell: Any) -> None
     async with open_shell() as shell:
         conversation, time = await asked(shell)
         await shell.pilot.press("h", "backspace")
-        time.now += TYPING_PAUSE - 0.01
+        time.seconds += TYPING_PAUSE - 0.01
         await shell.pilot.press("y")
         await shell.pilot.pause()
         assert (conversation.answers, shell.composer.text) == ([], "y")
@@ -108,7 +99,7 @@ async def test_a_letter_counts_again_after_the_pause(open_shell: Any) -> None:
     async with open_shell() as shell:
         conversation, time = await asked(shell)
         await shell.pilot.press("h", "backspace")
-        time.now += TYPING_PAUSE
+        time.seconds += TYPING_PAUSE
         await shell.pilot.press("y")
         await shell.until(lambda: conversation.answers)
 
@@ -116,7 +107,7 @@ async def test_a_letter_counts_again_after_the_pause(open_shell: Any) -> None:
 async def test_a_question_that_just_appeared_takes_no_letter(open_shell: Any) -> None:
     async with open_shell() as shell:
         conversation, time = await asked(shell)
-        shell.composer.answering.since = time.now - 0.1
+        shell.composer.answering.since = time.seconds - 0.1
         await shell.pilot.press("y")
         await shell.pilot.pause()
         assert (conversation.answers, shell.composer.text) == ([], "y")
@@ -137,14 +128,14 @@ async def test_enter_behind_a_text_says_no_with_it_as_the_reason_and_the_rule_sa
 async def test_a_text_begun_before_the_question_is_no_reason_until_enter_is_pressed_again(open_shell: Any) -> None:
     async with open_shell() as shell:
         conversation, time = await asked(shell)
-        shell.composer.answering.since = time.now + 1
+        shell.composer.answering.since = time.seconds + 1
         await shell.type("next: the docs")
-        time.now += 10
+        time.seconds += 10
         await shell.pilot.press("enter", "enter")
         await shell.until(lambda: shell.toasts)
         assert (conversation.answers, shell.composer.text) == ([], "next: the docs")
         assert shell.toasts[-1].startswith("The question came while you were writing: Enter again says no")
-        time.now += TYPING_PAUSE
+        time.seconds += TYPING_PAUSE
         await shell.pilot.press("enter")
         await shell.until(lambda: conversation.answers)
         assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.DENY, reason="next: the docs"))]
@@ -241,7 +232,7 @@ async def test_always_shows_its_rule_says_what_it_allows_and_takes_the_edited_on
         await shell.until(lambda: effect(shell) == "Allows any command that starts with `make test`, whatever follows.")
         await shell.pilot.press("enter", "tab")
         assert conversation.answers == [], "nobody has read it yet"
-        time.now += GRACE
+        time.seconds += GRACE
         await shell.pilot.press("backspace", "backspace", *" -x)")
         await shell.until(lambda: effect(shell) == "Allows only this exact command.")
         await shell.pilot.press("enter")
@@ -266,7 +257,7 @@ async def test_tab_keeps_the_edited_rule_for_this_conversation_alone(open_shell:
         conversation, time = await asked(shell, request=ToolRequest("make test -x"), rule="bash(make test*)")
         await shell.pilot.press("a")
         await shell.until(lambda: effect(shell))
-        time.now += GRACE
+        time.seconds += GRACE
         await shell.pilot.press("tab")
         await shell.until(lambda: conversation.answers)
         assert conversation.answers == [
@@ -280,7 +271,7 @@ async def test_a_rule_that_one_line_cannot_show_is_kept_to_the_letter_where_nobo
         conversation, time = await asked(shell, request=ToolRequest(command, command=command), rule=f"bash({command})")
         await shell.pilot.press("a")
         await shell.until(lambda: effect(shell) == "Allows only this exact command.")
-        time.now += GRACE
+        time.seconds += GRACE
         await shell.pilot.press("enter")
         await shell.until(lambda: conversation.answers)
         assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.ALWAYS, rule=f"bash({command})"))]
@@ -295,12 +286,12 @@ async def test_while_no_letter_counts_none_is_shown_and_the_answers_do_not_move(
     async with open_shell() as shell:
         conversation = await shell.say("go")
         panel = shell.screen.parts.dock.question
-        time = panel.gate.clock = Time()
+        time = panel.gate.clock = SteppedClock()
         conversation.ask(question())
         await shell.pilot.press("up", "n")
         await shell.pilot.pause()
         assert conversation.answers == []
-        time.now += GRACE
+        time.seconds += GRACE
         await shell.pilot.press("n")
         await shell.until(lambda: conversation.answers)
 

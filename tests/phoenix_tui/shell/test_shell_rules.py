@@ -13,6 +13,7 @@ from phoenix_tui.modals.picker_sheet import PickerSheet
 from phoenix_tui.modals.rules_sheet import RulesSheet
 from phoenix_tui.widgets.line_input import LineInput
 from tests.phoenix_tui.shell.conftest import OpenShell, Shell
+from tests.support.clocks import SteppedClock
 from tests.support.fake_engine import FakeEngine
 from tests.support.fake_rules import NOW, rule_desk
 
@@ -32,7 +33,7 @@ async def rules_sheet(shell: Shell) -> RulesSheet:
     await shell.until(lambda: isinstance(shell.app.screen, RulesSheet) and shell.app.screen.is_mounted)
     sheet = shell.app.screen
     assert isinstance(sheet, RulesSheet)
-    sheet._clock = lambda: NOW
+    sheet.clock = SteppedClock(NOW)
     sheet._look()
     return sheet
 

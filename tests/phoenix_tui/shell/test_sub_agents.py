@@ -23,6 +23,7 @@ from phoenix_tui.widgets.question_panel import QuestionPanel
 from phoenix_tui.widgets.title_row import Heading
 from tests.phoenix_tui.shell.conftest import OpenShell, Shell
 from tests.snapshots.told import Teller, call
+from tests.support.clocks import SteppedClock
 from tests.support.fake_agents import RUNS, agent, waits_for
 from tests.support.fake_engine import RUN, FakeConversation, FakeEngine, question
 from tools.contract import AgentsDisplay
@@ -215,13 +216,13 @@ async def sheet_with_two_that_ask(
             engine.sub_agents.ask(parent, agent_id, replace(made, asker=f"{agent_id} (sub-agent of api-retry)"))
         await shell.pilot.press("alt+s")
         await shell.until(lambda: isinstance(sheet := shell.app.screen, AgentsSheet) and sheet.question.display)
-        sheet, now = shell.app.screen, [1_000.0]
+        sheet, clock = shell.app.screen, SteppedClock(1_000.0)
         assert isinstance(sheet, AgentsSheet)
         panel: Any = sheet.question
-        panel.gate.since, panel.gate.clock = now[0], lambda: now[0]
+        panel.gate.since, panel.gate.clock = clock.seconds, clock
 
         def wait() -> None:
-            now[0] += GRACE
+            clock.seconds += GRACE
 
         yield shell, sheet, wait
 

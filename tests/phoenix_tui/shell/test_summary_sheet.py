@@ -13,6 +13,7 @@ from engine.executor.reviewing import DropSummary, Proposal, SummarizeAgain, Tak
 from engine.machine.states import Compacting, Idle
 from phoenix_tui.modals.summary_sheet import SummarySheet
 from phoenix_tui.widgets.answer_gate import GRACE
+from tests.support.clocks import SteppedClock
 
 LONG = "\n".join(f"- decision {number}: \x1b[31mred\u202e" for number in range(80))
 PROPOSAL = Proposal("The plan is kept.\n\n" + LONG, 12, 5, "150k → ~3,400 tokens · $0.02")
@@ -57,7 +58,7 @@ async def test_it_says_what_the_summary_stands_for_and_enter_takes_it(open_shell
 async def test_an_enter_that_was_on_its_way_takes_nothing(open_shell: Any) -> None:
     async with open_shell() as shell:
         sheet, verdict = await offered(shell)
-        sheet.gate.clock = lambda: sheet.gate.since
+        sheet.gate.clock = SteppedClock(sheet.gate.since)
         await shell.pilot.press("enter")
         assert not verdict.done()
         await shell.pilot.press("escape")

@@ -16,6 +16,7 @@ from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.frames import Frames
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.parts import Part, located
+from tests.support.clocks import SteppedClock
 from tests.support.screens import answered, said, snapshot
 
 WORKING = AwaitingLlm(1, Run("r", 5), Requesting())
@@ -24,7 +25,8 @@ WORKING = AwaitingLlm(1, Run("r", 5), Requesting())
 class OneLine(App[None]):
     def __init__(self) -> None:
         super().__init__()
-        self.line = StatusLine(clock=lambda: 0.0)
+        self.line = StatusLine()
+        self.line.clock = SteppedClock(0.0)
 
     def compose(self) -> ComposeResult:
         yield self.line
@@ -61,7 +63,7 @@ async def test_what_waits_is_painted_along_with_a_tick_that_paints() -> None:
 
 async def test_a_frame_that_waits_is_drawn_at_once_and_never_twice() -> None:
     drawn: list[int] = []
-    frames = Frames(lambda: drawn.append(1), clock=lambda: 0.0)
+    frames = Frames(lambda: drawn.append(1), clock=SteppedClock(0.0))
     frames.catch_up()
     assert not drawn
     frames.request()

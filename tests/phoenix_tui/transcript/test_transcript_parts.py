@@ -16,7 +16,7 @@ from phoenix_tui.widgets.still import Still
 from phoenix_tui.widgets.transcript.frames import Frames
 from phoenix_tui.widgets.transcript.heights import Heights
 from phoenix_tui.widgets.transcript.history import window_for
-from tests.support.screens import SteppedClock
+from tests.support.clocks import SteppedClock
 from tests.support.waiting import PATIENCE
 
 

@@ -37,8 +37,8 @@ from engine.updates import (
     ToolProgressed,
     ToolStarted,
 )
+from tests.support.clocks import SteppedClock
 from tests.support.screens import (
-    SteppedClock,
     TranscriptApp,
     answered,
     call_record,
@@ -207,11 +207,11 @@ async def test_a_stopped_turn_keeps_its_text_until_the_next_message() -> None:
     app = TranscriptApp(clock)
     async with app.run_test(size=(60, 14)) as pilot:
         app.view.show(snapshot([said(1, "go")]))
-        app.view.apply(StateChanged(AwaitingLlm(1, Run("r", 5), Requesting()), clock()))
+        app.view.apply(StateChanged(AwaitingLlm(1, Run("r", 5), Requesting()), clock.monotonic()))
         app.view.apply(TextArrived("half of it"))
         clock.seconds += 12
         app.view.apply(LiveTextDropped(cancelled=True))
-        app.view.apply(StateChanged(Idle(2), clock()))
+        app.view.apply(StateChanged(Idle(2), clock.monotonic()))
         app.view.apply(RunEnded("r", "cancelled", "", "", 1))
         await settled(pilot, lambda: "■" in text_of(app))
         shown = text_of(app).split("\n")
@@ -282,7 +282,7 @@ async def test_the_stored_row_of_a_stop_is_there_after_a_restart() -> None:
 async def test_a_call_that_ran_before_one_looked_has_its_clock_and_its_output() -> None:
     clock = SteppedClock()
     app = TranscriptApp(clock)
-    running = RunningCall("t1", clock() - 65, "collected 12 items\ntests/test_a.py ..\n")
+    running = RunningCall("t1", clock.monotonic() - 65, "collected 12 items\ntests/test_a.py ..\n")
     begun = snapshot([said(1, "go"), answered(2, BASH)])
     async with app.run_test(size=(60, 14)) as pilot:
         app.view.show(replace(begun, running=running))

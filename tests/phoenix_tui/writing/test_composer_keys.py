@@ -23,6 +23,7 @@ from phoenix_tui.widgets.paste_marks import PasteMarks
 from phoenix_tui.widgets.pasting import Pasted, PastedImages, PastedKey, PasteStore, paste_of
 from phoenix_tui.widgets.vim_keys import VimKeys
 from phoenix_tui.widgets.vim_state import Mode
+from tests.support.clocks import SteppedClock
 
 LONG = "\n".join(f"line {number}" for number in range(100))
 
@@ -83,8 +84,8 @@ class Bench:
         self.marks = PasteMarks(self.area, self.shelf)
         self.vim = VimMode(self.area)
         self.keys = ComposerKeys(
-            self.area, self.marks, self.vim, Answering(lambda: 0.0), content=lambda: self.shelf.unfold(self.area.text),
-            put=self.put, take=self.take,
+            self.area, self.marks, self.vim, Answering(SteppedClock(0.0)),
+            content=lambda: self.shelf.unfold(self.area.text), put=self.put, take=self.take,
         )  # fmt: skip
         self.keys.started()
 
@@ -235,8 +236,8 @@ def test_esc_is_vim_s_only_while_it_leaves_a_mode() -> None:
 
 
 def test_a_letter_answers_only_once_typing_has_rested() -> None:
-    now, given = [100.0], list[str]()
-    answering = Answering(lambda: now[0])
+    clock, given = SteppedClock(), list[str]()
+    answering = Answering(clock)
     answering.answer = given.append
 
     def press(*, is_empty: bool = True) -> bool:
@@ -244,12 +245,12 @@ def test_a_letter_answers_only_once_typing_has_rested() -> None:
 
     assert not press(), "nothing is asked"
     answering.since = 100.0
-    now[0] += TYPING_PAUSE - 0.1
+    clock.seconds += TYPING_PAUSE - 0.1
     assert not press(), "the question has only just appeared"
-    now[0] += TYPING_PAUSE
+    clock.seconds += TYPING_PAUSE
     assert not press(is_empty=False), "a text is written"
     answering.typed()
-    now[0] += TYPING_PAUSE
+    clock.seconds += TYPING_PAUSE
     assert press()
     assert not press(), "that letter was typed a moment ago"
     assert given == ["y"]
