@@ -92,7 +92,8 @@ def test_a_second_press_makes_a_pair_only_while_it_is_near(seconds: float) -> No
     pair = DoublePress(seconds, clock)
     assert not pair.is_begun
     pair.begin()
-    assert [pair.is_begun for clock.seconds in (1000.0, 1000.0 + seconds - 0.01, 1000.0 + seconds)] == [True, True, False]
+    times = (1000.0, 1000.0 + seconds - 0.01, 1000.0 + seconds)
+    assert [pair.is_begun for clock.seconds in times] == [True, True, False]
 
 
 def test_a_pair_that_was_ended_begins_anew() -> None:
