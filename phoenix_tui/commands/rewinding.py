@@ -11,7 +11,7 @@ from engine.ports.turns import BranchRow
 from engine.rewind.values import Preview, RewindList, RewindPoint, RewindScope
 from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.commands.context import decide_on_summary
-from phoenix_tui.features.rewind import NOTHING_SAID, GoingBack, HowFar, Instead, Order, Way
+from phoenix_tui.features.rewind import NOTHING_SAID, HowFar, Instead, Order, RewindCommands, Way
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.modals.branches_sheet import BranchesSheet
 from phoenix_tui.modals.rewind_confirm_sheet import LastLook, RewindConfirmSheet
@@ -82,21 +82,21 @@ class SheetRewindAsker:
         return await self._bench.sheets.show(sheet)
 
 
-def _run(way: Callable[[GoingBack], Awaitable[None]]) -> Run:
+def _run(way: Callable[[RewindCommands], Awaitable[None]]) -> Run:
     async def run(ctx: CommandContext, _: str) -> None:
         active = ctx.active
         conversation, rewinding = active.conversation, active.services.rewinding
         if conversation is None or rewinding is None:
             ctx.tell(NOTHING_SAID)
         else:
-            await way(GoingBack(SheetRewindAsker(ctx, rewinding), active.services.engine, conversation, rewinding))
+            await way(RewindCommands(SheetRewindAsker(ctx, rewinding), active.services.engine, conversation, rewinding))
 
     return run
 
 
 RUNS: Final[dict[str, Run]] = {
-    "rewind": _run(GoingBack.rewind),
-    "undo": _run(GoingBack.rewind),
-    "branches": _run(GoingBack.branches),
+    "rewind": _run(RewindCommands.rewind),
+    "undo": _run(RewindCommands.rewind),
+    "branches": _run(RewindCommands.branches),
 }
 """/undo shows the list too: what `u` would take back is said there."""

@@ -97,7 +97,7 @@ class RewindAsker(Protocol):
         ...
 
 
-class GoingBack:
+class RewindCommands:
     """The ways back from one conversation. What cannot be is told; raises StorageError."""
 
     def __init__(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from engine.api.conversation import ContextApi
 from engine.executor.context_manager import HIGHEST, LOWEST, ContextReport, Edited
 from engine.executor.requests import Refused
+from phoenix_tui.features.context_window import sent_prompt, sent_to
 from phoenix_tui.linear.context import LinearContext, Run
 from phoenix_tui.models.choice import GUIDE
 from phoenix_tui.text.checkpoint_text import use_in_words
-from tools.clean import clean, clean_line
+from tools.clean import clean_line
 from tools.wording import counted
 
 BIGGEST: Final = 5
@@ -18,7 +20,7 @@ BIGGEST: Final = 5
 
 
 async def _context(ctx: LinearContext, word: str) -> None:
-    conversation = ctx.opened
+    conversation = sent_to(ctx)
     if conversation is None:
         return
     name, _, value = word.partition(" ")
@@ -33,7 +35,7 @@ async def _context(ctx: LinearContext, word: str) -> None:
     if name in edits:
         _say_edit(ctx, await edits[name]())
     elif name == "threshold":
-        await _threshold(ctx, value)
+        await _threshold(ctx, active, value)
     elif name:
         ctx.say(f"There is no /context {clean_line(name)}. There are {', '.join(edits)} and threshold.")
     else:
@@ -47,15 +49,12 @@ def _say_edit(ctx: LinearContext, outcome: Edited | Refused) -> None:
         ctx.say_outcome(outcome, "")
 
 
-async def _threshold(ctx: LinearContext, value: str) -> None:
-    conversation = ctx.opened
-    if conversation is None:
-        return
+async def _threshold(ctx: LinearContext, window: ContextApi, value: str) -> None:
     never = value == "never"
     if not never and not (value.isdecimal() and LOWEST <= int(value) <= HIGHEST):
         ctx.say(f"A threshold is {LOWEST} to {HIGHEST} per cent, or never.")
         return
-    await conversation.context.set_threshold(HIGHEST + 1 if never else int(value))
+    await window.set_threshold(HIGHEST + 1 if never else int(value))
     ctx.say(f"Older messages are summarized {'never' if never else f'at {value} per cent'}.")
 
 
@@ -98,11 +97,10 @@ def _ways(report: ContextReport) -> Iterator[str]:
 
 
 async def _prompt(ctx: LinearContext, _: str) -> None:
-    conversation = ctx.opened
+    conversation = sent_to(ctx)
     if conversation is not None:
-        sent = conversation.context.prompt()
-        ctx.say(*clean(f"{sent.static}\n\n{sent.dynamic}").splitlines())
-        ctx.say(f"{counted(len(sent.tools), 'tool')}: {clean_line(', '.join(sent.tools)) or 'none'}.")
+        sent = sent_prompt(conversation)
+        ctx.say(*sent.text.splitlines(), f"{sent.tools}.")
 
 
 RUNS: Final[dict[str, Run]] = {"prompt": _prompt, "context": _context}

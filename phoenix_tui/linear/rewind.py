@@ -10,7 +10,7 @@ from engine.api.conversation import ConversationApi
 from engine.ports.files import FileChange
 from engine.ports.turns import BranchRow
 from engine.rewind.values import Preview, PreviewFile, RewindList, RewindPoint, RewindScope
-from phoenix_tui.features.rewind import GoingBack, HowFar, Instead, Order, OtherWay, Way, others_of
+from phoenix_tui.features.rewind import HowFar, Instead, Order, OtherWay, RewindCommands, Way, others_of
 from phoenix_tui.linear.compaction import summarize
 from phoenix_tui.linear.context import LinearContext, Run
 from phoenix_tui.text.checkpoint_text import left_alone
@@ -93,11 +93,11 @@ class LineRewindAsker:
         return None if chosen is None else others if chosen == 1 else frozenset()
 
 
-def _run(way: Callable[[GoingBack], Awaitable[None]]) -> Run:
+def _run(way: Callable[[RewindCommands], Awaitable[None]]) -> Run:
     async def run(ctx: LinearContext, _: str) -> None:
         conversation, rewinding = ctx.opened, ctx.services.rewinding
         if conversation is not None and rewinding is not None:
-            await way(GoingBack(LineRewindAsker(ctx, conversation), ctx.services.engine, conversation, rewinding))
+            await way(RewindCommands(LineRewindAsker(ctx, conversation), ctx.services.engine, conversation, rewinding))
 
     return run
 
@@ -141,7 +141,7 @@ def _verb(change: FileChange) -> str:
 
 
 RUNS: Final[dict[str, Run]] = {
-    "rewind": _run(GoingBack.rewind),
-    "undo": _run(GoingBack.undo),
-    "branches": _run(GoingBack.branches),
+    "rewind": _run(RewindCommands.rewind),
+    "undo": _run(RewindCommands.undo),
+    "branches": _run(RewindCommands.branches),
 }

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Final
 
-from engine.executor.requests import EngineError
-from engine.permissions.projects import project_of
 from engine.rule_store import ActiveRule
 from phoenix_tui.features.approvals import UNTITLED
+from phoenix_tui.features.rules import rule_places
 from phoenix_tui.linear.context import LinearContext, Run
 from phoenix_tui.text.labels import age
-from phoenix_tui.text.rule_text import no_rule_counts, one_line
+from phoenix_tui.text.rule_text import one_line
 from tools.clean import clean_line
 
 NONE_YET: Final = "No rule yet. The answer a to a question keeps one; /rules TOOL(PATTERN) writes one."
@@ -25,7 +23,7 @@ async def _rules(ctx: LinearContext, text: str) -> None:
         case ("", _, _):
             await choose_rule(ctx)
         case ("undo", _, ""):
-            _do(ctx, ctx.rule_changes.undo)
+            ctx.say(ctx.rule_changes.undo())
         case _:
             await _write(ctx, text)
 
@@ -33,9 +31,8 @@ async def _rules(ctx: LinearContext, text: str) -> None:
 async def choose_rule(ctx: LinearContext) -> None:
     """All of them; a number leads to what can be done with one."""
     rules = ctx.services.engine.rules
-    conversation = ctx.conversation
-    mode = conversation.record.permission_mode if conversation is not None else ctx.active.mode
-    ctx.say(*(clean_line(one) for one in (rules.trouble(), no_rule_counts(mode)) if one))
+    places = rule_places(ctx)
+    ctx.say(*(clean_line(one) for one in (rules.trouble(), places.note) if one))
     found = rules.all()
     if not found:
         ctx.say(NONE_YET)
@@ -43,15 +40,15 @@ async def choose_rule(ctx: LinearContext) -> None:
     chosen = await ctx.choose("What runs without asking:", _rows(found))
     if chosen is None:
         return
-    rule, here = found[chosen], _project(ctx)
+    rule = found[chosen]
     why = rules.problem(rule.text)
     ctx.say(clean_line(f"Counts for nothing: {why}" if why else rules.effect(rule.text)))
     moves = [] if rule.conversation_id else [f"hold {PLACES[1] if rule.project else PLACES[0]}"]
     done = await ctx.choose(f"{one_line(rule.text)}:", ["ask again: take it back", *moves])
     if done == 0:
-        _do(ctx, lambda: ctx.rule_changes.remove(rule))
+        ctx.say(ctx.rule_changes.remove(rule))
     elif done == 1:
-        _do(ctx, lambda: ctx.rule_changes.move(rule, here))
+        ctx.say(ctx.rule_changes.move(rule, places.project))
 
 
 async def _write(ctx: LinearContext, text: str) -> None:
@@ -60,15 +57,14 @@ async def _write(ctx: LinearContext, text: str) -> None:
     if why := rules.problem(text):
         ctx.say(clean_line(why))
         return
-    conversation = ctx.conversation
-    places = [ActiveRule(text, project=_project(ctx)), ActiveRule(text)]
-    if conversation is not None and not conversation.read_only:
-        places.append(ActiveRule(text, conversation.id))
-    chosen = await ctx.choose(rules.effect(text), PLACES[: len(places)])
+    here = rule_places(ctx)
+    new = [ActiveRule(text, project=here.project), ActiveRule(text)]
+    new += [ActiveRule(text, here.conversation_id)] if here.conversation_id else []
+    chosen = await ctx.choose(rules.effect(text), PLACES[: len(new)])
     if chosen is None:
         ctx.say("Not kept.")
     else:
-        _do(ctx, lambda: ctx.rule_changes.keep(None, places[chosen]))
+        ctx.say(ctx.rule_changes.keep(None, new[chosen]))
 
 
 def _rows(found: Sequence[ActiveRule]) -> list[str]:
@@ -83,19 +79,6 @@ def _where(rule: ActiveRule) -> str:
     if rule.conversation_id:
         return f"only in {one_line(rule.title) or UNTITLED}"
     return f"in the project {one_line(rule.project)}" if rule.project else PLACES[1]
-
-
-def _project(ctx: LinearContext) -> str:
-    conversation = ctx.conversation
-    return str(project_of(Path(conversation.record.cwd if conversation is not None else ctx.launch.cwd)))
-
-
-def _do(ctx: LinearContext, change: Callable[[], str]) -> None:
-    """Do it and say what came of it, or why it could not be."""
-    try:
-        ctx.say(change())
-    except EngineError as error:
-        ctx.say(str(error))
 
 
 RUNS: Final[dict[str, Run]] = {"rules": _rules}

@@ -186,7 +186,7 @@ async def test_a_new_rule_holds_in_the_project_and_everywhere_only_where_that_is
             await shell.until(partial(is_kept, shell, text))
         assert [(one.text, one.project) for one in engine.rules.all()] == [
             ("bash(cat*)", ""),
-            ("bash(ls*)", str(project_of(Path.cwd()))),
+            ("bash(ls*)", str(project_of(shell.ctx.active.launch.cwd))),
         ]
 
 
