@@ -1,1 +1,1 @@
-"""What an agent can do; each tool usable alone."""
+"""The tools of an agent; each is usable alone."""

@@ -146,7 +146,7 @@ GIT_CONTROL_READERS: Final = _subcommands("""
 """)
 """Sub-commands of git that write its configuration, and the first words behind them that only read."""
 GIT_BARE_READERS: Final = frozenset({"remote", "submodule"})
-"""Those of them that only read when nothing follows."""
+"""Sub-commands of `git` that read only when no argument follows."""
 WITH_SUBCOMMANDS: Final = {*NETWORK_SUBCOMMANDS, *SERVER_SUBCOMMANDS, *OUTSIDE_SUBCOMMANDS} | _programs(
     "git docker podman kubectl helm gh systemctl apt apt-get brew aws gcloud"
 )

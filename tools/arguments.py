@@ -10,7 +10,7 @@ from tools.contract import JsonObject, JsonValue, ToolInputError
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 HUGE = 1e300
-"""What is larger cannot be shown as a float."""
+"""Smallest magnitude that cannot be shown as a float."""
 
 
 def object_schema(properties: JsonObject, required: Sequence[str] = ()) -> JsonObject:
@@ -105,7 +105,7 @@ class Arguments:
         return found
 
     def has(self, name: str) -> bool:
-        """Whether the model sent this field with a value."""
+        """True when the model sent this field with a value."""
         return self._args.get(name) is not None
 
     def _value(self, name: str, default: JsonValue) -> JsonValue:

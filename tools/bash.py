@@ -180,7 +180,9 @@ class Bash(Struct, frozen=True):
         return ToolOutput(text, display=PlainDisplay(f"Job {job.id} runs in the background."))
 
     def _runs_on(self, job: JobInfo) -> ToolOutput:
-        """The user did not want to wait: what it has printed so far, and where the rest is to be had."""
+        """Result for a command that the user sent to the background: its output so far, and the id under which to read
+        the rest.
+        """
         captured = self.jobs.output(job.id)
         output = readable(captured)
         body = output.rstrip("\n") or "[no output yet]"
@@ -201,7 +203,7 @@ def _access(name: str) -> Access:
 
 
 def _title(wanted: BashInput) -> str:
-    """What it is listed as, as a job."""
+    """Title of the command in the list of jobs."""
     return reveal_line(wanted.command)
 
 

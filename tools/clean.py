@@ -169,14 +169,16 @@ def _spelled(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def _spelling(character: str) -> str:
-    """What stands for a character whatever stands before it."""
+    """The visible spelling of a character, independent of its neighbours."""
     if picture := _PICTURES.get(character):
         return picture
     return character if _is_plain(character) else f"⟨U+{ord(character):04X}⟩"
 
 
 def _is_astray(text: str, place: int) -> bool:
-    """Whether a combining mark stands on no letter, where it would change a sign or a blank, or on too many others."""
+    """True for a combining mark without a letter before it, where it would change a sign or a blank, or after too many
+    others.
+    """
     for base in range(place - 1, max(place - MOST_MARKS - 1, -1), -1):
         if not unicodedata.combining(text[base]):
             return unicodedata.category(text[base])[0] not in "LM"
@@ -184,7 +186,7 @@ def _is_astray(text: str, place: int) -> bool:
 
 
 def _is_plain(character: str) -> bool:
-    """Whether a character shows as itself: no control, format, private, unassigned or odd blank."""
+    """True for a character that shows as itself: no control, format, private, unassigned or odd blank."""
     category = unicodedata.category(character)
     if category[0] in "CZ" or character in _BLANK_LOOKING:
         return False

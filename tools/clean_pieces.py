@@ -46,7 +46,7 @@ class PieceCleaner:
         self._waiting = ""
         """Not read yet: it may go on."""
         self._before = ""
-        """What the next character stands behind, hidden ones too."""
+        """Characters before the next one, hidden ones included."""
         self._joiner = ""
         """A joiner at the end: only with another emoji behind it does it stay."""
 

@@ -1,4 +1,4 @@
-"""What a shell command is known to need beyond the sandbox, so that it is asked for before it fails.
+"""Access that a shell command is known to need beyond the sandbox, so that it is requested before the command fails.
 
 A guess in favour of the user, not a limit: a need that is not recognized runs confined, and the sandbox refuses it.
 """
@@ -192,7 +192,7 @@ def _python(program: str, rest: Sequence[str], in_environment: bool) -> Need:
 
 
 def _pip(program: str, rest: Sequence[str], in_environment: bool) -> Need:
-    """Installing works inside where the program itself lies in an environment of the working directory."""
+    """Need of pip: installing runs confined when the program itself is in an environment of the working directory."""
     first = next((word for word in rest if not word.startswith("-")), "")
     if first in {"download", "index", "search", "wheel"}:
         return (Access.NETWORK, table.NEEDS_NETWORK)

@@ -48,7 +48,7 @@ class Access(StrEnum):
 
 
 ACCESS_RANK: Final = {access: rank for rank, access in enumerate(Access)}
-"""How much each gives beyond the one before it."""
+"""Order of the access levels; each includes the ones before it."""
 
 
 class Sandbox(Struct, frozen=True):
@@ -74,7 +74,7 @@ HELPER_SANDBOX = Sandbox(SandboxMode.READ_ONLY, network=False, required=False)
 
 
 class ToolSpec(Struct, frozen=True):
-    """What a model is told of a tool."""
+    """Description of a tool for a model."""
 
     name: str
     description: str
@@ -129,13 +129,13 @@ class ImageDisplay(Struct, frozen=True):
 
 
 class AgentEnd(Struct, frozen=True):
-    """How one of the sub-agents of a call ended; `status` is that of its outcome."""
+    """End of one sub-agent of a call; `status` is that of its outcome."""
 
     id: str
     task: str
     status: str
     reason: str = ""
-    """Why it failed; empty for a success."""
+    """Reason of a failure; empty for a success."""
     text: str = ""
     """The beginning of what it found, or had written."""
     turns: int = 0
@@ -143,7 +143,7 @@ class AgentEnd(Struct, frozen=True):
 
 
 class AgentsDisplay(Struct, frozen=True):
-    """What became of the sub-agents of a call, in its order."""
+    """Outcomes of the sub-agents of a call, in its order."""
 
     agents: tuple[AgentEnd, ...]
 
@@ -159,7 +159,7 @@ class StartedAgent(Struct, frozen=True):
 
 
 class ToolOutput(Struct, frozen=True):
-    """What a finished tool gives back: `text` and `images` to the model, `display` to the eye."""
+    """Result of a finished tool: `text` and `images` go to the model, `display` to the screen."""
 
     text: str
     is_error: bool = False
@@ -167,11 +167,13 @@ class ToolOutput(Struct, frozen=True):
     images: tuple[PreparedImage, ...] = ()
     truncated: bool = False
     agents: tuple[StartedAgent, ...] = ()
-    """Where there are any the result is not this text but what they find, once all have ended."""
+    """Sub-agents started by the call; if there are any, the result is their outcome once all have ended, and not this
+    text.
+    """
 
 
 class ToolRequest(Struct, frozen=True):
-    """What a call is about to do, before it does it."""
+    """Description of a call before it runs."""
 
     summary: str
     """One line for the tool row: the command itself, the path, the pattern; revealed, whatever it was made of."""
@@ -180,19 +182,19 @@ class ToolRequest(Struct, frozen=True):
     preview: Display | None = None
     """The whole command or the whole diff, for an approval."""
     command: str = ""
-    """What a shell would be given, to the letter: permission rules go by it, never by the cleaned summary."""
+    """Exact text for a shell: permission rules match it, never the cleaned summary."""
     access: Access = Access.CONFINED
     """Access it needs beyond the sandbox, as declared by the model or known of the program."""
     access_reason: str = ""
-    """Why it needs that, as one clause for the question."""
+    """Reason for `access`, as one clause for the question."""
     known_access: Access = Access.CONFINED
     """The part of `access` that is known of the program, whatever the model declares."""
     why: str = ""
     """The model's own words for it, one cleaned line."""
     trouble: str = ""
-    """Why it cannot be done; the text may quote the files, so only a call that may read them is answered with it."""
+    """Reason why the call cannot run; the text may quote files, so only a call with read access receives it."""
     mode: str = ""
-    """The most permissive mode that sub-agents it starts have by their profiles; empty: none has one of its own."""
+    """Most permissive mode that profiles give the sub-agents of the call; empty when none sets one."""
 
     def __post_init__(self) -> None:
         """Reveal the summary here, so that no row, question, job, log or list can show another one than runs."""
@@ -227,16 +229,16 @@ Report: TypeAlias = Callable[[Progress], None]
 
 
 class ToolContext(Struct, frozen=True):
-    """Where one call runs and whom it tells."""
+    """Place and reporting functions of one call."""
 
     conversation_id: str
     call_id: str
     working_dir: Path
     outside_allowed: bool
-    """Whether the user, or the permission mode, let this call leave `working_dir`."""
+    """True when the user, or the permission mode, let this call leave `working_dir`."""
     report: Report
     actor: str = ""
-    """How others are told who wrote a file: "sub-agent 'find tests'"; empty for a conversation of the user."""
+    """Author of a file as shown to others: "sub-agent 'find tests'"; empty for a conversation of the user."""
     sandbox: Sandbox = UNCONFINED
     """Limits this call runs under."""
     admitted: tuple[Path, ...] | None = None
@@ -246,7 +248,7 @@ class ToolContext(Struct, frozen=True):
 
 
 class Tool(Protocol):
-    """Something an agent can do."""
+    """Interface of a tool."""
 
     @property
     def spec(self) -> ToolSpec:
@@ -294,11 +296,11 @@ class Command(Struct, frozen=True):
     stdin: bytes | None = None
     keep_head: int = 64 * 1024
     keep_tail: int = 64 * 1024
-    """Bytes of output kept at either end; what lies between is counted and dropped."""
+    """Bytes of output kept at either end; bytes between them are counted and dropped."""
     spill: Path | None = None
-    """Where the whole output goes once more than head and tail has come."""
+    """File for the whole output once it exceeds head and tail."""
     sandbox: Sandbox = UNCONFINED
-    """Limits of this command, which whoever starts it decides: there is no default beside it."""
+    """Limits of this command; the caller decides, there is no other default."""
 
 
 class Captured(Struct, frozen=True):

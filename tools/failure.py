@@ -1,4 +1,4 @@
-"""How a tool fails: one sentence the model can act on."""
+"""Failures of tools: one sentence that the model can act on."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ AFTERWARDS: Final = 0.5
 
 
 class Garbage:
-    """Counts what has ended. What refers to itself goes with a collection of all objects, else hours later.
+    """Counts finished objects. Reference cycles go with a collection of all objects, else hours later.
 
     Until then it keeps its place, new objects lie around it, and its memory cannot go back to the system: 141 kB of
     every sub-agent stayed without this, 55 kB do with it.

@@ -11,7 +11,7 @@ from tools.contract import Captured, Command, Finished, JobInfo, Report
 
 
 class Caller(Struct, frozen=True):
-    """Whose command it is, and what it would be listed as."""
+    """Conversation and call of a command, and its title as a job."""
 
     conversation_id: str
     call_id: str
@@ -42,11 +42,11 @@ class JobBoard(Protocol):
         ...
 
     def jobs(self, conversation_id: str) -> tuple[JobInfo, ...]:
-        """Those of one conversation, oldest first, ended ones included."""
+        """Jobs of one conversation, oldest first, ended ones included."""
         ...
 
     def output(self, job_id: str) -> Captured:
-        """What it has printed so far. Raises KeyError for an unknown id."""
+        """Output of a job so far. Raises KeyError for an unknown id."""
         ...
 
     async def kill(self, job_id: str) -> JobInfo:

@@ -1,4 +1,4 @@
-"""list_files: what lies under a folder, without what ignore files exclude."""
+"""The tool list_files: entries under a folder that no ignore file excludes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SPEC = ToolSpec(
 
 
 class ListFilesInput(Struct, frozen=True):
-    """Which files to list."""
+    """Input of list_files."""
 
     path: str
     glob: str

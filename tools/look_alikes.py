@@ -13,8 +13,9 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 LEFT: Final = "⟨L⟩"
-"""Stands behind each right-to-left word: a left-to-right letter, so that a terminal that reorders such words leaves
-each where it runs."""
+"""Left-to-right letter after each right-to-left word, so that a terminal that reorders such words leaves each at its
+place.
+"""
 MOST_SAID: Final = 3
 """Kinds of characters that are named; the others are counted."""
 SPELLING: Final = "⟨␠␉␍↵"
@@ -127,7 +128,7 @@ def suspects(text: str) -> list[Suspect]:
 
 
 def _of_token(token: str, at: int) -> Iterator[Suspect]:
-    """What is odd in one word between blanks, whatever stands around it."""
+    """Suspects in one word between blanks, independent of its neighbours."""
     if token.isascii():
         return
     for place, character in enumerate(token, at):
@@ -194,7 +195,7 @@ def _whole_words(text: str, start: int, end: int) -> Iterator[Suspect]:
 
 
 def _quoted(text: str) -> list[int]:
-    """For each character the number of the ASCII quotation it stands in, as a shell reads them; 0 outside."""
+    """For each character, the number of the ASCII quotation around it, as a shell reads them; 0 outside."""
     inside: list[int] = []
     mark, number, skips = "", 0, False
     for character in text:
@@ -211,7 +212,7 @@ def _quoted(text: str) -> list[int]:
 
 
 def is_right_to_left(character: str) -> bool:
-    """Whether a terminal may draw it, and what stands around it, from right to left."""
+    """True when a terminal may draw it, and its neighbours, from right to left."""
     return unicodedata.bidirectional(character) in _RIGHT
 
 
@@ -231,7 +232,7 @@ def in_order(text: str) -> str:
 
 
 def remarks(text: str) -> list[str]:
-    """What is to be said of a command before a yes: a sentence for each kind of look-alike, one for right-to-left."""
+    """Warnings about a command before its approval: a sentence for each kind of look-alike, one for right-to-left."""
     if text.isascii():
         return []
     kinds = list(dict.fromkeys((one.character, one.looks) for one in suspects(text)))

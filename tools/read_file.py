@@ -45,7 +45,7 @@ _SPEC = ToolSpec(
 
 
 class ReadFileInput(Struct, frozen=True):
-    """Which lines of which file."""
+    """Input of read_file."""
 
     path: str
     offset: int
@@ -106,7 +106,7 @@ class ReadFile(Struct, frozen=True):
 
 
 def _version(stream: BinaryIO, location: Location) -> Version:
-    """The version of the whole file; the stream stands at its start afterwards.
+    """The version of the whole file; leaves the stream at its start.
 
     Raises:
         ToolFailure: it is binary.

@@ -21,14 +21,14 @@ from tools.write_file import WriteFile
 
 
 class ToolDependencies(Struct, frozen=True):
-    """What the tools need from outside; one ledger serves all conversations of a process."""
+    """Services that the tools need; one ledger serves all conversations of a process."""
 
     runner: ProcessRunner
     jobs: JobBoard
     images: ImageReader
     ledger: ReadLedger
     spill_folder: Path
-    """Where outputs too long for a result go; read_file and search may look there."""
+    """Folder of outputs too long for a result; read_file and search may look there."""
 
 
 def build_tools(dependencies: ToolDependencies) -> dict[str, Tool]:

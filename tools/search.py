@@ -62,7 +62,7 @@ _SPEC = ToolSpec(
 
 
 class SearchInput(Struct, frozen=True):
-    """What to find and where."""
+    """Input of search."""
 
     pattern: str
     path: str

@@ -1,4 +1,4 @@
-"""What this process keeps only to be quick, by name: it is given up, in order, when memory gets short."""
+"""Caches of this process by name, dropped in order when memory is short."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ log = logging.getLogger(__name__)
 
 
 class Order(IntEnum):
-    """What goes first: what is made anew without anybody noticing."""
+    """Order of dropping: first the caches that are cheapest to rebuild."""
 
     LOOKS = 1
     """Drawn rows, pictures, texts that were cleaned or matched: computed again where they come into sight."""
     READ = 2
     """Listings, messages and pages of a database: read again when they are needed."""
     OPEN = 3
-    """Conversations that nobody looks at: opened again when somebody does."""
+    """Conversations without a viewer: opened again on demand."""
 
 
 class Kept(Struct, frozen=True):

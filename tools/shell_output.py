@@ -1,4 +1,4 @@
-"""What a command printed, as the text a model and a person read."""
+"""Output of a command as text for a model and a person."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def leftover_names(finished: Finished) -> tuple[str, ...]:
 
 
 def outcome_lines(finished: Finished, timeout: float | None) -> list[str]:
-    """How a command ended, one bracketed line each."""
+    """Describe the end of a command, one bracketed line each."""
     lines: list[str] = []
     if finished.timed_out:
         lines.append(f"[timed out after {timeout:g} s]")

@@ -1,4 +1,4 @@
-"""How a number and a long text stand in a sentence, for every layer."""
+"""Numbers and long texts in sentences, for every layer."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def one_line(text: str, longest: int = 0) -> str:
-    """The words of `text` on one line, cut with an ellipsis to so many characters (0: not at all)."""
+    """The words of `text` on one line, cut with an ellipsis to `longest` characters (0: uncut)."""
     line = " ".join(text.split())
     return line if not longest or len(line) <= longest else f"{line[: longest - 1]}…"

@@ -1,4 +1,4 @@
-"""What write_file and patch have in common: the request with its diff, and the change with its outcome."""
+"""The common part of write_file and patch: the request with its diff, and the change with its outcome."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import re
 from msgspec import Struct
 
 PROBE_BYTES = 8192
-"""How much of a file is looked at to tell text from binary."""
+"""Bytes read to tell text from binary."""
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -41,7 +41,7 @@ class TextContent(Struct, frozen=True):
 
 
 def is_binary(head: bytes) -> bool:
-    """Whether a file that starts so is no text: a NUL byte tells, as in git and grep."""
+    """True when a file that starts with `head` is binary: it has a NUL byte, as in git and grep."""
     return b"\0" in head[:PROBE_BYTES]
 
 

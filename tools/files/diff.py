@@ -61,7 +61,7 @@ def _changes(before: Sequence[str], after: Sequence[str]) -> Iterator[_Change]:
 
 
 def _equal(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many first lines are the same."""
+    """Count the equal lines at the beginning."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 

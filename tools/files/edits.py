@@ -24,7 +24,7 @@ LEAST_LIKE = 0.5
 
 
 class Operation(StrEnum):
-    """What an edit does."""
+    """Kinds of edits."""
 
     REPLACE = "replace"
     APPEND = "append"
@@ -67,7 +67,7 @@ def _applied(text: str, edit: FileEdit, where: str) -> str:
 
 
 def _gap(text: str) -> str:
-    """What keeps the next line apart from `text`."""
+    """Line break needed between `text` and the next line."""
     return "" if not text or text.endswith("\n") else "\n"
 
 

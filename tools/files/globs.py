@@ -1,4 +1,4 @@
-"""Globs without backtracking: a text is read once, whatever stands in the pattern.
+"""Globs without backtracking: a text is read once, whatever the pattern contains.
 
 `*` and `?` stay within a folder, `**` crosses folders, `{a,b}` is either, `[ab]` a set. The pattern becomes a machine
 of as many places as it has characters; all places that a text may have reached are followed at once.
@@ -27,7 +27,7 @@ class Glob:
     def __init__(self, pattern: str) -> None:
         self._edges: list[list[tuple[Test, int]]] = [[]]
         self._free: list[list[int]] = [[]]
-        """Where each place leads without a character."""
+        """Places reachable from each place without reading a character."""
         self._last = self._built(pattern)
         self._start = self._closed((0,))
         self._sets: list[frozenset[int]] = []
@@ -37,7 +37,7 @@ class Glob:
         self._numbers: dict[frozenset[int], int] = {}
 
     def matches(self, text: str) -> bool:
-        """Whether the whole text is one of those the pattern means; linear in its length."""
+        """True when the pattern matches the whole text; linear in its length."""
         steps, at = self._steps, self._number(self._start)
         for character in text:
             known = steps[at].get(character)
@@ -136,7 +136,7 @@ def _one(wanted: str) -> Test:
 
 
 def _test(token: str) -> Test:
-    """What one character must be."""
+    """Build the test that a token applies to one character."""
     if token == "?":
         return _within
     if len(token) == 1:

@@ -1,4 +1,4 @@
-"""Which names of a folder no ignore file excludes, asked of the `ignore` library one folder at a time.
+"""Names of a folder that no ignore file excludes, found with the `ignore` library one folder at a time.
 
 The library opens every file of rules that it meets while it holds the interpreter's lock: a named pipe in the place
 of one would stop the whole process for ever. So it is given one folder at a time, and only after `blocks_rules` has
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ignore import DirEntry
 
 ERRORS = 1_000
-"""Complaints of the library about one folder, beside one for each name, after which it is asked no more."""
+"""Complaints of the library about one folder, in addition to one for each name, after which it is not called again."""
 RULES = frozenset({b".gitignore", b".ignore"})
 _REPOSITORY = b".git"
 _EXCLUDE = b"/.git/info/exclude"
@@ -50,21 +50,21 @@ def allowed(folder: bytes, there: int) -> frozenset[bytes] | None:
 
 
 def blocks_rules(folder: bytes, names: Container[bytes]) -> bool:
-    """Whether one of the files of rules in a folder of these names could be opened for ever."""
+    """True when opening a rule file of a folder with these names could block forever."""
     if any(name in names and is_pipe(folder + b"/" + name) for name in RULES):
         return True
     return _REPOSITORY in names and is_pipe(folder + _EXCLUDE)
 
 
 def blocks_rules_above(folder: bytes) -> bool:
-    """Whether that holds of one of the files of rules outside a folder that count in it."""
+    """True when opening a rule file above a folder, which also applies to it, could block forever."""
     above = [os.fsencode(parent) for parent in Path(os.fsdecode(folder)).parents]
     places = [*(parent + b"/" + name for parent in above for name in RULES), *(parent + _EXCLUDE for parent in above)]
     return any(is_pipe(place) for place in places)
 
 
 def is_pipe(path: bytes) -> bool:
-    """Whether opening this could wait for ever."""
+    """True when opening this path could block forever."""
     try:
         mode = Path(os.fsdecode(path)).stat().st_mode
     except OSError:
@@ -73,7 +73,7 @@ def is_pipe(path: bytes) -> bool:
 
 
 def is_unicode(name: bytes) -> bool:
-    """Whether the library can be given this name."""
+    """True when the library accepts this name."""
     try:
         name.decode()
     except UnicodeDecodeError:

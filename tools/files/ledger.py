@@ -28,7 +28,7 @@ class Version(Struct, frozen=True):
         return cls(state.st_ino, state.st_size, state.st_mtime_ns, digest)
 
     def same_as(self, other: Version) -> bool:
-        """Whether both are the same content as far as can be told."""
+        """True when both have the same content, as far as digests or inode, size and time show."""
         if self.digest and other.digest:
             return self.digest == other.digest
         return (self.inode, self.size, self.modified_ns) == (other.inode, other.size, other.modified_ns)

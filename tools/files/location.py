@@ -18,7 +18,7 @@ class Location(Struct, frozen=True):
     root: Path
     parts: tuple[str, ...]
     shown: str
-    """The path as a model reads it: relative to the working directory where it lies in it."""
+    """The path as a model reads it: relative to the working directory for paths inside it."""
 
     @property
     def path(self) -> Path:

@@ -75,7 +75,7 @@ def new_file(path: Path) -> int:
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Replace `path`, and a link there, by a private file: it is there with all of `content`, or not at all.
+    """Replace `path`, or a link there, by a private file, atomically: with all of `content`, or not at all.
 
     Raises:
         OSError: the folder cannot be written.
@@ -96,7 +96,7 @@ def write_file(path: Path, content: str | bytes) -> None:
 
 
 def close_to_others(path: Path) -> None:
-    """Take from other users what they may do with a regular file of this user that may have been put there by hand.
+    """Remove the access of other users to a regular file of this user that may have been created by hand.
 
     Raises:
         OSError: it is gone, or cannot be changed.
@@ -111,7 +111,7 @@ def close_to_others(path: Path) -> None:
 
 
 def is_open_to_all(folder: Path) -> bool:
-    """True where every user may rename and replace what stands in `folder`."""
+    """True where every user may rename and replace the entries of `folder`."""
     try:
         mode = folder.stat().st_mode
     except OSError:

@@ -80,7 +80,7 @@ LOADED_UNASKED: Final = (
     ".mcp.json",
     "opencode.json",
 )
-"""Those that run something as soon as they exist: a sandboxed command cannot create them at the workspace's top.
+"""Entries that run something as soon as they exist: a sandboxed command cannot create them at the workspace's top.
 
 The others are inert until the user names them (hooks, instructions, `.envrc`), or lie in a repository that has them.
 """
@@ -127,7 +127,7 @@ SHELL_FILES: Final = (
 )
 """Below the home folder: what a shell, a login or an editor runs at its next start."""
 PHOENIX_FOLDERS: Final = (".config/phoenix", ".local/share/phoenix", ".local/state/phoenix")
-"""Where a Phoenix that is told nothing else keeps its settings and records: one of them may not exist yet."""
+"""Default places of Phoenix's settings and records; each may be missing."""
 SECRET_PLACES: Final = (
     ".ssh",
     ".gnupg",
@@ -302,7 +302,7 @@ def is_secret(path: Path, home: Path) -> bool:
 
 
 def _behind_links(home: Path) -> list[str]:
-    """Where each of `SECRET_PLACES` leads; each folder on the way is looked at once, for every call asks this."""
+    """Targets of `SECRET_PLACES`; each folder of the paths is resolved once, since every call needs this."""
     known = {"": os.path.realpath(home)}
     return [_leads_to(name, known) for name in SECRET_PLACES]
 
@@ -365,7 +365,7 @@ _KEY_BEGINS = re.compile(rb"\s*(?:-----BEGIN [A-Z0-9 ]*PRIVATE KEY|PuTTY-User-Ke
 
 
 def looks_secret(path: str) -> bool:
-    """True for a file whose name, or a folder above it, says that it holds keys, wherever it lies."""
+    """True for a file whose name, or a folder above it, indicates keys, anywhere in the file system."""
     *folders, name = path.split("/")
     if any(folder in _SECRET_FOLDERS for folder in folders) or name in _SECRET_FOLDERS:
         return True

@@ -19,7 +19,7 @@ MOST_WALKED = 200_000
 
 
 class WalkedFiles(Struct, frozen=True):
-    """What a walk found, sorted; `complete` is False when it stopped early."""
+    """Files found by a walk, sorted; `complete` is False when it stopped early."""
 
     files: tuple[str, ...]
     """Absolute paths."""
@@ -36,7 +36,7 @@ def walk(
     leave_out: Container[str] = frozenset[str](),
     without: Iterable[Path] = (),
 ) -> WalkedFiles:
-    """List the regular files under `folder`, at most so many; `.git` never, no link is followed.
+    """List the regular files under `folder`, at most `most`; `.git` is left out and no link is followed.
 
     `ignored` includes what ignore files exclude, `hidden` what begins with a dot; no folder in `leave_out` is entered,
     and the paths in `without` are passed over.
@@ -76,7 +76,7 @@ def _files(
 
 
 def _left(folder: str, listing: Mapping[bytes, os.DirEntry[str]], *, asks_nobody: bool) -> Iterable[os.DirEntry[str]]:
-    """What no ignore file excludes."""
+    """Entries that no ignore file excludes; all of them with `asks_nobody`."""
     left = None if asks_nobody else allowed(os.fsencode(folder), len(listing))
     if left is None:
         return listing.values()

@@ -22,7 +22,7 @@ MOST_EDITED = 16 * 1024 * 1024
 """Bytes; a larger file is nothing to rewrite through a conversation."""
 
 Change = Callable[[TextContent | None], str]
-"""What the text becomes; None stands for a file that does not exist. May raise ToolFailure."""
+"""Function from the old content to the new text; None means a file that does not exist. May raise ToolFailure."""
 
 _T = TypeVar("_T")
 
@@ -55,7 +55,7 @@ def read_existing(location: Location) -> Existing | None:
 
 
 def preview(location: Location, change: Change) -> DiffDisplay:
-    """What `change` would do, without doing it.
+    """Return the diff of `change` without applying it.
 
     Raises:
         OSError: the file cannot be read.

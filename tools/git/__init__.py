@@ -1,1 +1,1 @@
-"""What Phoenix itself asks of git, so that nothing a repository contains decides what runs."""
+"""Questions of Phoenix itself to git, run so that the contents of a repository cannot start a program."""

@@ -39,7 +39,7 @@ class Repository(Struct, frozen=True):
     head: str = ""
     """Name of the newest commit; empty before the first."""
     unreadable: str = ""
-    """Why it cannot be read without git, as a sentence."""
+    """Reason why it cannot be read without git, as a sentence."""
 
     @property
     def objects_by(self) -> str:
@@ -48,12 +48,12 @@ class Repository(Struct, frozen=True):
 
     @property
     def compared_with(self) -> str:
-        """What uncommitted changes are changes of."""
+        """Commit that uncommitted changes are compared with."""
         return self.head or EMPTY_TREES[self.objects_by]
 
 
 def find_repository(folder: Path) -> Repository | None:
-    """The repository that `folder` lies in, None where there is none; reads some hundred bytes and starts nothing."""
+    """Find the repository of `folder`, None outside one; reads some hundred bytes and starts no process."""
     real = folder.resolve()
     for place in (real, *real.parents):
         own = _git_folder(place / ".git")
@@ -67,7 +67,7 @@ def find_repository(folder: Path) -> Repository | None:
 
 
 def branch_of(folder: Path) -> str:
-    """The branch that is checked out where `folder` lies, the short name of a commit without one; empty outside."""
+    """The checked-out branch at `folder`, the short name of a commit when detached; empty outside a repository."""
     real = folder.resolve()
     for place in (real, *real.parents):
         own = _git_folder(place / ".git")

@@ -21,6 +21,6 @@ def first_line(path: Path, *, follow: bool = False) -> str:
 
 
 def named_folder(pointer: Path, *, follow: bool = False) -> str:
-    """The git folder that a file `.git` names, as it stands there: perhaps relative; empty for anything else."""
+    """The git folder that a `.git` file names, unresolved and perhaps relative; empty for anything else."""
     word, _, target = first_line(pointer, follow=follow).partition(":")
     return target.strip() if word == WORD else ""

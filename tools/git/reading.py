@@ -66,7 +66,7 @@ class GitReader:
         self._settings: tuple[str, ...] = ()
 
     async def ask(self, *arguments: str, most: int) -> Finished | None:
-        """What git says, at most `most` bytes of it; None where it fails or takes longer than `SECONDS`."""
+        """Output of git, at most `most` bytes; None when it fails or takes longer than `SECONDS`."""
         return await self._run((*OPTIONS, *self._settings, *arguments), most, HOME=NOWHERE, XDG_CONFIG_HOME=NOWHERE)
 
     async def prepare(self) -> None:
@@ -119,7 +119,7 @@ class GitReader:
 
 
 async def open_repository(runner: ProcessRunner, folder: Path) -> GitReader | None:
-    """A reader for the repository that `folder` lies in; None where there is none."""
+    """Open a reader for the repository of `folder`; None outside a repository."""
     repository = await asyncio.to_thread(find_repository, folder)
     if repository is None:
         return None

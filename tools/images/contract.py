@@ -38,4 +38,4 @@ class ImageReader(Protocol):
 
 
 class ImageRejected(ValueError):
-    """These bytes are no usable image; the message says why."""
+    """Raised for bytes that are no usable image; the message gives the reason."""

@@ -18,7 +18,7 @@ _RGBA = 4
 
 
 class PreviewKind(StrEnum):
-    """What is made of an image."""
+    """Kinds of previews."""
 
     PIXELS = "pixels"
     """RGBA, row by row."""

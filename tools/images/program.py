@@ -1,4 +1,4 @@
-"""Asking the image process: one line of JSON comes back, then bytes; nothing else of it is believed."""
+"""Requests to the image process: one line of JSON comes back, then bytes; nothing else of its output is used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNDECODABLE = "This image could not be decoded."
 
 
 class ImageAnswer(Struct):
-    """What every answer has: why there is no image, or nothing."""
+    """Common part of every answer: the reason why there is no image, or nothing."""
 
     error: str = ""
 

@@ -118,7 +118,7 @@ def opened(raw: bytes) -> Image.Image:
 
 
 def _is_fit(image: Image.Image, raw: bytes) -> bool:
-    """Whether the bytes can go out as they are; decodes them all, so that a damaged image is found here."""
+    """True when the bytes can be sent unchanged; decodes them all, so that a damaged image is found here."""
     fit = (
         image.format in _MEDIA_TYPES
         and max(image.size) <= TARGET_SIDE

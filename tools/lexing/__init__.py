@@ -1,1 +1,1 @@
-"""Syntax colours from a process of its own: no lexer ever runs in Phoenix."""
+"""Syntax colours from a separate process: no lexer ever runs in Phoenix."""

@@ -36,7 +36,7 @@ class Lexing:
         self._deadly: OrderedDict[bytes, None] = OrderedDict()
 
     def lines(self, text: str, language: str, kinds: Sequence[str]) -> list[Pieces]:
-        """The pieces of the first lines of a text, up to where a lexer took too long; none where nobody knows it."""
+        """The pieces of the first lines of a text, up to where a lexer took too long; none for an unknown language."""
         if not language or self._strikes.get(language, 0) >= STRIKES:
             return []
         if len(text) > MOST_LEXED:

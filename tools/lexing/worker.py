@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def _line(source: Any) -> bytes:
-    """One line, byte by byte: what stands behind it is the text."""
+    """Read one line byte by byte, so that the text behind it stays in the pipe."""
     line = bytearray()
     while (byte := source.read(1)) and byte != b"\n":
         line += byte

@@ -48,11 +48,11 @@ class HeadAndTail:
 
     @property
     def total(self) -> int:
-        """How many bytes have come."""
+        """Count of all bytes received."""
         return self._total
 
     def captured(self, spill: Path | None = None) -> Captured:
-        """What is kept."""
+        """Head, tail and counts of the output so far."""
         tail = bytes(self._tail[-self._keep_tail :]) if self._keep_tail else b""
         dropped = self._total - len(self._head) - len(tail)
         lines = self._line_ends + (self._last not in {b"", b"\n"})
@@ -85,7 +85,7 @@ class Spill:
             self._give_up()
 
     def close(self) -> None:
-        """Finish the file, saying in its last line when it was cut."""
+        """Finish the file; its last line says when it was cut."""
         if self._descriptor < 0:
             return
         if self._cut:
@@ -149,7 +149,7 @@ class LiveText:
             self._skipped += excess
 
     def take(self, *, final: bool = False) -> str:
-        """What came since the last call. An escape sequence still under way waits for its end."""
+        """Text received since the last call; an incomplete escape sequence waits for its end."""
         text = self._held
         if self._skipped:
             text = f"\n[{self._skipped} bytes not shown]\n"

@@ -1,4 +1,4 @@
-"""Which placeholders each Phoenix of this user needs: a journal per process in one private folder.
+"""Placeholders needed by each Phoenix of this user: a journal per process in one private folder.
 
 A placeholder goes with the last command that needs it, whichever process started that: taking away what is mounted
 elsewhere would open the path there. What a killed process left is removed by the next one.
@@ -141,7 +141,7 @@ def _is_held(journal: Path) -> bool:
 
 
 def _replayed(journal: Path | None) -> set[Path]:
-    """What a journal comes to."""
+    """Replay a journal: the paths still claimed at its end."""
     claimed: set[Path] = set()
     content = read_regular(journal, MOST_BYTES, follow=False) if journal is not None else None
     for entry in (content or b"").split(b"\0")[:-1]:

@@ -34,7 +34,7 @@ def open_in_browser(url: str, environment: Mapping[str, str] = os.environ) -> No
 
 
 def for_desktop(environment: Mapping[str, str]) -> dict[str, str]:
-    """What a program of the desktop sees: everything but what is named as a secret, or holds a password."""
+    """Environment of a program of the desktop: everything except variables named as secrets or with a password."""
     kept = {
         name: value for name, value in environment.items() if not SECRET.search(name) and not URL_PASSWORD.search(value)
     }

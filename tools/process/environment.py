@@ -60,7 +60,7 @@ WAYS_OUT = frozenset(_WAYS_OUT.split())
 
 
 def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
-    """What of `environment` a command may see, and the settings every command runs under."""
+    """Environment of a command: harmless variables of `environment`, and the settings that every command runs under."""
     kept = {name: value for name, value in environment.items() if _is_harmless(name, value)}
     return without_relative_entries(kept) | FIXED
 
@@ -76,5 +76,5 @@ KEY_NAMES = re.compile(r"_(API_KEY|AUTH_TOKEN)$", re.IGNORECASE)
 
 
 def without_keys(environment: Mapping[str, str]) -> dict[str, str]:
-    """What the user's own editor sees: everything but keys, which `/proc` would show for as long as it is open."""
+    """Environment of the user's own editor: everything but keys, which `/proc` would show for as long as it is open."""
     return {name: value for name, value in environment.items() if not KEY_NAMES.search(name)}

@@ -25,7 +25,7 @@ class NotSupervisedError(Exception):
 
 
 class Account(Struct, eq=False):
-    """What the supervisor has said so far."""
+    """State of a command as reported by its supervisor."""
 
     supervisor: int = 0
     pid: int = 0
@@ -114,13 +114,13 @@ class Execution:
             self._control.shutdown(socket.SHUT_WR)
 
     def fall_silent(self) -> None:
-        """Report nothing more: who was told waits for it no longer."""
+        """Stop reporting: the receiver no longer waits."""
         self._report = None
         self._output.fall_silent()
 
     @property
     def is_ending(self) -> bool:
-        """Whether the program itself has ended, or all of it."""
+        """True once the program itself, or all of the tree, has ended."""
         return self.account.status is not None or self.over.is_set()
 
     @property
@@ -133,7 +133,7 @@ class Execution:
         return self._output.captured()
 
     async def finish(self) -> Captured:
-        """Collect the rest of the output and let go of every descriptor.
+        """Collect the rest of the output and close every descriptor.
 
         A supervisor that still fights survivors goes on by itself.
         """
@@ -199,7 +199,7 @@ def _encoded(request: SupervisorRequest) -> bytes:
 
 
 def _as_file(content: bytes | None) -> int:
-    """A descriptor that gives `content` and then ends; nobody has to feed it."""
+    """Open a descriptor that gives `content` and then ends, without a writer."""
     if content is None:
         return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     with tempfile.TemporaryFile() as file:

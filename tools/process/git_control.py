@@ -38,7 +38,7 @@ NAMED: Final = re.compile(r"^\s*(hookspath|path|attributesfile|excludesfile)\s*=
 
 
 class Guarded(Struct, frozen=True):
-    """A path that stays as it is, and what stands for it while it does not exist."""
+    """A path that must stay unchanged, with the content of its placeholder while it does not exist."""
 
     path: Path
     is_file: bool
@@ -49,7 +49,7 @@ class Guarded(Struct, frozen=True):
 
 
 class GitControl(Struct, frozen=True):
-    """What a command may change of a repository, and what of that it may not."""
+    """Parts of a repository that a command may change, and exceptions within them."""
 
     writable: tuple[Path, ...] = ()
     """Folders of git outside the working tree, of a linked worktree or a submodule."""
@@ -126,7 +126,7 @@ def _named(config: Path, worktree: Path, depth: int = DEEPEST_INCLUDE) -> Iterat
 
 
 def _linked(pointer: Path) -> tuple[Path | None, Path | None]:
-    """The git folders of a linked worktree or submodule: its own, and the one it shares.
+    """The git folders of a linked worktree or submodule: its own, and the shared one.
 
     A repository's contents could name any folder as its git folder, so the folder named must name this one back:
     git writes that, and nobody else can.

@@ -20,7 +20,7 @@ NAME_OFFSET: Final = 40
 """Of an entry: where its mode, and the name of its object, begin."""
 EXTENDED: Final = 0x4000
 HASHES: Final = (20, 32)
-"""Bytes of an object's name; which of them counts stands in the configuration, so both are tried."""
+"""Bytes of an object's name; the configuration says which applies, so both are tried."""
 
 
 def submodules(git_folder: Path) -> tuple[str, ...]:

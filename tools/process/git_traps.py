@@ -1,4 +1,4 @@
-"""What a sandboxed command leaves for a git that runs outside the sandbox, found and set aside when the command ends.
+"""Traps of a sandboxed command for a git that runs outside the sandbox, found and set aside when the command ends.
 
 No mount can keep a command from making a repository in a sub-folder, or a link in the part of `.git` that git itself
 writes. Yet `git status` at the top looks into every submodule of the index and starts the `core.fsmonitor` it finds
@@ -45,12 +45,12 @@ _SETTING: Final = re.compile(
     rb"\s*=[^\\\n]*",
     re.IGNORECASE,
 )
-"""What git itself writes into a new repository; none of it names a program or another file of settings."""
+"""Settings that git itself writes into a new repository; none names a program or another file of settings."""
 TOO_MANY: Final = "there are too many repositories or files of git here to see whether git may run in all of them"
 HEAD: Final = "HEAD"
 PARTS: Final = ("config", "config.worktree")
 LOOSE: Final = re.compile(r"[0-9a-f]{2}")
-"""Folders of loose objects: git makes files in them, and never writes one that stands there."""
+"""Folders of loose objects: git makes files in them, and never overwrites one."""
 
 
 class GitWatch:
@@ -62,7 +62,7 @@ class GitWatch:
         self._watched: dict[Path, _Watched] = {}
 
     def begin(self, workspace: Path, roots: tuple[Path, ...]) -> None:
-        """Note what stands there: the user's own, or made by a command that was allowed to."""
+        """Note the present traps: they are the user's own, or made by a command with permission."""
         with self._lock:
             watched = self._watched.get(workspace)
             if watched is None:
@@ -70,7 +70,7 @@ class GitWatch:
             watched.commands += 1
 
     def end(self, workspace: Path) -> tuple[str, ...]:
-        """Set aside what came since; a sentence for each."""
+        """Set aside traps created since `begin`; returns a sentence for each."""
         with self._lock:
             watched = self._watched.get(workspace)
             if watched is None:
@@ -83,7 +83,7 @@ class GitWatch:
             return tuple(said if whole else [*said, TOO_MANY])
 
     def _look(self, workspace: Path, roots: tuple[Path, ...]) -> tuple[Traps, bool]:
-        """What is armed now, and False where there is too much to look at all of it."""
+        """Traps armed now, and False when there are too many folders to look at all of them."""
         nested = [path for path in self.nested.find(workspace) if path.name in {".git", HEAD}]
         top = workspace / ".git"
         found: Traps = {}
@@ -199,7 +199,7 @@ def _armed_parts(folder: Path) -> Iterator[Path]:
 
 
 def _is_plain(config: Path) -> bool:
-    """True for settings as git itself writes them. Whatever else stands there may mean anything."""
+    """True for settings as git itself writes them; anything else may have any meaning."""
     content = read_regular(config, MOST_CONFIG + 1, follow=False)
     if content is None or len(content) > MOST_CONFIG or b"\r" in content:
         return False

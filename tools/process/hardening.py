@@ -1,4 +1,4 @@
-"""What Phoenix does to its own process: commands can neither read it nor outlive it, and it stays small."""
+"""Protection of Phoenix's own process: commands can neither read it nor outlive it, and it stays small."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that nobody waits for, from the start or any longer: readable, killable, gone with their conversation."""
+"""Background commands, from the start or moved there later: readable, killable, ended with their conversation."""
 
 from __future__ import annotations
 
@@ -100,11 +100,11 @@ class JobTable:
         return lambda: self._listeners.remove(listener)
 
     def jobs(self, conversation_id: str) -> tuple[JobInfo, ...]:
-        """Those of one conversation, oldest first, ended ones included."""
+        """Jobs of one conversation, oldest first, ended ones included."""
         return tuple(_shown(job) for job in self._jobs.values() if job.conversation_id == conversation_id)
 
     def output(self, job_id: str) -> Captured:
-        """What it has printed so far. Raises KeyError for an unknown id."""
+        """Output of a job so far. Raises KeyError for an unknown id."""
         job = self._jobs[job_id]
         return job.captured if job.ended.is_set() else job.running.execution.captured()
 

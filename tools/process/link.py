@@ -92,12 +92,14 @@ class ZygoteLink:
         self._tell(BEGUN)
 
     def bound(self, memory: int) -> None:
-        """Have the zygote kill Phoenix above so many bytes, for what holds the interpreter and so all threads."""
+        """Let the zygote kill Phoenix above `memory` bytes, for code that holds the interpreter lock and so all
+        threads.
+        """
         self._memory = memory
         self._tell(BOUND + MEMORY.pack(memory))
 
     def heard(self, seconds: float) -> int:
-        """Wait for a signal that came to Phoenix; its number, 0 when none came. For a thread of its own."""
+        """Wait at most `seconds` for a signal to Phoenix; returns its number, 0 for none. For a separate thread."""
         control = self._socket
         with contextlib.suppress(OSError, ValueError):
             poller = select.poll()

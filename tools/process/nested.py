@@ -37,7 +37,7 @@ class _Folder(Struct, frozen=True):
     """One folder as it was read."""
 
     stamp: tuple[int, int, int]
-    """Device, inode and the time of its last change, which nobody can set; zeros where it may not be trusted."""
+    """Device, inode and change time, which programs cannot set; zeros when it must not be trusted."""
     found: tuple[str, ...] = ()
     inner: tuple[str, ...] = ()
 

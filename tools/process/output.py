@@ -50,7 +50,7 @@ class Output:
         self._report = self._live = None
 
     def captured(self) -> Captured:
-        """What is kept so far."""
+        """Head, tail and counts of the output so far."""
         return self._kept.captured(self._spill.path if self._spill else None)
 
     async def finish(self) -> Captured:
@@ -70,7 +70,7 @@ class Output:
         return self.captured()
 
     def close(self) -> None:
-        """Let go of the pipe."""
+        """Close the pipe."""
         for descriptor in (self.reader, self.writer):
             if descriptor >= 0:
                 os.close(descriptor)

@@ -1,4 +1,4 @@
-"""What stands where something must not be created, shared by commands that run together.
+"""Placeholders for paths that must not be created, shared by commands that run together.
 
 An empty folder for a folder. For a file a socket that nobody listens at: programs cannot open it, and git sees
 neither of the two.
@@ -23,7 +23,7 @@ CONTENTS = (b"", b".\n", b"../..\n")
 
 
 class Placeholders:
-    """Counts who needs each one and removes it with the last. Called from threads.
+    """Counts the users of each placeholder and removes it with the last. Called from threads.
 
     `journals` is a folder that every Phoenix of this user shares; None where this one shares with nobody.
     """
@@ -34,7 +34,7 @@ class Placeholders:
         self._lock = threading.Lock()
 
     def claim(self, path: Path, *, is_file: bool, content: str | None = None) -> Path | None:
-        """What stands for the missing `path`: its first missing part, made empty.
+        """Create an empty entry at the first missing part of `path` and return that part.
 
         None when it cannot be made here, and then not by a command either.
         """
@@ -79,7 +79,7 @@ class Placeholders:
             self._journal.clear(_remove)
 
     def close(self) -> None:
-        """Let go of the journal."""
+        """Close the journal."""
         with self._lock:
             self._journal.close()
 

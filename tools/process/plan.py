@@ -29,7 +29,7 @@ class SandboxUnavailableError(OSError):
 
 
 class CommandPlan(Struct, frozen=True):
-    """How one command will run."""
+    """Request and confinement of one command."""
 
     request: wire.SupervisorRequest
     confinement: Confinement = NOTHING

@@ -22,7 +22,7 @@ TOOL_VARIABLES: Final = tuple(_TOOL_VARIABLES.split())
 
 
 def private_entries(home: Path, needed: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Files and folders directly below `home` without a leading dot, except for those that a `needed` path lies in.
+    """Files and folders directly below `home` without a leading dot, except for ancestors of a `needed` path.
 
     Dot folders hold settings and tools; those of them with keys are hidden by name (`tools.files.protected`).
     """

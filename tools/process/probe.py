@@ -42,7 +42,7 @@ TEST_LIMIT = 5.0
 
 
 class ProcessSupport(Struct, frozen=True):
-    """What is in force and why, one readable sentence each."""
+    """Protections in force and the reasons, one readable sentence each."""
 
     supervision: str
     supervision_sentence: str
@@ -50,7 +50,7 @@ class ProcessSupport(Struct, frozen=True):
     """Empty when none can be enforced."""
     sandbox_sentence: str
     guards_files: bool
-    """Whether the sandbox also keeps single files inside the working directory as they are."""
+    """True when the sandbox also keeps single files inside the working directory unchanged."""
     enforcement: Enforcement = Enforcement.NONE
 
 
@@ -83,7 +83,7 @@ def describe(planner: Planner) -> ProcessSupport:
 
 
 async def _enforces(supervision: Supervision, planner: Planner, mechanism: str) -> bool:
-    """Whether a command in the sandbox can write where it may and nowhere else."""
+    """True when a command in the sandbox can write where it may and nowhere else."""
     with tempfile.TemporaryDirectory(prefix="phoenix-probe-") as folder:
         outside = Path(folder)
         workspace = outside / "workspace"

@@ -27,7 +27,7 @@ SEARCH_PATHS = frozenset({
 })
 """Lists of folders that programs or libraries are loaded from; an empty entry means the working directory."""
 HELPER_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "PWD", "TMPDIR"})
-"""All of the user's environment that a helper sees beside `PATH` and the locale: none of it names code."""
+"""All of the user's environment that a helper receives besides `PATH` and the locale: none of it names code."""
 REPOSITORIES = (".git", ".hg", ".svn")
 WORLD_WRITABLE = stat.S_IWOTH
 
@@ -56,7 +56,7 @@ def absolute_entries(value: str) -> str:
 
 
 def outside_entries(value: str, working_dir: Path) -> str:
-    """A list of folders without those that lie in the repository of `working_dir` or of Phoenix's own folder."""
+    """Remove folders in the repository of `working_dir` or of Phoenix's own folder from a list of folders."""
     untrusted = _untrusted(working_dir)
     kept = [entry for entry in absolute_entries(value).split(os.pathsep) if entry]
     return os.pathsep.join(entry for entry in kept if not _is_below(os.path.realpath(entry), untrusted))
@@ -69,14 +69,14 @@ def without_relative_entries(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def helper_environment(environment: Mapping[str, str], working_dir: Path) -> dict[str, str]:
-    """What a helper of Phoenix sees: no variable that names a library, a module path or a setting of a program."""
+    """Environment of a helper of Phoenix: no variable that names a library, a module path or a setting of a program."""
     kept = {name: value for name, value in environment.items() if name in HELPER_VARIABLES or name.startswith("LC_")}
     return kept | {"PATH": os.pathsep.join(trusted_folders(working_dir)) or os.defpath}
 
 
 @cache
 def trusted_entries() -> tuple[str, ...]:
-    """Entries of Phoenix's own `PATH` that exist and that nobody else can write, resolved once."""
+    """Entries of Phoenix's own `PATH` that exist and that no other user can write, resolved once."""
     entries = dict.fromkeys(absolute_entries(os.environ.get("PATH", os.defpath)).split(os.pathsep))
     temporary = tuple({os.path.realpath(path) for path in (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm")})
     return tuple(
@@ -106,7 +106,7 @@ def _program(path: str) -> str:
 
 
 def _untrusted(working_dir: Path | None) -> tuple[str, ...]:
-    """The folder, the one Phoenix runs in and their repositories; the root of the file system is nobody's."""
+    """The folder, the one Phoenix runs in and their repositories; never the root of the file system."""
     roots: list[Path] = []
     for folder in {Path(working_dir or Path.cwd()).resolve(), Path.cwd()}:
         roots.append(folder)

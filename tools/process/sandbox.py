@@ -1,4 +1,4 @@
-"""What a sandboxed command sees at which path: the limits of a command in, the places of its file system out."""
+"""View of the file system for a sandboxed command: the limits of a command in, the places of its file system out."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Confinement(Struct, frozen=True):
 
 
 class SandboxPlaces(Struct, frozen=True):
-    """What is the same for every command of this Phoenix."""
+    """Settings common to every command of this Phoenix."""
 
     environment: Mapping[str, str]
     protected: tuple[Path, ...] = ()
@@ -64,14 +64,14 @@ class SandboxPlaces(Struct, frozen=True):
 
 
 class SandboxRequest(Struct, frozen=True):
-    """What one command asks for."""
+    """Request of one command to the sandbox."""
 
     mode: SandboxMode
     working_dir: Path
     owner: str = ""
     """The conversation, whose commands share their temporary files."""
     shown: tuple[Path, ...] = ()
-    """Folders it may read wherever they lie."""
+    """Folders it may read, wherever they are."""
     is_helper: bool = False
     """True for Phoenix's own programs, which read what a call was allowed to read."""
 
@@ -164,7 +164,7 @@ class SandboxLayout:
                 self._put(places.INSTEAD_READ_ONLY, path, self.lease.empty)
 
     def _show(self, git: GitControl) -> None:
-        """Bring back what lies in a covered folder and is needed all the same."""
+        """Show again needed paths inside covered folders."""
         own = [path for path in OWN_PROGRAMS if not path.is_relative_to(self._workspace)]
         needed = [self._workspace, *git.writable, *own, *self._wanted.shown, *map(Path, KEPT)]
         needed += [*_repository_around(self._workspace), *tool_folders(self._around.environment, self._home)]
@@ -283,7 +283,7 @@ class SandboxLayout:
 
 
 def temp_folders() -> tuple[Path, ...]:
-    """Where programs of the machine keep temporary files."""
+    """Folders for temporary files that programs of the machine use."""
     named = {Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")}
     return tuple(sorted({path.resolve() for path in named if path.is_dir()}))
 
@@ -306,7 +306,7 @@ def _resolved(path: Path) -> Path:
 
 
 def _inside(path: Path, folder: Path) -> bool:
-    """As `folder in path.parents`, which would make an object for each of them."""
+    """True when `path` is below `folder`; avoids the objects that `path.parents` makes."""
     return str(path).startswith(f"{folder}/")
 
 
@@ -319,5 +319,5 @@ def _stands(path: Path) -> bool:
 
 
 def folder_of_temporary_files() -> str:
-    """How a sandboxed command calls its private folder: by the path that programs expect."""
+    """Path of the private temporary folder inside the sandbox, the one that programs expect."""
     return "/tmp" if os.path.realpath("/tmp") in map(str, temp_folders()) else tempfile.gettempdir()

@@ -35,7 +35,7 @@ class Lease(Struct, frozen=True):
     slot: int
     temporary: Path
     layers: Path
-    """For the layers over caches; nobody else has them meanwhile: overlayfs shares none."""
+    """Folder for the layers over caches, exclusive to this lease, since overlayfs cannot share one."""
     empty: Path
     """An empty file, to cover others with."""
 
@@ -53,7 +53,7 @@ class Scratch:
         self._measured: dict[str, float] = {}
 
     def lease(self, owner: str) -> Lease:
-        """Lend the folders of the conversation `owner` to a command; an empty name gives it folders of its own.
+        """Lend the folders of the conversation `owner` to a command; an empty name gives it separate folders.
 
         Raises:
             OSError: there is no place for them.

@@ -1,4 +1,4 @@
-"""Where keys lie: below the home folder, and wherever a variable of the environment says they do."""
+"""Places of keys: below the home folder, and those named by variables of the environment."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CARGO_FILES: Final = ("credentials", "credentials.toml")
 
 
 def key_places(environment: Mapping[str, str], home: Path) -> tuple[Path, ...]:
-    """Existing files and folders with keys, resolved; never one that the whole home folder lies in."""
+    """Existing files and folders with keys, resolved; never an ancestor of the home folder."""
     # Looked at anew for each command, 0.5 ms: what is remembered could be swapped, or be made, in between.
     named = set(map(os.fspath, _named(environment, home)))
     found = {Path(os.path.realpath(path)) for path in named if os.path.exists(path)}  # noqa: PTH110 - a fifth of the time

@@ -18,7 +18,7 @@ KEPT: Final = (
     "/run/current-system",
     "/run/opengl-driver",
 )
-"""What is not a socket in the folders of sockets: names of servers, and the programs of NixOS."""
+"""Needed entries of the folders of sockets that are no sockets: names of servers, and the programs of NixOS."""
 
 
 def socket_folders() -> tuple[Path, ...]:
@@ -27,7 +27,7 @@ def socket_folders() -> tuple[Path, ...]:
 
 
 def bound_sockets() -> tuple[Path, ...]:
-    """Paths of all sockets that somebody listens at now, as far as they are named by an absolute path."""
+    """Paths of all listening sockets that are named by an absolute path."""
     try:
         lines = TABLE.read_text("utf-8", "surrogateescape").splitlines()[1:]
     except OSError:

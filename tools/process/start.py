@@ -21,7 +21,7 @@ from tools.process.supervision import Supervision
 
 
 class ProcessSettings(Struct, frozen=True):
-    """How commands run, whatever their limits; `clean` makes outside text showable."""
+    """Settings of commands, independent of their limits; `clean` makes outside text showable."""
 
     clean: Callable[[str], str]
     protected: tuple[Path, ...] = ()
@@ -31,7 +31,7 @@ class ProcessSettings(Struct, frozen=True):
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     """Of Phoenix; commands see the harmless part."""
     journals: Path | None = None
-    """Folder of what each Phoenix of this user has put into workspaces; None: nobody else does."""
+    """Folder of the journals of every Phoenix of this user; None when no other Phoenix shares workspaces."""
     mechanism: str = ""
     """Forces a way of supervision (`tools.process.zygote.wire`); empty: the best there is."""
 
@@ -50,12 +50,12 @@ class Processes:
         self.jobs = JobTable(self._supervision)
 
     async def probe(self) -> ProcessSupport:
-        """What this system can enforce; tried once, then remembered."""
+        """Test once which protections this system can enforce; later calls return the same answer."""
         await self.planner.test()
         return describe(self.planner)
 
     async def enforcement(self) -> Enforcement:
-        """How far this system can enforce a sandbox; the first call takes about 50 ms, others nothing."""
+        """Level of enforcement on this system; the first call takes about 50 ms, others no time."""
         return (await self.probe()).enforcement
 
     async def clear(self) -> None:

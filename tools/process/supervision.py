@@ -94,7 +94,8 @@ class Supervision:
         return replace(captured, notes=notes) if notes else captured
 
     async def see_through(self, running: Running, limit: float | None, let_go: asyncio.Event) -> Finished | None:
-        """Wait until it has ended or `limit` seconds are over, then end all of it; None where it was let go before.
+        """Wait until the command has ended or `limit` seconds are over, then end its tree; None when it was released
+        before.
 
         Cancelling ends it too, unless it was let go.
         """
@@ -174,7 +175,7 @@ class Supervision:
             await asyncio.sleep(SWEEP_PAUSE)
 
     def _is_launching(self) -> bool:
-        """Whether a supervisor's pid is still unknown: it must not be taken for an orphan."""
+        """True while a supervisor's pid is unknown: it must not be taken for an orphan."""
         executions = (other.execution for other in self._live)
         return any(not execution.account.supervisor and not execution.over.is_set() for execution in executions)
 

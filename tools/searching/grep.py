@@ -1,4 +1,4 @@
-"""The search program for machines without ripgrep; a process of its own, so that a slow pattern can be killed.
+"""The search program for machines without ripgrep; a separate process, so that a slow pattern can be killed.
 
 Run as a script, standard library only. Standard input: one JSON line with `pattern`, `ignore_case`, `context`
 and `limit`, then NUL-separated paths. Standard output: ripgrep's JSON lines, as far as `matches.py` reads them.

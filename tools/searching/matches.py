@@ -58,11 +58,11 @@ class FoundLine(Struct, frozen=True):
 
 
 class SearchMatches(Struct, frozen=True):
-    """What a search program printed."""
+    """Output of a search program."""
 
     lines: tuple[FoundLine, ...]
     problem: str = ""
-    """What it complained about, when it did."""
+    """Error message of the program, if it printed one."""
 
 
 def parse(output: bytes) -> SearchMatches:

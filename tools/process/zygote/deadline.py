@@ -1,4 +1,4 @@
-"""The last resort for a Phoenix that was told to end and does not: its signals are seen here, whatever it does.
+"""The last resort for a Phoenix that received a signal to end and does not: the zygote sees its signals in any case.
 
 Phoenix has faulthandler write its stack into a pipe when a signal comes. That happens in C, inside the signal's
 handler, so it needs neither the event loop nor the interpreter's lock.
@@ -19,7 +19,7 @@ from tools.process.zygote import wire
 PATIENCE = 2.0
 """Seconds after a signal until Phoenix must have begun to end."""
 STOPPED_BEHIND = 0.3
-"""Seconds after a signal until Phoenix is told to go on, should it have stopped itself before it took the signal."""
+"""Seconds after a signal until Phoenix receives SIGCONT, in case it stopped itself before it took the signal."""
 FINISHING = 9.0
 """Seconds it then has: runs get 2, programs 2.5, what is found out about files 1, and a disk may be slow."""
 LOOK_EVERY = 5.0
@@ -37,12 +37,12 @@ class Deadline:
         self._clock = clock
         self._due: float | None = None
         self._goes_on: float | None = None
-        """When Phoenix is told to go on."""
+        """Monotonic time at which Phoenix receives SIGCONT."""
         self._begun = False
         self._most = 0
         """Bytes of memory; 0: any."""
         self.last_words = b""
-        """What is said of a Phoenix that was killed for its memory."""
+        """Message about a Phoenix that was killed for its memory."""
 
     @property
     def wait(self) -> float | None:
@@ -66,7 +66,7 @@ class Deadline:
         return True
 
     def told(self, word: bytes) -> None:
-        """A word of Phoenix: it ends in its own order, or it may have so much memory."""
+        """Handle a message of Phoenix: it began an orderly end, or it states its memory limit."""
         if word == wire.BEGUN and self._due is not None and not self._begun:
             self._begun, self._due = True, self._clock() + FINISHING
         elif word == wire.BOUND:

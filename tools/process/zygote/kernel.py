@@ -1,4 +1,4 @@
-"""Linux calls that Python does not wrap, by number and by hand."""
+"""Linux calls that Python does not wrap, by number."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def prctl(option: int, value: int = 0) -> None:
 
 
 def prctl_pointer(option: int, value: int, pointer: object) -> None:
-    """As `prctl`, for the options that take a structure."""
+    """Call `prctl` with an option that takes a structure."""
     zero = ctypes.c_ulong(0)
     checked(int(_libc.prctl(option, ctypes.c_ulong(value), pointer, zero, zero)))
 
@@ -119,7 +119,7 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
 
 
 def hold(path: str, *, link: bool = False) -> int:
-    """A descriptor of what stands at `path`, no part of which may be a link: another command could have put it there.
+    """Open `path` as a descriptor with no link in any part: another command could have put one there.
 
     With `link` the last part may be one, and is held itself.
 
@@ -189,7 +189,7 @@ def drop_capabilities() -> None:
 
 
 def use_one_heap() -> None:
-    """Let every thread allocate from the one heap, where the C library can be told to (glibc).
+    """Let every thread allocate from one heap, where the C library offers it (glibc).
 
     One heap for each would only lie beside the others half used: the interpreter's lock lets one thread allocate.
     """
@@ -225,7 +225,7 @@ def hide_in_environment(is_secret: Callable[[str], bool]) -> None:
 
 
 def _block(field: int) -> tuple[int, int]:
-    """Where the kernel shows a part of this process: its first byte and the one behind it."""
+    """Bounds of a memory area of this process as the kernel shows them: its first byte and the one behind it."""
     with open("/proc/self/stat", "rb") as stat:  # noqa: PTH123 - pathlib would double the zygote's start time
         fields = stat.read().rpartition(b")")[2].split()
     return int(fields[field]), int(fields[field + 1])

@@ -46,7 +46,7 @@ class _PathBeneath(ctypes.Structure):
 
 
 def abi() -> int:
-    """Which Landlock the kernel has; 0 is none."""
+    """The Landlock version of the kernel; 0 is none."""
     try:
         return kernel.syscall(SYS_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(CREATE_RULESET_VERSION))
     except OSError:
@@ -85,7 +85,7 @@ def hide_abstract_sockets() -> None:
 
 
 def readable(folder: str, hidden: tuple[str, ...]) -> Iterator[str]:
-    """The largest parts of `folder` in which none of `hidden` lies: Landlock allows, it cannot except."""
+    """The largest parts of `folder` that contain none of `hidden`: Landlock allows, it cannot except."""
     inside = tuple(path for path in hidden if path == folder or path.startswith(f"{folder.rstrip('/')}/"))
     if not inside:
         yield folder

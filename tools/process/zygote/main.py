@@ -26,7 +26,7 @@ LOADED_ONCE = (
     "tools.process.zygote.namespace",
     "tools.process.zygote.syscalls",
 )
-"""What supervisors and commands would otherwise each load for themselves after the fork (Linux)."""
+"""Modules that supervisors and commands would otherwise each load after the fork (Linux)."""
 DESCRIPTORS = 3
 LAST_EFFORT = 2.0
 """Seconds for the supervisors to empty their trees after Phoenix is gone."""

@@ -77,7 +77,7 @@ def build(request: SupervisorRequest) -> None:
 
 
 def _open(place: MountPlace) -> int:
-    """What is to be seen at the place, held before something else is mounted over it.
+    """Open the content for the place before something else is mounted over it.
 
     Raises:
         OSError: it is gone.
@@ -116,7 +116,7 @@ def _attach(place: MountPlace, opened: int, emptied: list[str]) -> None:
 
 
 def _make(path: str, *, is_folder: bool) -> None:
-    """Make a place to mount on, which is missing below one that was emptied or replaced.
+    """Create a missing mount point below a folder that was emptied or replaced.
 
     Raises:
         FileNotFoundError: it is missing elsewhere, so it was removed since the sandbox was planned.
@@ -149,7 +149,7 @@ def _exists(path: str) -> bool:
 
 
 def _raise_loopback() -> None:
-    """A network of its own still has 127.0.0.1, which test suites use."""
+    """Enable 127.0.0.1 in a separate network namespace; test suites use it."""
     import fcntl  # noqa: PLC0415 - only a sandbox without network needs these two
     import socket  # noqa: PLC0415 - as above
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 READ_ONLY = "read-only"
-"""What stands there, for reading."""
+"""The existing entry, for reading."""
 WRITABLE = "writable"
-"""What stands there, for writing too."""
+"""The existing entry, for writing too."""
 EMPTY = "empty"
 """An empty folder."""
 INSTEAD = "instead"
@@ -13,9 +13,9 @@ INSTEAD = "instead"
 INSTEAD_READ_ONLY = "instead-read-only"
 """Another file or folder, for reading."""
 LINK = "link"
-"""The symbolic link that stands there, which can be neither removed nor replaced."""
+"""The existing symbolic link, which can be neither removed nor replaced."""
 COPY = "copy"
-"""What stands there, whose changes go to the folder `upper` in `source` and nowhere else."""
+"""The existing entry; changes go to the folder `upper` in `source` and nowhere else."""
 
 PROC_READ_ONLY = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver", "asound", "tty", "mtrr")
 """Parts of /proc that belong to the machine; root may write some of them without any capability."""

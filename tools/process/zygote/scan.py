@@ -50,7 +50,7 @@ class ScanningSupervisor(Supervisor):
         return pause
 
     def anything_left(self) -> bool:
-        """Whether a process once seen in the tree lives."""
+        """True while a process once seen in the tree is alive."""
         return super().anything_left() or bool(self._living())
 
     def pids_below(self) -> list[int]:
@@ -58,7 +58,7 @@ class ScanningSupervisor(Supervisor):
         return [process.pid for process in self._living()]
 
     def names_below(self) -> list[str]:
-        """Their command lines."""
+        """Command lines of the living processes."""
         return [process.command for process in self._living()]
 
     def kill_once(self) -> set[int]:

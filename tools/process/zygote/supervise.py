@@ -1,4 +1,4 @@
-"""What the zygote does behind a fork: the request is read, and the supervisor that fits it runs the command."""
+"""Work of the zygote after a fork: read the request, and run the command under the supervisor that fits it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _supervise_in_namespace(request: wire.SupervisorRequest, control: socket.soc
 
 
 def _receive(control: socket.socket) -> bytes | None:
-    """The request; None when Phoenix let go before it was complete."""
+    """Receive the request; None when Phoenix closed the socket before it was complete."""
     received = bytearray()
     wanted = wire.LENGTH.size
     with contextlib.suppress(OSError):

@@ -112,7 +112,7 @@ class Supervisor:
         return min(2 * pause, LONGEST_PAUSE)
 
     def anything_left(self) -> bool:
-        """Whether part of the command's tree lives."""
+        """True while part of the command's tree is alive."""
         return self._reap()
 
     def pids_below(self) -> list[int]:
@@ -120,7 +120,7 @@ class Supervisor:
         return descendants(os.getpid())
 
     def names_below(self) -> list[str]:
-        """What is alive in the tree, for a human."""
+        """Names of the living processes of the tree, for a human."""
         return [name for pid in self.pids_below() if (name := name_of(pid))]
 
     def kill_once(self) -> set[int]:
@@ -141,7 +141,7 @@ class Supervisor:
                 self.tell(f"exited {status}")
 
     def _pause(self, seconds: float) -> None:
-        """Sleep until a child changes, Phoenix lets go of the control socket, or time is up."""
+        """Sleep until a child changes, Phoenix closes the control socket, or `seconds` are over."""
         watched = [self._wake] if self._cancelled else [self._wake, self._control.fileno()]
         ready, _, _ = select.select(watched, [], [], seconds)
         if self._wake in ready:

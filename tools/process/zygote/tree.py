@@ -9,7 +9,7 @@ import signal
 READ_SIZE = 65536
 NAME_LIMIT = 60
 FREEZE_ROUNDS = 64
-"""After so many walks that still found something new, kill what is frozen and look again."""
+"""Walks that may each find something new; after them, kill the frozen processes and look again."""
 
 
 def read_proc(path: str) -> bytes:
@@ -51,7 +51,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def start_ticks(pid: int) -> int:
-    """When `pid` started, in clock ticks since boot; 0 when it is gone."""
+    """Start of `pid` in clock ticks since boot; 0 when it is gone."""
     fields = read_proc(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     return int(fields[19]) if len(fields) > 19 else 0
 
@@ -70,7 +70,7 @@ def name_of(pid: int) -> str:
 
 
 def reads_own_output(pid: int, pipe: int) -> bool:
-    """Whether `pid` waits for keys on the pipe it writes to, as vi does when its input has ended."""
+    """True when `pid` waits for keys on the pipe it writes to, as vi does when its input has ended."""
     with contextlib.suppress(OSError):
         return os.stat(f"/proc/{pid}/fd/0").st_ino == pipe  # noqa: PTH116 - no pathlib in the zygote
     return False

@@ -1,4 +1,4 @@
-"""What Phoenix and the zygote say to each other, and Phoenix and a supervisor over the control socket.
+"""Messages between Phoenix and the zygote, and between Phoenix and a supervisor over the control socket.
 
 Phoenix sends one request, a length-prefixed list of NUL-joined fields; the end of the stream then
 means "kill". The supervisor answers in lines: `ready PID`, `started PID TICKS`, `failed ERRNO`,
