@@ -3,59 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import ClassVar
 
 from textual.content import Content
 
-from engine.api.conversation import ConversationApi
 from engine.records import PermissionMode
 from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.features.front_end import FrontEnd, Option
-from phoenix_tui.lifecycle.launch import Launch, Services
+from phoenix_tui.lifecycle.launch import Launch
 from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from tools.contract import SandboxMode
 
 
-class ScreenFrontEnd:
+class ScreenFrontEnd(FrontEnd):
     """A `FrontEnd` over the context of a command."""
 
-    most_options = 5_000
+    most_options: ClassVar = 5_000
     """/search finds the words of all conversations."""
 
     def __init__(self, ctx: CommandContext) -> None:
+        super().__init__(ctx.active)
         self._ctx = ctx
-        self.tell = ctx.tell
-
-    @property
-    def launch(self) -> Launch:
-        """What new conversations begin with."""
-        return self._ctx.active.launch
-
-    @property
-    def services(self) -> Services:
-        """The engine and what stands beside it."""
-        return self._ctx.active.services
-
-    @property
-    def conversation(self) -> ConversationApi | None:
-        """The conversation in view."""
-        return self._ctx.active.conversation
-
-    @property
-    def model(self) -> str:
-        """The model of the conversation in view, or of the next one."""
-        return self.conversation.record.model if self.conversation is not None else self._ctx.active.model
-
-    @property
-    def mode(self) -> PermissionMode:
-        """The mode of the conversation in view, or of the next one."""
-        return self.conversation.record.permission_mode if self.conversation is not None else self._ctx.active.mode
-
-    @property
-    def sandbox(self) -> SandboxMode:
-        """The sandbox of the conversation in view, or of the next one."""
-        if self.conversation is not None:
-            return self.conversation.record.sandbox
-        return self._ctx.active.sandbox or self.launch.sandbox
 
     def prefer(
         self,
@@ -65,12 +33,13 @@ class ScreenFrontEnd:
         mode: PermissionMode | None = None,
         sandbox: SandboxMode | None = None,
     ) -> None:
-        """Set with what the next new conversation begins."""
-        active = self._ctx.active
-        active.launch = launch or active.launch
-        if active.conversation is None:
-            active.sandbox = sandbox or active.sandbox
-        active.prefer(model=model, mode=mode)
+        """Set with what the next new conversation begins, and show it."""
+        super().prefer(launch=launch, model=model, mode=mode, sandbox=sandbox)
+        self._ctx.active.prefer()
+
+    def tell(self, text: str, *, bad: bool = False) -> None:
+        """Say it in a toast."""
+        self._ctx.tell(text, bad=bad)
 
     def confirm_change(self, text: str) -> None:
         """Say nothing: the status line shows what is in force."""
@@ -91,10 +60,6 @@ class ScreenFrontEnd:
     async def confirm(self, question: str, yes: str, no: str) -> bool:
         """Ask in a sheet with two answers."""
         return await self._ctx.sheets.confirm(question, yes, no)
-
-    async def current(self) -> ConversationApi:
-        """The conversation in view, created now if there is none. Raises EngineError."""
-        return await self._ctx.active.current()
 
     async def open(self, conversation_id: str) -> None:
         """Bring another conversation into view. Raises EngineError."""

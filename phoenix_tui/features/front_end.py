@@ -1,9 +1,10 @@
-"""What a use case needs of a front end, as Protocols: it asks, says and shows."""
+"""What a use case needs of a front end: it asks, says and shows."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from msgspec import Struct
 
@@ -38,73 +39,68 @@ class FrontEndSession(Protocol):
         ...
 
 
-class Asker(Protocol):
-    """Asks and says. An empty answer stands for a user who gave up."""
+class InView(Protocol):
+    """The conversation in view, and with what the next new one begins."""
 
-    @property
-    def most_options(self) -> int:
-        """The most options that one question should offer."""
-        ...
-
-    def tell(self, text: str, *, bad: bool = False) -> None:
-        """Say something that is not kept."""
-        ...
-
-    def confirm_change(self, text: str) -> None:
-        """Say what is in force now, unless the front end shows it all the time."""
-        ...
-
-    def read(self, heading: str, text: str, *, hang: int = 0) -> None:
-        """Show a longer text; a row that goes on does so `hang` cells in."""
-        ...
-
-    async def pick(self, heading: str, options: Sequence[Option], *, current: str = "", free: bool = False) -> str:
-        """Ask for one of these by its key, `free`: or for a text of the user's own."""
-        ...
-
-    async def ask_line(self, heading: str, text: str = "") -> str:
-        """Ask for one line, with `text` to be changed."""
-        ...
-
-    async def confirm(self, question: str, yes: str, no: str) -> bool:
-        """Ask for a yes or no; the words say what each does."""
-        ...
-
-
-class FrontEnd(Asker, FrontEndSession, Protocol):
-    """A front end with one conversation in view."""
+    services: Services
+    launch: Launch
+    model: str
+    mode: PermissionMode
+    sandbox: SandboxMode | None
 
     @property
     def conversation(self) -> ConversationApi | None:
-        """The conversation in view; None while a new one has nothing in it."""
-        ...
-
-    @property
-    def model(self) -> str:
-        """The model of the conversation in view."""
-        ...
-
-    @property
-    def mode(self) -> PermissionMode:
-        """The permission mode of the conversation in view."""
-        ...
-
-    @property
-    def sandbox(self) -> SandboxMode:
-        """The sandbox of the conversation in view."""
+        """None while a new one has nothing in it."""
         ...
 
     async def current(self) -> ConversationApi:
         """The conversation in view, created now if there is none. Raises EngineError."""
         ...
 
-    async def open(self, conversation_id: str) -> None:
-        """Bring another conversation into view. Raises EngineError."""
-        ...
 
-    async def begin_anew(self) -> None:
-        """Put a new conversation in the place of one in which nothing was said; what is written stays."""
-        ...
+class FrontEnd(ABC):
+    """Asks and says, with one conversation in view. An empty answer stands for a user who gave up."""
+
+    most_options: ClassVar[int]
+    """The most options that one question should offer."""
+
+    def __init__(self, in_view: InView) -> None:
+        self._in_view = in_view
+
+    @property
+    def services(self) -> Services:
+        """The engine and what stands beside it."""
+        return self._in_view.services
+
+    @property
+    def launch(self) -> Launch:
+        """What new conversations begin with."""
+        return self._in_view.launch
+
+    @property
+    def conversation(self) -> ConversationApi | None:
+        """The conversation in view; None while a new one has nothing in it."""
+        return self._in_view.conversation
+
+    @property
+    def model(self) -> str:
+        """The model of the conversation in view, or of the next one."""
+        return self.conversation.record.model if self.conversation is not None else self._in_view.model
+
+    @property
+    def mode(self) -> PermissionMode:
+        """The permission mode of the conversation in view, or of the next one."""
+        return self.conversation.record.permission_mode if self.conversation is not None else self._in_view.mode
+
+    @property
+    def sandbox(self) -> SandboxMode:
+        """The sandbox of the conversation in view, or of the next one."""
+        now = self.conversation.record.sandbox if self.conversation is not None else self._in_view.sandbox
+        return now or self.launch.sandbox
+
+    async def current(self) -> ConversationApi:
+        """The conversation in view, created now if there is none. Raises EngineError."""
+        return await self._in_view.current()
 
     def prefer(
         self,
@@ -114,12 +110,48 @@ class FrontEnd(Asker, FrontEndSession, Protocol):
         mode: PermissionMode | None = None,
         sandbox: SandboxMode | None = None,
     ) -> None:
-        """Set with what the next new conversation begins."""
-        ...
+        """Set with what the next new conversation begins; mode and sandbox while none is open."""
+        self._in_view.launch = launch or self.launch
+        self._in_view.model = model or self._in_view.model
+        if self.conversation is None:
+            self._in_view.mode = mode or self._in_view.mode
+            self._in_view.sandbox = sandbox or self._in_view.sandbox
 
+    @abstractmethod
+    def tell(self, text: str, *, bad: bool = False) -> None:
+        """Say something that is not kept."""
+
+    @abstractmethod
+    def confirm_change(self, text: str) -> None:
+        """Say what is in force now, unless the front end shows it all the time."""
+
+    @abstractmethod
+    def read(self, heading: str, text: str, *, hang: int = 0) -> None:
+        """Show a longer text; a row that goes on does so `hang` cells in."""
+
+    @abstractmethod
+    async def pick(self, heading: str, options: Sequence[Option], *, current: str = "", free: bool = False) -> str:
+        """Ask for one of these by its key, `free`: or for a text of the user's own."""
+
+    @abstractmethod
+    async def ask_line(self, heading: str, text: str = "") -> str:
+        """Ask for one line, with `text` to be changed."""
+
+    @abstractmethod
+    async def confirm(self, question: str, yes: str, no: str) -> bool:
+        """Ask for a yes or no; the words say what each does."""
+
+    @abstractmethod
+    async def open(self, conversation_id: str) -> None:
+        """Bring another conversation into view. Raises EngineError."""
+
+    @abstractmethod
+    async def begin_anew(self) -> None:
+        """Put a new conversation in the place of one in which nothing was said; what is written stays."""
+
+    @abstractmethod
     def stop(self) -> bool:
         """Stop the run in view with its sub-agents, or put its error away; False where there was neither."""
-        ...
 
 
 def accepted(receipt: Receipt) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from engine.executor.requests import Receipt, Refused
-from phoenix_tui.features.front_end import Option
+from phoenix_tui.features.front_end import FrontEnd, InView, Option
 from phoenix_tui.linear.line_buffer import LeaveTyped, Typed
 from phoenix_tui.linear.terminal import LineTerminal
 from tools.clean import clean, clean_line
@@ -14,12 +14,13 @@ from tools.clean import clean, clean_line
 MOST_LISTED: Final = 20
 
 
-class LineAsker:
+class LineAsker(FrontEnd):
     """Asks by numbered rows and by single lines."""
 
-    most_options = MOST_LISTED
+    most_options: ClassVar = MOST_LISTED
 
-    def __init__(self, terminal: LineTerminal) -> None:
+    def __init__(self, terminal: LineTerminal, in_view: InView) -> None:
+        super().__init__(in_view)
         self.terminal = terminal
         self.leaving: int | None = None
         """The exit code, once the user or a signal wants to leave."""

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
 from engine.api.conversation import ConversationApi
-from engine.records import PermissionMode
 from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.features.rule_changes import RuleChanges
 from phoenix_tui.lifecycle.launch import Launch, Services
@@ -14,7 +13,6 @@ from phoenix_tui.linear.asker import LineAsker
 from phoenix_tui.linear.conversation import LinearConversation
 from phoenix_tui.linear.side_questions import LinearSideQuestions
 from phoenix_tui.linear.terminal import LineTerminal
-from tools.contract import SandboxMode
 
 NOTHING_SENT: Final = "Nothing was sent yet."
 LAST_MESSAGES: Final = 2
@@ -25,22 +23,11 @@ class LinearContext(LineAsker):
     """The open conversation, the lines on the terminal, and what a session keeps beside both: a `FrontEnd`."""
 
     def __init__(self, services: Services, launch: Launch, terminal: LineTerminal) -> None:
-        super().__init__(terminal)
-        self.services = services
         self.active = LinearConversation(services, launch, terminal)
+        super().__init__(terminal, self.active)
         self.side_questions = LinearSideQuestions(self.active)
         self.rule_changes = RuleChanges(services.engine.rules, "/rules undo brings it back")
         self.history = PromptHistory(launch.state_folder, launch.cwd)
-
-    @property
-    def launch(self) -> Launch:
-        """What new conversations begin with."""
-        return self.active.launch
-
-    @property
-    def conversation(self) -> ConversationApi | None:
-        """The open conversation."""
-        return self.active.conversation
 
     @property
     def opened(self) -> ConversationApi | None:
@@ -48,43 +35,6 @@ class LinearContext(LineAsker):
         if self.conversation is None:
             self.say(NOTHING_SENT)
         return self.conversation
-
-    @property
-    def model(self) -> str:
-        """The model of the open conversation, or of the next one."""
-        return self.conversation.record.model if self.conversation is not None else self.active.model
-
-    @property
-    def mode(self) -> PermissionMode:
-        """The mode of the open conversation, or of the next one."""
-        return self.conversation.record.permission_mode if self.conversation is not None else self.active.mode
-
-    @property
-    def sandbox(self) -> SandboxMode:
-        """The sandbox of the open conversation, or of the next one."""
-        if self.conversation is not None:
-            return self.conversation.record.sandbox
-        return self.active.sandbox or self.launch.sandbox
-
-    def prefer(
-        self,
-        *,
-        launch: Launch | None = None,
-        model: str = "",
-        mode: PermissionMode | None = None,
-        sandbox: SandboxMode | None = None,
-    ) -> None:
-        """Set with what the next new conversation begins."""
-        active = self.active
-        active.launch = launch or active.launch
-        active.model = model or active.model
-        if self.conversation is None:
-            active.mode = mode or active.mode
-            active.sandbox = sandbox or active.sandbox
-
-    async def current(self) -> ConversationApi:
-        """The open conversation, created now if there is none. Raises EngineError."""
-        return await self.active.current()
 
     async def open(self, conversation_id: str) -> None:
         """Go on with another conversation; its draft becomes the typed line. Raises EngineError."""
