@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
+from engine.executor.requests import EngineError
+from tools.clean import clean_line
 from tools.contract import ImageRejected
 from tools.files.own_files import read_start
 from tools.files.protected import is_secret
 from tools.images.contract import IMAGE_SUFFIXES
+
+if TYPE_CHECKING:
+    from engine.records import Attachment
+    from phoenix_tui.features.front_end import InView
 
 LARGEST_IMAGE: Final = 64_000_000
 """Bytes of a file or of what a clipboard holds; what is sent is shrunk later."""
@@ -33,6 +40,22 @@ def read_image(path: Path) -> bytes:
     if len(content) > LARGEST_IMAGE:
         raise ImageRejected(f"{path.name} is larger than 64 MB.")
     return content
+
+
+async def attach_image(in_view: InView, image: Path | bytes) -> Attachment:
+    """Attach a file, or what a clipboard held, to the next message of the conversation in view.
+
+    Raises:
+        EngineError: in one sentence, why not.
+    """
+    try:
+        content = image if isinstance(image, bytes) else await asyncio.to_thread(read_image, image)
+        return await (await in_view.current()).attach(content)
+    except OSError as error:
+        name = "The image" if isinstance(image, bytes) else clean_line(image.name)
+        raise EngineError(f"{name} cannot be read: {error.strerror}.") from error
+    except ImageRejected as error:
+        raise EngineError(str(error)) from error
 
 
 def dropped_images(text: str) -> tuple[Path, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.ports import ConversationChanges
 from engine.search import SearchSyntaxError, parse_search
 from phoenix_tui.features import conversations
+from phoenix_tui.features.archive import put_aside
 from phoenix_tui.linear.asker import MOST_LISTED
 from phoenix_tui.linear.context import LinearContext, Run
 from tools.wording import counted
@@ -58,22 +58,21 @@ async def _find(ctx: LinearContext, text: str) -> None:
 
 
 async def _delete(ctx: LinearContext, _: str) -> None:
-    await _put_aside(ctx, ConversationChanges(deleted=True), "In the trash.")
+    await _put_aside(ctx, delete=True)
 
 
 async def _archive(ctx: LinearContext, _: str) -> None:
-    await _put_aside(ctx, ConversationChanges(archived=True), "Archived.")
+    await _put_aside(ctx, delete=False)
 
 
-async def _put_aside(ctx: LinearContext, changes: ConversationChanges, words: str) -> None:
+async def _put_aside(ctx: LinearContext, *, delete: bool) -> None:
     conversation = ctx.conversation
-    if conversation is None or ctx.active.busy:
-        ctx.say("It is running: stop it first." if conversation is not None else "No conversation is open.")
+    if conversation is None:
+        ctx.say("No conversation is open.")
         return
-    await ctx.active.put_away("")
-    await ctx.services.engine.change(conversation.id, changes)
-    await ctx.services.engine.forget(conversation.id)
-    ctx.say(words)
+    if not ctx.active.busy and not conversation.read_only:
+        await ctx.active.put_away("")
+    ctx.say((await put_aside(ctx.services.engine, [conversation.id], delete=delete)).words())
 
 
 RUNS: Final[dict[str, Run]] = {

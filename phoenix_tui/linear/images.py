@@ -11,11 +11,10 @@ from typing import Final
 
 from engine.api.errors import ENGINE_ERRORS
 from engine.records import Attachment
-from phoenix_tui.features.image_files import dropped_images, named_images, read_image
+from phoenix_tui.features.image_files import attach_image, dropped_images, named_images
 from phoenix_tui.linear.context import LinearContext, Run
 from phoenix_tui.terminal.clipboard import Clipboard, ClipboardImage, ClipboardText, ClipboardTrouble
 from tools.clean import clean_line
-from tools.contract import ImageRejected
 from tools.wording import counted
 
 
@@ -24,11 +23,8 @@ async def attach_all(ctx: LinearContext, images: Sequence[Path | bytes]) -> None
     for image in images:
         name = "the clipboard" if isinstance(image, bytes) else clean_line(image.name)
         try:
-            content = image if isinstance(image, bytes) else await asyncio.to_thread(read_image, image)
-            attachment = await (await ctx.active.current()).attach(content)
-        except OSError as error:
-            ctx.say(f"Refused: {name} cannot be read: {error.strerror}.")
-        except (*ENGINE_ERRORS, ImageRejected) as error:
+            attachment = await attach_image(ctx.active, image)
+        except ENGINE_ERRORS as error:
             ctx.say(f"Refused: {clean_line(str(error))}")
         else:
             ctx.active.images.append(attachment)

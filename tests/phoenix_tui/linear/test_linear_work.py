@@ -243,6 +243,28 @@ async def test_nothing_in_a_file_acts_on_the_terminal_as_its_text_is_read_out(tm
             assert b"\x1b[2J" not in running.raw
 
 
+async def test_a_conversation_at_rest_is_put_away_and_one_that_runs_is_not(tmp_path: Path) -> None:
+    async with (
+        serve(says("One."), starts_to_say("Two.\n")) as server,
+        program(with_claude(tmp_path, server.url), "--screen-reader", rows=ROWS) as running,
+    ):
+        await running.shows("You:")
+        running.type("first\r")
+        await running.shows("Ready, after")
+        running.type("/archive\r")
+        await running.shows("Archived.")
+        running.type("/delete\r")
+        await running.shows("No conversation is open.")
+        running.type("second\r")
+        await running.shows("Assistant: Two.")
+        running.type("/delete\r")
+        await running.shows("It is running: stop it first.")
+        running.type(ESC)
+        await running.shows("Stopped by you")
+        running.type("/delete\r")
+        await running.shows("Moved to the trash.")
+
+
 async def test_rules_are_seen_written_moved_and_taken_back(tmp_path: Path) -> None:
     phoenix = phoenix_in(tmp_path)
     lines = [

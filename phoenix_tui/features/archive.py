@@ -1,0 +1,46 @@
+"""Conversations that are put away: archived, or moved to the trash."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from engine.api.engine import EngineApi
+from engine.machine.states import is_busy
+from engine.ports import ConversationChanges
+
+
+class PutAside(Struct, frozen=True):
+    """Which conversations were put away, and how many were not."""
+
+    ids: tuple[str, ...]
+    deleted: bool
+    running: int
+    elsewhere: int
+    """Open in another process."""
+
+    def words(self, undo: str = "") -> str:
+        """What was done, with the way back, and what was not."""
+        many = "" if len(self.ids) == 1 else f" {len(self.ids)}"
+        done = f"Moved{many} to the trash" if self.deleted else f"Archived{many}"
+        parts = [f"{done} · {undo}." if undo else f"{done}."] if self.ids else []
+        if self.running:
+            one = self.running == 1
+            parts.append("It is running: stop it first." if one else f"{self.running} are running: stop them first.")
+        if self.elsewhere:
+            them = "it" if self.elsewhere == 1 else "them"
+            parts.append(f"{self.elsewhere} open in another Phoenix: close {them} there.")
+        return " ".join(parts)
+
+
+async def put_aside(engine: EngineApi, ids: Sequence[str], *, delete: bool) -> PutAside:
+    """Archive or trash those that rest. Raises StorageError."""
+    running = {one.id for one in engine.live() if is_busy(one.state)}
+    resting = [one for one in ids if one not in running]
+    changes = ConversationChanges(deleted=True) if delete else ConversationChanges(archived=True)
+    refused = await engine.bulk.change(resting, changes)
+    moved = tuple(one for one in resting if one not in refused)
+    for one in moved:
+        await engine.forget(one)
+    return PutAside(moved, delete, len(ids) - len(resting), len(refused))
