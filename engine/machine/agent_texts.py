@@ -19,7 +19,7 @@ TIMED_OUT = "timed out"
 NO_SUBMISSION = "no result submitted"
 TURN_LIMIT = "turn limit reached"
 NO_CONTEXT = "context exhausted before result submission"
-"""Why a sub-agent failed, as its parent reads it."""
+"""Reason of a sub-agent's failure, as its parent reads it."""
 
 LONGEST_TASK = 200
 LONGEST_RESULT = 32_768
@@ -83,7 +83,7 @@ def completion(child_id: str, outcome: AgentOutcome, turns: int, tool_iterations
 
 
 def heading_of(task: str) -> str:
-    """A task as it stands in a heading."""
+    """Shorten a task for a heading."""
     return one_line(task, LONGEST_TASK)
 
 

@@ -22,7 +22,7 @@ FIELDS = {SUBMIT_RESULT: "result", SUBMIT_ERROR: "error"}
 
 
 class Submission(Struct, frozen=True):
-    """What a sub-agent hands in; `text` is empty where its call made no sense."""
+    """Final result of a sub-agent; `text` is empty when its call was invalid."""
 
     tool: str
     text: str

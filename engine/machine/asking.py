@@ -59,7 +59,7 @@ def _answered(state: State, event: ApprovalAnswered) -> Step:
 
 
 def _lapsed(state: State, event: ApprovalLapsed) -> Step:
-    """Nobody has said yes: the call starts as one that was not approved, and is decided before it runs."""
+    """End an unanswered question: the call starts as one that was not approved, and is decided before it runs."""
     if not isinstance(state, AwaitingApproval) or state.round.current.id != event.call_id:
         return Step(state)
     return start_current(state.gen + 1, state.run, state.round, _row(event.note))

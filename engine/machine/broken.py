@@ -47,12 +47,12 @@ def blocks_of(state: AwaitingLlm) -> tuple[Block, ...]:
 
 
 def after_failure(state: AwaitingLlm, event: LlmFailed) -> tuple[Save, ...]:
-    """What the failure that ends a run stores: the text so far, and below it why there is no more."""
+    """Rows stored when a failure ends a run: the text so far, and the cause below it."""
     return _with_notice(_kept(state, event.message, event.message_id))
 
 
 def after_stop(state: AwaitingLlm, event: UserCancelled) -> tuple[Save, ...]:
-    """What a stop stores of the reply under way.
+    """Rows stored of the current reply when the user or a time limit stops it.
 
     Text that the user stops is not kept (SPEC BED-005). Text that a failure had ended before is, and text that the
     time limit of the run ends.

@@ -1,4 +1,4 @@
-"""What a step wants done. Saves are committed in one transaction before any act starts."""
+"""Effects of a step. Saves are committed in one transaction before any act starts."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ class Compact(Struct, frozen=True):
     gen: int
     manual: bool
     focus: str = ""
-    """What the summary must not lose, in the user's words."""
+    """Subjects that the summary must keep, in the user's words."""
     before: int = 0
     """The seq of the first message that stays; 0: the newest ones stay."""
     full: bool = False

@@ -1,4 +1,4 @@
-"""What can happen to a conversation. Ids and facts arrive inside; nothing here is made up by the machine."""
+"""Events of a conversation. Ids and facts arrive inside; the machine generates neither."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class UserCancelled(Struct, frozen=True):
     timed_out: bool = False
     """The run's time limit asks, not the user."""
     written: str = ""
-    """What the model call under way had written when that limit was reached."""
+    """Text that the current model call had written when the limit was reached."""
 
 
 class RetryAsked(Struct, frozen=True):
@@ -81,7 +81,7 @@ class UserShell(Struct, frozen=True):
     send_to_model: bool
     last: LastMessage
     command: str = ""
-    """As the user wrote it."""
+    """Command exactly as the user wrote it."""
 
 
 # From the executor: each carries the generation of the effect it answers.
@@ -102,7 +102,7 @@ class LlmReplied(Struct, frozen=True):
     silent: bool = False
     context_tokens: int = 0
     estimated: bool = False
-    """Whether the server counted no tokens, and `usage` is a guess."""
+    """True when the server counted no tokens, and `usage` is an estimate."""
     compact_above: int = 0
     """Compact before the next call when `context_tokens` reaches this; 0 never."""
     answer_id: str = ""
@@ -121,7 +121,7 @@ class LlmFailed(Struct, frozen=True):
     message_id: str = ""
     """Names the message that `written` may become."""
     written: str = ""
-    """The text that stood on the screen when it failed."""
+    """Text on the screen when the call failed."""
 
 
 class RetryDue(Struct, frozen=True):
@@ -157,7 +157,7 @@ class ToolFinished(Struct, frozen=True):
 
 
 class ToolAborted(Struct, frozen=True):
-    """The tool that was told to stop is gone, and all its processes with it."""
+    """The cancelled tool and all its processes have ended."""
 
     gen: int
     call_id: str
@@ -176,7 +176,7 @@ class CancelDeadlinePassed(Struct, frozen=True):
 
 
 class StragglersEnded(Struct, frozen=True):
-    """What outlasted the 100 ms of a cancel has ended, or will not die; carries no generation, the run is long over."""
+    """Processes that outlived the cancel deadline exited, or cannot be killed. No generation: the run is over."""
 
     ended: int
     survivors: tuple[int, ...] = ()
@@ -227,20 +227,20 @@ class RouteDecided(Struct, frozen=True):
 
 
 class AgentBegun(Struct, frozen=True):
-    """A sub-agent's turn has come: what stands in its inbox is what it has to do."""
+    """A sub-agent leaves the queue; the messages in its inbox are its task."""
 
     run_id: str
     max_iterations: int
     results: NewMessage | None = None
-    """What those before it found, where they work one after the other."""
+    """Results of the earlier agents of a sequence."""
 
 
 class AgentRecalled(Struct, frozen=True):
-    """A sub-agent that has ended is told how to go on: it waits for its turn, as before its first."""
+    """A finished sub-agent receives a new instruction: it queues again, as before its first run."""
 
 
 class InboxArrived(Struct, frozen=True):
-    """A completion stands in the inbox; `wakes` where an idle conversation may start a run for it."""
+    """A result arrived in the inbox; `wakes` when an idle conversation may start a run for it."""
 
     wakes: bool
     last: LastMessage

@@ -1,4 +1,4 @@
-"""What a conversation is made of: content blocks, messages and tool calls as values."""
+"""Contents of a conversation: content blocks, messages and tool calls as values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TextBlock(Struct, frozen=True):
 
 
 class ImageBlock(Struct, frozen=True):
-    """A stored image, named by its attachment id; bytes never stand in a message (SPEC I9)."""
+    """A stored image, named by its attachment id; messages never contain its bytes (SPEC I9)."""
 
     attachment_id: str
     width: int
@@ -37,7 +37,7 @@ class ThinkingBlock(Struct, frozen=True):
 
 
 class ToolUseBlock(Struct, frozen=True):
-    """The model's wish to run a tool; `input_json` is a JSON object as text."""
+    """The model's request to run a tool; `input_json` is a JSON object as text."""
 
     id: str
     name: str
@@ -56,7 +56,7 @@ Block: TypeAlias = TextBlock | ImageBlock | ThinkingBlock | ToolUseBlock | ToolR
 
 
 def text_in(blocks: Iterable[object], between: str = "") -> str:
-    """What the text blocks say; what is attached stays out."""
+    """Text of the text blocks, without attachments."""
     return between.join(block.text for block in blocks if isinstance(block, TextBlock) and not block.attached)
 
 
@@ -66,7 +66,7 @@ def attached_in(blocks: Iterable[object]) -> tuple[TextBlock, ...]:
 
 
 class Role(StrEnum):
-    """Who speaks; `system` rows are notices for the eye and never reach a model."""
+    """Author of a message; `system` rows are notices for the user and never reach a model."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -74,7 +74,7 @@ class Role(StrEnum):
 
 
 OWN_CALL: Final = "shell_"
-"""How the id of a call begins that the user made with `!`."""
+"""Prefix of the id of a call that the user made with `!`."""
 
 
 def is_own_call(call_id: str) -> bool:
@@ -83,7 +83,7 @@ def is_own_call(call_id: str) -> bool:
 
 
 class Origin(StrEnum):
-    """Where a message came from."""
+    """Source of a message."""
 
     HUMAN = "human"
     LLM = "llm"
@@ -104,7 +104,7 @@ class NewMessage(Struct, frozen=True):
     original_length: int | None = None
     """Characters before the cap of 32,768 (SPEC CLAW-04), where it was cut."""
     cut: str = ""
-    """Why a reply ends before its end, in a sentence for the user; empty for a whole message."""
+    """Reason why a reply is incomplete, in a sentence for the user; empty for a whole message."""
 
 
 class ToolCall(Struct, frozen=True):
@@ -116,7 +116,7 @@ class ToolCall(Struct, frozen=True):
 
 
 class ToolStatus(StrEnum):
-    """How a tool call stands; the column `tool_calls.status`."""
+    """State of a tool call; the column `tool_calls.status`."""
 
     QUEUED = "queued"
     AWAITING_APPROVAL = "awaiting_approval"
@@ -139,7 +139,7 @@ class ToolResult(Struct, frozen=True):
     """The encoded `tools.contract.Display`, empty when there is none."""
     truncated: bool = False
     agents: tuple[AgentEnd, ...] = ()
-    """How its sub-agents ended, where it put some to work."""
+    """Outcomes of the sub-agents that it started."""
 
     @property
     def is_error(self) -> bool:
@@ -171,7 +171,7 @@ class Usage(Struct, frozen=True):
 
 
 class StopReason(StrEnum):
-    """Why a reply ended."""
+    """Reasons why a reply ended."""
 
     END_TURN = "end_turn"
     STOP_SEQUENCE = "stop_sequence"
@@ -196,7 +196,7 @@ class LastMessage(StrEnum):
     TOOL_RESULT = "tool_result"
     USER = "user"
     SHELL = "shell"
-    """What a command of the user printed: the next message goes on with its turn, and no answer is owed."""
+    """Output of a user's command: the next message continues its turn, and no answer is due."""
 
 
 UNANSWERED = frozenset({LastMessage.USER, LastMessage.TOOL_RESULT, LastMessage.CUT})

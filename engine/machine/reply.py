@@ -85,7 +85,7 @@ def step(state: State, event: ReplyEvent) -> Step:
 
 
 def _compacted(state: AwaitingLlm, event: CompactionEnded) -> Step:
-    """Go on with the call that waited: a failure changes nothing but is said (SPEC CLAW-30)."""
+    """Continue with the call that waited: a failure changes nothing but is shown (SPEC CLAW-30)."""
     told: Effect = Notice(event.failure) if event.failure else SaveNotice(event.note or texts.COMPACTED)
     if state.partial:
         onward = _again(state, state.partial)

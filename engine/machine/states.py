@@ -20,9 +20,9 @@ class AgentRun(Struct, frozen=True):
     """Progress of a sub-agent's run towards a submission (SPEC STM-09)."""
 
     nudged: bool = False
-    """It ended in words once and was told to submit."""
+    """True once it ended without a submission and was asked to submit."""
     in_grace: bool = False
-    """Its model calls are used up: the one under way may only submit."""
+    """True once its model calls are used up: the current one may only submit."""
 
 
 class Run(Struct, frozen=True):
@@ -43,7 +43,7 @@ class Run(Struct, frozen=True):
 
     @property
     def in_grace(self) -> bool:
-        """Whether only a submission may follow."""
+        """True when only a submission may follow."""
         return self.agent is not None and self.agent.in_grace
 
     def next_iteration(self) -> Run:
@@ -74,11 +74,11 @@ Phase: TypeAlias = Requesting | RetryWait | Routing | CompactingContext
 
 
 class BrokenText(Struct, frozen=True):
-    """What a model call had written when it failed: kept until a retry succeeds, stored where none does."""
+    """Text that a model call had written when it failed: kept until a retry succeeds, stored when none does."""
 
     text: str
     cause: str
-    """Why it broke off, in a sentence for the user."""
+    """Reason of the interruption, in a sentence for the user."""
     message_id: str
     """Names the message that it may become."""
 
@@ -105,7 +105,7 @@ class AwaitingLlm(Struct, frozen=True):
 
 
 class ToolOrigin(StrEnum):
-    """Who wanted the tools to run."""
+    """Origin of the tool calls: the model or the user."""
 
     MODEL = "model"
     USER = "user"
@@ -143,7 +143,7 @@ class AwaitingApproval(Struct, frozen=True):
     run: Run
     round: ToolRound
     reason: str
-    """Why it asks, in words: the permission mode, a path outside the folder."""
+    """Reason of the question, in words: the permission mode, a path outside the folder."""
 
 
 class AgentStatus(StrEnum):
@@ -163,14 +163,14 @@ class AgentTask(Struct, frozen=True):
 
 
 class AgentOutcome(Struct, frozen=True):
-    """How one sub-agent ended."""
+    """Outcome of one sub-agent."""
 
     agent_id: str
     status: AgentStatus
     text: str = ""
-    """Its result, or what it had written when it failed."""
+    """Its result, or the text it had written when it failed."""
     reason: str = ""
-    """Why it failed; empty for a success."""
+    """Reason of a failure; empty for a success."""
     turns: int = 0
     """Model replies of its last run, and how long that took."""
     seconds: float = 0.0
@@ -282,7 +282,7 @@ BUSY: Final = (AwaitingLlm, ToolExecuting, AwaitingApproval, AwaitingSubagents, 
 
 
 def is_busy(state: State) -> bool:
-    """Whether a run or a manual compaction is under way."""
+    """True while a run or a manual compaction is in progress."""
     return isinstance(state, BUSY)
 
 

@@ -17,7 +17,7 @@ NOTHING_TO_ANSWER = "That question is no longer open"
 OUTPUT_LIMIT = "Stopped at the output limit after 3 continuations"
 TIME_LIMIT = "Stopped at the time limit"
 ENDED_MIDWAY = "Phoenix ended before the answer did."
-"""Why a reply is not whole that was being continued when everything ended."""
+"""Reason why a reply is incomplete that was being continued when Phoenix ended."""
 LOOP = "Stopped: repeated tool calls without progress"
 EMPTY_REPLY = "the model sent an empty answer"
 KEYS_TOLD = " Press Enter to retry or send a message."
@@ -26,7 +26,7 @@ DECLINED = "The model declined to answer"
 FILTERED = "A content filter of the provider stopped the answer"
 COMPACTED = "Older messages were summarized"
 SUMMARIZED = "Summarized "
-"""How the row of a compaction begins."""
+"""Prefix of the row of a compaction."""
 
 
 def summarized(count: int, kept: int, sizes: str, summary: str) -> str:
@@ -35,7 +35,7 @@ def summarized(count: int, kept: int, sizes: str, summary: str) -> str:
 
 
 def waiting_for_approval(tool: str) -> str:
-    """Why a message is refused while a question is open."""
+    """Refusal of a message while a question is open."""
     return f"waiting for your approval of {tool}"
 
 
@@ -50,7 +50,7 @@ def shell_ran(command: str, output: str) -> str:
 
 
 def cancelled(job: str) -> str:
-    """What the model reads of a call that was stopped; of its command, where that runs on."""
+    """Result of a stopped call for the model; names the job when the command continues in the background."""
     return f"{CANCELLED}. The command runs on in the background as job {job}." if job else CANCELLED
 
 
@@ -73,7 +73,7 @@ def stragglers(ended: int, survivors: tuple[int, ...]) -> str:
 
 
 def iteration_limit(count: int) -> str:
-    """Why a run that was still working ended."""
+    """Notice of a run that ended at its limit of iterations."""
     return f"Stopped after {count} iterations — send a message to continue"
 
 
@@ -93,5 +93,5 @@ def without_keys(text: str) -> str:
 
 
 def overflow(cause: str) -> str:
-    """The context is full and a summary did not help or is not to be had."""
+    """Notice of a full context when a summary did not help or is unavailable."""
     return f"The conversation no longer fits the model's window: {cause.rstrip('.')}. /context makes room."

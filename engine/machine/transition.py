@@ -1,4 +1,4 @@
-"""What one step gives, and the few moves that several families share."""
+"""Result of one step, and the steps that several event families share."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def request(gen: int, run: Run) -> Step:
 
 
 def read_inbox(gen: int, run: Run, saves: tuple[Save, ...] = (), *, new_turn: bool = True) -> Step:
-    """Begin a run with what stands in the inbox; `saves` come behind it."""
+    """Begin a run with the messages of the inbox; `saves` come behind it."""
     ask = RequestLlm(gen, run.id, run.iteration, run.max_iterations)
     return Step(AwaitingLlm(gen, run, Requesting()), (DrainInbox(new_turn=new_turn), *saves, StartRun(run.id), ask))
 

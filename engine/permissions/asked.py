@@ -18,7 +18,7 @@ class AskedCall(Struct, frozen=True):
 
 
 def differences(asked: AskedCall, request: ToolRequest, limits: Limits) -> str:
-    """What is no longer as the question showed it, in words; empty where nothing changed."""
+    """Differences between a request and its question, in words; empty without any."""
     before, shown = asked.request, asked.limits
     checks = (
         ("the command", before.command != request.command),

@@ -28,7 +28,7 @@ def prefix_words(pattern: str) -> tuple[str, ...]:
 
 
 def why_no_pattern(pattern: str) -> str:
-    """Why a pattern matches no command, in one sentence; empty where it matches some."""
+    """Reason why a pattern matches no command, in one sentence; empty if it matches some."""
     words = prefix_words(pattern)
     if not words:
         return ""
@@ -53,7 +53,7 @@ def command_matches(pattern: str, command: str, working_dir: Path) -> bool:
 
 
 def _why_not_covered(first: tuple[str, ...], words: tuple[str, ...], working_dir: Path) -> str:
-    """Why a command that begins with the words of a rule still asks, as the end of a sentence; empty if it runs."""
+    """Reason why a command that begins with a rule still asks, as the end of a sentence; empty if it runs."""
     inner = started(words)
     reader = reader_of(inner)
     if started(first)[:1] != inner[:1]:
@@ -101,7 +101,7 @@ def only_reads(command: str) -> bool:
 
 
 def command_effect(pattern: str) -> str:
-    """What a pattern lets through, in one sentence."""
+    """Effect of a pattern, in one sentence."""
     first = prefix_words(pattern)
     if not first:
         return "Allows only this exact command." if pattern.strip(BLANKS) != "*" else "Allows no command."
@@ -115,7 +115,7 @@ def command_effect(pattern: str) -> str:
 
 
 def why_no_match(pattern: str, command: str, working_dir: Path) -> str:
-    """Why a pattern does not allow this command, in one sentence."""
+    """Reason why a pattern does not allow this command, in one sentence."""
     if why := why_no_pattern(pattern):
         return why
     first, words = prefix_words(pattern), plain_words(command)

@@ -20,7 +20,7 @@ class _Glob(Struct, frozen=True):
 
     tokens: tuple[str, ...]
     loops: int
-    """Bits of the places where a star stands."""
+    """Bits of the positions of stars."""
 
 
 def glob_matches(pattern: str, text: str) -> bool:
@@ -56,7 +56,7 @@ def _parsed(pattern: str) -> _Glob:
 
 
 def _set_end(pattern: str, start: int) -> int:
-    """Where the set that begins at `start` ends; right behind its bracket where none closes it."""
+    """End of the set that begins at `start`; the index behind its bracket when none closes it."""
     first = start + 1
     if pattern[first : first + 1] == "!":
         first += 1

@@ -40,12 +40,12 @@ LAUNCHERS: Final[dict[tuple[str, ...], int]] = {
     ("uv", "tool", "run"): 0,
     ("git",): 0,
 }
-"""Words that start what stands behind them, and how many words come between."""
+"""Words that start the program behind them, and the number of words between."""
 GIT_EXACT: Final = frozenset(
     {"config", "bisect", "filter-branch", "submodule", "difftool", "mergetool", "daemon", "help", "instaweb", "hook"}
     | {"web--browse", "for-each-repo", "rebase", "send-email", "format-patch", "archive", "var", "credential", "p4"}
 )
-"""Commands of git that start programs, or write where they are told."""
+"""Commands of git that start programs, or write to a given place."""
 _VERSION: Final = re.compile(r"[-_.]?\d[\w.]*(?:-\w+)?$")
 
 
@@ -66,13 +66,13 @@ def started(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def is_transparent(words: tuple[str, ...]) -> bool:
-    """True if nothing but programs that change how it runs stand before what `words` start."""
+    """True if only programs that change how it runs precede the program that `words` start."""
     inner = started(words)
     return all(word in TRANSPARENT or word[:1].isdigit() for word in words[: len(words) - len(inner)])
 
 
 def why_no_prefix(words: tuple[str, ...]) -> str:
-    """Why no rule may allow every command that begins with `words`, in one sentence; empty where one may."""
+    """Reason why no rule may allow every command that begins with `words`, in one sentence; empty where one may."""
     inner = started(words)
     name = inner[0].rpartition("/")[2]
     if found := _launcher(inner):

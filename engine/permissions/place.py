@@ -1,4 +1,4 @@
-"""Where the paths of a call lie: inside, outside, protected, a place of keys, or Phoenix's own."""
+"""Place of the paths of a call: inside, outside, protected, a place of keys, or Phoenix's own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PathPlace(Struct, frozen=True):
         return next((str(path) for path in request.paths if _is_in(path, own) and not _is_in(path, open_to_it)), "")
 
     def guarded(self, spec: ToolSpec, request: ToolRequest) -> str:
-        """Why a person has to see this call, whatever mode and rules say; empty where nothing asks for it."""
+        """Reason why a person must see this call in every mode and under every rule; empty without one."""
         for path in request.paths:
             if is_secret(path, self.home):
                 verb = "reads" if spec.tool_class is ToolClass.READ else "changes"

@@ -63,7 +63,7 @@ class Limits(Struct, frozen=True):
 
     @property
     def unattended(self) -> bool:
-        """True for modes that ask nobody."""
+        """True for modes that never ask."""
         return self.mode in {PermissionMode.PLAN, PermissionMode.DENY}
 
     @property
@@ -83,7 +83,7 @@ WORDS: Final = {
     ToolClass.RUN: "commands need",
     ToolClass.SPAWN: "sub-agents need",
 }
-"""What a class of tools is called in the reason of a question."""
+"""Name of each class of tools in the reason of a question."""
 OWN_PATH: Final = "{path} belongs to Phoenix itself: no tool opens its settings, keys and records."
 READ_ONLY: Final = "The sandbox of this conversation is read-only: {name} changes nothing. /sandbox changes that."
 NO_NETWORK: Final = "sandbox_network is off, so it would run outside the sandbox"
@@ -159,7 +159,7 @@ def _command(
 
 
 def _need(request: ToolRequest, limits: Limits) -> Access:
-    """What a command needs beyond its sandbox; the network has to be sought outside where no sandbox gives it."""
+    """Access that a command needs beyond its sandbox; the network is outside when no sandbox gives it."""
     if request.access is Access.NETWORK and not limits.network and limits.sandbox is not SandboxMode.OFF:
         return Access.OUTSIDE
     return request.access
@@ -193,7 +193,7 @@ def _outside_reason(request: ToolRequest, limits: Limits) -> str:
 
 
 def _only_asked_to_leave(request: ToolRequest) -> bool:
-    """Whether the reason is that the model asks to leave the sandbox, which says the consequence already."""
+    """True when the reason is the model's request to leave the sandbox, which says the consequence already."""
     return request.access is Access.OUTSIDE and ACCESS_RANK[request.known_access] < ACCESS_RANK[Access.OUTSIDE]
 
 

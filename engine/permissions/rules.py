@@ -39,7 +39,7 @@ class Rule(Struct, frozen=True):
     tool: str
     pattern: str
     folder: str = ""
-    """Where a relative path pattern starts; empty for the working directory of the call."""
+    """Base of a relative path pattern; empty for the working directory of the call."""
 
     def __str__(self) -> str:
         return f"{self.tool}({self.pattern})"
@@ -63,7 +63,7 @@ class RuleBook(Protocol):
         ...
 
     def trouble(self) -> str:
-        """What cannot be read, in one sentence; empty if nothing is wrong."""
+        """Error of reading the rules, in one sentence; empty without one."""
         ...
 
     def add(self, rule: KeptRule) -> None:
@@ -90,7 +90,7 @@ def parse_rule(text: str) -> Rule | None:
 
 
 def rules_in_force(kept: Sequence[KeptRule], project: Path) -> list[Rule]:
-    """Those of `kept` that hold in `project`: its own, relative to its folder, and those that hold everywhere."""
+    """Rules of `kept` that apply in `project`: its own, relative to its folder, and the global ones."""
     here = [
         (one, rule) for one in kept if one.project in {"", str(project)} and (rule := parse_rule(one.text)) is not None
     ]
@@ -98,7 +98,7 @@ def rules_in_force(kept: Sequence[KeptRule], project: Path) -> list[Rule]:
 
 
 class RuledCall(Struct, frozen=True):
-    """What a rule is held against: a tool, what it would do, and the working directory."""
+    """A call that rules are checked against: a tool, its request, and the working directory."""
 
     tool: str
     tool_class: ToolClass
@@ -107,7 +107,7 @@ class RuledCall(Struct, frozen=True):
 
     @property
     def command(self) -> str:
-        """What would run, to the letter."""
+        """The exact text that would run."""
         return (self.request.command or self.request.summary).strip(BLANKS)
 
 
@@ -163,7 +163,7 @@ def suggest(spec: ToolSpec, request: ToolRequest, working_dir: Path) -> Rule | N
 
 
 def refusal(text: str, call: RuledCall) -> str:
-    """Why a rule that was written for this call is not kept, in one sentence; empty where it may be."""
+    """Reason why a rule written for this call is not kept, in one sentence; empty when it may be."""
     rule = parse_rule(text)
     if rule is None:
         return f"{quoted(text)} is no rule: write it as {call.tool}(pattern)."
@@ -183,13 +183,13 @@ def refusal(text: str, call: RuledCall) -> str:
 
 
 def meaning(text: str, call: RuledCall) -> str:
-    """What a rule lets through, in one sentence; empty for what is no rule."""
+    """Effect of a rule, in one sentence; empty for invalid text."""
     rule = parse_rule(text)
     return "" if rule is None else effect(rule, call.tool_class, has_paths=bool(call.request.paths))
 
 
 def effect(rule: Rule, tool_class: ToolClass, *, has_paths: bool = True) -> str:
-    """What a rule lets through, in one sentence."""
+    """Effect of a rule, in one sentence."""
     pattern = rule.pattern
     if tool_class is ToolClass.RUN:
         return command_effect(pattern)
@@ -203,7 +203,7 @@ def effect(rule: Rule, tool_class: ToolClass, *, has_paths: bool = True) -> str:
 
 
 def grant(rule: Rule, tool_class: ToolClass, *, has_paths: bool) -> str:
-    """What the suggested rule of a call allows, in the few words that fit beside an answer."""
+    """Effect of the suggested rule of a call, in the few words that fit next to an answer."""
     if tool_class is ToolClass.RUN:
         first = prefix_words(rule.pattern)
         return f"any command that starts with {quoted(' '.join(first))}" if first else "only this exact command"
@@ -213,7 +213,7 @@ def grant(rule: Rule, tool_class: ToolClass, *, has_paths: bool) -> str:
 
 
 def why_nothing_matches(rule: Rule, tool_class: ToolClass) -> str:
-    """Why a rule can match no call at all, in one sentence; empty where it can."""
+    """Reason why a rule can match no call at all, in one sentence; empty where it can."""
     pattern = rule.pattern
     if not pattern.strip():
         return f"{rule.tool}() matches nothing: write what it may do between the brackets."
@@ -227,7 +227,7 @@ def why_nothing_matches(rule: Rule, tool_class: ToolClass) -> str:
 
 
 def why_no_path_pattern(pattern: str) -> str:
-    """Why a pattern can match no path, in one sentence; empty where it can."""
+    """Reason why a pattern can match no path, in one sentence; empty where it can."""
     if ".." in pattern.split("/"):
         return "A path rule takes no ..: write the path whole, from /."
     if pattern.startswith(NO_PATH):

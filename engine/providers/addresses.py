@@ -1,4 +1,4 @@
-"""What the address of a service tells."""
+"""Properties of a service that follow from its address."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PRINTED: Final = re.compile("[!-~]+")
 
 
 def is_loopback(url: str) -> bool:
-    """Whether `url` names this machine."""
+    """True when `url` names this machine."""
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -22,7 +22,7 @@ def is_loopback(url: str) -> bool:
 
 
 def is_straight(base_url: str) -> bool:
-    """Whether nothing stands on the way to `base_url`: no proxy, no name or password, no certificates of a system."""
+    """True when `base_url` is reached directly: no proxy, no name or password, no certificates of a system."""
     try:
         base = urlsplit(base_url)
         plain = base.hostname and base.username is None and base.port != 0 and _PRINTED.fullmatch(base_url)

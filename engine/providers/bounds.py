@@ -1,4 +1,4 @@
-"""What a server may send at most: every source of bytes is held to it, whatever carries it, and more is an error."""
+"""Limits of all data from a server, for every transport; more is an error."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ByteTally(Struct, eq=False):
         return f"more than {MOST_TEXT:,} characters in one reply" if self.characters > MOST_TEXT else ""
 
     def block(self, number: int) -> str:
-        """There are so many blocks now; gives what is wrong with that."""
+        """Check the number of blocks; returns the violation, empty within the limit."""
         return f"more than {MOST_BLOCKS} blocks in one reply" if number > MOST_BLOCKS else ""
 
 
@@ -85,7 +85,7 @@ class Unpacker:
                 raise InvalidResponse(f"a body encoded as {encoding[:MOST_NAME]}")
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
-        """What `data` unpacks to, a piece at a time. Raises Unreadable, also for a body made to fill the memory."""
+        """Decompress `data` a piece at a time. Raises InvalidResponse, also for a body made to fill the memory."""
         if self._inflate is None:
             yield data
             return
@@ -103,7 +103,7 @@ class Unpacker:
 
 
 async def bounded(pieces: AsyncIterator[bytes], most: int) -> AsyncGenerator[bytes]:
-    """The pieces of a body. Raises Unreadable once they are more than `most` bytes or take too long."""
+    """The pieces of a body. Raises InvalidResponse once they are more than `most` bytes or take too long."""
     received, began = 0, monotonic()
     async for piece in pieces:
         received += len(piece)
@@ -115,7 +115,7 @@ async def bounded(pieces: AsyncIterator[bytes], most: int) -> AsyncGenerator[byt
 
 
 def step_problem(characters: int) -> str:
-    """What is wrong with a reply in the JSON protocol of so many characters; empty where nothing is."""
+    """Violation of a reply in the JSON protocol with `characters`; empty within the limit."""
     return f"more than {MOST_STEP:,} characters in one step" if characters > MOST_STEP else ""
 
 

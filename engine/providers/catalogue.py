@@ -1,4 +1,4 @@
-"""Known models: window, output limit, sight and way of thinking. Prices stand in `prices`."""
+"""Known models: window, output limit, vision and kind of reasoning. `prices` has their prices."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ M = 1_000_000
 
 
 class Thinking(Enum):
-    """How a model is asked to reason (platform.claude.com, "Thinking", October 2026)."""
+    """Ways to request reasoning (platform.claude.com, "Thinking", October 2026)."""
 
     NONE = auto()
     """The request says nothing about it."""
     BUDGET = auto()
     """Claude 4.5 and earlier: `enabled` with a number of tokens."""
     ADAPTIVE = auto()
-    """Claude 5 and later: on unless told otherwise, decides how much by itself, refuses a budget."""
+    """Claude 5 and later: on by default, decides the amount itself, refuses a budget."""
     ADAPTIVE_ON_DEMAND = auto()
     """The same, for models that are chosen for speed: only where a budget is set."""
 
@@ -111,13 +111,13 @@ _FAMILIES: tuple[tuple[re.Pattern[str], CatalogueModel], ...] = tuple(
     )
 )
 SMALLEST_WINDOW = min(model.window for _, model in _FAMILIES)
-"""Assumed of a model nobody knows: a meter that warns too early beats a request that is refused (SPEC T-CTX)."""
+"""Assumed window of an unknown model: a meter that warns too early beats a request that is refused (SPEC T-CTX)."""
 ESTIMATED_WINDOW = "context window estimated"
 """The note of a model whose window is assumed; the meter shows it with a tilde."""
 
 
 def known_model(model: str) -> CatalogueModel | None:
-    """What is known of `model`, by its name alone."""
+    """Look up `model` by its name alone; None when unknown."""
     name = bare_name(model)
     return next((known for pattern, known in _FAMILIES if pattern.match(name)), None)
 

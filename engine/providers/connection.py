@@ -35,7 +35,7 @@ CERTIFICATES: Final = (
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/ssl/ca-bundle.pem",
 )
-"""Where Linux systems keep them, for an interpreter that was built for another one."""
+"""Certificate files of Linux systems, for an interpreter that was built for another one."""
 _HASHED: Final = re.compile(r"[0-9a-f]{8}\.\d")
 
 
@@ -77,7 +77,7 @@ class HttpConnection:
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEAD)
         self._rested_at = 0.0
         self._heard = False
-        """Whether any of the answer to the newest request has come."""
+        """True once part of the answer to the newest request has arrived."""
 
     async def send(self, request: h11.Request, body: bytes, patience: float) -> None:
         """Send all of a request, or what the server takes of it: its answer says why it took no more."""
@@ -93,7 +93,7 @@ class HttpConnection:
             return
 
     async def event(self, patience: float) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """What the server says next."""
+        """Read the next event of the server, waiting at most `patience` seconds."""
         try:
             while True:
                 event = self._http.next_event()
@@ -123,7 +123,7 @@ class HttpConnection:
         return True
 
     def wake(self) -> bool:
-        """Whether the connection still stands after its rest."""
+        """Take the connection out of rest; returns True when it is still usable."""
         self._protocol.resting = False
         return not self._protocol.spoilt and monotonic() - self._rested_at < KEEPALIVE
 

@@ -22,20 +22,20 @@ from engine.providers.wire import readable_json
 
 PING_BYTES = 64
 _DOCUMENT = (b"{", b"[")
-"""How an answer begins that is no stream of events."""
+"""First bytes of an answer that is no stream of events."""
 DRAIN_SECONDS = 0.2
-"""How long the end of the body may lag behind the last event before the connection is given up instead of kept."""
+"""Seconds that the end of the body may lag behind the last event before the connection is closed instead of kept."""
 
 
 class WireModelMeta(msgspec.Struct):
-    """What llama.cpp adds to a model."""
+    """Fields that llama.cpp adds to a model."""
 
     n_ctx: int | None = None
     n_ctx_train: int | None = None
 
 
 class WireArchitecture(msgspec.Struct):
-    """What llama.cpp and OpenRouter say of what a model takes."""
+    """Inputs of a model as llama.cpp and OpenRouter state them."""
 
     input_modalities: list[str] | None = None
 
@@ -57,7 +57,7 @@ class WireModel(msgspec.Struct):
 
     @property
     def vision(self) -> bool | None:
-        """Whether it takes images; None where the server does not say."""
+        """True when it takes images; None when the server does not say."""
         takes = self.architecture.input_modalities if self.architecture else None
         return "image" in takes if takes else None
 
@@ -128,7 +128,7 @@ class _BodyReader:
         self._first = True
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The payloads that `chunk` completes. Raises Unreadable for what is beyond every bound."""
+        """The payloads that `chunk` completes. Raises InvalidResponse for what is beyond every bound."""
         if self._first and chunk.strip():
             self._first = False
             self._document = bytearray() if chunk.removeprefix(BOM).lstrip().startswith(_DOCUMENT) else None
@@ -140,7 +140,7 @@ class _BodyReader:
         return []
 
     def finish(self) -> list[bytes]:
-        """What is left at the end. Raises ProviderError for an error in the place of a reply."""
+        """Return the remaining payloads. Raises ProviderError for an error in the place of a reply."""
         if self._document is not None:
             return _documents(self._service, bytes(self._document).removeprefix(BOM))
         return [payload for payload in self._events.finish() if _is_whole(payload)]
@@ -190,7 +190,7 @@ class _Settings(msgspec.Struct):
 
 
 class _Props(msgspec.Struct):
-    """What llama.cpp says of itself."""
+    """Properties that llama.cpp reports of itself."""
 
     default_generation_settings: _Settings | None = None
 
@@ -223,7 +223,7 @@ async def read_tags(http: HttpService) -> list[WireModel]:
 
 
 class _Document(msgspec.Struct):
-    """What tells a reply from everything else: OpenAI's choices, Anthropic's content."""
+    """Fields that identify a reply: OpenAI's choices, Anthropic's content."""
 
     choices: msgspec.Raw = msgspec.Raw()
     content: msgspec.Raw = msgspec.Raw()
@@ -236,7 +236,7 @@ def _is_ping(payload: bytes) -> bool:
 
 
 def _is_whole(payload: bytes) -> bool:
-    """Whether an event without its blank line is all there; half of one means that the stream was cut."""
+    """True when an event without its blank line is complete; half of one means that the stream was cut."""
     if payload == b"[DONE]":
         return True
     try:

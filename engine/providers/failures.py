@@ -1,4 +1,4 @@
-"""What went wrong with a model call, sorted and said in words for people."""
+"""Failures of model calls, classified and described for people."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ OVERFLOW_MARKS = (
 """Texts by which Anthropic, OpenAI, llama.cpp, vLLM, Ollama and LM Studio say that the window is full."""
 
 _NUMBER = re.compile(r"^\[Errno -?\d+\] ")
-"""What Python puts ahead of the system's words."""
+"""Prefix that Python adds to the system's error text."""
 _NOT_UNDERSTOOD = re.compile(
     r"not support|unsupported|not implemented|is unknown|jinja|chat template|\bimages?\b|failed to parse|"
     r"invalid (argument|message|parameter|request|role|type)"
 )
-"""How llama.cpp, Ollama and LM Studio say under status 500 that a request cannot be served: again is no use."""
+"""Errors of llama.cpp, Ollama and LM Studio under status 500 for unsupported requests, for which a retry is useless."""
 _AUTH_TYPES = frozenset({"authentication_error", "permission_error", "no_db_connection"})
 """Anthropic's words, and LiteLLM's for a key that is not its own where it has no database of others."""
 SHORTEST_SECRET = 8
@@ -43,7 +43,7 @@ QUOTE_LIMIT = 300
 
 
 class Service(SecretFields, Struct, frozen=True):
-    """Whom a client speaks to, as its error texts need to know it."""
+    """Service of a client, as its error texts name it."""
 
     HIDDEN: ClassVar[frozenset[str]] = frozenset({"secrets"})
 
@@ -56,7 +56,7 @@ class Service(SecretFields, Struct, frozen=True):
     """A local server answers 500 to a request it does not understand; elsewhere 500 says nothing of the request."""
 
     address_hint: str = ""
-    """What seems wrong with the address, for when the server does not know it."""
+    """Suspected mistake in the address, for when the server does not know it."""
 
     @property
     def host(self) -> str:
@@ -136,7 +136,7 @@ def unsendable(service: Service) -> ProviderError:
 
 
 def refused(service: Service, refusal: ServerRefusal) -> ProviderError:
-    """The error that stands for `refusal`."""
+    """Build the error for `refusal`."""
     kind, retryable = _sort(service, refusal)
     overflow = kind == "invalid_request" and _is_overflow(refusal)
     waits = retryable and kind in {"rate_limit", "overloaded"}

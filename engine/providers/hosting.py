@@ -1,4 +1,4 @@
-"""Where a model runs, as far as its name tells: an address says only who answers, and gateways answer on loopback."""
+"""Host of a model as its name shows it; the address is no evidence, since gateways answer on loopback."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ LOCAL_PROVIDERS: Final = frozenset({"ollama", "lmstudio", "llamacpp", "vllm", "l
 _WEIGHTS: Final = re.compile(r"\.gguf$|(^|[-_.:])\d+(\.\d+)?b($|[-_.:])")
 """A file, or a number of parameters: names that only weights have, whatever they are called after."""
 _TAG: Final = re.compile(r":[\w.-]+$")
-"""As Ollama has them."""
+"""Tag of an Ollama model."""
 _CLOUD: Final = re.compile(r"[:-]cloud$")
-"""How Ollama marks what runs on its own servers."""
+"""Mark of Ollama for models on its own servers."""
 _HOSTED: Final = re.compile(
     r"claude-|gpt-[3-9]|chatgpt|o[134](-|$)|codex-|gemini-|grok-|command-[ar]|mistral-(large|medium)|sonar|"
     r"nova-(micro|lite|pro|premier)|deepseek-(chat|reasoner)|kimi-|moonshot-|qwen-?(max|plus|turbo|flash)|"
     r"qwen3-(max|coder-plus)"
 )
-"""Families whose weights nobody can download."""
+"""Families whose weights are not published."""
 _OPEN: Final = re.compile(
     r"qwen|qwq|llama|codellama|tinyllama|smollm|gemma|codegemma|phi-?\d|mistral|mixtral|ministral|devstral|codestral|"
     r"starcoder|granite|deepseek-(r1|v\d|coder)|gpt-oss|olmo|falcon|vicuna|hermes|yi-|stablelm|exaone|internlm"
@@ -60,12 +60,12 @@ def host_of(model: str) -> str | None:
 
 
 def is_hosted(model: str) -> bool:
-    """True where the weights of `model` are not to be had, or its name says that a service runs it."""
+    """True when the weights of `model` are not published, or its name says that a service runs it."""
     return host_of(model) is not None or bool(_CLOUD.search(model.lower())) or is_closed(model)
 
 
 def is_closed(model: str) -> bool:
-    """True where only its maker and its hosts can run `model`: calls never stand in the text of its replies."""
+    """True when only its maker and its hosts can run `model`: the text of its replies never contains calls."""
     name = bare_name(model)
     return not _WEIGHTS.search(name) and bool(_HOSTED.match(name))
 

@@ -50,12 +50,12 @@ LOCAL_IDLE_TIMEOUT = 600.0
 """The limit for a server on this machine, which may process a long prompt for minutes (SPEC BED-006)."""
 ERROR_BODY_LIMIT = 64 * 1024
 ERROR_BODY_SECONDS = 10.0
-"""How long the words of a refusal may take; it counts as one without them."""
+"""Seconds for the text of a refusal; after them it counts as one without text."""
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 LOADING: Final = "loading model"
-"""What llama.cpp says under status 503 until it can answer."""
+"""Message of llama.cpp under status 503 until it can answer."""
 LOADING_SECONDS: Final = 180.0
-"""How long a server may load its model: a large one from a slow disk."""
+"""Seconds for a server to load its model: a large one from a slow disk."""
 LOADING_PAUSE: Final = 0.5
 """Seconds between two requests to a server that loads."""
 _STATUSES: Final = frozenset(map(str, range(400, 600)))
@@ -158,7 +158,7 @@ class HttpService:
         return base.rstrip("/") + path + mark + query
 
     def failure(self, error: TransportError, started: bool) -> ProviderError:
-        """What a failure on the way means, before or after the answer had `started`."""
+        """Translate a transport failure, before or after the answer had `started`."""
         match error:
             case ConnectTimeout():
                 return unreachable(self.service, f"no connection within {CONNECT_TIMEOUT:g} s")
@@ -218,7 +218,7 @@ async def _transport_to(base_url: str, idle_timeout: float) -> HttpTransport:
 
 
 def read_refusal(status: int, headers: Mapping[str, str], body: bytes) -> ServerRefusal:
-    """The refusal that an HTTP answer stands for, whatever shape its body has."""
+    """Read a refusal from an HTTP answer, whatever the shape of its body."""
     retry_after = retry_after_seconds(headers.get("retry-after", ""))
     try:
         parsed = msgspec.json.decode(body, type=ErrorBody)

@@ -1,4 +1,4 @@
-"""What carries a request to a service and its answer back: the port, and how it fails."""
+"""Transport of requests to a service and their answers: the port, and its failures."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class InvalidResponse(TransportError):
 
 
 class Unsendable(TransportError):
-    """A header holds what HTTP does not allow; which and what is not told, since it may be the key."""
+    """A header contains characters that HTTP does not allow; neither is shown, since it may be the key."""
 
 
 def header_lines(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:

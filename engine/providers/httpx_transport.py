@@ -28,7 +28,7 @@ from engine.providers.http_transport import (
 MOST_LINES = 2_000
 """Lines of one event, or of one document."""
 NOISY_LIBRARIES = ("httpcore2", "httpx2", "anthropic")
-"""Their debug lines quote headers and bodies, where a key or a conversation may stand."""
+"""Loggers whose debug lines quote headers and bodies, which may contain a key or a conversation."""
 
 
 def new_client(base_url: str, idle_timeout: float, *, bounded: bool = False) -> httpx2.AsyncClient:
@@ -150,7 +150,7 @@ class HttpxTransport:
                 yield HttpxResponse(response)
 
     async def warm(self) -> None:
-        """See `HttpTransport.warm`; without the headers of a request, where the key stands."""
+        """Open a connection in advance with a request without headers, since they contain the key."""
         client = await self._made()
         with _failures():
             await client.head(self._base_url)
@@ -170,7 +170,7 @@ class HttpxTransport:
 
 @contextlib.contextmanager
 def _failures() -> Generator[None]:
-    """Their texts may quote headers, so only class and cause go on."""
+    """Convert errors to their class and cause, since their texts may quote headers."""
     try:
         yield
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:

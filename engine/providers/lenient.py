@@ -13,7 +13,7 @@ T = TypeVar("T", bound=Struct)
 LARGEST: Final = 1e15
 """Beyond it a float is no count; infinity is none, either."""
 _MISSING: Final = object()
-"""Stands for a value that cannot be made to fit."""
+"""Marker for a value that cannot be converted."""
 
 
 def fitted(value: object, wanted: type[T]) -> T:

@@ -8,7 +8,7 @@ _CLOUD = re.compile(
     r"^((us|eu|apac|global|jp|au)\.)?(amazon|anthropic|cohere|deepseek|google|meta|minimax|mistral|moonshot(ai)?|openai|"
     r"qwen|xai|zai)\."
 )
-"""Whose model it is, as Bedrock puts it ahead of the name."""
+"""Prefix that Bedrock adds for the maker of a model."""
 _DOTTED = re.compile(r"^(claude-(?:[a-z]+-)?\d+)\.(\d)")
 """OpenRouter writes claude-haiku-4.5."""
 

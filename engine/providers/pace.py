@@ -1,4 +1,4 @@
-"""When a reader of a stream steps aside, for the keyboard's sake and for the processor's."""
+"""Pauses of a stream's reader that leave time to the keyboard and the processor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BURST_SECONDS = 0.001
 WAITED_SECONDS = 0.0005
 """A read that took longer had to wait for the network."""
 STEADY_READS = 8
-"""After so many waits the stream is one of tokens that trickle in, not a short answer."""
+"""Waits after which the stream is one of slow tokens, not a short answer."""
 MERGE_SECONDS = 0.0625
 """Pause after each such wait: one frame of the screen, which draws 16 times a second. Waking up costs more than
 reading: four streams of 80 tokens a second, one of them in view, take 9 % of a core with it and 11 % with 0.04 s."""

@@ -1,4 +1,4 @@
-"""What a reply costs. Unknown is None, never a guess."""
+"""Cost of a reply. Unknown is None, never an estimate."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Price(Struct, frozen=True):
     cache_read: float
 
     def of(self, usage: Usage) -> float:
-        """What a reply cost."""
+        """Cost of a reply in dollars."""
         return (
             usage.input_tokens * self.input
             + usage.output_tokens * self.output
@@ -57,7 +57,7 @@ _LONG_PROMPT: dict[str, tuple[int, Price]] = {
     "claude-haiku-5-5": (100_000, Price(0.5, 2.5, 0.625, 0.05)),
     "claude-sonnet-4-5": (200_000, Price(6, 22.5, 7.5, 0.6)),
 }
-"""Above so many prompt tokens, cache included, every token of the request costs this."""
+"""Threshold in prompt tokens, cache included, and the price above it of every token of the request."""
 _DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$")
 
 
@@ -86,13 +86,13 @@ async def load(model: str) -> None:
 
 
 def load_now(model: str) -> None:
-    """As `load`, in the thread of the caller."""
+    """Do the work of `load` in the thread of the caller."""
     if not _is_listed(model):
         importlib.import_module("genai_prices")
 
 
 def _is_listed(model: str) -> bool:
-    """Whether the own table has it."""
+    """True when the own table has it."""
     return _DATED.sub("", bare_name(model)) in _PRICES
 
 
@@ -115,7 +115,7 @@ def _looked_up(provider: str, model: str, usage: Usage) -> float | None:
 
 
 def _places(provider: str, model: str) -> Iterator[tuple[str, str | None]]:
-    """Where to look, as pairs of model and seller: at the provider, at the host in the name, at whoever made the model.
+    """Places to look, as pairs of model and seller: the provider, the host in the name, the maker of the model.
 
     A host's price is its own: what it does not name is not sold at another's price.
     """

@@ -62,7 +62,7 @@ class ScriptedCall(Struct, frozen=True):
 
 
 class Pause(Struct, frozen=True):
-    """Nothing for so many seconds of the injected waiter."""
+    """A pause of some seconds of the injected waiter."""
 
     seconds: float
 
@@ -89,7 +89,7 @@ Part: TypeAlias = Text | Thought | ScriptedCall | Pause | Fail | Hang | Cut
 
 
 class Reply(Struct, frozen=True):
-    """What one call gets, part after part; without a stop reason the parts decide it."""
+    """Response to one call, part after part; without a stop reason the parts decide it."""
 
     parts: tuple[Part, ...]
     stop: StopReason | None = None
@@ -102,7 +102,7 @@ class Reply(Struct, frozen=True):
 
     @property
     def reason(self) -> StopReason:
-        """Why the reply ends."""
+        """Stop reason of the reply."""
         has_call = any(isinstance(part, ScriptedCall) for part in self.parts)
         return self.stop or (StopReason.TOOL_USE if has_call else StopReason.END_TURN)
 

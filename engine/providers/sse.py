@@ -26,7 +26,7 @@ class EventParser:
         """Bytes of the line and of the event that have not ended yet."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The payloads of the events that `chunk` completes. Raises Unreadable for one beyond every bound."""
+        """The payloads of the events that `chunk` completes. Raises InvalidResponse for one beyond every bound."""
         chunk = self._with_plain_newlines(chunk)
         last = chunk.rfind(b"\n")
         if last < 0:

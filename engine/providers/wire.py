@@ -1,4 +1,4 @@
-"""What both wire formats share: JSON that is always valid, images that fit, ids that are unique."""
+"""Common parts of both wire formats: JSON that is always valid, images that fit, ids that are unique."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def images_in_order(request: ModelRequest) -> Iterator[str]:
 
 
 def oldest_images(request: ModelRequest, excess: int, already: int) -> int:
-    """How many of the oldest images must go so that the request shrinks by `excess` bytes; `already` are gone."""
+    """Number of the oldest images to drop so that the request shrinks by `excess` bytes; `already` are gone."""
     saved, count = 0, already
     for attachment_id in list(images_in_order(request))[already:]:
         if saved >= excess:
@@ -195,7 +195,7 @@ def oldest_images(request: ModelRequest, excess: int, already: int) -> int:
 
 
 def encode_within(limit: int, request: ModelRequest, body: Callable[[int], JsonObject]) -> bytes:
-    """`body` of so many oldest images left out, as JSON: of none, or of as many as make it fit into `limit` bytes."""
+    """Encode `body` without as many of the oldest images as exceed `limit` bytes."""
     omitted = 0
     while True:
         encoded = encode_json(body(omitted))
@@ -237,7 +237,7 @@ def result_text(block: ToolResultBlock) -> str:
 
 
 def estimated_tokens(size: int) -> int:
-    """Tokens of `size` characters or bytes where nobody counted them: four to a token."""
+    """Estimate the tokens of `size` characters or bytes: four to a token."""
     return (size + 3) // 4
 
 

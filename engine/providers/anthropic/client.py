@@ -57,7 +57,7 @@ class AnthropicProvider:
         """Signatures of thinking that a model refused as another one's."""
         self._written = Written()
         self._callers: set[str] = set()
-        """Models whose calls the server reads itself: what stands in their text is no call."""
+        """Models whose calls the server parses itself: their text contains no calls."""
         self._windows: dict[str, int] = {}
         """By model: what /v1/models said."""
 
@@ -89,14 +89,14 @@ class AnthropicProvider:
                 return
 
     def describe(self, model: str) -> ModelInfo:
-        """What the settings, the server and the catalogue say, in this order."""
+        """Describe `model` from the settings, the server and the catalogue, in this order."""
         given = self._settings
         info = catalogue.describe(self.name, model, window=given.window or self._windows.get(model, 0))
         limits = set_limits(given.tokens_per_minute, given.requests_per_minute, counts_cached=False)
         return structs.replace(info, max_output=given.max_tokens or info.max_output, limits=limits)
 
     async def models(self) -> list[ModelInfo]:
-        """What the server offers; remembers the windows it names."""
+        """List the models of the server; remembers the windows it names."""
         listed = await self._transport.models()
         self._windows.update({model.id: model.window for model in listed if model.window})
         return [self.describe(model.id) for model in listed]

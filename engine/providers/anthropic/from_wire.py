@@ -111,7 +111,7 @@ class ReplyBuilder:
         self._tally = ByteTally()
 
     def feed(self, payload: bytes) -> StreamItem | None:
-        """What one event adds for the eye, if anything.
+        """Feed one event; returns the visible addition, if any.
 
         Raises:
             ProviderError: the event is an error, or unreadable.
@@ -155,7 +155,7 @@ class ReplyBuilder:
         )
 
     def _frame(self, event: WireEvent) -> StreamItem:
-        """What stands around the blocks, with the counts so far."""
+        """Handle an event outside the blocks, and return the counts so far."""
         if event.type == "message":
             return self._take_whole(event)
         if isinstance(event.message, WireMessage):
@@ -258,13 +258,13 @@ class ReplyBuilder:
 
 
 def _input(block: _OpenBlock) -> str:
-    """The arguments as text: what was streamed, else what stood at the start, else an empty object."""
+    """The arguments as text: the streamed parts, else those at the start, else an empty object."""
     streamed = "".join(block.parts)
     return streamed if streamed.strip() else bytes(block.start.input).decode("utf-8", "replace") or "{}"
 
 
 def _is_cut_call(block: _OpenBlock) -> bool:
-    """Whether the output limit fell into this block while it was the arguments of a call."""
+    """True when the output limit cut this block within the arguments of a call."""
     if block.start.type != "tool_use":
         return False
     return not block.closed or not block.parts or parse_object(_input(block)) is None

@@ -112,7 +112,7 @@ class SdkTransport:
             raise self._http.failure(_carried(error.__cause__ or error), started=False) from None
 
     async def warm(self) -> None:
-        """Import the SDK and make the client; what keeps it from being made is said with the first request."""
+        """Import the SDK and make the client; a failure is reported with the first request."""
         with contextlib.suppress(ProviderError):
             await self._made()
 
@@ -132,7 +132,7 @@ class SdkTransport:
             return self._client
 
     def _misconfigured(self, error: Exception) -> ProviderError:
-        """What the SDK misses, in its own words: a region, a profile, an extra package."""
+        """Error for a part that the SDK misses, in its own words: a region, a profile, an extra package."""
         if isinstance(error, UnicodeEncodeError):  # a key from a variable whose bytes are no text
             return unsendable(self._service)
         said = self._service.clean(str(error))
@@ -164,7 +164,7 @@ def _carried(error: BaseException) -> TransportError:
 
 
 def _sdk_errors() -> tuple[type[Exception], ...]:
-    """What the SDK raises besides its API errors, and the clouds' own libraries where they are loaded."""
+    """Exceptions of the SDK besides its API errors, and of the clouds' own libraries when they are loaded."""
     named = (
         ("anthropic", "AnthropicError"),
         ("google.auth.exceptions", "GoogleAuthError"),

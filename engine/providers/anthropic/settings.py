@@ -1,4 +1,4 @@
-"""What the Anthropic provider is told by the configuration."""
+"""Configuration of the Anthropic provider."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT_THINKING_BUDGET = 0
 
 
 class AnthropicSettings(SecretFields, Struct, frozen=True):
-    """Where to ask, with which credentials, over which transport.
+    """Address, credentials and transport of the Anthropic provider.
 
     `backend` other than `direct`, and `profile`, need the official SDK and choose it by themselves.
     """
@@ -49,26 +49,26 @@ class AnthropicSettings(SecretFields, Struct, frozen=True):
     headers: Mapping[str, str] = {}
     """More headers of each request over HTTP, names in lower case."""
     secrets: tuple[str, ...] = ()
-    """What of these must stand in no text."""
+    """Values that no text may contain, in addition to those above."""
 
     @property
     def uses_sdk(self) -> bool:
-        """Whether the official SDK carries the calls."""
+        """True when calls go through the official SDK."""
         return self.transport == "sdk" or self.backend != "direct" or bool(self.profile)
 
     @property
     def finds_credentials(self) -> bool:
-        """Whether the SDK looks for credentials itself."""
+        """True when the SDK looks for credentials itself."""
         return self.backend != "direct" or bool(self.profile)
 
     @property
     def lacks_credentials(self) -> bool:
-        """Whether a call cannot succeed for want of a key."""
+        """True when a call cannot succeed without a key."""
         return bool(self.key_variable) and not (self.api_key or self.auth_token or self.finds_credentials)
 
     @property
     def service(self) -> Service:
-        """Whom error texts speak of."""
+        """Service as named in error texts."""
         return Service(
             base_url=self.base_url,
             key_variable=self.key_variable,

@@ -98,7 +98,9 @@ def _system(parts: tuple[str, ...]) -> _Blocks:
 
 
 def _thinking(thinking: Thinking, budget: int, max_tokens: int) -> JsonObject | None:
-    """How the model shall think. Without a display of `summarized` newer models stay silent between tool calls."""
+    """Request field that controls reasoning. Without a display of `summarized` newer models are silent between tool
+    calls.
+    """
     match thinking:
         case Thinking.NONE:
             return None
@@ -138,7 +140,7 @@ class _Messages:
         return [*settled, *messages]
 
     def _recent(self, messages: Sequence[ModelMessage]) -> int:
-        """Where those begin that are written otherwise next time, for the cache markers move on."""
+        """Index of the first message that is written differently next time, since the cache markers move on."""
         if self._written is None:
             return 0
         users = [index for index, message in enumerate(messages) if message.role is Role.USER]
@@ -152,7 +154,7 @@ class _Messages:
         return cast("JsonValue", self._written.of(message, self._message))
 
     def _depends(self, message: ModelMessage) -> bool:
-        """Whether the rest of the request counts: images may have to make room, thinking may be refused."""
+        """True when its form depends on the rest of the request: images may be left out, thinking refused."""
         return any(
             isinstance(block, ImageBlock)
             or (isinstance(block, ThinkingBlock) and block.signature in self._foreign)

@@ -31,7 +31,7 @@ class PlannedCall(Struct, frozen=True):
 
     @property
     def input_json(self) -> str:
-        """The arguments as they stand in a tool use."""
+        """The arguments as JSON text of a tool use."""
         return json.dumps(self.arguments, ensure_ascii=False)
 
 

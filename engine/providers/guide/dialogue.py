@@ -1,4 +1,4 @@
-"""What the guide needs to know of a conversation: the last request, and what its tools have answered so far."""
+"""Part of a conversation that the guide uses: the last request, and the answers of its tools so far."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Dialogue(Struct, frozen=True):
     """One turn as far as it has come."""
 
     request: str
-    """What the person typed last."""
+    """Last message that the person typed."""
     earlier: tuple[str, ...] = ()
-    """What they typed before, oldest first."""
+    """Earlier messages of the person, oldest first."""
     rounds: tuple[tuple[Answered, ...], ...] = ()
     """The tool rounds of this turn, each with its calls in order."""
 
@@ -60,7 +60,7 @@ def read_dialogue(messages: Sequence[ModelMessage]) -> Dialogue:
 
 
 def _spoken(blocks: Sequence[Block], *, beside_results: bool) -> str:
-    """What the person typed. A bracketed text is theirs only where there is nothing else."""
+    """Text that the person typed. A bracketed text counts only when there is no other."""
     texts = [block.text for block in blocks if isinstance(block, TextBlock) and not block.attached]
     typed = [text for text in texts if not _TRANSIENT.search(text)]
     return "\n".join(typed if typed or beside_results else texts).strip()

@@ -29,7 +29,7 @@ def named(text: str) -> str:
 
 
 def is_path(text: str) -> bool:
-    """Whether this could name a file or a glob rather than be a phrase."""
+    """True when this could name a file or a glob rather than be a phrase."""
     if not text or "\n" in text or "\0" in text:
         return False
     return bool(re.search(r"\.\w+$|[/\\*?~]|^\.", text)) or text.casefold() in _WELL_KNOWN

@@ -1,4 +1,4 @@
-"""What to do next for a request: call tools or answer. At most `ROUNDS` tool rounds, whatever comes back."""
+"""Next steps for a request: call tools or answer. At most `ROUNDS` tool rounds, whatever comes back."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ TEST_COMMANDS: tuple[tuple[str, str], ...] = (
 TELLING_FILES = (
     "README.md", "README.rst", "README.txt", "README", "pyproject.toml", "package.json", "Cargo.toml", "go.mod",
 )  # fmt: skip
-"""What describes a project, in the order read."""
+"""Files that describe a project, in the order read."""
 
 
 def next_steps(request: Request, dialogue: Dialogue) -> tuple[Step, ...]:
@@ -194,7 +194,7 @@ def test_command(files: tuple[str, ...]) -> str:
 
 
 def _unread(dialogue: Dialogue) -> bool:
-    """Whether write_file refused because the file exists and was not read."""
+    """True when write_file refused because the file exists and was not read."""
     call = dialogue.rounds[0][0]
     return call.is_error and bool(re.search(r"\bread\b", call.text, re.IGNORECASE))
 

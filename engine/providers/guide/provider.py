@@ -71,7 +71,7 @@ class GuideProvider:
         yield ModelReply(tuple(blocks), stop, Usage(), MODEL)
 
     def _decide(self, request: ModelRequest) -> tuple[str, tuple[PlannedCall, ...]]:
-        """What to say, and which tools to call with it."""
+        """Choose the text, and the tools to call with it."""
         dialogue = read_dialogue(request.messages)
         wish = understand(dialogue.request)
         if wish is None:

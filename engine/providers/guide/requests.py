@@ -25,11 +25,11 @@ class SmallTalk(Struct, frozen=True):
 
 
 class Help(Struct, frozen=True):
-    """What can you do?"""
+    """Question about the guide's abilities."""
 
 
 class ListRequest(Struct, frozen=True):
-    """Which files are here, in a folder, or match a glob."""
+    """Request to list the files here, in a folder, or matching a glob."""
 
     folder: str = ""
     glob: str = ""
@@ -49,7 +49,7 @@ class SearchRequest(Struct, frozen=True):
 
 
 class RunCommand(Struct, frozen=True):
-    """Run this shell command as it stands."""
+    """Request to run a shell command verbatim."""
 
     command: str
 
@@ -59,7 +59,7 @@ class RunTests(Struct, frozen=True):
 
 
 class GitChanges(Struct, frozen=True):
-    """What changed since the last commit."""
+    """Question about the changes since the last commit."""
 
 
 class Replace(Struct, frozen=True):
@@ -78,7 +78,7 @@ class WriteRequest(Struct, frozen=True):
 
 
 class Describe(Struct, frozen=True):
-    """What is this project?"""
+    """Question about the project."""
 
 
 class CountTo(Struct, frozen=True):
@@ -88,7 +88,7 @@ class CountTo(Struct, frozen=True):
 
 
 class CountLines(Struct, frozen=True):
-    """How many lines a file has."""
+    """Question about the number of lines of a file."""
 
     path: str
 
@@ -100,7 +100,7 @@ class ThinkRequest(Struct, frozen=True):
 
 
 class Summarize(Struct, frozen=True):
-    """What was said in this conversation."""
+    """Request to summarize this conversation."""
 
 
 Request: TypeAlias = (

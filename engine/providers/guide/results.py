@@ -10,7 +10,7 @@ from tools.wording import counted
 
 _NUMBERED = re.compile(r"^\s*\d+\t(.*)$")
 _NOTICE = re.compile(r"^\[(?:no |\d|still alive|timed out|exit code|ended by|…)")
-"""A bracketed line in which a tool speaks of its result."""
+"""Bracketed line of a tool about its result."""
 _MATCH = re.compile(r"^(?P<path>[^:\n]+):(?P<line>\d+): ?(?P<text>.*)$")
 _TOTALS = re.compile(r"\b(\d+) (passed|failed|errors?|skipped|xfailed|tests? ran)\b")
 
@@ -34,7 +34,7 @@ def listed_files(text: str) -> tuple[str, ...]:
 
 
 class FileCount(Struct, frozen=True):
-    """How many files list_files found; its answer names the first of them."""
+    """Number of files found by list_files; its answer names the first of them."""
 
     number: int
     at_least: bool = False

@@ -1,11 +1,11 @@
-"""What the guide says of itself."""
+"""Texts of the guide about itself."""
 
 from __future__ import annotations
 
 from engine.providers.guide.requests import Courtesy
 
 SIGNATURE = "*demo/guide: rules, no model. `/model` or `phoenix model install` for a real one.*"
-"""Closes every answer, so that nobody takes the guide for a model."""
+"""Last line of every answer, so that the guide is not taken for a model."""
 
 ABILITIES = """\
 | say | and I |

@@ -34,7 +34,7 @@ LONGEST_SENTENCE = 2_000
 """Characters outside the code block; the rules backtrack, so their input is bounded."""
 COUNT_LIMIT = 1_000
 SAMENESS = 0.75
-"""How alike a mistyped verb must be; 0.75 takes "serach" and "lsit" and leaves "bead" alone."""
+"""Least similarity of a mistyped verb; 0.75 takes "serach" and "lsit" and leaves "bead" alone."""
 
 _POLITE = re.compile(
     r"^(?:(?:please|pls|plz|hey|hi|hello|ok(?:ay)?|now|then|so|and|phoenix|kindly|just|let'?s|"

@@ -1,4 +1,4 @@
-"""The few tools a small model is told of, in the simplest form, and how they map to the real ones."""
+"""The few tools offered to a small model, in the simplest form, and their mapping to the real ones."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ COMPACT_TOOLS = (
 
 
 def offered(specs: Sequence[ToolSpec]) -> tuple[CompactTool, ...]:
-    """Those of the compact tools that the conversation has."""
+    """Compact tools whose counterparts the conversation has."""
     names = {spec.name for spec in specs}
     return tuple(tool for tool in COMPACT_TOOLS if tool.name in names)
 

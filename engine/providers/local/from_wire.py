@@ -39,7 +39,7 @@ class _Event(msgspec.Struct):
 
 
 class ReplyPiece(Struct, frozen=True):
-    """What one event of the stream adds."""
+    """Addition of one event of the stream."""
 
     text: str = ""
     finish: str = ""

@@ -1,4 +1,4 @@
-"""How a long-running program is started and stopped: a Protocol, and its form on the `ProcessRunner` port."""
+"""Start and end of a long-running program: a Protocol, and its form on the `ProcessRunner` port."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TAIL_LINES = 8
 
 
 MOST_LINES = 1000
-"""Of output that are held: the first ones, where its mark stands, and the last, which are quoted."""
+"""Lines of output kept: the first ones, which contain its mark, and the last, which are quoted."""
 LONGEST_LINE = 10_000
 """Characters."""
 
@@ -34,7 +34,7 @@ class RunningProgram(Protocol):
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended yet."""
+        """True until the program has ended."""
         ...
 
     async def line(self, mark: str) -> str:
@@ -82,7 +82,7 @@ class RunnerProgram:
 
     @property
     def running(self) -> bool:
-        """Whether the run goes on."""
+        """True until the run has ended."""
         return not self._task.done()
 
     async def line(self, mark: str) -> str:

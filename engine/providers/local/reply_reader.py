@@ -51,7 +51,7 @@ class ReplyReader:
         self._text: list[str] = []
 
     def feed(self, piece: str) -> list[StreamItem]:
-        """What `piece` lets one see."""
+        """Feed `piece`; returns the new visible items."""
         self._written += piece
         if self._tool:
             return [ToolCallDelta("", piece)] if piece else []
@@ -60,7 +60,7 @@ class ReplyReader:
         return self._grow()
 
     def finish(self) -> ReplyStep:
-        """What the whole reply was; text that follows no protocol counts as talk."""
+        """Read the complete reply; text that follows no protocol counts as talk."""
         whole = _whole_step(self._written)
         if whole is not None:
             return whole

@@ -1,4 +1,4 @@
-"""What this machine can spare for a local model."""
+"""Resources of this machine available to a local model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Resources(Struct, frozen=True):
         return 1 if self.load > self.cores else self.cores
 
     def shortage(self, model_size: int) -> str:
-        """Why a model of so many bytes cannot be loaded, as a sentence; empty when it can."""
+        """Reason why a model of `model_size` bytes cannot be loaded, as a sentence; empty when it can."""
         needed = max(LEAST_FREE, model_size + GIBIBYTE)
         if self.free_memory >= needed:
             return ""

@@ -30,7 +30,7 @@ def say(line: str) -> None:
 
 
 def main() -> int:
-    """Serve until told to stop."""
+    """Serve until standard input or the parent is gone."""
     parent = os.getppid()
     config = json.load(sys.stdin)
     try:

@@ -28,7 +28,7 @@ SCRIPT = Path(serve.__file__)
 
 
 class ServerAddress(Struct, frozen=True):
-    """Where the server listens and what it wants to hear."""
+    """Address and key of the server."""
 
     url: str
     api_key: str
@@ -47,7 +47,7 @@ class LlamaServer:
 
     @property
     def running(self) -> bool:
-        """Whether a process is there, ready or not."""
+        """True while a process exists, ready or not."""
         return self._program is not None and self._program.running
 
     async def address(self) -> ServerAddress:
@@ -98,7 +98,7 @@ class LlamaServer:
 
 
 def objection_to(model: Path, resources: Resources) -> str:
-    """Why `model` cannot be loaded here, as a sentence; empty when nothing speaks against it."""
+    """Reason why `model` cannot be loaded here, as a sentence; empty when it can."""
     try:
         magic = read_start(model, len(GGUF_MAGIC))
     except OSError as error:
@@ -110,7 +110,7 @@ def objection_to(model: Path, resources: Resources) -> str:
 
 
 def explain_end(ended: ProgramEnded) -> str:
-    """Why the server ended before it was ready, as a sentence."""
+    """Reason why the server ended before it was ready, as a sentence."""
     if ended.signal == SIGILL:
         return "This processor lacks the instructions (AVX2) of the embedded engine; choose another model with /model."
     if ended.exit_code == serve.MISSING_ENGINE:

@@ -82,7 +82,7 @@ def reply_schema(tools: Sequence[CompactTool]) -> JsonObject:
 
 
 def must_answer(messages: Sequence[ModelMessage]) -> bool:
-    """Whether the turn has used its rounds, or the model has begun to repeat itself."""
+    """True when the turn has used its rounds, or the model has begun to repeat itself."""
     calls = list(_calls_of_turn(messages))
     return len(calls) >= ROUNDS or (len(calls) > 1 and calls[-1] in calls[:-1])
 
@@ -147,7 +147,7 @@ def _messages(messages: Sequence[ModelMessage], as_json: bool) -> Iterator[JsonV
 
 
 def _said(blocks: Sequence[Block], as_json: bool) -> str:
-    """What the assistant said, in the form it is to speak in. A call makes the words beside it superfluous."""
+    """Text of the assistant in the form it is to answer in. A call makes the words beside it superfluous."""
     calls = [block for block in blocks if isinstance(block, ToolUseBlock)]
     text = text_in(blocks, "\n\n")
     if not as_json:

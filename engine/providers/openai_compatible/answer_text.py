@@ -1,4 +1,4 @@
-"""The text of one reply while it comes: reasoning, answer and calls, told apart where the server does not. Pure."""
+"""The text of one reply while it arrives: reasoning, answer and calls, separated when the server does not. Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ AT_ONCE: Final = 1024
 
 
 class WholeText(Struct, frozen=True):
-    """What the text of a reply came to. `calls` are (id, name, arguments); the id is always empty."""
+    """The complete text of a reply. `calls` are (id, name, arguments); the id is always empty."""
 
     thinking: str = ""
     text: str = ""
     calls: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
     is_cut: bool = False
-    """Whether a call was left in the middle by the output limit."""
+    """True when the output limit cut a call."""
 
 
 class AnswerText:
@@ -36,13 +36,13 @@ class AnswerText:
         self._thinking: list[str] = []
 
     def feed(self, text: str) -> Iterator[StreamItem]:
-        """What `text` adds for the eye."""
+        """Feed `text`; yields the visible additions."""
         for at in range(0, len(text), AT_ONCE):
             found = self._splitter.feed(text[at : at + AT_ONCE])
             yield from _joined(item for piece in found for item in self._take(piece))
 
     def flush(self, *, cut: bool, called: bool) -> Iterator[StreamItem]:
-        """What was held back and turns out to be plain text; the arguments are those of `finish`."""
+        """Yield held text that turned out to be plain; the arguments are those of `finish`."""
         for piece in self._splitter.finish():
             yield from self._take(piece)
         if isinstance(self._reader, CallSpotter):

@@ -45,12 +45,12 @@ class CallList:
 
     @property
     def characters(self) -> int:
-        """How much was written for calls."""
+        """Number of characters written for calls."""
         return sum(len(call.name) + sum(map(len, call.arguments)) for call in self._calls)
 
     @property
     def is_open(self) -> bool:
-        """Whether the last call has no whole arguments yet."""
+        """True while the arguments of the last call are incomplete."""
         return bool(self._calls) and parse_object(self._calls[-1].text) is None
 
     def add(self, piece: WireCall) -> tuple[str, str]:

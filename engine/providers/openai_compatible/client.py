@@ -52,7 +52,7 @@ class OpenAiCompatibleProvider:
         """By model: one server may hold models with tools and models without."""
         self._offers = Offers(settings, self._http)
         self._callers: set[str] = set()
-        """Models whose calls this server reads itself: what stands in their text is no call."""
+        """Models whose calls this server parses itself: their text contains no calls."""
 
     @property
     def name(self) -> str:
@@ -84,7 +84,7 @@ class OpenAiCompatibleProvider:
                 return
 
     def describe(self, model: str) -> ModelInfo:
-        """What the settings, the server and the catalogue say, in this order."""
+        """Describe `model` from the settings, the server and the catalogue, in this order."""
         given, told = self._settings, self._offers.of(model)
         info = catalogue.describe(self.name, model, window=given.window or told.window, local=given.local)
         vision = info.vision if told.vision is None else told.vision
@@ -92,7 +92,7 @@ class OpenAiCompatibleProvider:
         return structs.replace(info, vision=vision, max_output=given.max_tokens or info.max_output, limits=limits)
 
     async def models(self) -> list[ModelInfo]:
-        """What the server offers; remembers what it says of each."""
+        """List the models of the server; remembers its statements about each."""
         return [self.describe(name) for name in await self._offers.read()]
 
     async def warm(self) -> None:
@@ -148,7 +148,7 @@ class OpenAiCompatibleProvider:
         )
 
     def _reader(self, request: ModelRequest, dialect: Dialect) -> StepReader | CallSpotter | None:
-        """Who reads calls out of the text: only where there are tools, and nobody else does."""
+        """Reader for calls inside the text; None without tools, and when the server parses them."""
         if not request.tools:
             return None
         if dialect.tool_protocol == "json":

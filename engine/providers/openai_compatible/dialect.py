@@ -1,4 +1,4 @@
-"""How one server wants to be asked, and what its refusals teach about that. Pure."""
+"""Request dialect of one server, and its changes after refusals. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HIGHEST: Final = re.compile(
     r"|must be less than or equal to [`'\"]?(\d{2,9})"  # Groq
     r"|supports at most (\d{2,9}) (?:completion|output) tokens"  # OpenAI
 )
-"""How servers name the highest output limit they take; without punctuation and case."""
+"""Server messages with the highest output limit; without punctuation and case."""
 _ID_LENGTH: Final = re.compile(r"tool.call.id.{0,200}length of (\d{1,2})\b", re.DOTALL)
 SHORTEST_ID, LONGEST_ID = 6, 64
 """Characters of an id: fewer cannot tell many calls apart."""
@@ -26,22 +26,22 @@ class Dialect(Struct, frozen=True):
 
     tool_protocol: Literal["native", "json"] = "native"
     include_usage: bool = True
-    """Whether `stream_options.include_usage` is understood."""
+    """True when `stream_options.include_usage` is understood."""
     limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     send_limit: bool = True
-    """Whether an output limit is sent; vLLM refuses one that does not fit the rest of the window."""
+    """True when an output limit is sent; vLLM refuses one that does not fit the rest of the window."""
     most_tokens: int = 0
     """The highest output limit that the server says it takes; 0: it said none."""
     replay_reasoning: bool = False
-    """Whether the reasoning of earlier answers must be sent back (DeepSeek, Kimi)."""
+    """True when the reasoning of earlier answers must be sent back (DeepSeek, Kimi)."""
     replay_signed: bool | None = None
-    """Whether signed reasoning is sent back; None until the server signs some (LiteLLM before Claude)."""
+    """True when signed reasoning is sent back; None until the server signs some (LiteLLM before Claude)."""
     tool_id_length: int = 0
-    """How many letters and digits the id of a tool call must have (Mistral); 0: any id will do."""
+    """Number of letters and digits required in the id of a tool call (Mistral); 0 accepts any id."""
     json_schema: bool = True
-    """Whether `response_format` takes a schema; only matters with the JSON protocol."""
+    """True when `response_format` takes a schema; only matters with the JSON protocol."""
     temperature: bool = True
-    """Whether a temperature may be sent; OpenAI's reasoning models refuse it."""
+    """True when a temperature may be sent; OpenAI's reasoning models refuse it."""
 
 
 def learned(dialect: Dialect, error: ProviderError) -> Dialect | None:
@@ -74,7 +74,7 @@ def learned(dialect: Dialect, error: ProviderError) -> Dialect | None:
 
 
 def _tool_id_length(said: str) -> int:
-    """Mistral: "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9."; 0 where nothing is said."""
+    """Mistral: "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9."; 0 without such a statement."""
     found = _ID_LENGTH.search(said)
     length = int(found[1]) if found else 0
     return length if SHORTEST_ID <= length <= LONGEST_ID else 0

@@ -47,7 +47,7 @@ class WireChoice(msgspec.Struct, gc=False):
     message: WireDelta | None = None
     finish_reason: str | None = None
     error: ErrorDetail | str | None = None
-    """Why it ends with `error` (OpenRouter)."""
+    """Cause when it ends with `error` (OpenRouter)."""
 
 
 class WireChunk(msgspec.Struct, gc=False):
@@ -113,21 +113,21 @@ class ReplyBuilder:
 
     @property
     def finished(self) -> bool:
-        """Whether the stream may end here: some servers leave out `[DONE]`."""
+        """True when the stream may end here: some servers leave out `[DONE]`."""
         return self.done or bool(self._finish)
 
     @property
     def called(self) -> bool:
-        """Whether the server has read a call out of the reply itself."""
+        """True when the server has parsed a call of the reply itself."""
         return len(self._calls) > 0
 
     @property
     def signed(self) -> bool:
-        """Whether the reasoning came with signatures, without which it cannot be sent back."""
+        """True when the reasoning came with signatures, without which it cannot be sent back."""
         return self._reasoning.signed > 0
 
     def feed(self, payload: bytes) -> Iterator[StreamItem]:
-        """What one event adds for the eye.
+        """Feed one event; yields the visible additions.
 
         Raises:
             ProviderError: the event is an error, or unreadable.

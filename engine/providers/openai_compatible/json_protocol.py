@@ -29,7 +29,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
 class JsonKind(Enum):
-    """What an answer turns out to be while it comes."""
+    """Kinds of answers, known while they arrive."""
 
     UNKNOWN = auto()
     REPLY = auto()
@@ -70,12 +70,12 @@ def answer(text: str, calls: Sequence[ToolUseBlock]) -> str:
 
 
 def result(tool: str, text: str, is_error: bool) -> str:
-    """What a tool gave back, as the user says it."""
+    """Result of a tool as text in the user's message."""
     return f"{tool} {'failed' if is_error else 'returned'}:\n{text}"
 
 
 class JsonStep(Struct, frozen=True):
-    """What a whole answer means: calls, or a reply. `calls` are (id, name, arguments); the id is always empty."""
+    """The complete answer: calls, or a reply. `calls` are (id, name, arguments); the id is always empty."""
 
     reply: str = ""
     calls: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
@@ -90,11 +90,11 @@ class StepReader:
         self._text = ""
         self._kind: JsonKind = JsonKind.UNKNOWN
         self._at = 0
-        """How far the text is shown."""
+        """Number of characters already shown."""
         self._shown: list[str] = []
 
     def feed(self, piece: str) -> Iterator[StreamItem]:
-        """What `piece` adds for the eye."""
+        """Feed `piece`; yields the visible additions."""
         self._text += piece
         if self._kind is JsonKind.UNKNOWN:
             yield from self._begin()
@@ -107,7 +107,7 @@ class StepReader:
             yield from self._show(fresh)
 
     def finish(self, *, cut: bool) -> JsonStep:
-        """What the whole answer means; `cut` says that the output limit ended it."""
+        """Read the complete answer; `cut` says that the output limit ended it."""
         match parse_object(_without_fence(self._text)):
             case {"tool": str(tool), **rest}:
                 arguments = rest.get("arguments", {})
@@ -164,7 +164,7 @@ def _next_special(text: str, at: int) -> int:
 
 
 def _escape_length(text: str, at: int) -> int:
-    r"""Characters of the escape at `at`; 0 while that cannot be told. A high surrogate needs the next \uXXXX too."""
+    r"""Characters of the escape at `at`; 0 while it is incomplete. A high surrogate needs the next \uXXXX too."""
     if at + 1 >= len(text):
         return 0
     if text[at + 1] != "u":

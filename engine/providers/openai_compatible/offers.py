@@ -1,4 +1,4 @@
-"""What a server says of its models: their names, windows and whether they take images."""
+"""Statements of a server about its models: their names, windows and whether they take images."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from engine.providers.http import HttpService
 from engine.providers.openai_compatible.settings import OpenAiCompatibleSettings
 
 OLLAMA: Final = "ollama"
-"""Its server has a list of models of its own, too."""
+"""Provider whose server has its own list of models, too."""
 LLAMA_CPP: Final = "llamacpp"
-"""Its server runs one model, whatever name it is asked for."""
+"""Provider whose server runs one model, whatever name a request has."""
 ASKED_AHEAD: Final = frozenset({OLLAMA, LLAMA_CPP, "lmstudio", "vllm"})
 """Servers whose windows are a matter of how they were started; those of others are in the catalogue."""
 PATIENCE: Final = 10.0
@@ -40,7 +40,7 @@ class Offers:
         self._asking = asyncio.Lock()
 
     def of(self, model: str) -> WireModel:
-        """What the server said of a model; nothing where it was not asked."""
+        """Entry of the server for a model; an empty one when the list was not read."""
         told = self._models.get(model)
         if told is None and self._settings.name == LLAMA_CPP and len(self._models) == 1:
             (told,) = self._models.values()
@@ -85,7 +85,7 @@ class Offers:
             return await read_tags(own)
 
     async def _with_true_window(self, model: WireModel) -> WireModel:
-        """An older llama.cpp lists the window its model was trained with; the one it runs with stands elsewhere."""
+        """Read the real window: an older llama.cpp lists the one of the training."""
         if model.meta is not None and model.meta.n_ctx:
             return model
         with contextlib.suppress(ProviderError):

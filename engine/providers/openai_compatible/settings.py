@@ -1,4 +1,4 @@
-"""What an OpenAI-compatible provider is told by the configuration."""
+"""Configuration of an OpenAI-compatible provider."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPENAI_BASE_URL = "https://api.openai.com/v1"
 
 
 def address_hint(base_url: str) -> str:
-    """What seems wrong with an address; empty where nothing does."""
+    """Suspected mistake in an address; empty for a plausible one."""
     path = urlsplit(base_url).path.rstrip("/")
     if path.endswith(("/chat/completions", "/models")):
         return f"Its base URL should end before /{path.partition('/v1/')[2] or path.rpartition('/')[2]}."
@@ -63,11 +63,11 @@ class OpenAiCompatibleSettings(SecretFields, Struct, frozen=True):
     extra_body: Mapping[str, JsonValue] = {}
     """In the body of each request."""
     secrets: tuple[str, ...] = ()
-    """What of these must stand in no text."""
+    """Values that no text may contain, in addition to those above."""
 
     @property
     def local(self) -> bool:
-        """Whether the server runs on this machine."""
+        """True when the server runs on this machine."""
         return is_loopback(self.base_url)
 
     @property
@@ -77,7 +77,7 @@ class OpenAiCompatibleSettings(SecretFields, Struct, frozen=True):
 
     @property
     def service(self) -> Service:
-        """Whom error texts speak of."""
+        """Service as named in error texts."""
         secrets = (self.api_key, *self.secrets)
         return Service(
             self.address, self.key_variable, secrets=secrets, local=self.local, address_hint=address_hint(self.base_url)
@@ -92,7 +92,7 @@ class OpenAiCompatibleSettings(SecretFields, Struct, frozen=True):
 
     @property
     def key_headers(self) -> dict[str, str]:
-        """How the key is sent: Azure has a header of its own for it."""
+        """Header with the key: Azure has its own."""
         if not self.api_key:
             return {}
         host = urlsplit(self.base_url).hostname or ""

@@ -27,7 +27,7 @@ Call: TypeAlias = tuple[str, str]
 _MARKS: Final = ("<tool_call>", "<function_call>", "[tool_calls]", "<|python_tag|>", "<function=")
 _MARK: Final = re.compile("|".join(map(re.escape, _MARKS)), re.IGNORECASE)
 _LINE_MARK: Final = re.compile(r"[ \t]*((```(json|tool_call)?[ \t]*\n|<tools?>)\s*[\[{]|\{|\[\s*\{)")
-"""How a bare call begins: a line of its own."""
+"""First characters of a bare call, on its own line."""
 _LINE_WAIT: Final = re.compile(
     r"[ \t]*(`{0,3}|~{1,2}|```\w{0,10}[ \t]*|(```(json|tool_call)?[ \t]*\n|<tools?>)\s*|\[\s*|<t?|<to|<too|<tools?)\Z"
 )
@@ -39,9 +39,9 @@ _FIELDS: Final = frozenset({*_NAMES, *_ARGUMENTS, "id", "type"})
 _AROUND: Final = re.compile(
     r"</?(?:tool_calls?|function_calls?|tools?)>|\[/?TOOL_CALLS\]|<\|python_tag\|>|<\|eom_id\|>|```\w*", re.IGNORECASE
 )
-"""What stands around calls and says nothing itself."""
+"""Markup around calls that has no meaning of its own."""
 _BETWEEN: Final = re.compile(rf"(?:[\s,;]|{_AROUND.pattern})*", re.IGNORECASE)
-"""What may stand ahead of a call, and behind it; never looked for in its arguments, which may hold the same."""
+"""Markup before and behind a call; never searched in its arguments, which may contain the same."""
 _END: Final = "</tool_call>"
 _XML: Final = re.compile(r"<function=([\w.-]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
 _PARAMETER: Final = "<parameter="
@@ -50,18 +50,18 @@ _FIRST: Final = re.compile(r'"(\w*)("?)\s*:?\s*(?:"([^"]*)("?))?')
 """The first key of bare JSON, and its value where that is a text."""
 _TOOL_NAME: Final = re.compile(r'"(?:name|tool|tool_name|function)"\s*:\s*"([^"]+)"|<function=([\w.-]+)>')
 _LONGEST_WAIT: Final = 200
-"""Characters that may stand at the beginning of a line before it is known what they are: blanks have no end."""
+"""Characters at the beginning of a line that may wait for classification: blanks have no end."""
 _HEAD: Final = 2_000
-"""Characters by which is told whether a text may be a call, and of which tool."""
+"""Characters used to decide if a text may be a call, and of which tool."""
 
 
 class FoundCall(Struct, frozen=True):
-    """What a whole text turned out to be."""
+    """The classification of a whole text."""
 
     text: str = ""
     calls: list[Call] = field(default_factory=list[Call])
     is_cut: bool = False
-    """Whether a call was left in the middle; it is not among `calls`."""
+    """True when a call was cut; it is not among `calls`."""
 
 
 class CallSpotter:
@@ -74,7 +74,7 @@ class CallSpotter:
         """May be a call, or the mark of one; its beginning where it is long."""
         self._more: list[str] = []
         self._is_call = False
-        """Whether `_held` begins with a mark."""
+        """True when `_held` begins with a mark."""
         self._named = False
         self._in_code = False
         self._at_line = True
@@ -82,7 +82,7 @@ class CallSpotter:
         """Backticks on the line under way: an odd number begins code."""
 
     def feed(self, text: str) -> Iterator[StreamItem]:
-        """What `text` adds for the eye."""
+        """Feed `text`; yields the visible additions."""
         if self._is_call and len(self._held) > _HEAD:
             self._more.append(text)
             return
@@ -102,7 +102,7 @@ class CallSpotter:
                 return
 
     def finish(self, *, cut: bool, called: bool = False) -> FoundCall:
-        """What the whole text means. `cut`: the output limit ended it; `called`: calls came apart from it."""
+        """Classify the whole text. `cut`: the output limit ended it; `called`: calls came apart from it."""
         before, held = "".join(self._told), self._held + "".join(self._more)
         if self._is_call and not called:
             if calls := read_calls(held, self._tools):
@@ -115,7 +115,7 @@ class CallSpotter:
         return FoundCall(before + held)
 
     def flush(self, *, cut: bool, called: bool = False) -> Iterator[StreamItem]:
-        """What was held back and is no call, as text; the arguments are those of `finish`."""
+        """Yield held text that is no call; the arguments are those of `finish`."""
         held, found = self._held + "".join(self._more), self.finish(cut=cut, called=called)
         if held and not found.calls and not found.is_cut:
             self._held, self._more, self._is_call = "", [], False
@@ -181,7 +181,7 @@ class CallSpotter:
 
 
 def read_calls(text: str, tools: dict[str, ToolSpec]) -> list[Call]:
-    """The calls that `text` is made of; none where anything else stands in it."""
+    """The calls that `text` consists of; none when it contains anything else."""
     if text.startswith("<function=", _skipped(text, 0)):
         calls = [_from_xml(name, body, tools) for name, body in _XML.findall(text)]
         left = _AROUND.sub("", _XML.sub("", text)).strip()
@@ -196,7 +196,7 @@ def read_calls(text: str, tools: dict[str, ToolSpec]) -> list[Call]:
 
 
 def _values(text: str) -> Iterator[JsonValue]:
-    """The JSON values that stand one after the other, lists opened; None for anything else, which ends them.
+    """The consecutive JSON values, lists opened; None for anything else, which ends them.
 
     Qwen 2.5 is shown calls in doubled braces by its own chat template, and closes them with one brace more, or fewer.
     """
@@ -217,7 +217,7 @@ def _values(text: str) -> Iterator[JsonValue]:
 
 
 def _skipped(text: str, at: int) -> int:
-    """Where the next call may begin."""
+    """Index at which the next call may begin."""
     between = _BETWEEN.match(text, at)
     return between.end() if between else at
 
@@ -271,7 +271,7 @@ def _typed(tool: ToolSpec, key: str, value: str) -> JsonValue:
 
 
 def _tail(line: str) -> int:
-    """How many characters at the end of an open line may begin a mark."""
+    """Number of characters at the end of an open line that may begin a mark."""
     for size in range(min(max(map(len, _MARKS)) - 1, len(line)), 0, -1):
         if any(mark.startswith(line[-size:].lower()) for mark in _MARKS):
             return size

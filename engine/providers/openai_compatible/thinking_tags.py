@@ -1,4 +1,4 @@
-"""Reasoning that a server leaves in the text, between `<think>` tags, told from the answer while it comes. Pure."""
+"""Reasoning that a server leaves in the text, between `<think>` tags, separated from the answer on arrival. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _OPENINGS = tuple(f"<{tag}>" for tag in _TAGS)
 _OPENING = re.compile(rf"<({'|'.join(_TAGS)})>", re.IGNORECASE)
 _FENCES = ("```", "~~~")
 _LONGEST_WAIT = 200
-"""Characters that may stand at the beginning of a line before it is known what they are: blanks have no end."""
+"""Characters at the beginning of a line that may wait for classification: blanks have no end."""
 
 
 class TaggedPiece(Struct, frozen=True):
@@ -35,12 +35,12 @@ class ThinkingSplitter:
         """The tag that began it, as it was written; empty where it has ended."""
         self._in_code = False
         self._at_line = True
-        """Whether the next character begins a line."""
+        """True when the next character begins a line."""
         self._trims = False
-        """Whether blanks are dropped: the reasoning has just ended."""
+        """True while blanks are dropped: the reasoning has just ended."""
 
     def feed(self, text: str) -> list[TaggedPiece]:
-        """What can be told of it by now; the rest waits for more."""
+        """Feed `text`; returns the pieces classified by now, the rest waits for more."""
         self._rest += text
         found: list[TaggedPiece] = []
         while self._rest and self._next(found):
@@ -48,7 +48,7 @@ class ThinkingSplitter:
         return found
 
     def finish(self) -> list[TaggedPiece]:
-        """What waited."""
+        """Return the text still held."""
         rest, self._rest = self._rest, ""
         return [TaggedPiece(rest, bool(self._closing))] if rest else []
 
@@ -99,7 +99,7 @@ class ThinkingSplitter:
 
 
 def split_at_closing(text: str) -> tuple[str, str]:
-    """Reasoning and answer of a text whose opening tag stood in the prompt (DeepSeek, Qwen); all answer without one."""
+    """Reasoning and answer of a text whose opening tag was in the prompt (DeepSeek, Qwen); all answer without one."""
     for tag in _TAGS:
         head, closing, rest = text.partition(f"</{tag}>")
         if closing and f"<{tag}" not in head and head.count("`") % 2 == 0 and head.count("```") % 2 == 0:
@@ -108,6 +108,6 @@ def split_at_closing(text: str) -> tuple[str, str]:
 
 
 def _overlap(text: str, mark: str) -> int:
-    """How many characters at the end of `text` may begin `mark`."""
+    """Number of characters at the end of `text` that may begin `mark`."""
     end = text[-len(mark) :].lower()
     return next((size for size in range(min(len(mark) - 1, len(end)), 0, -1) if mark.startswith(end[-size:])), 0)

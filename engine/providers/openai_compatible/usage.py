@@ -9,13 +9,13 @@ from engine.providers.bounds import tokens
 
 
 class WireCached(msgspec.Struct, gc=False):
-    """Where OpenAI says how much of the prompt was cached, and gateways to Claude how much was written to a cache."""
+    """Cached tokens of the prompt as OpenAI reports them, and tokens written to a cache by gateways to Claude."""
 
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
     """OpenRouter's name for it, and LiteLLM's."""
     cache_creation_tokens: int | None = None
-    """That of an older LiteLLM."""
+    """Field of an older LiteLLM."""
 
 
 class WireUsage(msgspec.Struct, gc=False):
