@@ -1,4 +1,4 @@
-"""What a list of conversations is told of one: when its state changes, and when its answer begins to arrive."""
+"""Activity for a list of conversations: changes of state, and the beginning of an answer."""
 
 from __future__ import annotations
 
@@ -30,17 +30,19 @@ class Watched(Protocol):
 
     @property
     def record(self) -> ConversationRecord:
-        """How it stands."""
+        """Stored facts of the conversation."""
         ...
 
     @property
     def state(self) -> State:
-        """What it does."""
+        """State of the machine."""
         ...
 
 
 class ActivityTeller:
-    """Follows one conversation. Of a streaming answer the first piece alone is told: twenty at once cost nothing."""
+    """Follows one conversation. Reports only the first piece of a streaming answer, so that twenty at once cost
+    nothing.
+    """
 
     def __init__(self, conversation: Watched, watchers: Sequence[Watcher]) -> None:
         self._conversation = conversation
@@ -81,6 +83,6 @@ class ActivityTeller:
 
 
 def counted(views: Sequence[AgentView]) -> tuple[int, int]:
-    """How many sub-agents work or wait to, and how many of them ask the user: their questions are there."""
+    """Number of sub-agents that work or queue, and number of them whose questions are open."""
     working = [view for view in views if view.outcome is None]
     return len(working), sum(isinstance(view.state, AwaitingApproval) and view.asked > 0.0 for view in working)

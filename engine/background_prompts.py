@@ -16,8 +16,8 @@ MAX_TOKENS: Final = 1_024
 
 
 def may_ask(session: Session, model: str) -> bool:
-    """Whether `model` has time for it: it is not throttled, no model of this machine, which is slow enough, or
-    follows rules, and memory is not short.
+    """True when `model` has time for it: not throttled, not local, which is slow enough, no rules, and memory not
+    short.
 
     Raises:
         ProviderError: there is no such model.
@@ -28,7 +28,7 @@ def may_ask(session: Session, model: str) -> bool:
 
 
 async def ask(session: Session, purpose: CallPurpose, model: str, instruction: str, text: str) -> ModelAnswer:
-    """What `model` answers to `text`.
+    """Answer of `model` to `text`.
 
     Raises:
         ProviderError: it cannot be asked, or its answer breaks off.

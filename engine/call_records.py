@@ -15,7 +15,7 @@ PREVIEW: Final = 500
 
 
 class CallPurpose(StrEnum):
-    """Why a model was called."""
+    """Purposes of model calls."""
 
     REPLY = "reply"
     COMPACTION = "compaction"
@@ -25,11 +25,11 @@ class CallPurpose(StrEnum):
     SUGGESTION = "suggestion"
     ASIDE = "aside"
     EARLIER = "earlier"
-    """What a conversation had used before its calls were recorded, in one row."""
+    """Usage of a conversation before its calls were recorded, in one row."""
 
 
 class CallStatus(StrEnum):
-    """How a call ended."""
+    """Outcomes of a call."""
 
     OK = "ok"
     FAILED = "failed"
@@ -44,11 +44,11 @@ class ModelCall(Struct, frozen=True):
     status: CallStatus
     provider: str
     model: str
-    """As the server named it; as it was asked for where the server did not."""
+    """Name from the server, else the one in the request."""
     usage: Usage = Usage()
-    """As the server told it, up to the end of the call."""
+    """Usage from the server, up to the end of the call."""
     estimated: bool = False
-    """True where the server told nothing, or not to the end."""
+    """True when the server counted nothing, or not to the end."""
     cost_usd: float | None = 0.0
     run_id: str = ""
     """Empty for what is asked beside runs."""
@@ -64,7 +64,7 @@ class ModelCall(Struct, frozen=True):
     preview: str = ""
     """The beginning of what it answered."""
     stop: str = ""
-    """Why the reply ended, as the Messages API says; empty where none came, and in calls read from the database."""
+    """Stop reason of the reply, as in the Messages API; empty without one, and in calls read from the database."""
 
 
 class CallSum(Struct, frozen=True):
@@ -73,10 +73,10 @@ class CallSum(Struct, frozen=True):
     purpose: CallPurpose
     totals: Totals
     calls: int
-    """Those that failed or were stopped too."""
+    """Number of calls, including those that failed or were stopped."""
     failed: int = 0
     cancelled: int = 0
     retries: int = 0
     """Of `calls`, those that were asked again after a failure."""
     estimated: int = 0
-    """Of `calls`, those whose server told no tokens, or not to the end."""
+    """Number of `calls` whose server counted no tokens, or not to the end."""

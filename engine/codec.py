@@ -51,7 +51,7 @@ NAMES: dict[type, str] = {
     AgentsDisplay: "agents",
     **STATE_NAMES,
 }
-"""The `type` of every class that stands in a union; unique within each union."""
+"""The `type` of every class that is part of a union; unique within each union."""
 
 UNREADABLE = "(Phoenix cannot read this part) "
 LONGEST_UNREADABLE = 4_000
@@ -60,7 +60,7 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class MessageFlags(Struct, frozen=True):
-    """What is true of few messages."""
+    """Rare flags of messages."""
 
     cut: str = ""
 
@@ -82,7 +82,7 @@ def encode_blocks(blocks: Sequence[Block]) -> str:
 
 
 def decode_blocks(text: str) -> tuple[Block, ...]:
-    """What `encode_blocks` wrote. Raises CodecError."""
+    """Decode the output of `encode_blocks`. Raises CodecError."""
     return cast("tuple[Block, ...]", _decode(text, tuple[Block, ...]))
 
 
@@ -118,7 +118,7 @@ def encode_state(state: State) -> str:
 
 
 def decode_state(text: str) -> State:
-    """What `encode_state` wrote. Raises CodecError."""
+    """Decode the output of `encode_state`. Raises CodecError."""
     return cast("State", _decode(text, State))
 
 
@@ -128,7 +128,7 @@ def encode_display(display: Display) -> str:
 
 
 def decode_display(text: str) -> Display | None:
-    """What `encode_display` wrote; None for empty text. Raises CodecError."""
+    """Decode the output of `encode_display`; None for empty text. Raises CodecError."""
     return cast("Display", _decode(text, Display)) if text else None
 
 
@@ -143,7 +143,7 @@ def encode_usage(usage: Usage) -> str:
 
 
 def decode_usage(text: str) -> Usage:
-    """What `encode_usage` wrote. Raises CodecError."""
+    """Decode the output of `encode_usage`. Raises CodecError."""
     return cast("Usage", _decode(text, Usage))
 
 
@@ -153,7 +153,7 @@ def encode_cut(cut: str) -> str | None:
 
 
 def decode_cut(text: str | None) -> str:
-    """What `encode_cut` wrote. Raises CodecError."""
+    """Decode the output of `encode_cut`. Raises CodecError."""
     return cast("MessageFlags", _decode(text, MessageFlags)).cut if text else ""
 
 
@@ -163,7 +163,7 @@ def encode_omitted(omitted: Sequence[Omission]) -> str:
 
 
 def decode_omitted(text: str) -> tuple[Omission, ...]:
-    """What `encode_omitted` wrote. Raises CodecError."""
+    """Decode the output of `encode_omitted`. Raises CodecError."""
     return cast("tuple[Omission, ...]", _decode(text, tuple[Omission, ...]))
 
 
@@ -183,7 +183,7 @@ def encode_totals(totals: Totals) -> str:
 
 
 def decode_totals(text: str) -> Totals:
-    """What `encode_totals` wrote. Raises CodecError."""
+    """Decode the output of `encode_totals`. Raises CodecError."""
     return cast("Totals", _decode(text, Totals))
 
 
@@ -231,7 +231,7 @@ def _shape(kind: type) -> tuple[tuple[str, Decoder, bool], ...]:
 
 @cache
 def _decoder(annotation: Any) -> Decoder:
-    """What turns parsed JSON into a value of `annotation`."""
+    """Build the function that turns parsed JSON into a value of `annotation`."""
     if get_origin(annotation) is tuple:
         return _of_tuple(_decoder(get_args(annotation)[0]))
     if get_origin(annotation) in {Union, UnionType}:

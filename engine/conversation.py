@@ -51,20 +51,20 @@ class Conversation:
         """Held during a move: whoever changes what a move writes holds it too."""
         self._task: asyncio.Task[None] | None = None
         self.context = ContextManager(session, self.between_moves)
-        """What fills its window, and what can be done about it."""
+        """Contents of its window, and actions on them."""
         self.queue = MessageQueue(session, self.cancel, self.wait_idle)
         self.agents = AgentMailbox(session)
-        """What it is told as a sub-agent, or of those it has."""
+        """Messages to it as a sub-agent, or about its own sub-agents."""
         self.jobs = BackgroundJobs(session, runner)
-        """Its background commands, and sending there what runs."""
+        """Background commands, and moving running ones there."""
         self.side = SideQuestions(self, session)
         """Questions beside it."""
         self.routing = RoutingControl(session)
-        """Who answers a message, while that can be overruled."""
+        """Model or agents that answer a message, while that can be overruled."""
         self.reconsidering = Reconsidering(session)
         """Decides its open question anew once its limits have changed."""
         self.rules = session.rules
-        """What it may do without asking, and since when; `engine.rules` changes them."""
+        """Rules that allow calls without a question, and their times; `engine.rules` changes them."""
 
     async def load(self) -> None:
         """Read what the newest message is, then serve the inbox."""
@@ -78,12 +78,12 @@ class Conversation:
 
     @property
     def read_only(self) -> str:
-        """Why it cannot be changed here: another process owns it; empty once that has let it go."""
+        """Reason why it is read-only here: another process owns it; empty once that has released it."""
         return self._session.read_only
 
     @property
     def record(self) -> ConversationRecord:
-        """The conversation as it stands now."""
+        """Stored facts of the conversation."""
         return self._session.record
 
     @property
@@ -131,7 +131,7 @@ class Conversation:
         return leave
 
     async def history(self, before_seq: int, limit: int) -> MessageRange:
-        """Up to `limit` messages before a seq, ascending, with their tool calls."""
+        """Read up to `limit` messages before a seq, ascending, with their tool calls."""
         return await read_history(self._session, limit, before_seq - 1)
 
     async def say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:

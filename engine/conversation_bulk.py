@@ -1,4 +1,4 @@
-"""What is done to conversations without opening them: many at once, a look at the newest words, the trash."""
+"""Operations on conversations without opening them: many at once, their newest messages, the trash."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ConversationBulk:
         return refused
 
     async def newest(self, conversation_id: str, limit: int) -> Sequence[StoredMessage]:
-        """The newest messages, ascending; nobody becomes the owner by looking."""
+        """Read the newest messages, ascending, without becoming the owner."""
         return await self._ports.store.messages(conversation_id, limit=limit)
 
     async def purge(self, ids: Iterable[str]) -> Sequence[str]:

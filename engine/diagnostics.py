@@ -63,7 +63,7 @@ class Diagnostics(Struct, frozen=True):
             old.unlink(missing_ok=True)
 
     def forget(self) -> None:
-        """Remove all of it: texts of every conversation stand in the same files."""
+        """Remove all of it: the files mix texts of every conversation."""
         for pattern in ("llm_responses.jsonl*", "last_messages.jsonl", "llm_api_error_*.json"):
             for path in self.folder.glob(pattern):
                 with suppress(OSError):

@@ -43,10 +43,10 @@ from tools.garbage import garbage
 from tools.shedding import Order, shedding
 
 AgentFollower: TypeAlias = Callable[[Conversation, Update], None]
-"""Is told what happens in sub-agents."""
+"""Listener to updates of sub-agents."""
 
 KILOBYTES: Final = 150
-"""What a conversation of some turns occupies while it is open, without its messages."""
+"""Kilobytes of an open conversation of some turns, without its messages."""
 
 
 class Engine:
@@ -70,7 +70,7 @@ class Engine:
         self.sub_agents = (
             SubAgents(ports, self._settings, self._open, self._adopt, self.open, self.forget) if hires else None
         )
-        """Its sub-agents; None where there is nothing to keep them in."""
+        """Sub-agents of its conversations; None without a store for them."""
         self._tools = all_tools(ports, self.sub_agents, self._settings.agent_depth)
         self.rules = RuleStore(ports, self._open)
         self._register_caches()
@@ -82,12 +82,12 @@ class Engine:
 
     @property
     def waits(self) -> DatabaseWaits:
-        """Its waits for a database that another program keeps busy."""
+        """Waits for a database that another program keeps busy."""
         return self.ports.store.waits
 
     @property
     def tool_names(self) -> tuple[str, ...]:
-        """What the model of a conversation of the user may call."""
+        """Tools of the model in a conversation of the user."""
         return tuple(self._tools)
 
     async def start(self) -> Sequence[Recovery]:

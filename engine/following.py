@@ -1,4 +1,4 @@
-"""A conversation that another process owns: what it stores is told here, and once it lets go this process has it."""
+"""Conversation of another process: reports its stored changes, and takes it over once it is released."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def why_read_only(pid: int) -> str:
 
 
 class Following:
-    """Looks while somebody watches (SPEC BED-011); ends when the conversation is this process's own, or gone."""
+    """Polls while there are subscribers (SPEC BED-011); ends when the conversation is this process's own, or gone."""
 
     def __init__(self, conversation: Conversation, session: Session) -> None:
         self._conversation = conversation
         self._session = session
         self._seen: ConversationRecord | None = None
-        """As it was last read."""
+        """Record as last read."""
         self._open: dict[str, ToolStatus] = {}
-        """The calls that are not settled, as they were last told."""
+        """Unsettled calls, as last reported."""
         self._asking: set[str] = set()
-        """The messages that they stand in."""
+        """Messages that contain them."""
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -70,7 +70,7 @@ class Following:
                 rest = AGAIN
 
     async def look(self) -> None:
-        """Tell what is new, and take the conversation where nobody has it any more. Raises StorageError."""
+        """Report changes, and take over a conversation without an owner. Raises StorageError."""
         session = self._session
         record = await session.ports.store.conversation(session.record.id)
         if record is None:

@@ -1,4 +1,4 @@
-"""What the store gives back: rows as values."""
+"""Rows of the store as values."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class PermissionMode(StrEnum):
 
 
 COMMAND_TITLE: Final = "! "
-"""Before a command that stands for the title; no message begins with it, since `!` runs what follows."""
+"""Prefix of a command that serves as title; no message begins with it, since `!` runs the rest."""
 
 
 class TitleBy(StrEnum):
-    """Who gave a conversation its title."""
+    """Sources of a conversation's title."""
 
     FIRST_MESSAGE = ""
-    """Its beginning; also while there is none."""
+    """First message; also the value while there is none."""
     MODEL = "model"
     USER = "user"
     """Never replaced by anybody else."""
@@ -43,9 +43,9 @@ class SpawnMode(StrEnum):
     """Delivery of a sub-agent's result to its parent (SPEC DEC-04)."""
 
     FAN_IN = "fan_in"
-    """It waits; the results come together."""
+    """The parent waits; the results come together."""
     BACKGROUND = "background"
-    """It goes on; a completion message comes later."""
+    """The parent continues; a completion message comes later."""
 
 
 class RunPriority(StrEnum):
@@ -65,7 +65,7 @@ class AgentFacts(Struct, frozen=True):
     call_id: str
     """The call of the parent that made it."""
     ordinal: int
-    """Its place among the tasks of that call, from 1."""
+    """Position among the tasks of that call, from 1."""
     task: str
     max_turns: int = 20
     """Model calls of one run, without the turn of grace (SPEC DEC-11)."""
@@ -91,16 +91,16 @@ class NewConversation(Struct, frozen=True):
     agent: AgentFacts | None = None
     """Set for a sub-agent."""
     prompt: str = ""
-    """What a sub-agent has to do: it waits in its inbox until it begins."""
+    """Task of a sub-agent: it waits in its inbox until it begins."""
     supervisor: bool = False
     sandbox: SandboxMode = SandboxMode.WORKSPACE
     sandbox_required: bool = False
     scripted: bool = False
-    """Whether a script began it (`phoenix -p`): lists that are kept in sight leave it out."""
+    """True when a script began it (`phoenix -p`): the visible lists leave it out."""
 
 
 class OmissionKind(StrEnum):
-    """What is done to a part of a message before a model sees it."""
+    """Kinds of reduction of a part of a message before a model receives it."""
 
     SHORTENED = "shortened"
     CLEARED = "cleared"
@@ -112,7 +112,7 @@ class Omission(Struct, frozen=True):
 
     seq: int
     block: int
-    """Its place in the message."""
+    """Index in the message."""
     kind: OmissionKind
     part: int = -1
     """For an image inside a tool result: its place there."""
@@ -123,7 +123,7 @@ MOST_EARLIER = 20
 
 
 class EarlierView(Struct, frozen=True):
-    """What a compaction took the place of, so that it can be put back."""
+    """View before a compaction, so that it can be restored."""
 
     summary: str
     start_seq: int
@@ -136,7 +136,7 @@ class ContextView(Struct, frozen=True):
     """Selection of the stored messages that a model is sent (SPEC DEC-07)."""
 
     summary: str = ""
-    """Stands for everything before `start_seq`."""
+    """Replacement for everything before `start_seq`."""
     start_seq: int = 0
     omitted: tuple[Omission, ...] = ()
     earlier: tuple[EarlierView, ...] = ()
@@ -170,12 +170,12 @@ class ConversationRecord(Struct, frozen=True):
     updated_at: float
     message_count: int
     owner_pid: int | None
-    """The process that owns it now, None when nobody does."""
+    """Pid of the owning process, None without one."""
     title_by: TitleBy = TitleBy.FIRST_MESSAGE
     pinned_at: float = 0.0
     """0: not pinned."""
     last_status: str = ""
-    """How the newest run stands, as in `runs.status`; empty before the first one."""
+    """Status of the newest run, as in `runs.status`; empty before the first one."""
     omitted: tuple[Omission, ...] = ()
     earlier_views: tuple[EarlierView, ...] = ()
     compact_percent: int = 0
@@ -183,9 +183,9 @@ class ConversationRecord(Struct, frozen=True):
     last_usage: Usage | None = None
     """Of the newest reply, as the provider counted it."""
     agent: AgentFacts | None = None
-    """Set for a sub-agent: nobody writes there but Phoenix."""
+    """Facts of a sub-agent; the user cannot write to it."""
     agents_totals: Totals = Totals()
-    """What its sub-agents have used, beside its own `totals`."""
+    """Usage of its sub-agents, in addition to its own `totals`."""
     supervisor: bool = False
     """True if a supervisor decides who answers each message (SPEC DEC-17)."""
     sandbox: SandboxMode = SandboxMode.WORKSPACE
@@ -195,17 +195,17 @@ class ConversationRecord(Struct, frozen=True):
 
     @property
     def spent(self) -> Totals:
-        """What it has used with all of its sub-agents."""
+        """Usage including all of its sub-agents."""
         return self.totals.plus(self.agents_totals)
 
     @property
     def view(self) -> ContextView:
-        """What of its messages a model is sent."""
+        """View of its messages for a model."""
         return ContextView(self.summary, self.context_start_seq, self.omitted, self.earlier_views)
 
 
 class AgentRow(Struct, frozen=True):
-    """A sub-agent as it stands in the database."""
+    """A sub-agent as stored in the database."""
 
     id: str
     facts: AgentFacts
@@ -246,31 +246,31 @@ class ConversationSummary(Struct, frozen=True):
     pinned_at: float = 0.0
     """0: not pinned."""
     last_status: str = ""
-    """How the newest run stands, as in `runs.status`; empty before the first one."""
+    """Status of the newest run, as in `runs.status`; empty before the first one."""
     has_draft: bool = False
     put_away_at: float = 0.0
-    """When it was archived or moved to the trash; 0 in the list itself."""
+    """Time at which it was archived or moved to the trash; 0 in the list itself."""
     scripted: bool = False
-    """Whether a script began it, and nobody has opened it or named it since."""
+    """True when a script began it and the user has neither opened nor named it since."""
     slug: str = ""
-    """Its title in letters that anybody can type; unique, and empty until it has a title."""
+    """Title in letters that are easy to type; unique, and empty until it has a title."""
 
 
 class ConversationQuery(Struct, frozen=True):
-    """Which conversations to list, newest first."""
+    """Filter of the conversations to list, newest first."""
 
     cwd: Path | None = None
     archived: bool = False
     deleted: bool = False
     title_contains: str = ""
     scripted: bool = True
-    """Whether those of scripts are wanted, too."""
+    """True to include those of scripts."""
     limit: int = 200
     offset: int = 0
 
 
 class StoredMessage(Struct, frozen=True):
-    """A message as it stands in the database; `seq` is dense per conversation, from 1."""
+    """A message as stored in the database; `seq` is dense per conversation, from 1."""
 
     id: str
     seq: int
@@ -286,11 +286,11 @@ class StoredMessage(Struct, frozen=True):
     usage: Usage | None = None
     duration_ms: int = 0
     cut: str = ""
-    """As in `NewMessage`."""
+    """Reason why the reply is incomplete, see `NewMessage.cut`."""
 
 
 class ToolCallRecord(Struct, frozen=True):
-    """A tool call as it stands in the database."""
+    """A tool call as stored in the database."""
 
     tool_use_id: str
     message_id: str
@@ -324,7 +324,7 @@ class QueuedMessage(Struct, frozen=True):
     text: str
     image_ids: tuple[str, ...] = ()
     is_shell: bool = False
-    """Whether the text is a command behind `!` or `!!`."""
+    """True when the text is a command behind `!` or `!!`."""
 
 
 class SearchHit(Struct, frozen=True):
@@ -347,11 +347,11 @@ class SearchHit(Struct, frozen=True):
 
 
 class SearchAnswer(Struct, frozen=True):
-    """What a search has found so far, the best first."""
+    """Results of a search so far, the best first."""
 
     hits: tuple[SearchHit, ...]
     next: int | None = None
-    """Where to search on; None when everything was looked through."""
+    """Start of the next search; None when everything was searched."""
     reached: float = 0.0
     """The time of the oldest text that was looked at; 0 when everything was."""
     unindexed: float = 0.0
@@ -365,7 +365,7 @@ class FoundText(Struct, frozen=True):
     call_id: str
     """The tool call, empty for the message itself."""
     count: int
-    """How often it does."""
+    """Number of occurrences."""
 
 
 class Recovery(Struct, frozen=True):
@@ -381,5 +381,5 @@ class Recovery(Struct, frozen=True):
 
     @property
     def changed(self) -> bool:
-        """Whether the second boot would find less to do."""
+        """True when recovery changed something; a second start would find less to do."""
         return bool(self.interrupted_calls or self.interrupted_run or self.kept_error or self.messages_added)

@@ -1,4 +1,4 @@
-"""Closes conversations of the user that nobody looks at and in which nothing goes on; the store has all of them."""
+"""Closing of idle conversations of the user without viewers; the store has all of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATIENCE: Final = 60.0
 
 
 class Resting:
-    """Looks a while after somebody has left a conversation whether it is still needed here."""
+    """Closes an idle conversation some time after its last viewer left."""
 
     def __init__(
         self,
@@ -29,11 +29,11 @@ class Resting:
         self.patience = PATIENCE
 
     def __len__(self) -> int:
-        """How many wait to be closed."""
+        """Number of conversations due to be closed."""
         return len(self._due)
 
     def soon(self, conversation: Conversation) -> None:
-        """Close it after a while, if nobody looks at it then; while something goes on in it, look again later."""
+        """Close it after a while if it has no viewer then; look again later while it is busy."""
         self.stop(conversation.id)
         loop = asyncio.get_running_loop()
         self._due[conversation.id] = loop.call_later(self.patience, self._look, conversation)

@@ -1,4 +1,4 @@
-"""What the supervisor decides about a message: who answers, how sure it is, and what the user makes of it."""
+"""Decision of the supervisor about a message: who answers, its certainty, and the user's choice."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class ActiveRule(Struct, frozen=True):
 
     @property
     def place(self) -> tuple[str, str]:
-        """Where it holds, to group by."""
+        """Scope of the rule, to group by."""
         return self.conversation_id, self.project
 
     @property
@@ -49,7 +49,7 @@ class RuleStore:
         self._opened = opened
 
     def all(self) -> tuple[ActiveRule, ...]:
-        """Those that hold everywhere, then by project in the order of the file, then by conversation."""
+        """All rules: global ones, then by project in the order of the file, then by conversation."""
         kept = self._ports.rules.rules()
         stored = [ActiveRule(one.text, since=one.since, project=one.project) for one in kept]
         here = [
@@ -61,11 +61,11 @@ class RuleStore:
         return (*sorted(stored, key=lambda one: one.project), *here)
 
     def trouble(self) -> str:
-        """What of the stored rules cannot be read and so does not count, in one sentence; empty if nothing."""
+        """Unreadable parts of the stored rules, which have no effect, in one sentence; empty if none."""
         return self._ports.rules.trouble()
 
     def problem(self, text: str) -> str:
-        """Why this can be no rule, in one sentence; empty where it can."""
+        """Reason why this is no valid rule, in one sentence; empty when it is one."""
         rule = parse_rule(text)
         if rule is None:
             return f"{quoted(text)} is no rule: write it as tool(pattern), such as bash(make test*)."
@@ -76,7 +76,7 @@ class RuleStore:
         return why_nothing_matches(rule, spec.tool_class)
 
     def effect(self, text: str) -> str:
-        """What it lets through, in one sentence; empty for what is no rule."""
+        """Effect of the rule, in one sentence; empty for invalid text."""
         rule = parse_rule(text)
         spec = self._spec(rule) if rule is not None else None
         return effect(rule, spec.tool_class) if rule is not None and spec is not None else ""
@@ -92,7 +92,7 @@ class RuleStore:
         self.put_back(rule)
 
     def put_back(self, rule: ActiveRule) -> None:
-        """What was taken out, as it was, even where it counts for nothing.
+        """Restore a removed rule unchanged, even one without effect.
 
         Raises:
             EngineError: the file cannot be written, or the conversation is closed.

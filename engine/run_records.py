@@ -9,7 +9,7 @@ from engine.machine.messages import Usage
 
 
 class ModelUsage(Struct, frozen=True):
-    """What one model was used for; `cost_usd` is None where a price is unknown."""
+    """Usage of one model; `cost_usd` is None where a price is unknown."""
 
     model: str
     usage: Usage
@@ -18,7 +18,7 @@ class ModelUsage(Struct, frozen=True):
 
 
 class RunAgents(Struct, frozen=True):
-    """What the sub-agents of a run did in their own runs; not part of the run's own figures."""
+    """Results of a run's sub-agents in their own runs; not part of the run's own figures."""
 
     count: int
     succeeded: int
@@ -38,7 +38,7 @@ class RunRecord(Struct, frozen=True):
     """The beginning of the message that began it."""
     strategy: Strategy
     decision_json: str
-    """What the supervisor decided; empty where none was asked."""
+    """Decision of the supervisor; empty where none was asked."""
     status: str
     error: str
     artifacts: tuple[str, ...]

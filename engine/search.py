@@ -1,4 +1,4 @@
-"""What a person asks a search, and how it is written: words, "phrases", -exclusions, filters such as after:2026-11-01.
+"""Search queries and their syntax: words, "phrases", -exclusions, filters such as after:2026-11-01.
 
 Words and phrases are looked for as they stand, anywhere in a text, upper and lower case alike; all of them must occur.
 """
@@ -26,7 +26,7 @@ _DATE: Final = r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?"
 
 
 class Speaker(StrEnum):
-    """Who wrote what was found."""
+    """Authors of a found text."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -39,20 +39,20 @@ class SearchQuery(Struct, frozen=True):
     words: tuple[str, ...] = ()
     """Words and phrases that must occur."""
     without: tuple[str, ...] = ()
-    """Those that must not."""
+    """Words that must not occur."""
     after: float | None = None
     before: float | None = None
     speakers: frozenset[Speaker] = frozenset()
     folder: Path | None = None
     """This folder and those below it."""
     title: str = ""
-    """What the title of the conversation contains."""
+    """Text that the title of the conversation contains."""
     trash: bool = False
     """Only in the trash, which is left out otherwise; archived conversations are always looked through."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether it asks for nothing."""
+        """True when it has no condition."""
         return self == SearchQuery()
 
 
@@ -93,7 +93,7 @@ def parse_search(text: str, *, cwd: Path, now: datetime | None = None) -> Search
 
 
 def occurrences(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """Where any of the words stands, as first and last + 1 character; overlapping ones are joined."""
+    """Spans of all words, as first and last + 1 character; overlapping ones are joined."""
     low = folded(text)
     spans = sorted(span for word in words for span in _of_one(low, folded(word)))
     joined: list[tuple[int, int]] = []

@@ -27,7 +27,7 @@ LONGEST: Final = 50
 EXCERPT: Final = 1_500
 """Characters of each side that the model gets to see."""
 FIRST_MESSAGES: Final = 40
-"""Among so many messages the first exchange is looked for."""
+"""Number of messages searched for the first exchange."""
 
 
 class Titler:
@@ -45,7 +45,7 @@ class Titler:
 
     @property
     def under_way(self) -> bool:
-        """Whether a model is being asked."""
+        """True while a model call is in progress."""
         return self._task is not None and not self._task.done()
 
     async def close(self) -> None:

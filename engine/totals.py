@@ -8,13 +8,13 @@ from engine.machine.messages import Usage
 
 
 def total_cost(*costs: float | None) -> float | None:
-    """What was paid altogether; unknown where one price is."""
+    """Sum of all costs; unknown if one is."""
     known = [one for one in costs if one is not None]
     return sum(known) if len(known) == len(costs) else None
 
 
 class Totals(Struct, frozen=True):
-    """What a conversation has used so far; `cost_usd` is None once a price was unknown."""
+    """Usage of a conversation so far; `cost_usd` is None once a price was unknown."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -24,7 +24,7 @@ class Totals(Struct, frozen=True):
 
     @classmethod
     def of(cls, used: Usage, cost_usd: float | None) -> Totals:
-        """What one model call adds."""
+        """Totals of one model call."""
         return cls(used.input_tokens, used.output_tokens, used.cache_creation_tokens, used.cache_read_tokens, cost_usd)
 
     @property

@@ -44,7 +44,7 @@ class TurnNotes:
 
     @property
     def under_way(self) -> bool:
-        """Whether a model is being asked."""
+        """True while a model call is in progress."""
         return bool(self._tasks)
 
     async def close(self) -> None:

@@ -10,7 +10,7 @@ class TurnSummary(Struct, frozen=True):
 
     seq: int
     words: str
-    """Its first line, cut."""
+    """First line, cut."""
     created_at: float
     tools: tuple[tuple[str, int], ...] = ()
     """Tool and number of its calls, the most called first."""
@@ -31,7 +31,7 @@ class TurnDigest(Struct, frozen=True):
     number: int
     asked: str
     answered: str
-    """Its last words; empty where it has none."""
+    """Last text of the turn; empty without one."""
     tools: tuple[tuple[str, int], ...] = ()
     files: tuple[str, ...] = ()
 

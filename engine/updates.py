@@ -26,7 +26,7 @@ class AgentView(Struct, frozen=True):
     waits: bool
     """Others have to end before it may start."""
     activity: str
-    """What it does this moment, such as the command of a running tool; empty while it thinks."""
+    """Current action, such as the command of a running tool; empty while it thinks."""
     turn: int
     max_turns: int
     started: float
@@ -34,19 +34,19 @@ class AgentView(Struct, frozen=True):
     timeout: float
     """Seconds that its run may take."""
     tokens: int
-    """Read and written in all its requests, whatever of it stands in its window."""
+    """Tokens read and written in all its requests, independent of its window."""
     cost_usd: float | None
     last_output: float
     outcome: AgentOutcome | None = None
     """None while it has not ended."""
     writing: bool = False
-    """Whether its reply arrives."""
+    """True while its reply arrives."""
     asked: float = 0.0
     """Since when its question lies before the user."""
 
 
 class Snapshot(Struct, frozen=True):
-    """How things stand when a subscription begins."""
+    """State of a conversation when a subscription begins."""
 
     conversation: ConversationRecord
     state: State
@@ -56,7 +56,7 @@ class Snapshot(Struct, frozen=True):
     """The newest ones; older ones come from `Conversation.history`."""
     tool_calls: tuple[ToolCallRecord, ...]
     live_text: str
-    """What has streamed of the reply under way; not stored yet."""
+    """Text of the current reply so far; not stored yet."""
     live_thinking: str
     question: Question | None
     resumable: bool
@@ -66,11 +66,11 @@ class Snapshot(Struct, frozen=True):
     """Monotonic time at which the run under way began; 0 between runs."""
     running: RunningCall | None = None
     queue: tuple[QueuedMessage, ...] = ()
-    """What is sent when the conversation is idle, first to be sent first."""
+    """Messages to send when the conversation is idle, first to be sent first."""
     queue_held: bool = False
-    """Whether it waits for the user: a stop, an error or a restart came between."""
+    """True while the queue waits for the user after a stop, an error or a restart."""
     agents: tuple[AgentView, ...] = ()
-    """Its sub-agents, oldest first."""
+    """Sub-agents, oldest first."""
     results: int = 0
     """Ends of its sub-agents that its model has not read yet."""
     route: RouteCard | None = None
@@ -84,7 +84,7 @@ class RunningCall(Struct, frozen=True):
     started: float
     """Monotonic."""
     tail: str
-    """Its newest output, at most 4 KB."""
+    """Newest output, at most 4 KB."""
 
 
 class Question(Struct, frozen=True):
@@ -96,7 +96,7 @@ class Question(Struct, frozen=True):
     rule: str
     """The pattern that "always" would save."""
     asker: str
-    """Who asks: the conversation's title, and the sub-agent's if it is one."""
+    """Author of the question: the conversation's title, and the sub-agent's if it is one."""
     tool_class: ToolClass = ToolClass.RUN
     asked: float = 0.0
     """Monotonic."""
@@ -195,13 +195,13 @@ class RetryScheduled(Struct, frozen=True):
 
 
 class Noticed(Struct, frozen=True):
-    """Something to say in passing."""
+    """A passing notice to the user."""
 
     text: str
 
 
 class Paced(Struct, frozen=True):
-    """The next call waits so many seconds, to stay below the rate limit of its model."""
+    """Delay in seconds before the next call, to stay below the rate limit of its model."""
 
     seconds: float
 
@@ -223,7 +223,7 @@ class ConversationChanged(Struct, frozen=True):
 
 
 class QueueChanged(Struct, frozen=True):
-    """What waits to be sent, and whether it waits for the user."""
+    """Queued messages, and True in `held` while they wait for the user."""
 
     waiting: tuple[QueuedMessage, ...]
     held: bool
@@ -236,7 +236,7 @@ class JobsChanged(Struct, frozen=True):
 
 
 class AgentsChanged(Struct, frozen=True):
-    """The sub-agents of the conversation as they stand now, oldest first."""
+    """Current views of the sub-agents of the conversation, oldest first."""
 
     agents: tuple[AgentView, ...]
     results: int = 0

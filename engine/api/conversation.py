@@ -1,4 +1,4 @@
-"""What a front end may ask of one open conversation."""
+"""Interface of one open conversation for front ends."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class SideQuestionsApi(Protocol):
     """Questions beside a conversation."""
 
     async def ask(self, question: str) -> str:
-        """What its model answers, also while it works. Raises ProviderError, StorageError."""
+        """Answer of its model, also while it works. Raises ProviderError, StorageError."""
         ...
 
     async def suggestion(self) -> str:
-        """What the user may well say next; empty: nothing in particular. Raises ProviderError, StorageError."""
+        """Suggested next message of the user; empty without a specific one. Raises ProviderError, StorageError."""
         ...
 
 
@@ -47,7 +47,7 @@ class QueueApi(Protocol):
 
     @property
     def held(self) -> bool:
-        """Whether they wait for the user: a stop, an error or a restart came between."""
+        """True while they wait for the user after a stop, an error or a restart."""
         ...
 
     async def add(
@@ -78,14 +78,14 @@ class QueueApi(Protocol):
 
 
 class ContextApi(Protocol):
-    """What fills the window, and what can be done about it; the stored messages are never changed."""
+    """Contents of the window, and actions on them; the stored messages are never changed."""
 
     async def report(self) -> ContextReport:
-        """What fills it now."""
+        """Measure the window's contents."""
         ...
 
     def prompt(self) -> SystemPrompt:
-        """What stands before the messages of the next request."""
+        """System prompt of the next request."""
         ...
 
     async def compact(self, focus: str = "", review: Review | None = None, before: int = 0) -> Receipt:
@@ -116,7 +116,7 @@ class ContextApi(Protocol):
         ...
 
     async def restore(self) -> Edited | Refused:
-        """Send the messages again that the newest summary stands for."""
+        """Send again the messages that the newest summary replaced."""
         ...
 
     async def set_threshold(self, percent: int) -> None:
@@ -125,14 +125,14 @@ class ContextApi(Protocol):
 
 
 class JobsApi(Protocol):
-    """Commands that nobody waits for."""
+    """Background commands."""
 
     def all(self) -> tuple[JobInfo, ...]:
         """Oldest first, ended ones included."""
         ...
 
     def output(self, job_id: str) -> Captured:
-        """What one has printed so far. Raises KeyError for an unknown id."""
+        """Output of a job so far. Raises KeyError for an unknown id."""
         ...
 
     async def kill(self, job_id: str) -> None:
@@ -154,7 +154,7 @@ class RoutingApi(Protocol):
 
     @property
     def why_alone(self) -> str:
-        """Why no supervisor is asked here; empty where one is."""
+        """Reason why no supervisor is asked here; empty where one is."""
         ...
 
     def answer(self, card_id: str, verdict: RouteVerdict) -> Receipt:
@@ -167,11 +167,11 @@ class RoutingApi(Protocol):
 
 
 class ConversationParts(Protocol):
-    """How one open conversation stands, and the desks that do more with it."""
+    """State of one open conversation, and the interfaces of its parts."""
 
     @property
     def id(self) -> str:
-        """Its identifier."""
+        """Identifier of the conversation."""
         ...
 
     @property
@@ -181,7 +181,7 @@ class ConversationParts(Protocol):
 
     @property
     def state(self) -> State:
-        """What it does now."""
+        """State of the machine."""
         ...
 
     @property
@@ -201,12 +201,12 @@ class ConversationParts(Protocol):
 
     @property
     def context(self) -> ContextApi:
-        """What fills its window."""
+        """Contents of its window."""
         ...
 
     @property
     def jobs(self) -> JobsApi:
-        """Its background commands."""
+        """Background commands of the conversation."""
         ...
 
     @property
@@ -216,7 +216,7 @@ class ConversationParts(Protocol):
 
     @property
     def routing(self) -> RoutingApi:
-        """Who answers, while that can be overruled."""
+        """Model or agents that answer, while that can be overruled."""
         ...
 
 
@@ -224,7 +224,7 @@ class ConversationApi(ConversationParts, Protocol):
     """One open conversation, as the screens use it (docs/engine.md)."""
 
     async def subscribe(self, listener: Callable[[Update], None]) -> Unsubscribe:
-        """Tell `listener` how things stand, then everything that happens."""
+        """Send `listener` a snapshot, then every update."""
         ...
 
     async def say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:

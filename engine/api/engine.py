@@ -1,4 +1,4 @@
-"""What a front end may ask of the engine as a whole."""
+"""Interface of the whole engine for front ends."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class AgentsApi(Protocol):
     """The sub-agents of every conversation that is open here."""
 
     def views(self, parent_id: str) -> Sequence[AgentView]:
-        """How a conversation's sub-agents stand, oldest first; those of earlier days too."""
+        """Views of a conversation's sub-agents, oldest first, including ended ones."""
         ...
 
     def results(self, parent_id: str) -> int:
-        """How many of their ends the conversation's model has not read yet."""
+        """Number of their results that the conversation's model has not read yet."""
         ...
 
     def stop(self, agent_ids: Iterable[str]) -> None:
@@ -59,10 +59,10 @@ class AgentsApi(Protocol):
 
 
 class LibraryApi(Protocol):
-    """What is done to whole conversations (`engine.ports.Library`)."""
+    """Operations on whole conversations (`engine.ports.Library`)."""
 
     async def changed_elsewhere(self) -> bool:
-        """Whether another process has written since this was last asked. Raises StorageError."""
+        """True when another process has written since the last call. Raises StorageError."""
         ...
 
     async def search(
@@ -72,7 +72,7 @@ class LibraryApi(Protocol):
         ...
 
     async def find(self, conversation_id: str, text: str) -> Sequence[FoundText]:
-        """Where `text` stands in one conversation, in its order."""
+        """Find `text` in one conversation, in its order."""
         ...
 
     async def turns(self, conversation_id: str) -> Sequence[TurnSummary]:
@@ -84,7 +84,7 @@ class LibraryApi(Protocol):
         ...
 
     async def calls(self, conversation_id: str) -> Sequence[CallSum]:
-        """What its model calls used and cost, by their purpose; without those of its sub-agents."""
+        """Usage and cost of its model calls, by their purpose; without those of its sub-agents."""
         ...
 
     async def export(self, conversation_id: str) -> JsonObject:
@@ -96,23 +96,23 @@ class RewindApi(Protocol):
     """Going back in a conversation (`engine.rewind`). Raises CannotRewind, FilesError, StorageError."""
 
     def why_not(self, state: State) -> str:
-        """Why nothing can go back now; empty where it can."""
+        """Reason why no rewind is possible now; empty when it is."""
         ...
 
     async def points(self, record: ConversationRecord) -> RewindList:
-        """What can be gone back to, newest first."""
+        """Points to go back to, newest first."""
         ...
 
     async def changed(self, record: ConversationRecord) -> Changed:
-        """What the conversation did to its folder until now."""
+        """Changes of the conversation to its folder until now."""
         ...
 
     async def preview(self, record: ConversationRecord, seq: int) -> Preview:
-        """What going back to before the prompt `seq` would do to files."""
+        """Preview of the file changes when rewinding to before the prompt `seq`."""
         ...
 
     async def preview_undo(self, record: ConversationRecord) -> Preview:
-        """What undoing the last rewind would do to files."""
+        """Preview of the file changes when undoing the last rewind."""
         ...
 
     async def diff(self, change: FileChange) -> DiffDisplay | None:
@@ -122,7 +122,7 @@ class RewindApi(Protocol):
     async def rewind(
         self, record: ConversationRecord, state: State, seq: int, scope: RewindScope, overwrite: Collection[bytes] = ()
     ) -> Done:
-        """Go back; files that somebody else changed stay, but for those in `overwrite`."""
+        """Rewind; files changed by others stay, except for those in `overwrite`."""
         ...
 
     async def undo(self, record: ConversationRecord, state: State, overwrite: Collection[bytes] = ()) -> Done:
@@ -146,19 +146,19 @@ class RulesApi(Protocol):
     """The stored rules and those of the open conversations. Changes raise EngineError, in one sentence."""
 
     def all(self) -> tuple[ActiveRule, ...]:
-        """Those that hold everywhere, then by project, then by conversation."""
+        """All rules: global ones, then by project, then by conversation."""
         ...
 
     def trouble(self) -> str:
-        """What of the stored rules cannot be read; empty if nothing."""
+        """Unreadable parts of the stored rules; empty if none."""
         ...
 
     def problem(self, text: str) -> str:
-        """Why this can be no rule; empty where it can."""
+        """Reason why this is no valid rule; empty when it is one."""
         ...
 
     def effect(self, text: str) -> str:
-        """What it lets through; empty for what is no rule."""
+        """Effect of the rule; empty for invalid text."""
         ...
 
     def add(self, rule: ActiveRule) -> None:
@@ -183,7 +183,7 @@ class RulesApi(Protocol):
 
 
 class BulkApi(Protocol):
-    """What is done to conversations without opening them (`engine.conversation_bulk`)."""
+    """Operations on conversations without opening them (`engine.conversation_bulk`)."""
 
     async def change(self, ids: Iterable[str], changes: ConversationChanges) -> Sequence[str]:
         """Change many; gives those that another process has."""
@@ -203,7 +203,7 @@ class EngineApi(Protocol):
 
     @property
     def rules(self) -> RulesApi:
-        """What may run without asking."""
+        """Rules that allow calls without a question."""
         ...
 
     @property
@@ -238,7 +238,7 @@ class EngineApi(Protocol):
         ...
 
     async def find(self, reference: str, *, partly: bool = False) -> Sequence[ConversationSummary]:
-        """Those with this id, id prefix or title."""
+        """Conversations with this id, id prefix or title."""
         ...
 
     async def fork(self, conversation_id: str, up_to_seq: int | None = None) -> ConversationApi:
@@ -254,7 +254,7 @@ class EngineApi(Protocol):
         ...
 
     def live(self) -> Sequence[ConversationApi]:
-        """Those held open by this process."""
+        """Conversations held open by this process."""
         ...
 
     async def forget(self, conversation_id: str) -> None:

@@ -1,4 +1,4 @@
-"""What a request of the engine may raise; each is one sentence for the user."""
+"""Errors of engine requests; each is one sentence for the user."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a model is sent: the view of the stored messages, the system prompt, the images."""
+"""Contents of model requests: the view of the stored messages, the system prompt, the images."""

@@ -24,7 +24,7 @@ TRUNCATED_TEXT = (
 
 
 class Assembly(Struct, frozen=True):
-    """Who asks: everything of a request that is not in the store."""
+    """Everything of a request that is not in the store."""
 
     prompt: PromptFacts
     model: str
@@ -32,7 +32,7 @@ class Assembly(Struct, frozen=True):
     now: float
     view: ContextView = ContextView()
     note: str = ""
-    """What every request of this turn ends with, and no message holds."""
+    """Last text of every request of this turn, contained in no message."""
 
 
 async def assemble(

@@ -40,7 +40,7 @@ INSTRUCTIONS = (
 
 
 class Selection(Struct, frozen=True):
-    """What is summarized, and where the messages begin that stay."""
+    """Messages to summarize, and the first one that stays."""
 
     summarized: tuple[StoredMessage, ...]
     start_seq: int
@@ -49,7 +49,7 @@ class Selection(Struct, frozen=True):
 
 
 def select_before(rows: Sequence[StoredMessage], seq: int) -> Selection | None:
-    """What a model sees before this message of the user's, which stays with all behind it; None where that is none."""
+    """Select the messages before this one of the user, which stays with all behind it; None if there are none."""
     seen = [row for row in rows if row.role is not Role.SYSTEM and not row.silent]
     place = next((place for place, row in enumerate(seen) if row.seq == seq), 0)
     whole = place > 1 and seen[place].role is Role.USER and _is_plain(seen[place])
@@ -95,7 +95,7 @@ def with_quotes(text: str, selection: Selection) -> str:
 
 
 def is_shorter(summary: str, selection: Selection, earlier: str) -> bool:
-    """Whether the summary takes less room than what it stands for: else nothing was won (opencode#27924)."""
+    """True when the summary takes less room than the messages replaced: else it would be useless (opencode#27924)."""
     replaced = sum(blocks_tokens(row.blocks) for row in selection.summarized) + text_tokens(earlier)
     return 0 < text_tokens(summary) < replaced
 

@@ -12,7 +12,7 @@ from tools.contract import ToolSpec
 
 CHARACTERS_PER_TOKEN = 4
 PIXELS_PER_TOKEN = 750
-"""What Anthropic's documentation gives for images."""
+"""Factor for images from Anthropic's documentation."""
 LARGEST_IMAGE = 1_600
 """Tokens of one image after the provider has shrunk it."""
 

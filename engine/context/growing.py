@@ -20,11 +20,11 @@ class GrowingView:
 
     def __init__(self) -> None:
         self._limits: tuple[str, tuple[Omission, ...]] = ("", ())
-        """What the view was made with."""
+        """Limits with which the view was built."""
         self._taken = 0
-        """How many rows are settled."""
+        """Number of settled rows."""
         self._last: StoredMessage | None = None
-        """The last of them: the same one stands in its place as long as rows were only added."""
+        """Last settled row: the same object stays at its index as long as rows were only added."""
         self._settled: list[ModelMessage] = []
         self._used: set[str] = set()
         """The ids of the tool uses among the settled."""
@@ -66,7 +66,7 @@ class GrowingView:
 
 
 def _last_reply(rows: Sequence[StoredMessage], start: int) -> int:
-    """Where the last reply that follows the user stands; `start` where there is none behind it."""
+    """Index of the last reply that follows the user; `start` if none is behind it."""
     for place in range(len(rows) - 1, start, -1):
         answers = rows[place].role is Role.ASSISTANT and not rows[place].silent
         if answers and rows[place - 1].role is Role.USER and not rows[place - 1].silent:

@@ -1,5 +1,5 @@
-"""What fills the context window: shares by kind and the biggest single parts, guessed and then scaled to the
-provider's own count where there is one.
+"""Contents of the context window: shares by kind and the biggest single parts, estimated and then scaled to the
+provider's own count if there is one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LABEL = 200
 
 
 class Filling(StrEnum):
-    """What a part of the window holds; the value is how people call it."""
+    """Kinds of parts of the window; the value is the name shown to users."""
 
     SYSTEM = "system prompt"
     TOOLS = "tools"
@@ -50,7 +50,7 @@ class WindowPart(Struct, frozen=True):
     """A tool with its arguments, or the beginning of a text; from outside."""
     tokens: int
     omission: OmissionKind | None = None
-    """How it is left out now."""
+    """Form in which it is left out now."""
     whole: int = 0
     """Tokens of it where nothing were left out."""
     role: Role = Role.USER
@@ -62,7 +62,7 @@ class Measured(Struct, frozen=True):
     shares: tuple[tuple[Filling, int], ...]
     parts: tuple[WindowPart, ...]
     messages: int
-    """That a model sees, the summary left out."""
+    """Number of messages visible to a model, without the summary."""
 
     @property
     def total(self) -> int:
@@ -182,7 +182,7 @@ def _words(value: object) -> str:
 
 
 def _labels(rows: Sequence[StoredMessage]) -> dict[tuple[int, int], str]:
-    """What asked for each tool result: its tool and arguments."""
+    """Label of each tool result: the tool and arguments of its call."""
     asked = {
         block.id: f"{block.name} {said(block.input_json)}"
         for row in rows
@@ -198,7 +198,7 @@ def _labels(rows: Sequence[StoredMessage]) -> dict[tuple[int, int], str]:
 
 
 def omission_of(part: WindowPart) -> Omission:
-    """What leaves this part out: an image whole, a result shortened, and one that is short already cleared."""
+    """The omission that removes this part: an image whole, a result shortened, and a short one cleared."""
     if part.filling is Filling.IMAGES:
         return Omission(part.seq, part.block, OmissionKind.IMAGE, part.part)
     long = part.tokens * 4 > omissions.LONG_RESULT and part.omission is None

@@ -12,11 +12,11 @@ from msgspec import Struct
 from tools.contract import ToolSpec
 
 LAST_ITERATIONS = 3
-"""Remaining model calls from which the model is told (SPEC UNI-33)."""
+"""Remaining model calls at which the model is informed (SPEC UNI-33)."""
 
 
 class PromptFacts(Struct, frozen=True):
-    """What the prompt speaks of."""
+    """Facts that the prompt contains."""
 
     cwd: Path
     conversation_id: str
@@ -26,7 +26,7 @@ class PromptFacts(Struct, frozen=True):
     instructions: str = ""
     """The project's AGENTS.md, only after the folder was trusted."""
     replacement: str = ""
-    """`--system-prompt`: stands in place of everything built here."""
+    """`--system-prompt`: replaces everything built here."""
     appended: str = ""
 
 

@@ -33,7 +33,7 @@ def transcribe(rows: Sequence[StoredMessage], room: int) -> str:
 
 
 def requests_of(rows: Sequence[StoredMessage], room: int) -> str:
-    """What the user wrote, newest first, each as one entry of a list."""
+    """Requests of the user, newest first, each as one entry of a list."""
     lines: list[str] = []
     for row in reversed(rows):
         text = _text(row.blocks).strip()
@@ -48,7 +48,7 @@ def requests_of(rows: Sequence[StoredMessage], room: int) -> str:
 
 
 def summary_by_rules(rows: Sequence[StoredMessage], earlier: str) -> str:
-    """What can be said without a model: the last answer, the files named, the commands run, what failed."""
+    """Summary without a model: the last answer, the files named, the commands run, the failures."""
     files: dict[str, None] = {}
     commands: list[str] = []
     failures: list[str] = []

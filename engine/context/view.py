@@ -23,11 +23,11 @@ EMPTY = "(no text)"
 CONTINUE = "Continue."
 IMAGE = "(an image)"
 CUT_OFF = "[Your reply broke off here: the call failed. Unless told otherwise, continue exactly where it ended.]"
-"""Stands behind a reply that is not whole, so that no reply meets another one and what is sent only grows."""
+"""Message behind an incomplete reply, so that replies are never adjacent and requests only grow."""
 
 
 def spoken(messages: Iterable[StoredMessage]) -> list[ModelMessage]:
-    """What was said, without notices; a reply that broke off is followed by a word that it did."""
+    """Messages without notices; an incomplete reply is followed by a message that says so."""
     said: list[ModelMessage] = []
     for message in messages:
         if message.role is Role.SYSTEM or message.silent:

@@ -1,4 +1,4 @@
-"""What the engine needs from outside, as Protocols, with the values that cross them."""
+"""Interfaces that the engine needs from outside, as Protocols, with the values that cross them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine needs of a store for sub-agents."""
+"""Interface of the store for sub-agents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from engine.records import AgentRow, ConversationRecord, NewConversation
 
 USER: Final = "user"
-"""Who sent a message that the user wrote."""
+"""Sender of messages that the user wrote."""
 
 
 class AgentStore(Protocol):
@@ -38,11 +38,11 @@ class AgentStore(Protocol):
         ...
 
     async def waiting(self, conversation_id: str) -> int:
-        """How many entries wait in an inbox."""
+        """Number of waiting entries in an inbox."""
         ...
 
     async def wakes(self, conversation_id: str) -> bool:
-        """Whether an entry waits that begins a turn of a conversation at rest.
+        """True when an entry waits that begins a turn of an idle conversation.
 
         The end of a sub-agent that was stopped or that a restart cut off waits for the user instead.
         """

@@ -1,4 +1,4 @@
-"""Waits for a database that another program keeps busy: told to whoever looks on, and ended by them."""
+"""Waits for a database that another program keeps busy: reported to observers, and ended by them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUITTING: Final = 1.0
 FIRM: Final = 2.0
 """Seconds after a wait was given up in which no other begins: what was begun with it ends, too."""
 TOLD_AFTER: Final = 1.5
-"""Seconds of a wait before anybody is told."""
+"""Seconds of a wait before it is reported."""
 
 
 class DatabaseWaits:
@@ -28,12 +28,12 @@ class DatabaseWaits:
         self._told = False
         self._refuses_until = 0.0
         self._ends = 0.0
-        """When no wait goes on any more since Phoenix ends; 0 before that."""
+        """Monotonic time at which all waits end since Phoenix exits; 0 before that."""
         self.patience = PATIENCE
 
     @property
     def seconds(self) -> float:
-        """How long the longest one has waited; 0 where none is long enough to be told."""
+        """Seconds of the longest wait; 0 when none is long enough to be reported."""
         with self._lock:
             return self._longest()
 
@@ -64,7 +64,7 @@ class DatabaseWaits:
             self._tell(0.0)
 
     def give_up(self) -> bool:
-        """End every wait now; False where there is none that was told."""
+        """End every wait now; False when none was reported."""
         with self._lock:
             waits = bool(self._longest())
             if waits:

@@ -1,4 +1,4 @@
-"""What the engine needs to know of a folder's files, now and earlier: looks, changes, restoring."""
+"""Present and earlier states of a folder's files: snapshots, changes, restoring."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tools.contract import DiffDisplay
 
 
 class FileKind(StrEnum):
-    """What stands at a path; pipes, sockets and devices are never looked at."""
+    """Kinds of covered entries; pipes, sockets and devices are never read."""
 
     FILE = "f"
     LINK = "l"
@@ -22,7 +22,7 @@ class FileKind(StrEnum):
 
 
 class FileState(Struct, frozen=True, array_like=True):
-    """What stood at a path. Times are no part of it: a restored file counts as just written."""
+    """State of a path. Times are no part of it: a restored file counts as just written."""
 
     kind: FileKind
     mode: int
@@ -30,11 +30,11 @@ class FileState(Struct, frozen=True, array_like=True):
     """SHA-256 of a file's bytes, the target of a link, nothing for a folder."""
     size: int = 0
     kept: bool = True
-    """Whether it can be brought back; a file that is too large is known by size and time only."""
+    """True when it can be restored; a file that is too large is known by size and time only."""
 
 
 def same_state(one: FileState | None, other: FileState | None) -> bool:
-    """Whether two states are the same to the eye of a restore."""
+    """True when two states are the same for a restore."""
     if one is None or other is None:
         return one is other
     mode_counts = one.kind is not FileKind.LINK
@@ -42,7 +42,7 @@ def same_state(one: FileState | None, other: FileState | None) -> bool:
 
 
 class FileChange(Struct, frozen=True, array_like=True):
-    """One path, before and after; None where nothing stood. `path` is relative to the folder, as bytes."""
+    """One path, before and after; None where it did not exist. `path` is relative to the folder, as bytes."""
 
     path: bytes
     before: FileState | None
@@ -58,13 +58,13 @@ class FileChange(Struct, frozen=True, array_like=True):
 
     @property
     def only_folder(self) -> bool:
-        """Whether nothing but a folder comes, goes or changes its mode."""
+        """True when only a folder comes, goes or changes its mode."""
         states = (self.before, self.after)
         return all(state is None or state.kind is FileKind.FOLDER for state in states)
 
 
 class Coverage(Struct, frozen=True):
-    """What a look does not cover, to be said where files are restored."""
+    """Paths that a snapshot does not cover, shown when files are restored."""
 
     left_out: tuple[str, ...] = ()
     """Folders and files passed over: ignored by .gitignore, of version control, Phoenix's own; at most 20 of them.
@@ -81,11 +81,11 @@ class Coverage(Struct, frozen=True):
     over: int = 0
     """Files whose content is not kept since the folder holds more than its share of the limit, or is unreadable."""
     gone: tuple[str, ...] = ()
-    """What was passed over and stood there no more at the end: it does not come back. At most 20 of them."""
+    """Paths left out by the snapshot and missing at the end: they cannot be restored. At most 20 of them."""
 
 
 class CheckpointLimits(Struct, frozen=True):
-    """How much of what was in files is kept, in bytes (settings `checkpoint_file_mb`, `checkpoint_total_mb`)."""
+    """Limits of the kept contents in bytes (settings `checkpoint_file_mb`, `checkpoint_total_mb`)."""
 
     file: int = 10 * 1024 * 1024
     """A larger file is known by size and time only."""
@@ -99,7 +99,7 @@ class CheckpointLimits(Struct, frozen=True):
 
 
 class CheckpointUse(Struct, frozen=True):
-    """How much is kept of what was in files, and the limits."""
+    """Size of the kept contents in bytes, and the limits."""
 
     used: int
     """Bytes on the disk."""
@@ -114,7 +114,7 @@ class FolderSnapshot(Struct, frozen=True):
 
 
 class Restored(Struct, frozen=True):
-    """What came of one change that was to be made; `problem` is empty when it was made."""
+    """Result of one requested change; `problem` is empty when it was made."""
 
     path: bytes
     problem: str = ""
@@ -134,15 +134,15 @@ class Folders(Protocol):
         ...
 
     async def before_edit(self, folder: Path, paths: Sequence[bytes], look: str = "") -> dict[bytes, FileState | None]:
-        """What stands at these paths, kept ahead of a tool that names them; without those that a look kept already."""
+        """States of these paths, kept before a tool that names them; without those that a snapshot kept already."""
         ...
 
     async def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
-        """How one look differs from an earlier one, with counted lines, by path."""
+        """Differences between two snapshots, with counted lines, by path."""
         ...
 
     async def states(self, folder: Path, paths: Sequence[bytes]) -> dict[bytes, FileState | None]:
-        """What stands at these paths now; contents are kept, so that they can be brought back."""
+        """Present states of these paths; contents are kept, so that they can be restored."""
         ...
 
     async def diff(self, change: FileChange) -> DiffDisplay | None:
@@ -174,7 +174,7 @@ class Folders(Protocol):
         ...
 
     def use(self) -> CheckpointUse | None:
-        """How much is kept; None where nothing ever is."""
+        """Size of the kept contents; None for folders that never keep any."""
         ...
 
     async def tidy(self) -> bool:

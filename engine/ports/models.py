@@ -1,4 +1,4 @@
-"""What the engine needs of model providers."""
+"""Interfaces of model providers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ToolCallDelta(Struct, frozen=True):
 
 
 class UsageTold(Struct, frozen=True):
-    """What the server has counted so far: a call that is stopped or breaks has used that."""
+    """Token counts of the server so far: they hold for a call that is stopped or breaks."""
 
     usage: Usage
 
@@ -108,7 +108,7 @@ class ProviderError(Exception):
 
 
 class ModelInfo(Struct, frozen=True):
-    """What is known of a model; 0 and None mean unknown."""
+    """Known properties of a model; 0 and None mean unknown."""
 
     provider: str
     name: str
@@ -118,7 +118,7 @@ class ModelInfo(Struct, frozen=True):
     local: bool = False
     note: str = ""
     summarizes: bool = True
-    """Whether it can retell a conversation; where it cannot, rules do."""
+    """True when it can summarize a conversation; otherwise rules do."""
     limits: tuple[RateLimit, ...] = ()
     """Rate limits that the configuration sets."""
 
@@ -145,7 +145,7 @@ class Provider(Protocol):
         ...
 
     def describe(self, model: str) -> ModelInfo:
-        """What is known of `model` without asking anyone."""
+        """Describe `model` without a request."""
         ...
 
     async def models(self) -> list[ModelInfo]:

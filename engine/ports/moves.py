@@ -1,4 +1,4 @@
-"""What one move of the machine writes, all of it in one transaction."""
+"""Writes of one move of the machine, all of it in one transaction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class AppendMessage(Struct, frozen=True):
     duration_ms: int = 0
     cost_usd: float | None = None
     agent_id: str = ""
-    """Who wrote it, where it was no model: supervisor."""
+    """Author of a message that no model wrote: supervisor."""
 
 
 class DrainInboxRows(Struct, frozen=True):
@@ -52,14 +52,14 @@ class RecordCall(Struct, frozen=True):
 
 
 class LimitRun(Struct, frozen=True):
-    """How long a run of the user may take, where it has a limit."""
+    """Time limit of a run of the user."""
 
     run_id: str
     seconds: float
 
 
 class SetView(Struct, frozen=True):
-    """What of its messages a model is sent from now on: a compaction worked."""
+    """New view of its messages for a model: a compaction succeeded."""
 
     view: ContextView
 
@@ -107,11 +107,11 @@ class Deposit(Struct, frozen=True):
 
 
 class MakeBackground(Struct, frozen=True):
-    """From now on the end of this sub-agent is told by a completion message."""
+    """Make the sub-agent report its end by a completion message."""
 
 
 class HushAgents(Struct, frozen=True):
-    """What this conversation's sub-agents have brought back, and what those at work will, begins no turn by itself."""
+    """Keep present and future results of this conversation's sub-agents from beginning a turn."""
 
 
 Write: TypeAlias = (

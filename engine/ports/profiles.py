@@ -1,4 +1,4 @@
-"""What the engine needs to know of agent profiles: what each allows, and who finds them."""
+"""Agent profiles: their permissions, and the port that finds them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from engine.records import PermissionMode
 from tools.contract import SandboxMode
 
 BUILT_IN: Final = "built-in"
-"""The source of a profile that stands in no file."""
+"""Source of a profile without a file."""
 GENERAL: Final = "general"
 """The profile of an agent for which none is named."""
 READ_TOOLS: Final = ("read_file", "list_files", "search", "read_image", "think")
 """Standard tools that change nothing."""
 JOB_TOOLS: Final = ("job_output", "job_kill")
-"""They come with bash, whose jobs they read and end."""
+"""Tools that come with bash: they read and end its jobs."""
 STANDARD_TOOLS: Final = (*READ_TOOLS, "write_file", "patch", "bash", *JOB_TOOLS)
 SPAWN_TOOLS: Final = ("spawn_agents", "spawn_task")
 """Tools that only a conversation of the user has: sub-agents cannot spawn (SPEC BED-009)."""
 KNOWN_TOOLS: Final = (*STANDARD_TOOLS, *SPAWN_TOOLS)
-"""What a profile may name."""
+"""Tools that a profile may name."""
 FREEDOM: Final = {
     PermissionMode.AUTO: 4,
     PermissionMode.ACCEPT_EDITS: 3,
@@ -47,7 +47,7 @@ def narrower_sandbox(first: SandboxMode, second: SandboxMode) -> SandboxMode:
 
 
 class Profile(Struct, frozen=True):
-    """A kind of agent: what it is told, what it may use and how long it may take."""
+    """A kind of agent: its instructions, tools and time limit."""
 
     name: str
     description: str = ""
@@ -74,7 +74,7 @@ class Profile(Struct, frozen=True):
     """True for a project's own profile, which can only narrow what the user allowed (CONTRACT 4)."""
 
     def allows(self, tool: str) -> bool:
-        """Whether an agent of this profile may be given the tool."""
+        """True when an agent of this profile may be given the tool."""
         return not self.tools or tool in self.tools or (tool in JOB_TOOLS and "bash" in self.tools)
 
     def mode_under(self, parent: PermissionMode) -> PermissionMode:
@@ -93,7 +93,7 @@ class Profile(Struct, frozen=True):
         return min(self.max_turns or turns, turns), min(self.timeout or seconds, seconds)
 
     def protects(self, path: Path) -> bool:
-        """Whether an agent of this profile may not write there."""
+        """True when an agent of this profile must not write there."""
         return self.locked and self.source != BUILT_IN and path.resolve() == Path(self.source).resolve()
 
 
@@ -111,7 +111,7 @@ class Profiles(Protocol):
     """All profiles."""
 
     def names(self, cwd: Path) -> Sequence[Profile]:
-        """Those that can be used in this folder, the built-in ones first."""
+        """Profiles that can be used in this folder, the built-in ones first."""
         ...
 
     def resolve(self, name: str, cwd: Path) -> Profile:

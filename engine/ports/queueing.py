@@ -12,7 +12,7 @@ class QueueStore(Protocol):
     """The messages that wait until a conversation is idle. Every method may raise StorageError."""
 
     async def queued(self, conversation_id: str) -> tuple[QueuedMessage, ...]:
-        """What waits, first to be sent first."""
+        """Queued messages, first to be sent first."""
         ...
 
     async def keep_queue(self, conversation_id: str, waiting: Sequence[QueuedMessage], at: float) -> None:

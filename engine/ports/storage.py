@@ -1,4 +1,4 @@
-"""What the engine needs of a store: moves in, rows out."""
+"""Interface of the store: moves in, rows out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tools.contract import JsonObject, PreparedImage, SandboxMode
 
 
 class ImportTerms(Struct, frozen=True):
-    """What an imported conversation takes of the user, whatever its file says."""
+    """Settings that an imported conversation takes from the user instead of its file."""
 
     cwd: Path
     model: str
@@ -45,7 +45,7 @@ class Imported(Struct, frozen=True):
 
     id: str
     left_out: tuple[str, ...] = ()
-    """What its file held and was not taken, in words that continue a sentence; text of the file in it is one line."""
+    """Parts of the file that were not taken, in words that continue a sentence; text of the file in it is one line."""
 
 
 class ConversationChanges(Struct, frozen=True):
@@ -69,7 +69,7 @@ class ConversationChanges(Struct, frozen=True):
     """Made beside runs; they are added to what the conversation has used."""
     compact_percent: int | None = None
     turn_note: TurnNote | None = None
-    """What one turn was about; turns that are gone are left alone."""
+    """Subject of one turn; removed turns are left alone."""
     view: ContextView | None = None
     context_tokens: int | None = None
     """An estimate, after something was left out of the window."""
@@ -88,7 +88,7 @@ class DatabaseBusy(StorageError):
 
 
 class NoConversation(StorageError):
-    """There is no conversation of this id."""
+    """Raised when no conversation has this id."""
 
     def __init__(self, conversation_id: str) -> None:
         super().__init__(f"There is no conversation {conversation_id}. `phoenix conversations list` shows all.")
@@ -129,7 +129,7 @@ class Store(Protocol):
         ...
 
     async def find(self, reference: str, *, partly: bool = False) -> list[ConversationSummary]:
-        """Those whose id is `reference`, else all whose id starts with it or whose slug or title equals it.
+        """Conversations whose id is `reference`, else all whose id starts with it or whose slug or title equals it.
 
         With `partly`, where there are none, those whose title or slug begins with it, else whose title holds it.
         """
@@ -198,7 +198,7 @@ class IndexProgress(Struct, frozen=True):
 
 
 class Library(Protocol):
-    """What is done to whole conversations, past and present. Every method may raise StorageError."""
+    """Operations on whole conversations, past and present. Every method may raise StorageError."""
 
     async def fork(self, source_id: str, new_id: str, at: float, up_to_seq: int | None = None) -> ConversationRecord:
         """Copy a conversation, whole or up to a message, under a new id, owned by this process."""
@@ -209,7 +209,7 @@ class Library(Protocol):
         ...
 
     async def expired(self, before: float) -> Sequence[str]:
-        """What was archived or moved to the trash before a time, in an order in which it may be removed."""
+        """Conversations archived or moved to the trash before a time, in an order in which they may be removed."""
         ...
 
     async def remove_expired(self, conversation_id: str, before: float) -> bool:
@@ -221,11 +221,13 @@ class Library(Protocol):
         ...
 
     async def clear_partial(self) -> None:
-        """Remove what a killed process left half copied, half imported or half removed; nobody sees it meanwhile."""
+        """Remove conversations that a killed process left half copied, half imported or half removed; they are hidden
+        before.
+        """
         ...
 
     async def changed_elsewhere(self) -> bool:
-        """Whether another process has written since this was last asked; False the first time."""
+        """True when another process has written since the last call; False the first time."""
         ...
 
     async def change_all(self, ids: Sequence[str], changes: ConversationChanges, at: float) -> list[str]:
@@ -239,7 +241,7 @@ class Library(Protocol):
         ...
 
     async def find(self, conversation_id: str, text: str) -> Sequence[FoundText]:
-        """Where `text` stands in one conversation, in its order; upper and lower case alike."""
+        """Find `text` in one conversation, in its order, ignoring case."""
         ...
 
     async def index_older(self) -> IndexProgress:
@@ -251,7 +253,7 @@ class Library(Protocol):
         ...
 
     async def newest_turn(self, conversation_id: str) -> TurnDigest | None:
-        """What the newest turn was about; None where there is none."""
+        """Digest of the newest turn; None without turns."""
         ...
 
     async def runs(self, conversation_id: str, limit: int) -> Sequence[RunRecord]:
@@ -259,7 +261,7 @@ class Library(Protocol):
         ...
 
     async def calls(self, conversation_id: str) -> Sequence[CallSum]:
-        """What its model calls used and cost, by their purpose; without those of its sub-agents."""
+        """Usage and cost of its model calls, by their purpose; without those of its sub-agents."""
         ...
 
     async def export(self, conversation_id: str) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Which files each turn changed, and how conversations branch: rows of the store, as values."""
+"""File changes of each turn, and branches of conversations: rows of the store, as values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.records import ConversationRecord
 
 
 class StepKind(StrEnum):
-    """Why files changed."""
+    """Reasons of file changes."""
 
     TURN = "turn"
     """Tools of a turn ran."""
@@ -25,7 +25,7 @@ class StepKind(StrEnum):
 
 
 class StepState(StrEnum):
-    """How far a step is."""
+    """Progress of a step."""
 
     OPEN = "open"
     """A turn under way, or one that a crash cut off."""
@@ -72,7 +72,7 @@ class BranchRow(Struct, frozen=True):
     branch_of: str
     """Empty for the first of the family."""
     branch_seq: int
-    """How many messages of `branch_of` it shares."""
+    """Number of messages of `branch_of` that it shares."""
     message_count: int
     updated_at: float
     newest_prompt: str
@@ -82,7 +82,7 @@ class BranchRow(Struct, frozen=True):
 
 
 class Rewound(Struct, frozen=True):
-    """What stands in the store after a conversation was rewound: the new branch, and its images by their old ids."""
+    """Stored result of a rewind: the new branch, and its images by their old ids."""
 
     record: ConversationRecord
     images: dict[str, str]
@@ -102,7 +102,7 @@ class TurnLog(Protocol):
     """The rows behind rewinding. Every method may raise StorageError."""
 
     restores: int
-    """How often a restore of files alone was stored here."""
+    """Number of stored restores of files alone."""
 
     async def save(self, step: FileStep) -> None:
         """Insert a step, or bring it up to date."""
@@ -113,7 +113,7 @@ class TurnLog(Protocol):
         ...
 
     async def open_steps(self, conversation_id: str) -> list[FileStep]:
-        """Its turns under way and those that a crash cut off, oldest first; asked for by every turn."""
+        """Turns in progress and those that a crash cut off, oldest first; called by every turn."""
         ...
 
     async def restored(self, conversation_id: str, from_seq: int) -> list[FileStep]:
@@ -121,7 +121,7 @@ class TurnLog(Protocol):
         ...
 
     async def at_rest(self, conversation_id: str) -> bool:
-        """Whether no run of it is stored as under way."""
+        """True when no run of it is stored as in progress."""
         ...
 
     async def every_change(self) -> list[FileChange]:

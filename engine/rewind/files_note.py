@@ -1,4 +1,4 @@
-"""What the model is told when files alone went back: what it remembers of them is no longer so."""
+"""Note for the model after a rewind of files alone: its memory of them is outdated."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def sorted_paths(folder: Path, paths: Iterable[Path]) -> tuple[list[bytes], list
 
 
 def coverage_of(states: Mapping[bytes, FileState | None], outside: Sequence[str]) -> Coverage:
-    """What of the named files does not come back."""
+    """Coverage of the named files: those that cannot be restored."""
     missing = [os.fsdecode(path) for path, state in states.items() if state is not None and not state.kept]
     return Coverage(
         left_out=tuple(outside),
@@ -35,7 +35,7 @@ def coverage_of(states: Mapping[bytes, FileState | None], outside: Sequence[str]
 
 
 def joined(one: Coverage, other: Coverage) -> Coverage:
-    """What either does not cover; sums and reasons of `other` count."""
+    """Union of two coverages; sums and reasons of `other` count."""
     new = [name for name in one.left_out if name not in other.left_out]
     return replace(
         other,

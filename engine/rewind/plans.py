@@ -1,4 +1,4 @@
-"""Which files a rewind wants, from the steps of a conversation; nothing here touches a disk."""
+"""Files that a rewind restores, from the steps of a conversation; nothing here touches a disk."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class PathChange(Struct, frozen=True):
     expected: FileState | None
     target: FileState | None
     between: bool = False
-    """Whether somebody else changed it between two steps."""
+    """True when another author changed it between two steps."""
 
 
 def wanted(steps: Sequence[FileStep], seq: int) -> tuple[PathChange, ...]:
-    """What was done to files from the prompt `seq` on, turned around.
+    """Reverse the changes to files from the prompt `seq` on.
 
     A step that followed the conversation to another branch is no change of this one: it tells how files were left, not
     how they were. Only before a turn is a gap the work of somebody else: a restore begins with what was shown.
@@ -48,12 +48,12 @@ def wanted(steps: Sequence[FileStep], seq: int) -> tuple[PathChange, ...]:
 
 
 def turned_around(changes: Sequence[FileChange]) -> tuple[PathChange, ...]:
-    """What takes these changes back."""
+    """Reverse these changes."""
     return tuple(PathChange(change.path, change.after, change.before) for change in changes)
 
 
 def without(wishes: Sequence[PathChange], lost: Collection[bytes]) -> list[PathChange]:
-    """The same; of contents that made room for newer ones it is said that they are not kept."""
+    """The same changes; those whose contents were dropped for newer ones are marked as not kept."""
     return [
         replace(wish, target=replace(wish.target, kept=False))
         if wish.target is not None and wish.target.content in lost
@@ -63,7 +63,7 @@ def without(wishes: Sequence[PathChange], lost: Collection[bytes]) -> list[PathC
 
 
 def previewed(wishes: Sequence[PathChange], now: Mapping[bytes, FileState | None]) -> list[PreviewFile]:
-    """What is to be done, seen what stands there now; paths that are as wanted are left out."""
+    """Changes still to be made, given the present states; paths in the desired state are left out."""
     files: list[PreviewFile] = []
     for wish in wishes:
         present = now.get(wish.path)
@@ -82,7 +82,7 @@ def previewed(wishes: Sequence[PathChange], now: Mapping[bytes, FileState | None
 
 
 def as_done(files: Sequence[PreviewFile]) -> tuple[ChangedFile, ...]:
-    """What restoring all of these files would take back, told the other way round."""
+    """The changes that restoring all of these files would reverse, in their original direction."""
     return tuple(
         ChangedFile(
             FileChange(one.change.path, one.change.after, one.change.before, one.change.removed, one.change.added),

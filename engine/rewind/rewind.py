@@ -21,7 +21,7 @@ from tools.contract import DiffDisplay
 
 MOST_POINTS = 1_000
 ANSWERING = 20.0
-"""Seconds a folder has to say what stands in it; 1 GB is read in less."""
+"""Seconds for a folder to report its contents; 1 GB is read in less."""
 BUSY = "The agent is busy: stop it with Esc before you go back."
 NO_PROMPT = "That prompt is not in this conversation any more."
 NOT_FOUND_OUT = "What was done to files here cannot be found out now: is the folder there?"
@@ -44,7 +44,7 @@ class Rewinding(Struct, eq=False):
     answering: float = ANSWERING
 
     async def points(self, record: ConversationRecord) -> RewindList:
-        """What can be gone back to. Raises StorageError, FilesError."""
+        """List the points to go back to. Raises StorageError, FilesError."""
         await self.recorder.settled(record.id)
         steps = await self._steps(record.id)
         prompts = await self.log.prompts(record.id, MOST_POINTS)
@@ -62,7 +62,7 @@ class Rewinding(Struct, eq=False):
         return RewindList(record.cwd, tuple(points), _takeback(steps), unfinished, len(family))
 
     async def changed(self, record: ConversationRecord) -> Changed:
-        """What this conversation did to its folder, its run under way included. Raises StorageError."""
+        """Changes of this conversation to its folder, including the current run. Raises StorageError."""
         await self.recorder.settled(record.id)
         running = await self.recorder.so_far(record.id)
         steps = await self._steps(record.id)
@@ -71,17 +71,17 @@ class Rewinding(Struct, eq=False):
         return Changed(as_done(preview.files), preview.coverage, preview.refusal)
 
     async def preview(self, record: ConversationRecord, seq: int) -> Preview:
-        """What going back to before the prompt `seq` would do to files. Raises StorageError."""
+        """Preview of the file changes when rewinding to before the prompt `seq`. Raises StorageError."""
         await self.recorder.settled(record.id)
         steps = await self._steps(record.id)
         return await self._preview(record.cwd, wanted(steps, seq), _coverage(steps, seq))
 
     async def _steps(self, conversation_id: str) -> list[FileStep]:
-        """What each turn did to files; of the one that is open nothing yet."""
+        """File changes of each turn; none yet for the open one."""
         return [_without_open(one) for one in await self.log.steps(conversation_id)]
 
     async def preview_undo(self, record: ConversationRecord) -> Preview:
-        """What undoing the last rewind would do to files. Raises StorageError, CannotRewind."""
+        """Preview of the file changes when undoing the last rewind. Raises StorageError, CannotRewind."""
         step = await self._last(record.id)
         return await self._preview(record.cwd, turned_around(step.changes), step.coverage)
 
@@ -92,7 +92,7 @@ class Rewinding(Struct, eq=False):
     async def rewind(
         self, record: ConversationRecord, state: State, seq: int, scope: RewindScope, overwrite: Collection[bytes] = ()
     ) -> Done:
-        """Go back to before the prompt `seq`; files that somebody else changed stay, but for those in `overwrite`.
+        """Rewind to before the prompt `seq`; files changed by others stay, except for those in `overwrite`.
 
         Raises:
             CannotRewind: nothing was changed.
@@ -158,7 +158,7 @@ class Rewinding(Struct, eq=False):
         return done
 
     def why_not(self, state: State) -> str:
-        """Why nothing can go back now; empty where it can."""
+        """Reason why no rewind is possible now; empty when it is."""
         return BUSY if is_busy(state) else ""
 
     async def cut_off(self) -> str:
@@ -258,7 +258,7 @@ async def _refuse_busy(log: TurnLog, conversation_id: str) -> None:
 
 
 def _without_open(step: FileStep) -> FileStep:
-    """An open step holds what stood at its files, no changes yet."""
+    """Drop the changes of an open step, which contains only the states before them."""
     return replace(step, changes=()) if step.state is StepState.OPEN else step
 
 
@@ -284,7 +284,7 @@ def _takeback(steps: Sequence[FileStep]) -> Takeback | None:
 
 
 def _coverage(steps: Sequence[FileStep], seq: int) -> Coverage:
-    """What the turns from `seq` on did not cover: the newest look says it best."""
+    """Files that the turns from `seq` on did not cover, as of the newest snapshot."""
     turns = [one for one in steps if one.kind is StepKind.TURN and one.seq >= seq]
     if any(one.state is StepState.OPEN for one in turns):
         return Coverage(refusal=NOT_FOUND_OUT)
@@ -294,7 +294,7 @@ def _coverage(steps: Sequence[FileStep], seq: int) -> Coverage:
 
 
 def _made(changes: Sequence[FileChange], outcome: Sequence[Restored]) -> int:
-    """How many files and links were brought back; folders come and go with what is in them."""
+    """Number of files and links restored; folders come and go with their contents."""
     failed = {one.path for one in outcome if one.problem}
     return sum(not one.only_folder for one in changes if one.path not in failed)
 

@@ -1,4 +1,4 @@
-"""Watches turns: what stood before the first tool that may change it, and what stands when the run has ended.
+"""Recorder of turns: states before the first tool that may change files, and at the end of the run.
 
 A tool that edits names its files, so those alone are kept; before a command the whole folder is looked at. A run
 without either costs nothing (docs/decisions/checkpoints.md).
@@ -25,18 +25,18 @@ log = logging.getLogger(__name__)
 PATIENCE = 2.0
 """Seconds the tools of a run wait for its first look at a large folder; the look goes on beside them."""
 SETTLING = 10.0
-"""Seconds that somebody who goes back waits for what is being found out: a network folder may never answer."""
+"""Seconds that a rewind waits for the current states: a network folder may never answer."""
 CLOSING = 1.0
 """Seconds that an exit waits for it; what is left open is found out at the next opening."""
 
 KEPT_SECONDS = 300.0
-"""How long looks stay in memory while nothing runs, about 300 bytes a file."""
+"""Seconds that snapshots stay in memory while nothing runs, about 300 bytes a file."""
 FRESH = 2.0
 """Seconds for which a look that was taken ahead of its tool holds."""
 
 
 class Begun(Struct, eq=False):
-    """What stood before the tools of a run."""
+    """States before the tools of a run."""
 
     step_id: str
     task: asyncio.Task[FileStep | None]
@@ -48,7 +48,7 @@ class Begun(Struct, eq=False):
     early: bool
     """Taken while the call was still being written, so no tool has run since."""
     waited: bool = False
-    """Whether a tool has waited for it in vain; the next ones do not."""
+    """True once a tool has waited for it in vain; the next ones do not."""
     named: set[Path] = field(default_factory=set[Path])
 
 
@@ -87,7 +87,7 @@ class TurnRecorder(Struct, eq=False):
         await self._wait_for(look)
 
     async def before_edit(self, record: ConversationRecord, paths: Sequence[Path]) -> None:
-        """Keep what stands at these paths, the first time that this run names them; never raises."""
+        """Keep the states of these paths the first time that this run names them; never raises."""
         look = await self._usable(record)
         new = tuple(path for path in paths if look is None or path not in look.named)
         if not new:
@@ -138,7 +138,7 @@ class TurnRecorder(Struct, eq=False):
             log.warning("what a turn changed could not be found out: %s", error)
 
     async def so_far(self, conversation_id: str) -> FileStep | None:
-        """What the run under way has changed by now; None where none runs, or its folder does not answer."""
+        """Changes of the current run so far; None without a run, or when its folder does not answer."""
         begun = self.begun.get(conversation_id)
         if begun is None:
             return None
@@ -189,7 +189,7 @@ class TurnRecorder(Struct, eq=False):
 
     @property
     def keeps(self) -> bool:
-        """Whether looks at folders are in memory."""
+        """True while snapshots of folders are in memory."""
         return self._resting is not None
 
     def rest(self) -> None:
@@ -207,7 +207,7 @@ class TurnRecorder(Struct, eq=False):
             log.warning("looks stay in memory: %s", error)
 
     def _start(self, record: ConversationRecord, paths: Sequence[Path] = (), *, early: bool = False) -> Begun:
-        """Begin with what stands at these paths, without any with a look at the folder."""
+        """Start recording with the states of these paths, or with a snapshot of the folder when none are given."""
         before = self.begun.get(record.id)
         step_id = before.step_id if before is not None else self.ids.new()
         task = asyncio.create_task(self._begin(record, step_id, paths, only_known=early))
@@ -282,7 +282,7 @@ class TurnRecorder(Struct, eq=False):
         return replace(step, changes=(*step.changes, *found), coverage=coverage)
 
     async def _look(self, folder: Path) -> FolderSnapshot:
-        """A look; a folder that cannot be looked at is said to be so, where a rewind would miss it."""
+        """Take a snapshot; a folder that cannot be read gives the refusal, for a later rewind to show."""
         try:
             return await self.folders.look(folder)
         except FilesError as error:

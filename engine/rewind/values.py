@@ -1,4 +1,4 @@
-"""What a screen or a script is told about rewinding."""
+"""Values about rewinding for screens and scripts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.ports.files import Coverage, FileChange, Restored
 
 
 class RewindScope(StrEnum):
-    """What goes back."""
+    """Parts that a rewind restores."""
 
     BOTH = "both"
     CONVERSATION = "conversation"
@@ -24,7 +24,7 @@ class RewindPoint(Struct, frozen=True):
     seq: int
     at: float
     text: str
-    """Its beginning."""
+    """First characters of the prompt."""
     images: int
     files: tuple[FileChange, ...]
     coverage: Coverage
@@ -62,7 +62,7 @@ class PreviewFile(Struct, frozen=True):
 
 
 class Preview(Struct, frozen=True):
-    """What restoring files would do to the disk."""
+    """Changes that restoring files would make on the disk."""
 
     files: tuple[PreviewFile, ...]
     coverage: Coverage
@@ -75,20 +75,20 @@ class ChangedFile(Struct, frozen=True):
 
     change: FileChange
     remark: str = ""
-    """Not empty where somebody else had a hand in it."""
+    """Remark about changes by others; empty without any."""
 
 
 class Changed(Struct, frozen=True):
-    """What a conversation did to its folder; what was changed and changed back is no part of it."""
+    """Changes of a conversation to its folder, without those that it reversed itself."""
 
     files: tuple[ChangedFile, ...]
     coverage: Coverage
     refusal: str = ""
-    """Not empty when it cannot be told: why."""
+    """Reason why it is unknown; empty when it is known."""
 
 
 class Done(Struct, frozen=True):
-    """What a rewind or its undoing came to."""
+    """Result of a rewind or its undoing."""
 
     conversation_id: str
     """The one to show now."""

@@ -1,4 +1,4 @@
-"""How a sub-agent's end reaches its parent, also through a crash."""
+"""Delivery of a sub-agent's end to its parent, also through a crash."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def mark(connection: sqlite3.Connection, conversation_id: str, facts: AgentFacts
 
 
 def make_background(connection: sqlite3.Connection, agent_id: str) -> None:
-    """Its parent no longer waits for it, and is woken by its end."""
+    """Make it a background agent: its parent no longer waits, and its end wakes the parent."""
     connection.execute(
         "UPDATE conversations SET spawn_mode = 'background', auto_wake = 1 WHERE id = ? AND kind = 'subagent'",
         (agent_id,),
@@ -51,7 +51,7 @@ def make_background(connection: sqlite3.Connection, agent_id: str) -> None:
 
 
 def hush(connection: sqlite3.Connection, parent_id: str) -> None:
-    """The ends of those that have not ended yet wake nobody."""
+    """Keep the ends of unfinished sub-agents from waking their parent."""
     connection.execute(
         """UPDATE conversations SET auto_wake = 0
             WHERE parent_id = ? AND kind = 'subagent' AND state NOT IN ('completed', 'failed')""",
@@ -60,13 +60,13 @@ def hush(connection: sqlite3.Connection, parent_id: str) -> None:
 
 
 def is_hushed(connection: sqlite3.Connection, agent_id: str) -> bool:
-    """Whether the user stopped its parent while it worked."""
+    """True when the user stopped its parent while it worked."""
     row = connection.execute("SELECT auto_wake FROM conversations WHERE id = ?", (agent_id,)).fetchone()
     return row is not None and not row["auto_wake"]
 
 
 def facts_of(row: Any) -> AgentFacts | None:
-    """What a row of `conversations` says of a sub-agent; None for the user's own."""
+    """Sub-agent facts in a row of `conversations`; None for the user's own."""
     if row["kind"] != "subagent":
         return None
     return AgentFacts(
@@ -89,7 +89,7 @@ def rows_of(connection: sqlite3.Connection, parent_id: str) -> list[AgentRow]:
 
 
 def ids_of(connection: sqlite3.Connection, parent_id: str) -> list[str]:
-    """Its sub-agents, oldest first."""
+    """Ids of its sub-agents, oldest first."""
     rows = connection.execute("SELECT id FROM conversations WHERE parent_id = ? ORDER BY rowid", (parent_id,))
     return [str(row["id"]) for row in rows]
 

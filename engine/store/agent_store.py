@@ -51,9 +51,9 @@ class SqliteAgents:
         await self._transactions.write(lambda connection: agent_ends.leave(connection, agent_id, at, quiet=True))
 
     async def waiting(self, conversation_id: str) -> int:
-        """How many entries wait in an inbox."""
+        """Number of waiting entries in an inbox."""
         return await self._transactions.read(lambda connection: inbox.waiting(connection, conversation_id))
 
     async def wakes(self, conversation_id: str) -> bool:
-        """Whether an entry waits that begins a turn of a conversation at rest."""
+        """True when an entry waits that begins a turn of an idle conversation."""
         return await self._transactions.read(lambda connection: inbox.wakes(connection, conversation_id))

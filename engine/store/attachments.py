@@ -20,7 +20,7 @@ _NAME: Final = re.compile(r"[0-9a-f]{64}")
 
 
 def is_name(text: str) -> bool:
-    """Whether `text` can be the name of a file of ours: anything else, from whatever wrote the database, is a path."""
+    """True when `text` can name one of our files: anything else, from whatever wrote the database, is a path."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -41,7 +41,7 @@ def contents(folder: Path, name: str) -> bytes | None:
 
 
 def _place(folder: Path, name: str) -> Path:
-    """Where a file of ours stands: a store in memory links to those that it cannot write (`open_copy_in_memory`)."""
+    """Path of one of our files: a store in memory links to those that it cannot write (`open_copy_in_memory`)."""
     place = folder / name
     target = place.readlink() if place.is_symlink() else place
     return target if target.name == name else place
@@ -114,7 +114,7 @@ def files_of(connection: sqlite3.Connection, conversation_id: str) -> list[str]:
 
 
 def remove_unshared(connection: sqlite3.Connection, folder: Path, names: Iterable[str]) -> None:
-    """Remove files that no row names; runs in a transaction of its own, so nobody adds one meanwhile."""
+    """Remove files that no row names; runs in one transaction, so that none is added meanwhile."""
     for name in filter(is_name, names):
         if connection.execute("SELECT 1 FROM attachments WHERE path = ?", (name,)).fetchone() is None:
             (folder / name).unlink(missing_ok=True)

@@ -44,7 +44,7 @@ class Connection(aiosqlite.Connection):
             raise
 
     async def run(self, job: Callable[[sqlite3.Connection], T]) -> T:
-        """What `job` gives back; its exceptions come through.
+        """Run `job` on the connection and return its result; its exceptions pass through.
 
         Raises:
             StorageError: the store is closed.
@@ -59,7 +59,7 @@ class Connection(aiosqlite.Connection):
 
 
 TRY: Final = "PRAGMA busy_timeout = 500"
-"""Milliseconds that SQLite waits by itself; then it is seen whether somebody wants to wait any longer."""
+"""Milliseconds that SQLite waits by itself; then Phoenix decides about a longer wait."""
 IN_A_CHANGE: Final = "PRAGMA busy_timeout = 30000"
 """A change that is too large for memory waits for those who read, in the middle of a statement."""
 TOO_NEW: Final = 2_000_000_000
@@ -88,7 +88,7 @@ class Transactions:
         self._stopped: WritingStopped | None = None
         self._version = 0
         self._seen: Stamp = None
-        """How the files stood when `_version` was read."""
+        """State of the files when `_version` was read."""
         self._shrinking: set[asyncio.Future[None]] = set()
         shedding.add("caches of the database", Order.READ, self._opened, self.shrink)
 
@@ -224,7 +224,7 @@ class Transactions:
 
 
 def _stamp(path: Path) -> Stamp:
-    """What tells two states of the files at `path` apart; None where nothing is known, or all too new to tell."""
+    """Fingerprint of the files at `path`; None when a file cannot be read, or is too new to tell."""
     found: list[tuple[int, int, int]] = []
     for name in (path, f"{path}-wal"):
         try:

@@ -159,7 +159,7 @@ def record(connection: sqlite3.Connection, conversation_id: str, instance: Insta
 def list_page(
     connection: sqlite3.Connection, query: ConversationQuery, instance: Instance
 ) -> list[ConversationSummary]:
-    """The user's conversations that match, newest first; those put away by when that was.
+    """The user's conversations that match, newest first; removed ones by the time of removal.
 
     The trash holds archived and other ones alike.
     """
@@ -247,7 +247,7 @@ def _implied(changes: ConversationChanges) -> dict[str, str | int | float | None
 
 
 def set_state(connection: sqlite3.Connection, conversation_id: str, state: State, at: float) -> None:
-    """Write where the machine stands, and the result columns of a sub-agent that ended."""
+    """Write the state of the machine, and the result columns of a sub-agent that ended."""
     connection.execute(
         "UPDATE conversations SET state = ?, state_json = ?, gen = ?, updated_at = ? WHERE id = ?",
         (STATE_NAMES[type(state)], encode_state(state), state.gen, at, conversation_id),

@@ -42,7 +42,7 @@ TABLES: Mapping[str, tuple[str, str]] = {
     "traces": (_OF_CONVERSATION, "rowid"),
     "spans": ("trace_id IN (SELECT id FROM traces WHERE conversation_id = ?)", "rowid"),
 }
-"""Which rows of a table belong to a conversation, and their order."""
+"""Rows of a table that belong to a conversation, and their order."""
 
 _LEFT_OUT: Mapping[str, frozenset[str]] = {
     "conversations": frozenset({"owner_instance", "parent_id", "branch_of", "branch_seq", "superseded_by", "partial"}),
@@ -108,7 +108,7 @@ def _insert_at_once(
 
 
 def is_taken(connection: sqlite3.Connection, rows: Rows) -> bool:
-    """Whether any id of these rows is in use."""
+    """True when any id of these rows is in use."""
     return any(
         connection.execute(f"SELECT 1 FROM {table} WHERE id = ?", (row["id"],)).fetchone() is not None
         for table, members in rows.items()

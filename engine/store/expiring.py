@@ -30,7 +30,7 @@ class PutAway(Struct, frozen=True):
     bytes: int = 0
     """Of their texts and images."""
     expired: int = 0
-    """How many of them are older than they are kept."""
+    """Number of them that exceed the retention time."""
 
 
 def expired(connection: sqlite3.Connection, before: float) -> list[str]:
@@ -39,7 +39,7 @@ def expired(connection: sqlite3.Connection, before: float) -> list[str]:
 
 
 def put_away(connection: sqlite3.Connection, before: float | None) -> PutAway:
-    """What lies in archive and trash; `before` None: nothing expires. Reads every message of theirs."""
+    """Contents of archive and trash; `before` None: nothing expires. Reads every message of theirs."""
     rows = connection.execute(
         f"""{_SIZE} WHERE c.kind = 'user' AND c.partial IS NULL
             AND (c.archived_at IS NOT NULL OR c.deleted_at IS NOT NULL)"""

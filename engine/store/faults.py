@@ -1,4 +1,4 @@
-"""What can go wrong with a database file, each as one sentence for the user that names the fix."""
+"""Faults of a database file, each as one sentence for the user that names the fix."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class WritingStopped(StorageError):
 
 
 def fresh_beside(path: Path) -> Path:
-    """Where a new database goes when the file at `path` is damaged."""
+    """Path of a new database when the file at `path` is damaged."""
     return path.with_name(f"{path.stem}.fresh{path.suffix}")
 
 
@@ -47,7 +47,7 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 
 def damage(error: sqlite3.Error) -> str:
-    """What is wrong with a file that SQLite refuses as damaged; empty for any other error."""
+    """Damage of a file that SQLite refuses; empty for any other error."""
     match _primary(error):
         case sqlite3.SQLITE_NOTADB:
             return "is not a database"
@@ -58,14 +58,14 @@ def damage(error: sqlite3.Error) -> str:
 
 
 def is_out_of_space(error: sqlite3.Error | OSError) -> bool:
-    """Whether the disk, or the user's share of it, is full."""
+    """True when the disk, or the user's share of it, is full."""
     if isinstance(error, OSError):
         return error.errno in {errno.ENOSPC, errno.EDQUOT}
     return _primary(error) == sqlite3.SQLITE_FULL
 
 
 def is_read_only(error: sqlite3.Error | OSError) -> bool:
-    """Whether the file or its folder may not be written."""
+    """True when the file or its folder must not be written."""
     if isinstance(error, OSError):
         return error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}
     return _primary(error) in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}

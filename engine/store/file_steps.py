@@ -22,7 +22,7 @@ _PROMPTS = f"""SELECT seq, created_at, content_json FROM messages AS m WHERE con
     AND (role = 'system' AND {_BY_USER} OR origin = 'human' AND NOT (text LIKE '$ %' AND EXISTS (
         SELECT 1 FROM messages WHERE run_id = m.run_id AND conversation_id = m.conversation_id AND seq < m.seq
         AND role = 'system' AND {_BY_USER})))"""
-"""What the user wrote, and the commands that the user ran, without what these told the model."""
+"""Prompts of the user, and the commands that the user ran, without the messages these sent to the model."""
 
 
 def save(connection: sqlite3.Connection, step: FileStep) -> None:
@@ -141,7 +141,7 @@ def of_conversation(connection: sqlite3.Connection, conversation_id: str) -> lis
 
 
 def open_of(connection: sqlite3.Connection, conversation_id: str) -> list[FileStep]:
-    """Those that are open, oldest first; `state <> 'done'` is what their index is partial by."""
+    """Open steps, oldest first; `state <> 'done'` matches their partial index."""
     rows = connection.execute(
         """SELECT * FROM file_steps INDEXED BY file_steps_unfinished
             WHERE state <> 'done' AND state = 'open' AND conversation_id = ? ORDER BY began, rowid""",
@@ -173,7 +173,7 @@ def open_looks(connection: sqlite3.Connection) -> list[str]:
 
 
 def prompts(connection: sqlite3.Connection, conversation_id: str, limit: int) -> list[PromptRow]:
-    """What can be gone back to, newest first, the beginning of each."""
+    """Prompts to go back to, newest first, the beginning of each."""
     rows = connection.execute(f"{_PROMPTS} ORDER BY seq DESC LIMIT ?", (conversation_id, limit)).fetchall()
     return [_prompt(row, PROMPT_CHARACTERS) for row in rows]
 

@@ -1,4 +1,4 @@
-"""Copies a conversation, whole or up to a message, into one that stands on its own."""
+"""Copies a conversation, whole or up to a message, into an independent one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _INSTEAD = {
     ("runs", "retries"): "0",
     ("tool_calls", "id"): "(SELECT new FROM temp.renamed WHERE old = s.assistant_message_id) || '/' || s.ordinal",
 }
-"""What a column of the copy holds instead of the source's, which stands in `s`."""
+"""Values of columns of the copy that differ from the source row `s`."""
 _ALL = 1 << 62
 
 

@@ -1,4 +1,4 @@
-"""Which columns of an exported row are taken, and what each value must be; settings and pending work have no place."""
+"""Columns accepted from an exported row, and the checks of their values; settings and pending work are not taken."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class WrongValue(ImportRefused):
 
 
 def text(most: int = SHORT) -> Check:
-    """Text of so many characters at the most."""
+    """Check for text of at most `most` characters."""
     return lambda value: isinstance(value, str) and len(value) <= most
 
 
@@ -67,7 +67,7 @@ def amount(most: float = MOST) -> Check:
 
 
 def json_of(decode: Callable[[str], object], sound: Callable[[object], bool] = lambda _: True) -> Check:
-    """Text that a decoder of the codec takes; empty text stands for nothing."""
+    """Check for text that a decoder of the codec accepts; empty text means no value."""
 
     def check(value: Value) -> bool:
         if not isinstance(value, str) or len(value) > LONG:
@@ -262,4 +262,4 @@ TAKEN: Final[Mapping[str, Mapping[str, Check]]] = {
         "duration_ms": number(),
     },
 }
-"""Table -> column -> check. NULL passes here; the schema says where it may not stand."""
+"""Table -> column -> check. NULL passes here; the schema restricts it."""

@@ -42,7 +42,7 @@ _OWN: Final = {
     ("traces", "run_id"): "runs",
     ("spans", "trace_id"): "traces",
 }
-"""References without which a row has no place: what they name stands in the same conversation of the same file."""
+"""References that a row requires: their target is in the same conversation of the same file."""
 _LOOSE: Final = {
     ("runs", "turn_id"): "turns",
     ("runs", "trigger_message_id"): "messages",
@@ -78,7 +78,7 @@ def parse_list(value: JsonValue) -> list[JsonValue]:
 
 
 def taken(rows: Rows, terms: ImportTerms, parent_id: str) -> Rows:
-    """What of these rows is stored; a sub-agent has a parent. Raises ImportRefused."""
+    """Accepted form of these rows; a sub-agent has a parent. Raises ImportRefused."""
     conversation = _conversation(rows["conversations"][0], terms, parent_id)
     own: Value = conversation["id"]
     result: Rows = {"conversations": [conversation]}
@@ -174,7 +174,7 @@ def _conversation(row: Row, terms: ImportTerms, parent_id: str) -> Row:
 
 
 def _state(row: Row) -> State:
-    """How a sub-agent ended; one that was at work counts as cancelled."""
+    """Final state of a sub-agent; one that was at work counts as cancelled."""
     words = str(row.get("result_text") or "")
     if row.get("result_status") == "success":
         return Completed(0, words)

@@ -27,9 +27,9 @@ from tools.contract import JsonObject
 from tools.wording import counted, one_line
 
 ROW_BYTES = 200
-"""What a row costs beside its texts."""
+"""Cost of a row in bytes besides its texts."""
 _QUOTED = 60
-"""Characters of the file's own words in what is said of it."""
+"""Characters of the file's own words quoted in a message."""
 _SETTINGS = {
     "system_prompt_static": "its system prompt",
     "append_system_prompt": "its addition to the system prompt",
@@ -96,7 +96,7 @@ class Import:
 def prepare(
     connection: sqlite3.Connection, folder: Path, document: JsonObject, terms: ImportTerms, at: float
 ) -> Import:
-    """What `export` wrote, read and checked; writes nothing.
+    """Read and check the output of `export`; writes nothing.
 
     Raises:
         ImportRefused: it is no such document, or its parts cannot be.
@@ -129,7 +129,7 @@ def _insert(connection: sqlite3.Connection, rows: Rows) -> None:
 
 
 def _left_out(given: Sequence[Rows], terms: ImportTerms) -> Iterator[str]:
-    """What the settings and the pending work of the file were."""
+    """Describe the settings and the pending work of the file."""
     first = given[0]["conversations"][0]
     own: Row = {
         "permission_mode": terms.permission_mode.value,

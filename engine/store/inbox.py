@@ -32,7 +32,7 @@ def deposit(
 
 
 def waiting(connection: sqlite3.Connection, conversation_id: str) -> int:
-    """How many entries wait."""
+    """Number of waiting entries."""
     row = connection.execute(
         "SELECT COUNT(*) FROM inbox WHERE conversation_id = ? AND consumed_at IS NULL", (conversation_id,)
     ).fetchone()
@@ -40,7 +40,7 @@ def waiting(connection: sqlite3.Connection, conversation_id: str) -> int:
 
 
 def wakes(connection: sqlite3.Connection, conversation_id: str) -> bool:
-    """Whether one of them begins a turn."""
+    """True when one of them begins a turn."""
     row = connection.execute(
         "SELECT 1 FROM inbox WHERE conversation_id = ? AND consumed_at IS NULL AND NOT quiet LIMIT 1",
         (conversation_id,),

@@ -24,7 +24,7 @@ from engine.turn_records import TurnDigest, TurnSummary
 from tools.contract import JsonObject
 
 SEARCH_SECONDS = 0.12
-"""How long one answer takes at most; first results are promised in 200 ms."""
+"""Seconds that one answer takes at most; first results are promised in 200 ms."""
 
 
 class SqliteLibrary:
@@ -56,7 +56,7 @@ class SqliteLibrary:
         await self.slices.remove(conversation_id, time.time())
 
     async def expired(self, before: float) -> list[str]:
-        """What was archived or moved to the trash before a time, in an order in which it may be removed."""
+        """Conversations archived or moved to the trash before a time, in an order in which they may be removed."""
         return await self._transactions.read(lambda connection: expiring.expired(connection, before))
 
     async def remove_expired(self, conversation_id: str, before: float) -> bool:
@@ -70,11 +70,13 @@ class SqliteLibrary:
         )
 
     async def clear_partial(self) -> None:
-        """Remove what a killed process left half copied, half imported or half removed; nobody sees it meanwhile."""
+        """Remove conversations that a killed process left half copied, half imported or half removed; they are hidden
+        before.
+        """
         await self.slices.clear()
 
     async def changed_elsewhere(self) -> bool:
-        """Whether another process has written since this was last asked; False the first time."""
+        """True when another process has written since the last call; False the first time."""
         before, self._version = self._version, await self._transactions.foreign_version()
         return before not in {None, self._version}
 
@@ -103,7 +105,7 @@ class SqliteLibrary:
         )
 
     async def find(self, conversation_id: str, text: str) -> Sequence[FoundText]:
-        """Where `text` stands in one conversation, in its order; upper and lower case alike."""
+        """Find `text` in one conversation, in its order, ignoring case."""
         return await self._transactions.look(lambda connection: finding.find(connection, conversation_id, text))
 
     async def index_older(self) -> IndexProgress:
@@ -118,7 +120,7 @@ class SqliteLibrary:
         return await self._transactions.read(lambda connection: turn_summaries.read(connection, conversation_id))
 
     async def newest_turn(self, conversation_id: str) -> TurnDigest | None:
-        """What the newest turn was about; None where there is none."""
+        """Digest of the newest turn; None without turns."""
         return await self._transactions.read(lambda connection: turn_summaries.newest(connection, conversation_id))
 
     async def runs(self, conversation_id: str, limit: int) -> list[RunRecord]:
@@ -126,7 +128,7 @@ class SqliteLibrary:
         return await self._transactions.read(lambda connection: run_records.read(connection, conversation_id, limit))
 
     async def calls(self, conversation_id: str) -> list[CallSum]:
-        """What its model calls used and cost, by their purpose; without those of its sub-agents."""
+        """Usage and cost of its model calls, by their purpose; without those of its sub-agents."""
         return await self._transactions.read(lambda connection: model_calls.by_purpose(connection, conversation_id))
 
     async def export(self, conversation_id: str) -> JsonObject:

@@ -30,7 +30,7 @@ class InstanceLock:
 
 
 def is_held(folder: Path, instance_id: str) -> bool:
-    """Whether the process of this id lives. Shared, so two who ask at once do not see each other."""
+    """True when the process of this id is alive. Shared, so that simultaneous tests do not see each other."""
     try:
         descriptor = open_own(_path(folder, instance_id))
     except OSError:

@@ -33,7 +33,7 @@ _ROWS = """SELECT m.*, t.turn_number FROM messages AS m JOIN turns AS t ON t.id 
 
 
 class _Place(Struct, frozen=True):
-    """Where the next message goes."""
+    """Position of the next message."""
 
     seq: int
     turn_id: str
@@ -152,7 +152,7 @@ def _next_place(connection: sqlite3.Connection, conversation_id: str, new_turn: 
 
 
 def _stored(row: Any) -> StoredMessage:
-    """A row as a value; what cannot be read of it is told to the log and costs neither it nor its conversation."""
+    """A row as a value; unreadable parts go to the log and cost neither the row nor its conversation."""
     blocks, problem = readable_blocks(row["content_json"])
     if problem:
         log.warning("message %s cannot be read whole: %s", row["id"], problem)

@@ -60,7 +60,7 @@ def record(connection: sqlite3.Connection, conversation_id: str, call: ModelCall
 
 
 def of_run(connection: sqlite3.Connection, run_id: str) -> list[ModelUsage]:
-    """What each call of a run used, in their order."""
+    """Usage of each call of a run, in their order."""
     return [ModelUsage(row["model"], _usage(row), row["cost_usd"], 1) for row in connection.execute(_OF_RUN, (run_id,))]
 
 

@@ -31,7 +31,7 @@ from engine.store import agent_ends, agent_rows, conversations, inbox, messages,
 from engine.store.ownership import Instance
 
 CANCELLED = "cancelled"
-"""The kind of a sub-agent's end that its user wanted: nobody is woken by it."""
+"""Kind of a sub-agent's end that its user caused: it wakes no conversation."""
 LOST = "This conversation is no longer open in this Phoenix: open it again to go on."
 
 

@@ -1,4 +1,4 @@
-"""Titles that nobody gave: after what is said first, after a command until then, and told apart in copies."""
+"""Automatic titles: after the first message, after a command until then, and distinct in copies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.store.slugs import give_slug
 TITLE_LENGTH: Final = 50
 """Characters of the first message that name a conversation (SPEC STM-11)."""
 _NUMBER: Final = re.compile(r"^\(\d+\) ")
-"""Which copy of that title it is; in front, since a narrow list cuts the end."""
+"""Number of a copy of that title; in front, since a narrow list cuts the end."""
 
 
 def name_after(connection: sqlite3.Connection, conversation_id: str, text: str) -> None:
@@ -28,7 +28,7 @@ def name_after(connection: sqlite3.Connection, conversation_id: str, text: str) 
 
 
 def name_after_command(connection: sqlite3.Connection, conversation_id: str, command: str) -> None:
-    """Give a conversation without a title the command that its user ran, until something is said in it."""
+    """Give a conversation without a title the command that its user ran, until its first message."""
     title = _as_title(f"{COMMAND_TITLE}{command}")
     connection.execute("UPDATE conversations SET title = ? WHERE id = ? AND title = ''", (title, conversation_id))
     give_slug(connection, conversation_id)

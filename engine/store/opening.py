@@ -19,9 +19,9 @@ from tools.files.own_files import close_to_others, make_folder, new_file, sync_f
 SAFE_WAL = (3, 51, 3)
 """The first SQLite whose WAL survives several processes (FAULTS 3.3)."""
 BUSY_SECONDS = 30.0
-"""How long a statement waits for another process before it gives up."""
+"""Seconds that a statement waits for another process before it fails."""
 BUSY_AT_OPENING = 1.0
-"""How long at most while it is opened: the thread that waits cannot be stopped, and the user may want to leave."""
+"""Seconds of such waits while opening: the waiting thread cannot be stopped, and the user may want to leave."""
 PAGE_CACHE_KIB = 8 * 1024
 """Of a connection that reads: searches look at the same pages again and again."""
 WRITER_CACHE_KIB = 1024
@@ -79,7 +79,7 @@ def open_in_memory() -> sqlite3.Connection:
 
 
 def open_copy_in_memory(path: Path) -> sqlite3.Connection:
-    """What a file that cannot be written holds, in memory and of our version; nothing of it is owned by anybody.
+    """Copy a file that cannot be written into memory, in our version; without owners.
 
     Raises:
         DamagedDatabase, NewerDatabase: it holds nothing that can be shown.
@@ -105,7 +105,7 @@ def open_copy_in_memory(path: Path) -> sqlite3.Connection:
 
 
 def _immutable(path: Path) -> str:
-    """Where no journal stands beside it, it may be read without the files that a reader of a WAL would make."""
+    """Option for reading a file without a journal, which needs none of the files that a reader of a WAL creates."""
     journals = (path.with_name(f"{path.name}{suffix}") for suffix in ("-wal", "-journal"))
     return "" if any(one.exists() and one.stat().st_size for one in journals) else "&immutable=1"
 
@@ -183,7 +183,7 @@ def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _ended_uncleanly(connection: sqlite3.Connection, locks: Path) -> bool:
-    """Whether a process that wrote here is gone without its farewell: its row stays, its lock is free."""
+    """True when a process that wrote here ended uncleanly: its row stays, its lock is free."""
     rows = connection.execute("SELECT id FROM instances").fetchall()
     return any(not is_held(locks, row["id"]) for row in rows)
 

@@ -48,7 +48,7 @@ class Instance:
         return int(row["pid"])
 
     def owns(self, connection: sqlite3.Connection, conversation_id: str) -> bool:
-        """Whether a conversation belongs to this process; False when to nobody alive.
+        """True when a conversation belongs to this process; False when to no living one.
 
         Raises:
             OwnedElsewhere: it belongs to another living process.
@@ -78,7 +78,7 @@ class Instance:
         return [row["id"] for row in rows if not self._lives(row["id"], row["boot_id"])]
 
     def bury(self, connection: sqlite3.Connection, instance_id: str) -> None:
-        """Forget a dead process; its conversations become nobody's."""
+        """Forget a dead process; its conversations lose their owner."""
         connection.execute("DELETE FROM instances WHERE id = ?", (instance_id,))
         forget(self._locks, instance_id)
 
@@ -88,7 +88,7 @@ class Instance:
 
     @property
     def registered(self) -> bool:
-        """Whether it is on the list."""
+        """True while it is on the list."""
         return self._lock is not None
 
     def unlock(self) -> None:

@@ -29,7 +29,7 @@ class SqliteQueue:
         self._instance = instance
 
     async def queued(self, conversation_id: str) -> tuple[QueuedMessage, ...]:
-        """What waits, first to be sent first."""
+        """Queued messages, first to be sent first."""
         return await self._transactions.read(lambda connection: read(connection, conversation_id))
 
     async def keep_queue(self, conversation_id: str, waiting: Sequence[QueuedMessage], at: float) -> None:

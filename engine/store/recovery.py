@@ -34,7 +34,7 @@ from engine.store.ownership import Instance
 
 _UNOWNED_LEFTOVERS = """SELECT id FROM conversations WHERE owner_instance IS NULL
     AND state NOT IN ('completed', 'failed') AND (state <> 'idle' OR kind = 'subagent') ORDER BY kind"""
-"""Sub-agents first: what became of them stands in what their parent is told."""
+"""Unfinished conversations without an owner; sub-agents first, since their parent receives their outcome."""
 _UNFINISHED_AGENTS = """SELECT id, owner_instance FROM conversations
     WHERE parent_id = ? AND kind = 'subagent' AND state NOT IN ('completed', 'failed')"""
 _WITHOUT_RUN = (Idle, Compacting, Errored, Completed, Failed)
@@ -54,12 +54,12 @@ class _Scene(Struct, frozen=True):
 
 
 def is_needed(connection: sqlite3.Connection, instance: Instance) -> bool:
-    """Whether a process died, or a conversation was left in the middle of something by one that closed."""
+    """True when a process died, or one closed with an unfinished conversation."""
     return bool(instance.dead(connection) or connection.execute(_UNOWNED_LEFTOVERS).fetchone())
 
 
 def recover_all(connection: sqlite3.Connection, instance: Instance, at: float) -> list[Recovery]:
-    """Recover whatever belongs to nobody alive; gives those where there was something to do."""
+    """Recover all conversations without a living owner; returns those that needed changes."""
     abandoned = [row["id"] for row in connection.execute(_UNOWNED_LEFTOVERS)]
     dead = instance.dead(connection)
     for owner in dead:
@@ -72,7 +72,7 @@ def recover_all(connection: sqlite3.Connection, instance: Instance, at: float) -
 
 
 def take_over(connection: sqlite3.Connection, instance: Instance, conversation_id: str, at: float) -> Recovery:
-    """Bring one conversation to rest and own it, its sub-agents first where nobody alive has them."""
+    """Bring one conversation to rest and own it, after those of its sub-agents without a living owner."""
     for agent in connection.execute(_UNFINISHED_AGENTS, (conversation_id,)).fetchall():
         if instance.living_pid(connection, agent["owner_instance"]) is None:
             recover(connection, agent["id"], at)
@@ -82,7 +82,7 @@ def take_over(connection: sqlite3.Connection, instance: Instance, conversation_i
 
 
 def recover(connection: sqlite3.Connection, conversation_id: str, at: float, *, quiet: bool = True) -> Recovery:
-    """Bring one conversation to rest; whoever calls knows that nobody works in it. `quiet`: no parent is woken."""
+    """Bring one conversation to rest; the caller knows that no process works in it. `quiet`: no parent is woken."""
     row = connection.execute(
         "SELECT kind, state_json, gen, updated_at FROM conversations WHERE id = ?",
         (conversation_id,),
@@ -125,7 +125,7 @@ def answer_dangling(connection: sqlite3.Connection, conversation_id: str, run_id
 
 
 def _state_left(state_json: str, gen: int) -> State:
-    """The state as it was written; one that cannot be read counts as an error, so it keeps nobody from starting."""
+    """The state as it was written; an unreadable one counts as an error, so that Phoenix can start."""
     try:
         return decode_state(state_json)
     except CodecError as error:
@@ -152,7 +152,7 @@ def _keep_error(scene: _Scene, state: State) -> str:
 
 
 def _is_told(scene: _Scene, state: Errored) -> bool:
-    """Whether the row below a text that broke off says why already."""
+    """True when the row below an incomplete text already gives the reason."""
     (newest,) = messages.read_range(scene.connection, scene.conversation_id, 1, None, limit=1) or (None,)
     said = messages.plain_text(newest.blocks) if newest is not None and newest.role is Role.SYSTEM else ""
     return said.startswith(texts.broke_off("")) and said.removeprefix(texts.broke_off("")).rstrip(".") in state.message

@@ -1,4 +1,4 @@
-"""What belongs to a conversation goes a slice at a time; its row goes last."""
+"""Removal of a conversation in slices; its own row goes last."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SMALL = ("events", "runs", "turns", "file_steps")
 
 
 def mark(connection: sqlite3.Connection, conversation_id: str, by: str) -> None:
-    """Nobody sees the conversation from now on; `by` is the process that removes it."""
+    """Hide the conversation; `by` is the process that removes it."""
     connection.execute("UPDATE conversations SET partial = ? WHERE id = ?", (by, conversation_id))
 
 

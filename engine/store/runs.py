@@ -82,7 +82,7 @@ def record_call(connection: sqlite3.Connection, conversation_id: str, call: Mode
 
 
 def record_cut_off(connection: sqlite3.Connection, conversation_id: str, run_id: str, at: float) -> None:
-    """Store the call that a crash ended: nobody knows what it used."""
+    """Store the call that a crash ended, with unknown usage."""
     row = connection.execute("SELECT model FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
     provider, _, model = str(row["model"]).partition("/")
     purpose, status, call_id = CallPurpose.REPLY, CallStatus.CANCELLED, str(uuid4())

@@ -13,12 +13,12 @@ from typing import Final
 FIRST_ID: Final = 200_000_000
 """The id of the first row; older messages are numbered down from here, so ids rise with time, in four bytes."""
 INDEXED_LENGTH: Final = 200_000
-"""Characters of one text that are indexed: a pasted file of many megabytes must not hold up its own commit."""
+"""Characters of one text that are indexed: a pasted file of many megabytes must not delay its own commit."""
 _SETTLED: Final = "('success', 'error', 'cancelled', 'skipped', 'interrupted')"
 
 
 def _call_text(row: str) -> str:
-    """What a tool was asked, without the JSON around it, and what it answered."""
+    """Input of a tool, without the JSON around it, and its output."""
     said = (
         f"CASE WHEN json_valid({row}.input_json) THEN (SELECT group_concat(atom, char(10))"
         f" FROM json_tree({row}.input_json) WHERE type = 'text') ELSE {row}.input_json END"
@@ -31,7 +31,7 @@ def _message_text(row: str) -> str:
 
 
 def _is_message(row: str) -> str:
-    """Notices and what nobody sees are not searched."""
+    """Condition that leaves out notices and silent messages, which are not searched."""
     return f"{row}.silent = 0 AND {row}.role <> 'system' AND {row}.text <> ''"
 
 
@@ -95,7 +95,7 @@ OLDER_TEXTS: Final = f"""
         FROM messages AS m JOIN tool_calls AS t ON t.assistant_message_id = m.id
         WHERE m.rowid BETWEEN :first AND :last AND {_is_call("t")}
     ORDER BY place, ordinal"""
-"""What is to be indexed of the messages `first` to `last` by rowid, in their order."""
+"""Texts to index of the messages `first` to `last` by rowid, in their order."""
 
 
 def add_search_index(connection: sqlite3.Connection) -> None:

@@ -1,4 +1,4 @@
-"""What each later version added to the schema, oldest first; `migrations` lists them, `schema_search` has the index."""
+"""Schema changes of each later version, oldest first; `migrations` lists them, `schema_search` has the index."""
 
 from __future__ import annotations
 
@@ -84,22 +84,22 @@ def add_rewind_tables(connection: sqlite3.Connection) -> None:
 
 
 def add_partial_column(connection: sqlite3.Connection) -> None:
-    """`partial` names the process that is at it; nobody sees such a conversation, and once that process is dead the
-    rest of it is removed. NULL: whole.
+    """`partial` names the process that copies, imports or removes it; such a conversation is hidden, and once that
+    process is dead the rest of it is removed. NULL: whole.
     """
     connection.execute("ALTER TABLE conversations ADD COLUMN partial TEXT")
     connection.execute("CREATE INDEX conversations_partial ON conversations (partial) WHERE partial IS NOT NULL")
 
 
 def add_agent_columns(connection: sqlite3.Connection) -> None:
-    """Its task as it was given, its place among the tasks of one call, and how long a run may take."""
+    """Add columns for the task as given, its position among the tasks of one call, and the time limit of a run."""
     connection.execute("ALTER TABLE conversations ADD COLUMN agent_task TEXT")
     connection.execute("ALTER TABLE conversations ADD COLUMN agent_ordinal INTEGER")
     connection.execute("ALTER TABLE conversations ADD COLUMN agent_timeout REAL")
 
 
 def add_quiet_entries(connection: sqlite3.Connection) -> None:
-    """Which entries of an inbox begin no turn by themselves."""
+    """Add a column that marks entries of an inbox that begin no turn by themselves."""
     connection.execute("ALTER TABLE inbox ADD COLUMN quiet INTEGER NOT NULL DEFAULT 0 CHECK (quiet IN (0, 1))")
 
 

@@ -30,7 +30,7 @@ PAUSE = 0.005
 
 
 class SlicePace(Struct, eq=False):
-    """How much text a transaction takes, by how long the last ones took on this machine."""
+    """Bytes of text for one transaction, adapted to the time the last ones took on this machine."""
 
     bytes: int = FIRST_BYTES
     fixed: bool = False
@@ -93,7 +93,7 @@ class Slices:
     async def remove(
         self, conversation_id: str, at: float, still: Callable[[sqlite3.Connection], bool] | None = None
     ) -> bool:
-        """Remove a conversation with everything that belongs to it; nobody sees it from the first transaction on.
+        """Remove a conversation with everything that belongs to it; it is hidden from the first transaction on.
 
         Where there is `still`, that transaction asks it first, and what is open here stays: False, and nothing is done.
 

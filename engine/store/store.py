@@ -66,7 +66,7 @@ class SqliteStore:
 
     @property
     def waits(self) -> DatabaseWaits:
-        """Its waits for another program."""
+        """Waits for another program that uses the database."""
         return self._transactions.waits
 
     @property

@@ -35,7 +35,7 @@ class SqliteTurnLog:
         return await self._transactions.read(lambda connection: file_steps.of_conversation(connection, conversation_id))
 
     async def open_steps(self, conversation_id: str) -> list[FileStep]:
-        """Its turns under way and those that a crash cut off, oldest first."""
+        """Turns in progress and those that a crash cut off, oldest first."""
         return await self._transactions.read(lambda connection: file_steps.open_of(connection, conversation_id))
 
     async def restored(self, conversation_id: str, from_seq: int) -> list[FileStep]:
@@ -45,7 +45,7 @@ class SqliteTurnLog:
         )
 
     async def at_rest(self, conversation_id: str) -> bool:
-        """Whether no run of it is stored as under way."""
+        """True when no run of it is stored as in progress."""
 
         def job(connection: sqlite3.Connection) -> bool:
             row = connection.execute("SELECT state_json FROM conversations WHERE id = ?", (conversation_id,)).fetchone()

@@ -1,4 +1,4 @@
-"""What each prompt of a conversation led to: tools, changed files, time and cost, in one look at the database."""
+"""Effects of each prompt of a conversation: tools, changed files, time and cost, in one query."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _CHANGED = """SELECT DISTINCT json_extract(c.input_json, '$.path') AS path
 
 
 def newest(connection: sqlite3.Connection, conversation_id: str) -> TurnDigest | None:
-    """What the newest turn was about."""
+    """Digest of the newest turn; None without turns."""
     turn = connection.execute(_NEWEST, (conversation_id,)).fetchone()
     if turn is None:
         return None

@@ -56,7 +56,7 @@ class Capture(Struct, eq=False):
         return LookAt(entries, walked.left_out, coverage_of(entries, walked.left_out, self.limits))
 
     def _sorted_out(self, walked: FolderWalk, before: LookAt) -> tuple[dict[bytes, SeenFile], list[Found]]:
-        """What is known by its stat, or kept by its stat alone, and what has to be read.
+        """Sort entries: known or kept by their stat alone, and those to be read.
 
         A folder has its share of the limit. What changed since the last look is read first, then small files: of a
         folder that holds data beside its sources the sources come back.
@@ -100,7 +100,7 @@ class Capture(Struct, eq=False):
                 entries.setdefault(path, _unknown(state))
 
     def states(self, root: bytes, paths: Iterable[bytes]) -> dict[bytes, FileState | None]:
-        """What stands at these paths now. Raises like `take`."""
+        """Present states of these paths. Raises like `take`."""
         folder = opened_root(root)
         found: dict[bytes, FileState | None] = {}
         try:
@@ -126,7 +126,7 @@ class Capture(Struct, eq=False):
             self._batch, self._batched = {}, 0
 
     def _see(self, folder: int, path: bytes, state: os.stat_result) -> SeenFile:
-        """What stands at `path`, whose last part is opened in `folder`."""
+        """State of `path`, whose last part is opened in `folder`."""
         name = path.rpartition(b"/")[2]
         match kind_of(state.st_mode):
             case FileKind.FOLDER:

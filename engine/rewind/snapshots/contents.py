@@ -26,9 +26,9 @@ FEW = 200
 take 0.8 s raw and 3 s packed).
 """
 AT_ONCE = 500
-"""Contents removed in one transaction: what is deleted is overwritten, and nobody may wait long for it."""
+"""Contents removed in one transaction: deleted data is overwritten, and other writers must not wait long."""
 SPARED_SECONDS = 24 * 3600.0
-"""What is younger is never dropped: another process may be about to name it."""
+"""Age in seconds below which contents are never dropped: another process may be about to name them."""
 
 
 class Contents:
@@ -72,7 +72,7 @@ class Contents:
         return zlib.decompress(row[1]) if row[0] else bytes(row[1])
 
     def has(self, digests: Iterable[bytes]) -> set[bytes]:
-        """Those of these that are kept."""
+        """Digests of these that are kept."""
         execute = self._connection.execute
         return {one for one in digests if execute("SELECT 1 FROM contents WHERE digest = ?", (one,)).fetchone()}
 
@@ -181,7 +181,7 @@ class Contents:
 
     @property
     def overwrites(self) -> bool:
-        """Whether what is deleted is overwritten in the file."""
+        """True when deleted data is overwritten in the file."""
         return bool(self._connection.execute("PRAGMA secure_delete").fetchone()[0] == 1)
 
     def _write(self, job: Callable[[sqlite3.Connection], T]) -> T:

@@ -1,4 +1,4 @@
-"""How many lines a change added and removed, and the change as a diff."""
+"""Count of the lines that a change added and removed, and the change as a diff."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One look at a folder: what stood at every covered path. Kept whole, or as what differs from a whole one."""
+"""Snapshot of a folder: the state of every covered path. Kept whole, or as the difference from a whole one."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from msgspec import Struct
 from engine.ports.files import Coverage, FileChange, FileState, same_state
 
 DELTA_SHARE = 8
-"""A look is kept as a difference while less than one in so many paths differs."""
+"""Divisor: a snapshot is kept as a difference while less than one path in this many differs."""
 _STAMP = struct.Struct("<4q")
 RACY_NS = 50_000_000
 """A file that changed so shortly before it was read may change again within the same tick of the file system."""
 
 
 class SeenFile(Struct, frozen=True, array_like=True):
-    """What stood at a path, and the stat by which it is known again; an empty stamp is trusted never."""
+    """State of a path, and the stat that identifies it; an empty stamp is never trusted."""
 
     state: FileState
     stamp: bytes
@@ -34,7 +34,7 @@ class LookAt(Struct, frozen=True):
 
 
 class _Kept(Struct, frozen=True, array_like=True):
-    """As it is stored; with a base, `entries` is what differs from it, None where nothing stands any more."""
+    """Stored form; with a base, `entries` are the differences from it, None for removed paths."""
 
     entries: dict[bytes, SeenFile | None]
     left_out: tuple[bytes, ...]
@@ -46,7 +46,7 @@ _DECODER = msgspec.msgpack.Decoder(_Kept)
 
 
 def stamp_of(state: os.stat_result) -> bytes:
-    """What changes with a file's content; ctime cannot be set back."""
+    """Fields of a stat that change with a file's content; ctime cannot be set back."""
     return _STAMP.pack(state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino)
 
 
@@ -62,7 +62,7 @@ def encode(look: LookAt, base: LookAt | None) -> bytes | None:
 
 
 def decode(data: bytes, base: LookAt | None) -> LookAt:
-    """What `encode` wrote. Raises msgspec.ValidationError or msgspec.DecodeError."""
+    """Decode the output of `encode`. Raises msgspec.ValidationError or msgspec.DecodeError."""
     kept = _DECODER.decode(data)
     entries = {**(base.entries if base else {}), **kept.entries}
     whole = {path: seen for path, seen in entries.items() if seen is not None}
@@ -70,7 +70,9 @@ def decode(data: bytes, base: LookAt | None) -> LookAt:
 
 
 def difference(before: LookAt, after: LookAt) -> Iterator[FileChange]:
-    """What changed, by path. What either look passed over is no change: it may have stood there all the time."""
+    """Changes between two snapshots, by path. Paths that either left out are no change: they may have existed all the
+    time.
+    """
     for path in sorted(before.entries.keys() | after.entries.keys()):
         old, new = before.entries.get(path), after.entries.get(path)
         if old is not None and new is not None and old.state is new.state:

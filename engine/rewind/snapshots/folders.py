@@ -53,15 +53,15 @@ class CheckpointFolders:
         return await self._run(lambda work: work.knows(folder))
 
     async def before_edit(self, folder: Path, paths: Sequence[bytes], look: str = "") -> dict[bytes, FileState | None]:
-        """What stands at these paths, without those that the look kept."""
+        """Keep the states of these paths, without those that the snapshot has."""
         return await self._run(lambda work: work.before_edit(folder, paths, look))
 
     async def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
-        """How one look differs from an earlier one."""
+        """Differences between two snapshots."""
         return await self._run(lambda work: work.changes(before, after))
 
     async def states(self, folder: Path, paths: Sequence[bytes]) -> dict[bytes, FileState | None]:
-        """What stands at these paths now."""
+        """Present states of these paths."""
         return await self._run(lambda work: work.states(folder, paths))
 
     async def diff(self, change: FileChange) -> DiffDisplay | None:
@@ -87,7 +87,7 @@ class CheckpointFolders:
         return await self._run(lambda work: work.keep_only(changes, looks))
 
     def use(self) -> CheckpointUse:
-        """How much is kept."""
+        """Size of the kept contents, and the limits."""
         return use_of(self._file, self._limits)
 
     async def tidy(self) -> bool:
@@ -130,7 +130,7 @@ class CheckpointFolders:
 
 
 def use_of(file: Path, limits: CheckpointLimits) -> CheckpointUse:
-    """How much the file of contents has, which is opened by nothing."""
+    """Size of the file of contents, read without opening it."""
     try:
         return CheckpointUse(file.stat().st_size, limits)
     except OSError:

@@ -17,7 +17,7 @@ FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK opening a named pipe would wait for its other end for ever.
 FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 TEMPORARY = b".phoenix-restore-"
-"""How the files that a restore writes beside others begin; no look covers them."""
+"""Prefix of the files that a restore writes next to others; no snapshot covers them."""
 
 
 def opened_root(root: bytes) -> int:
@@ -50,7 +50,7 @@ def holder(root: int, path: bytes, *, create: bool = False) -> Generator[tuple[i
 
 
 def kind_of(mode: int) -> FileKind | None:
-    """What a mode says a path is; None for what is never touched."""
+    """Kind of a path by its mode; None for kinds that are never touched."""
     if stat.S_ISREG(mode):
         return FileKind.FILE
     if stat.S_ISDIR(mode):
@@ -84,7 +84,7 @@ def read_file(folder: int, name: bytes, most: int) -> tuple[os.stat_result, byte
 
 
 def _read_all(descriptor: int, most: int) -> bytes:
-    """Up to one byte more than `most`; a file that is as long as it should be takes one call."""
+    """Read at most `most` + 1 bytes; a file of the expected length takes one call."""
     first = os.read(descriptor, most + 1)
     if len(first) in {most, most + 1} or not first:
         return first

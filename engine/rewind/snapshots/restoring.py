@@ -123,7 +123,7 @@ class Restoring(Struct, eq=False):
 
 
 def _is_expected(found: FileState | None, change: FileChange) -> bool:
-    """Whether nobody else was at work: it is as before, as wanted, or as a crash between the two leaves it."""
+    """True without changes by others: it is as before, as wanted, or as a crash between the two leaves it."""
     if found is None and _goes(change):
         return True
     if _is_folder(found):  # while it is filled it has other mode bits
@@ -132,7 +132,7 @@ def _is_expected(found: FileState | None, change: FileChange) -> bool:
 
 
 def _goes(change: FileChange) -> bool:
-    """Whether what stands there must be removed before anything else can stand there."""
+    """True when the present entry must be removed before another can replace it."""
     before, after = change.before, change.after
     return before is not None and (after is None or (after.kind is FileKind.FOLDER) != _is_folder(before))
 
@@ -142,7 +142,7 @@ def _is_folder(state: FileState | None) -> bool:
 
 
 def _lives(temporary: bytes) -> bool:
-    """Whether the process that a temporary file is named after is there."""
+    """True when the process that a temporary file is named after is alive."""
     number = temporary.removeprefix(TEMPORARY).partition(b".")[0]
     try:
         os.kill(int(number), 0)

@@ -28,7 +28,7 @@ class LookBook:
         """The whole look that the newest one is kept as a difference from."""
 
     def knows(self, root: bytes) -> bool:
-        """Whether a folder was looked at before, by this process or another."""
+        """True when this or another process has a snapshot of the folder."""
         return root in self._newest or bool(self._contents.newest(root))
 
     def newest(self, root: bytes) -> LookAt:
@@ -142,7 +142,7 @@ def _fewer_and_fewer(looks: Sequence[str], own: Collection[str]) -> Iterator[lis
 
 
 def _same(before: LookAt, now: LookAt) -> bool:
-    """Whether a look adds nothing: the same states, and about the same stamps to know them by."""
+    """True when a snapshot adds nothing: the same states, and about the same stamps to know them by."""
     if before.left_out != now.left_out or before.entries.keys() != now.entries.keys():
         return False
     new = [(before.entries[path], seen) for path, seen in now.entries.items() if before.entries[path] is not seen]

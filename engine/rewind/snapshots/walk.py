@@ -1,4 +1,4 @@
-"""What stands in a folder: names, kinds and stats of all that is covered, without following a link.
+"""Contents of a folder: names, kinds and stats of all covered entries, without following a link.
 
 Ignored is what git ignores, the caches below, and whatever marks itself as a cache (CACHEDIR.TAG, pyvenv.cfg).
 Which names of a folder are ignored is asked once (`ignore`, natively) and again when its names or rules change:
@@ -23,9 +23,9 @@ MADE_AGAIN = frozenset(
     {b"node_modules", b".venv", b"venv", b"__pycache__", b".tox", b".nox", b".mypy_cache", b".pytest_cache"}
     | {b".ruff_cache", b".cache", b".gradle", b".terraform", b".direnv", b".eggs"}
 )
-"""Folders that are large and made again by tools: nobody misses them where files go back."""
+"""Folders that are large and recreated by tools; a rewind need not restore them."""
 CACHES = MADE_AGAIN | {b".git", b".hg", b".svn", b".jj"}
-"""Those and what belongs to version control."""
+"""Folders recreated by tools, and those of version control."""
 CACHE_MARKS = frozenset({b"CACHEDIR.TAG", b"pyvenv.cfg"})
 
 
@@ -34,11 +34,11 @@ class TooMany(Exception):
 
 
 class WalkStopped(Exception):
-    """Phoenix closes; nobody waits for this any more."""
+    """Raised when Phoenix closes: the result is no longer needed."""
 
 
 class FolderWalk(Struct, frozen=True):
-    """What a walk found; paths are relative to the folder."""
+    """Result of a walk; paths are relative to the folder."""
 
     entries: Mapping[bytes, os.stat_result]
     left_out: frozenset[bytes]
@@ -46,7 +46,7 @@ class FolderWalk(Struct, frozen=True):
 
 
 class _Decision(Struct, eq=False):
-    """Which names of one folder are ignored, for one list of names and one state of the rules."""
+    """Ignored names of one folder, for one list of names and one state of the rules."""
 
     names: frozenset[bytes]
     ignored: frozenset[bytes]
@@ -67,7 +67,7 @@ class Walker:
         self._excluded = excluded
         self._decisions: dict[bytes, _Decision] = {}
         self._pipes: set[bytes] = set()
-        """Folders with rules that nobody may open, see `tools.files.ignoring`."""
+        """Folders with rule files that must not be opened, see `tools.files.ignoring`."""
 
     def walk(self) -> FolderWalk:
         """Everything covered.

@@ -1,4 +1,4 @@
-"""What the thread of `CheckpointFolders` does: looks, comparisons, restores."""
+"""Jobs of the thread of `CheckpointFolders`: snapshots, comparisons, restores."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TRIED_AGAIN = 600.0
 
 
 class FolderWork:
-    """Everything in one thread; `closes` is said of a job that an exit stopped."""
+    """Runs everything in one thread; `closes` is the error of a job that an exit stopped."""
 
     def __init__(
         self, file: Path, excluded: Iterable[Path], limits: CheckpointLimits, stopping: Event, closes: str
@@ -107,7 +107,7 @@ class FolderWork:
         return self._file.exists() and self._book().knows(os.fsencode(folder))
 
     def before_edit(self, folder: Path, paths: Sequence[bytes], look: str) -> dict[bytes, FileState | None]:
-        """What stands at these paths, without those that the look kept; with folders that are made for them."""
+        """Keep the states of these paths, without those that the snapshot has; includes folders created for them."""
         if look:
             seen, root = self._book().load(look), opened_root(os.fsencode(folder))
             try:
@@ -121,13 +121,13 @@ class FolderWork:
         return {path: state for path, state in found.items() if path not in above or state is None}
 
     def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
-        """How one look differs from an earlier one."""
+        """Differences between two snapshots."""
         found = tuple(difference(self._book().load(before), self._book().load(after)))
         self._kept().renew(one.before.content for one in found if one.before is not None and one.before.kept)
         return counted(self._kept(), found)
 
     def states(self, folder: Path, paths: Sequence[bytes]) -> dict[bytes, FileState | None]:
-        """What stands at these paths now."""
+        """Present states of these paths."""
         return Capture(self._kept(), self._limits).states(os.fsencode(folder), paths)
 
     def lost(self, states: Sequence[FileState]) -> frozenset[bytes]:

@@ -27,11 +27,11 @@ class Worker:
 
     @property
     def began(self) -> bool:
-        """Whether there was any job."""
+        """True once a job was submitted."""
         return self._thread is not None
 
     async def run(self, job: Callable[[], T]) -> T:
-        """What `job` gives or raises; cancelling whoever waits does not stop it."""
+        """Run `job` in the thread and return its result or raise its error; cancelling the caller does not stop it."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[object] = loop.create_future()
         answer.add_done_callback(_seen)
@@ -63,7 +63,7 @@ class Worker:
 
 
 def _seen(answer: asyncio.Future[object]) -> None:
-    """Take note of a failure that nobody waits for any more: it is no fault."""
+    """Retrieve the exception of an abandoned job, so that asyncio does not report it."""
     if not answer.cancelled():
         answer.exception()
 

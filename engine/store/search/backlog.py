@@ -1,4 +1,4 @@
-"""Indexes what was there before the index was: newest first, in slices that hold nobody up."""
+"""Indexing of messages older than the index: newest first, in slices short enough for other writers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SLICE_MESSAGES: Final = 400
 
 
 def progress(connection: sqlite3.Connection) -> IndexProgress:
-    """How many of the older messages are indexed."""
+    """Number of the older messages that are indexed."""
     row = connection.execute("SELECT below, total FROM search_backlog").fetchone()
     return IndexProgress(row["total"] - (row["below"] - 1), row["total"])
 
@@ -45,7 +45,7 @@ def index_slice(connection: sqlite3.Connection) -> IndexProgress:
 
 
 def _is_indexed(connection: sqlite3.Connection, source: str) -> bool:
-    """Whether it was written anew since, and so came into the index by its trigger."""
+    """True when it was rewritten since, and so indexed by its trigger."""
     return connection.execute("SELECT 1 FROM search_rows WHERE source = ?", (source,)).fetchone() is not None
 
 

@@ -13,7 +13,7 @@ from engine.store.schema_search import CALL_TEXT
 
 
 def find(connection: sqlite3.Connection, conversation_id: str, text: str) -> tuple[FoundText, ...]:
-    """Where `text` stands, in the order of the transcript; a message before its calls."""
+    """Find `text`, in the order of the transcript; a message before its calls."""
     wanted = storable(text)
     if not wanted:
         return ()

@@ -29,14 +29,14 @@ QUICK_SECONDS: Final = 0.01
 
 
 class _Looked(Struct):
-    """What was found on the way down the ids."""
+    """Results of the search down the ids."""
 
     found: list[Candidate]
     lowest: int
     """Everything from this id on was looked at."""
     characters: int = 0
     shared: dict[str, int] | None = msgspec.field(default_factory=dict[str, int])
-    """By conversation: its messages up to this one stand in the branch that took its place. None in the trash."""
+    """By conversation: its messages up to this one are also in the branch that replaced it. None in the trash."""
 
 
 def search(
@@ -104,7 +104,7 @@ def _look(
 
 
 def _is_double(connection: sqlite3.Connection, row: Any, shared: dict[str, int]) -> bool:
-    """Whether it stands in a branch that a rewind left, and again in the one that took its place."""
+    """True when it is in a branch that a rewind left, and also in the one that replaced it."""
     conversation_id = row["conversation_id"]
     if conversation_id not in shared:
         found = connection.execute(_SHARED, (conversation_id,)).fetchone()
@@ -125,7 +125,7 @@ _SHARED: Final = """WITH RECURSIVE
             FROM conversations AS c JOIN up ON c.id = up.branch_of WHERE depth < 1000)
     SELECT MAX(MIN(a.shared, b.shared)) AS shared FROM pair JOIN up AS a ON a.start = pair.old
         JOIN up AS b ON b.start = pair.head AND b.id = a.id"""
-"""Up to which message a conversation and the one in its place are the same: that of their nearest common ancestor."""
+"""Last common message of a conversation and the one that replaced it: that of their nearest common ancestor."""
 _LEFT: Final = """EXISTS (SELECT 1 FROM conversations AS head
     WHERE head.id = c.superseded_by AND head.deleted_at IS NULL)"""
 _SEQ: Final = """SELECT seq FROM messages WHERE id = ? UNION ALL
@@ -133,7 +133,7 @@ _SEQ: Final = """SELECT seq FROM messages WHERE id = ? UNION ALL
 
 
 def _hit(connection: sqlite3.Connection, candidate: Candidate, words: tuple[str, ...]) -> SearchHit | None:
-    """The row of the screen; None where nobody sees its message."""
+    """Build the row for the screen; None for a hidden message."""
     if candidate.is_call:
         source = "tool_calls AS t JOIN messages AS m ON m.id = t.assistant_message_id"
         columns, key = "t.tool_use_id AS call_id", "t.id"

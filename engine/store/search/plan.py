@@ -1,4 +1,4 @@
-"""How a search is carried out: by the index from new to old, or, where filters leave little, by reading that."""
+"""Plan of a search: by the index from new to old, or, when filters leave little, by reading that."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class QueryPlan(Struct, frozen=True):
     """The query for rows of a window of ids, newest first, and the ids there are."""
 
     sql: str
-    """Its named values `first` and `last` are the window."""
+    """Statement whose named values `first` and `last` are the window."""
     values: dict[str, str | float]
     low: int
     high: int
     windowed: bool
-    """Whether rows may be passed over in great number before one is given."""
+    """True when many rows may be skipped before one is returned."""
 
 
 class _Filter(Struct, frozen=True):
@@ -118,7 +118,7 @@ def _narrows(query: SearchQuery) -> bool:
 
 
 def _are_few(connection: sqlite3.Connection, asked: _Filter) -> bool:
-    """Whether the conversations meant have so few messages that all may be read."""
+    """True when the selected conversations have so few messages that all may be read."""
     row = connection.execute(
         f"""SELECT count(*) AS count FROM (SELECT 1 FROM messages
             WHERE conversation_id IN (SELECT id FROM conversations WHERE {asked.conversation}) LIMIT {FEW + 1})""",

@@ -1,4 +1,4 @@
-"""Which of the matches come first, and the line that shows one."""
+"""Order of the matches, and the line that shows one."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ LENGTH_SHARE: Final = 0.75
 USUAL_LENGTH: Final = 1_000
 """Characters of a usual text; the true average would be one more figure to keep."""
 WHOLE_WORD: Final = 1.0
-"""What a word that stands alone counts for on top of one within another."""
+"""Additional weight of a word that is no part of another one."""
 HALF_LIFE: Final = 30 * 86_400.0
 """Seconds after which being new counts half."""
 OLD: Final = 0.4
-"""What is left of a score however old the text is."""
+"""Least factor of a score, however old the text is."""
 AGAIN: Final = 0.9
-"""What each further hit of the same conversation counts for, so that one long conversation hides no others."""
+"""Factor of each further hit of the same conversation, so that one long conversation hides no others."""
 SNIPPET_BEFORE: Final = 40
 SNIPPET_LENGTH: Final = 200
-"""Characters of a snippet, and how many of them stand before the match."""
+"""Characters of a snippet, and the number of them before the match."""
 _BLANKS: Final = re.compile(r"\s+")
 FAR: Final = 20_000
 """Characters behind the first match in which the best place for a snippet is looked for."""
@@ -69,7 +69,7 @@ def _score(candidate: Candidate, words: Sequence[str], now: float) -> float:
 
 
 def _weight(text: str, word: str, penalty: float) -> float:
-    """BM25 of one word; a long word stands for a rare one, since every candidate holds them all."""
+    """BM25 of one word; length serves as rarity, since every candidate contains all words."""
     places = occurrences(text, (word,))
     count = len(places)
     rarity = math.log2(1 + len(word))
@@ -83,7 +83,7 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 
 
 def snippet(text: str, words: Sequence[str]) -> str:
-    """One line around the place where most of the words stand together."""
+    """One line around the densest occurrence of the words."""
     place = _best_place(text, words)
     start = _begins_word(text, max(0, place - SNIPPET_BEFORE), place)
     part = " ".join(text[start : start + SNIPPET_LENGTH].split())
@@ -107,7 +107,7 @@ def _best_place(text: str, words: Sequence[str]) -> int:
 
 
 def _reach(text: str, words: Sequence[str]) -> int:
-    """How far into the text is looked: behind the first place of the word that comes last."""
+    """Number of characters searched: up to `FAR` behind the first occurrence of the word that comes last."""
     low = folded(text)
     return max((low.find(folded(word)) for word in words), default=0) + FAR
 
