@@ -1,1 +1,1 @@
-"""What a person meets: the only package that knows a terminal."""
+"""Front ends for people: the only package that knows a terminal."""

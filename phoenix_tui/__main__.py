@@ -40,7 +40,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
 
 def _tell_version() -> bool:
-    """Print the version; False where stdout takes nothing, which is told further on."""
+    """Print the version; False when stdout cannot be written, which is reported later."""
     if "stdout" in lacking:
         return False
     try:

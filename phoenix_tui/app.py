@@ -1,4 +1,4 @@
-"""PhoenixApp: themes and keys; everything else stands on the workspace."""
+"""PhoenixApp: themes and keys; everything else is on the workspace."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from phoenix_tui.workspace.startup import Startup
 log = logging.getLogger(__name__)
 
 TOO_SMALL: Final = f"Too small: {LEAST[0]}x{LEAST[1]} is the least."
-"""Stands alone on a screen that holds nothing else."""
+"""Text of a screen too small for anything else."""
 
 
 class PhoenixApp(App[None]):
@@ -81,7 +81,7 @@ class PhoenixApp(App[None]):
         self.ending = Ending(self, self._workspace.startup, keep_report)
         self.key_order = KeyOrder(self, self._hand_on, KeyGate(self, self._workspace.parts.dock.composer))
         self._typed_early: list[Typed] | None = []
-        """What came before anything had the focus: Textual would drop it. None once the workspace listens."""
+        """Input from before a widget had the focus: Textual would drop it. None once the workspace listens."""
 
     def _first_theme(self, launch: Launch) -> str:
         """The colours of the first frame: those wished for, else by the terminal's background of last time."""
@@ -130,11 +130,11 @@ class PhoenixApp(App[None]):
 
     @property
     def _shadow(self) -> ShadowScreen | None:
-        """What the terminal shows, where a driver of our own knows it."""
+        """Content of the terminal, where a driver of our own knows it."""
         return getattr(self._driver, "shadow", None)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """What every row passes last: ASCII signs where the terminal knows no others."""
+        """Last filters of every row: ASCII signs where the terminal knows no others."""
         return [*super().get_line_filters(), *self._signs]
 
     def get_default_screen(self) -> WorkspaceScreen:

@@ -1,4 +1,4 @@
-"""What a headless run collects of its sub-agents, and of what it was not allowed: parts of the result object."""
+"""Sub-agents and denied calls of a headless run: parts of the result object."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from phoenix_tui.cli.blocks import usage_object
 from tools.contract import JsonObject, JsonValue
 
 DENIED = ("Permission mode '", "User denied permission")
-"""How the result of a call begins that was not allowed."""
+"""Prefixes of the result of a denied call."""
 MOST_DENIED: Final = 262_144
 """Characters of refused inputs in a result: readers of lines, such as Claude's SDKs, take one of at most 1 MiB."""
 
 
 def is_denial(result: ToolResult) -> bool:
-    """Whether a call was not allowed, and so never ran."""
+    """True when a call was not allowed, and so never ran."""
     return result.status is ToolStatus.ERROR and result.text.startswith(DENIED)
 
 
@@ -57,7 +57,7 @@ class Denials:
 
 
 class ModelTotal(Struct, frozen=True):
-    """What one model was used for; `cost_usd` is None where its price is unknown."""
+    """Usage of one model; `cost_usd` is None where its price is unknown."""
 
     provider: str
     usage: Usage = Usage()
@@ -95,7 +95,7 @@ class Used:
         self.by_model[model] = ModelTotal(total.provider, before.usage + total.usage, cost)
 
     def models(self) -> JsonObject:
-        """What each model used."""
+        """Usage of each model."""
         return {model: usage_object(total.usage) for model, total in self.by_model.items()}
 
 
@@ -106,7 +106,7 @@ class AgentReports:
     used: dict[str, Used] = field(default_factory=dict[str, Used])
     """By their ids, of this run alone."""
     _before: dict[str, float] = field(default_factory=dict[str, float])
-    """When those of earlier runs began last."""
+    """Start of the last run of earlier sub-agents."""
     _views: tuple[AgentView, ...] = ()
 
     def follow(self, update: Update) -> None:

@@ -16,7 +16,7 @@ from phoenix_tui.cli.agent_reports import ModelTotal, Used
 from tools.contract import JsonObject, JsonValue
 
 DescribeModel: TypeAlias = Callable[[str], ModelInfo | None]
-"""What is known of a model by its reference; None where no provider knows it."""
+"""Look up a model by its reference; None where no provider knows it."""
 COMPATIBLE_VERSION: Final = "2.1.330"
 """Version of the program whose output these lines follow: its SDK warns where none is named."""
 MODES: Final = {"ask": "default", "accept-edits": "acceptEdits", "auto": "bypassPermissions", "deny": "dontAsk"}
@@ -35,7 +35,7 @@ def framed(line: JsonObject) -> JsonObject:
 
 
 def session_fields(permission_mode: str) -> JsonObject:
-    """What an init line says beside the run's own settings: Phoenix has none of these extensions."""
+    """Fields of an init line besides the run's own settings: Phoenix has none of these extensions."""
     nothing: list[JsonValue] = []
     return {
         "permissionMode": MODES.get(permission_mode, permission_mode),
@@ -51,12 +51,12 @@ def session_fields(permission_mode: str) -> JsonObject:
 
 
 def model_usage(used: Used, describe: DescribeModel) -> JsonObject:
-    """What each model was used for; `costUSD` is null where a price is unknown."""
+    """Usage of each model; `costUSD` is null where a price is unknown."""
     return {model: _of_model(model, total, describe) for model, total in used.by_model.items()}
 
 
 def terminal_reason(subtype: str, state: State | None) -> str:
-    """Why a run ended; `state` is the last one in which it worked, or where it came to rest in an error."""
+    """Reason of a run's end; `state` is the last one in which it worked, or the error in which it ended."""
     if subtype == "error_during_execution" and not isinstance(state, Errored):
         return "model_error"
     stopped = "aborted_tools" if isinstance(state, ToolExecuting | AwaitingApproval) else "aborted_streaming"

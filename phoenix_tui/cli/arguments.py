@@ -45,7 +45,7 @@ class RunArguments(Struct, frozen=True):
 
     @property
     def resumes(self) -> bool:
-        """Whether it goes on with a conversation that exists."""
+        """True when it continues an existing conversation."""
         return self.continue_last or self.resume is not None
 
     def folder(self) -> Path:

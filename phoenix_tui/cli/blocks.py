@@ -19,13 +19,13 @@ from engine.records import StoredMessage
 from tools.contract import JsonObject, JsonValue
 
 RAW = re.compile("[\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e007f]")
-"""What `json.dumps` leaves as it is, and a terminal or a line reader would act on, or nobody see: C1, line ends, text
-direction, what has no width, tags.
+"""Characters that `json.dumps` leaves unchanged, and that a terminal or a line reader would act on, or hide: C1, line
+ends, text direction, zero width, tags.
 """
 
 
 def encode(value: JsonValue, *, indent: int | None = None) -> str:
-    """`value` as JSON in which no control character stands as itself (FAULTS 59)."""
+    """Encode `value` as JSON with every control character escaped (FAULTS 59)."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     return RAW.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
@@ -78,6 +78,6 @@ def assistant_object(message: StoredMessage, model: str) -> JsonObject:
 
 
 def user_object(message: StoredMessage) -> JsonObject:
-    """What a model reads as the user's: tool results."""
+    """User message of a model request: tool results."""
     content: list[JsonValue] = [block_object(block) for block in message.blocks]
     return {"role": "user", "content": content}

@@ -34,7 +34,7 @@ from tools.contract import JsonObject, JsonValue
 READING = frozenset({"show", "export"})
 """Actions that change nothing: a part of a title will do."""
 AT_WORK = frozenset(STATE_NAMES[one] for one in BUSY)
-"""States of a conversation at work; one that nobody owns was left in it."""
+"""States of a working conversation; one without an owner was interrupted in it."""
 INTERRUPTED = "interrupted"
 
 
@@ -46,7 +46,7 @@ class ConversationCommands(Struct, frozen=True):
     agents: AgentStore
     arguments: CommandArguments
     terms: Callable[[], Awaitable[ImportTerms]]
-    """What an import takes of the user instead of its file."""
+    """Settings that an import takes from the user instead of its file."""
 
     async def run(self) -> Exit:
         """Do what the arguments say.
@@ -183,7 +183,7 @@ class ConversationCommands(Struct, frozen=True):
         return await find_one(self.store, self.arguments.reference, deleted=True, partly=partly)
 
     async def _left(self, record: ConversationRecord, messages: Sequence[StoredMessage]) -> tuple[ToolCallRecord, ...]:
-        """Calls of the last round whose results stand in no message yet: they are stored as each ends."""
+        """Calls of the last round whose results are in no message yet: they are stored as each ends."""
         answered = {block.tool_use_id for one in messages for block in one.blocks if isinstance(block, ToolResultBlock)}
         calls = await self.store.tool_calls(record.id, [message.id for message in messages[-1:]])
         return tuple(call for call in calls if call.tool_use_id not in answered)
@@ -209,12 +209,12 @@ class ConversationCommands(Struct, frozen=True):
 
 
 def owned_sentence(error: OwnedElsewhere) -> str:
-    """Who has the conversation, and the way round."""
+    """Refusal that names the owner of the conversation, and the alternative."""
     return f"{error} Close it there, or continue in a copy with --fork."
 
 
 def is_interrupted(summary: ConversationSummary) -> bool:
-    """Whether its last run was cut off: by a restart that is recorded, or by an end that nobody has seen yet."""
+    """True when its last run was cut off: by a restart that is recorded, or by an unrecorded end."""
     left = summary.state_name in AT_WORK and summary.owner_pid is None
     return left or summary.last_status == INTERRUPTED
 

@@ -37,7 +37,7 @@ def report(findings: Sequence[Finding], *, as_json: bool) -> Exit:
 
 
 async def machine_findings(paths: Paths, credentials: Credentials, environment: Mapping[str, str]) -> list[Finding]:
-    """What can be said without the database and without starting a process."""
+    """Findings without the database and without starting a process."""
     return [
         *_versions(),
         *_terminal(environment),

@@ -1,4 +1,4 @@
-"""What the doctor says, a line at a time."""
+"""Findings of the doctor, a line each."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from msgspec import Struct
 
 
 class Health(StrEnum):
-    """How a thing stands."""
+    """Result of a check."""
 
     OK = "ok"
     NOTE = "note"
-    """Something is missing that Phoenix can do without."""
+    """An optional part is missing."""
     BAD = "bad"
 
 

@@ -50,9 +50,9 @@ class HeadlessRun:
     reporter: Reporter
     outcome: RunOutcome
     waits_for_agents: bool = True
-    """Whether sub-agents that go on in the background are waited for."""
+    """True when background sub-agents are waited for."""
     link: ZygoteLink | None = None
-    """Where it is, it sees signals that the loop does not take."""
+    """Link to the zygote, which sees signals that the loop does not handle; None without one."""
     limit: MemoryLimit = NO_LIMIT
     """Of this process's memory."""
     _caps: RunCaps = field(default_factory=RunCaps)
@@ -67,7 +67,7 @@ class HeadlessRun:
     _answers: set[asyncio.Task[Receipt]] = field(default_factory=set["asyncio.Task[Receipt]"])
 
     async def perform(self, prompt: str, images: list[bytes], caps: RunCaps) -> Exit:
-        """Send `prompt`, follow the run, say the result.
+        """Send `prompt`, follow the run, print the result.
 
         Raises:
             CommandError: an image is unusable or the conversation takes no message; nothing was sent.
@@ -129,7 +129,7 @@ class HeadlessRun:
         await self._end_agents(sub_agents)
 
     def _left(self, caps: RunCaps) -> RunCaps | None:
-        """What a turn may use that a sub-agent wakes; None where a limit is used up. Time is kept here."""
+        """Remaining limits for a turn that a sub-agent wakes; None where a limit is used up. Time is kept here."""
         turns = caps.max_turns - self.outcome.turns
         budget = caps.max_budget_usd - (self.outcome.cost or 0.0)
         if caps.max_turns and turns <= 0:
@@ -182,7 +182,9 @@ class HeadlessRun:
         self._report(lambda: self.reporter.follow_agent(agent.record, facts, update))
 
     def _check_price(self, update: Update) -> None:
-        """Stop where a price turns out to be unknown that the budget needs: nobody is there to keep it otherwise."""
+        """Stop when a price that the budget needs turns out to be unknown, since an unattended run cannot keep it
+        otherwise.
+        """
         if self._caps.max_budget_usd and isinstance(update, CallEnded) and update.call.cost_usd is None:
             self.outcome.capped = "price"
             self.conversation.cancel()
@@ -233,7 +235,7 @@ class HeadlessRun:
         asyncio.get_running_loop().call_later(STOPPING, self._give_up)
 
     def _give_up(self) -> None:
-        """What was stopped does not end: go on without it."""
+        """Continue without a run that was stopped and does not end."""
         self._over.set()
         if self._waiting is not None:
             self._waiting.cancel()
@@ -248,7 +250,9 @@ class HeadlessRun:
 
 
 def _why_denied(record: ConversationRecord, tool_class: ToolClass) -> str:
-    """The reason a model reads for a question that nobody could answer, naming what would have allowed the call."""
+    """The reason a model reads for a question that could not be answered, naming the setting that would have allowed
+    the call.
+    """
     confined = record.sandbox is not SandboxMode.OFF
     if record.permission_mode is PermissionMode.AUTO:
         return NOBODY_ASKED_TO_LEAVE if confined else ONLY_A_PERSON

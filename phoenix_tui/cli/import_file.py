@@ -60,7 +60,7 @@ def _check_shape(name: str, data: bytes) -> None:
 
 
 def _without_strings(data: bytes) -> bytes:
-    """What stands between the strings; of too many of them only so much that the count shows it."""
+    """Text between the strings; of too many strings only enough for the count to show it."""
     outside, position = bytearray(), 0
     for match in islice(_STRING.finditer(data), MOST_VALUES):
         outside += data[position : match.start()]

@@ -18,12 +18,12 @@ FILE_LIMIT = 5 * 1024 * 1024
 """Bytes of one file; three older ones are kept."""
 KEPT = 3
 KEY_SHAPES = re.compile(r"(?:sk|gsk|xai|pplx|hf|ghp|glpat)[-_][\w-]{8,}|(?<=[Bb]earer )\S+")
-"""What common API keys look like, for those nobody told us of."""
+"""Patterns of common API keys, for keys that are not configured."""
 BLOT = "[key]"
 
 
 def redacted(text: str, secrets: Sequence[str]) -> str:
-    """`text` without the keys we were told of and without whatever looks like one."""
+    """Remove the known keys, and everything that looks like one, from `text`."""
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, BLOT)
     return KEY_SHAPES.sub(BLOT, text)
@@ -53,7 +53,7 @@ class JsonLines(logging.Formatter):
 
 
 class PrivateFile(RotatingFileHandler):
-    """A rotating file that nobody else can read."""
+    """A rotating file without access for other users."""
 
     def _open(self) -> TextIOWrapper:
         descriptor = open_file(Path(self.baseFilename), os.O_WRONLY | os.O_APPEND)
@@ -61,7 +61,7 @@ class PrivateFile(RotatingFileHandler):
 
 
 def start_log(path: Path, secrets: Sequence[str], *, debug: bool) -> logging.Handler | None:
-    """Send every logger's records to `path`; None where it cannot be written, which stops nobody."""
+    """Send every logger's records to `path`; None if it cannot be written, which is no error."""
     try:
         make_folder(path.parent)
         handler = PrivateFile(path, maxBytes=FILE_LIMIT, backupCount=KEPT, encoding="utf-8")

@@ -28,7 +28,7 @@ SPEAKERS: Final = {Role.USER: "You", Role.ASSISTANT: "Phoenix", Role.SYSTEM: "No
 BACKTICKS: Final = re.compile("`{3,}")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 PARENT: Final = "Parent"
-"""Who speaks to a sub-agent."""
+"""Speaker of messages to a sub-agent."""
 _HEADING: Final = re.compile(r"^(?: {0,3}(?:>|[-*+](?=\s)|\d{1,9}[.)](?=\s)))*[ \t]{0,3}#{1,4}(?=[ \t]|$)")
 """Also in a quote or a list."""
 _UNDERLINE: Final = re.compile(r" {0,3}(?:-+|=+)[ \t]*")
@@ -38,7 +38,7 @@ _TAG: Final = re.compile(r"<(?=/?h[12]\b)", re.IGNORECASE)
 def markdown(
     record: ConversationRecord, messages: Sequence[StoredMessage], calls: Iterable[ToolCallRecord] = ()
 ) -> str:
-    """The whole conversation; nothing in it can drive a terminal (FAULTS 59) or speak in another's name.
+    """The whole conversation; no text in it can control a terminal (FAULTS 59) or appear as another speaker's.
 
     Headings of the first two levels are Phoenix's own, those of a text stand two levels lower. A heading stands
     wherever another one begins to speak; changes of files are shown as diffs where `calls` has them.
@@ -55,7 +55,7 @@ def markdown(
 
 
 def agent_markdown(view: AgentView, messages: Sequence[StoredMessage], calls: Iterable[ToolCallRecord] = ()) -> str:
-    """One sub-agent of a conversation, to stand behind it."""
+    """One sub-agent of a conversation, to follow it."""
     ended = ENDS[view.outcome.status] if view.outcome is not None else "at work"
     lines = [
         "",
@@ -70,7 +70,7 @@ def agent_markdown(view: AgentView, messages: Sequence[StoredMessage], calls: It
 
 
 def interrupted_markdown(record: ConversationRecord, calls: Sequence[ToolCallRecord]) -> list[str]:
-    """That its last run was cut off, and what the calls of its last round have stored."""
+    """Section about an interrupted last run, with the stored results of its calls."""
     lines = ["", "# Interrupted", "", f"The last run was cut off; `phoenix --resume {record.id[:8]}` goes on."]
     for call in calls:
         lines += ["", f"**{clean_line(call.name)}**: {call.status.value}"]
@@ -117,7 +117,7 @@ def _block(block: Block, calls: Mapping[str, ToolCallRecord]) -> str:
 
 
 def _part(part: TextBlock | ImageBlock) -> str:
-    """A part of what a tool gave back, as it stands in its fence."""
+    """A part of a tool's output, as written in its fence."""
     return clean(part.text) if isinstance(part, TextBlock) else _block(part, {})
 
 

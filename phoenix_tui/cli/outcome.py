@@ -1,4 +1,4 @@
-"""Outcome of a headless run: collected from updates, told as a result object and an exit code (CONTRACT 2, 3)."""
+"""Outcome of a headless run: collected from updates, reported as a result object and an exit code (CONTRACT 2, 3)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CAPPED = {
     "price": f"The run was stopped, because --max-budget-usd cannot be kept: {UNKNOWN_PRICE}.",
     "timeout": "The limit of --timeout was reached while its sub-agents worked.",
 }
-"""Why a run is not whole whose own turns went well."""
+"""Reasons why a run is incomplete though its own turns went well."""
 
 SAID = frozenset({"refusal", "content_filter", "output_limit"})
 """Error codes of runs whose last reply is whole, or as much of it as there will be."""
@@ -53,9 +53,9 @@ class RunOutcome:
     model: str
     text: str = ""
     has_last_words: bool = False
-    """Whether `text` is the last that the model said, with no tool behind it."""
+    """True when `text` is the model's last, with no tool behind it."""
     used: Used = field(default_factory=lambda: Used())
-    """By the conversation itself; its sub-agents' stands in `agents`."""
+    """Usage of the conversation itself; `agents` has that of its sub-agents."""
     denials: Denials = field(default_factory=lambda: Denials())
     agents: AgentReports = field(default_factory=lambda: AgentReports())
     ended: RunEnded | None = None
@@ -67,7 +67,7 @@ class RunOutcome:
     describe: DescribeModel = nothing_known
     """Windows and limits of the models that were used."""
     stop_reason: str | None = None
-    """Why the last reply ended; None while none came, or the last call brought none."""
+    """Stop reason of the last reply; None while none came, or the last call brought none."""
     _worked: State | None = None
     """The last state before it came to rest."""
     _is_cut: bool = False
@@ -109,7 +109,7 @@ class RunOutcome:
 
     @property
     def exit_code(self) -> Exit:
-        """How the program ends."""
+        """Exit code of the program."""
         if self.stopped_by is not None:
             return self.stopped_by
         if self.capped == "price":
@@ -126,7 +126,7 @@ class RunOutcome:
 
     @property
     def error(self) -> str:
-        """Why it did not succeed, one sentence; empty when it did."""
+        """Reason of a failure, one sentence; empty for a success."""
         if self.stopped_by is not None:
             return "The run was stopped."
         if self.capped:
@@ -135,7 +135,7 @@ class RunOutcome:
 
     @property
     def ended_in_words(self) -> bool:
-        """Whether `text` is the answer as far as it came, though the run did not succeed."""
+        """True when `text` is the answer as far as it came, though the run did not succeed."""
         code = self.ended.error_code if self.ended is not None else ""
         return self.has_last_words and (self._is_cut or code in SAID)
 

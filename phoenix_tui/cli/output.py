@@ -1,4 +1,4 @@
-"""What the program writes to stdout and stderr; everything from outside is cleaned first.
+"""Output to stdout and stderr; everything from outside is cleaned first.
 
 What goes to stdout may raise BrokenPipeError, or StdoutLost where no more fits.
 """
@@ -18,7 +18,7 @@ from tools.clean import clean, clean_line
 from tools.contract import JsonValue
 
 _threads: list[OutputThread] = []
-"""Who writes, while a run goes on; else it is written at once."""
+"""Writing threads while a run goes on; otherwise output is written at once."""
 
 
 def write_line(text: str) -> None:
@@ -37,7 +37,7 @@ def write_json_line(value: JsonValue) -> None:
 
 
 def write_progress(text: str) -> None:
-    """One line about what is going on, on stderr; silent once nobody can read it."""
+    """Write one line of progress to stderr; silent once it cannot be read."""
     line = clean(text) + "\n"
     if _threads:
         _threads[-1].write(2, line.encode("utf-8", "replace"))
@@ -62,7 +62,7 @@ def write_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 @contextlib.contextmanager
 def behind_the_loop(lost: Callable[[], object]) -> Generator[Callable[[], Awaitable[None]]]:
-    """Until the end of the block nothing that is written holds up the caller; gives what waits for all of it.
+    """Write on a thread until the end of the block, without blocking the caller; yields a wait for all of it.
 
     `lost` is called, by another thread, once stdout takes nothing more.
     """

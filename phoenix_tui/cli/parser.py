@@ -117,7 +117,7 @@ def _add_debug(parser: Parser) -> None:
 
 
 def command_parser() -> Parser:
-    """The parser of the sub-commands, which stand first on the command line."""
+    """The parser of the sub-commands, which are first on the command line."""
     parser = _parser("phoenix", description="Commands of Phoenix.")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_conversations(commands)

@@ -59,7 +59,7 @@ def _read_image(path: Path) -> bytes:
 
 
 def _is_piped() -> bool:
-    """Whether stdin is a pipe, a file or a socket: a terminal or /dev/null has nothing to add."""
+    """True when stdin is a pipe, a file or a socket: a terminal or /dev/null has nothing to add."""
     if sys.stdin is None:
         return False
     try:

@@ -40,7 +40,7 @@ from tools.contract import JsonObject, JsonValue
 from tools.wording import counted
 
 EDITS: Final = frozenset({"patch", "write_file"})
-"""What mode `accept-edits` allows."""
+"""Tools that mode `accept-edits` allows."""
 
 
 class Reporter(Protocol):
@@ -51,11 +51,11 @@ class Reporter(Protocol):
         ...
 
     def follow(self, update: Update) -> None:
-        """Something happened."""
+        """Handle an update of the conversation."""
         ...
 
     def follow_agent(self, agent: ConversationRecord, facts: AgentFacts, update: Update) -> None:
-        """Something happened in a sub-agent."""
+        """Handle an update of a sub-agent."""
         ...
 
     def end(self, outcome: RunOutcome) -> None:
@@ -64,10 +64,10 @@ class Reporter(Protocol):
 
 
 class OnStderr(Struct, eq=False):
-    """What takes time is told on stderr, a line each; stdout is kept for the result."""
+    """Progress on stderr, a line each; stdout is kept for the result."""
 
     started: dict[str, str] = field(default_factory=dict[str, str])
-    """Lines of calls that are not told yet, by call: what is refused never ran, and must not look as if it had."""
+    """Unwritten lines of calls, by call: a refused call never ran, and must not look as if it had."""
 
     def begin(self) -> None:
         """Nothing is written before the result."""
@@ -126,7 +126,7 @@ class JsonReporter(OnStderr, eq=False):
 
 
 def _tell_refused(outcome: RunOutcome) -> None:
-    """How many calls were refused, and which flag allows them."""
+    """Write the number of refused calls, and the flag that allows them."""
     refused = outcome.denials.found
     if refused:
         names = {str(each["tool_name"]) for each in refused if isinstance(each, dict)}
@@ -253,7 +253,7 @@ def _events(update: Update, partials: Partials | None) -> Iterator[JsonObject]:
 
 
 def progress_line(update: Update) -> str:
-    """What goes to stderr while a run works; empty for most updates."""
+    """Line on stderr while a run works; empty for most updates."""
     match update:
         case ToolStarted(call, request):
             return f"• {call.name} {request.summary if request is not None else ''}".rstrip()
@@ -277,7 +277,7 @@ def _as_attached(words: str) -> str:
 
 
 def agent_line(facts: AgentFacts, update: Update) -> str:
-    """What goes to stderr while a sub-agent works; empty for most updates."""
+    """Line on stderr while a sub-agent works; empty for most updates."""
     match update:
         case MessageSaved(message) if message.origin is Origin.SUBAGENT and message.seq == 1:
             return f"• Sub-agent started: {task_words(facts.task)}"
@@ -292,7 +292,7 @@ def agent_line(facts: AgentFacts, update: Update) -> str:
 
 
 def summarized(message: StoredMessage) -> str:
-    """What the row of a compaction says, without the summary; empty for every other message."""
+    """Text of a compaction's row, without the summary; empty for every other message."""
     text = text_in(message.blocks)
     is_row = message.origin is Origin.NOTICE and text.startswith(SUMMARIZED)
     return text.partition("\n")[0] if is_row else ""

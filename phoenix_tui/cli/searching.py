@@ -68,7 +68,7 @@ class SearchCommand(Struct, frozen=True):
         return query
 
     async def _index_all(self) -> None:
-        """What is older than the search index is indexed first, so that nothing is missing."""
+        """Index older messages first, so that the search is complete."""
         said = -1
         while (progress := await self.library.index_older()).done < progress.total:
             percent = 100 * progress.done // progress.total

@@ -34,7 +34,7 @@ class SettingsNow(Protocol):
 
 
 class Setup(Struct, frozen=True):
-    """What every way of running Phoenix starts from."""
+    """Common inputs of every way to run Phoenix."""
 
     paths: Paths
     settings: Settings
@@ -50,7 +50,7 @@ class Setup(Struct, frozen=True):
         return self.project.folder
 
     def notices(self) -> tuple[str, ...]:
-        """What the user should hear before the run."""
+        """Notices for the user before the run."""
         said = list(self.settings.notices)
         outside = [reveal_name(path) for path in self.project.left_out]
         if outside:
@@ -128,7 +128,7 @@ def _merged_for_command(
 
 
 def prepare_command(environment: Mapping[str, str]) -> Setup:
-    """What a sub-command needs; the current folder's own files play no part.
+    """Prepare the setup of a sub-command; the current folder's own files play no part.
 
     Raises:
         CommandError: a setting is wrong.

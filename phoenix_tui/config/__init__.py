@@ -1,1 +1,1 @@
-"""Where the installation lives and what the user has set."""
+"""Folders of the installation and settings of the user."""

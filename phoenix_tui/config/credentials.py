@@ -37,7 +37,7 @@ class Credentials(SecretFields, Struct, frozen=True):
         return _from_keyring(provider) if stored == KEYRING else stored
 
     def source(self, provider: str, variable: str = "") -> str:
-        """Where the key of `provider` comes from, empty when there is none."""
+        """Source of the key of `provider`, empty when there is none."""
         name = variable or variable_of(provider)
         if self.environment.get(name):
             return name
@@ -50,18 +50,18 @@ class Credentials(SecretFields, Struct, frozen=True):
         return next((name for name in preset.variables if self.environment.get(name)), preset.variables[0])
 
     def opened(self) -> list[Preset]:
-        """The presets whose keys are at hand."""
+        """The presets whose keys are available."""
         return [preset for preset in PRESETS.values() if self.source(preset.name, self.variable(preset))]
 
     def secrets(self) -> tuple[str, ...]:
-        """Every key at hand, for redaction."""
+        """Every available key, for redaction."""
         names = [name for name in self.environment if name.endswith("_API_KEY") or name in KEY_VARIABLES]
         found = [self.environment[name] for name in names] + list(self.stored.values())
         return tuple(secret for secret in found if secret and secret != KEYRING)
 
 
 def variable_of(provider: str) -> str:
-    """The environment variable a provider's key stands in: ANTHROPIC_API_KEY."""
+    """The environment variable of a provider's key: ANTHROPIC_API_KEY."""
     return f"{provider.upper().replace('-', '_')}_API_KEY"
 
 

@@ -30,7 +30,7 @@ class LiveFiles:
 
 
 def stamp(path: Path) -> Stamp:
-    """What tells two versions of a file apart."""
+    """Fingerprint of a file's version; None for a missing file."""
     try:
         found = os.stat(path)  # noqa: PTH116 - a Path costs three times as much, once a second
     except OSError:

@@ -29,7 +29,7 @@ from tools.files.own_files import MOST_SETTINGS, read_text
 
 LINES = "screen_reader"
 DUMB = "TERM=dumb"
-"""Where a setting comes from that such a terminal decides: it can draw no screen."""
+"""Source of a setting that such a terminal decides: it can draw no screen."""
 
 
 class Layer(Struct, frozen=True):
@@ -56,7 +56,7 @@ def user_layer(path: Path) -> Layer:
 
 
 def parse_layer(text: str, path: Path, *, project: bool) -> Layer:
-    """The settings in `text`, which stands in the file `path`.
+    """Parse the settings in `text`, the content of the file `path`.
 
     Raises:
         ConfigError: not TOML, an unknown key, or a value that is not allowed.
@@ -98,7 +98,7 @@ def environment_layer(environment: Mapping[str, str]) -> Layer:
 
 
 def _reason_for_lines(environment: Mapping[str, str]) -> str:
-    """What other than a setting of Phoenix asks for plain lines; empty where nothing does."""
+    """Reason outside Phoenix's settings for plain lines; empty without one."""
     if environment.get("ACCESSIBLE", "") not in {"", "0", "false"}:
         return "ACCESSIBLE"
     return DUMB if environment.get("TERM") == "dumb" else ""

@@ -74,12 +74,12 @@ class Paths(Struct, frozen=True):
 
     @property
     def checkpoints(self) -> Path:
-        """What was in files before agents changed them."""
+        """Contents of files before agents changed them."""
         return self.data / "checkpoints" / "contents.db"
 
     @property
     def memory(self) -> Path:
-        """What agents remember between conversations."""
+        """Notes of agents between conversations."""
         return self.data / "memory"
 
     @property
@@ -94,12 +94,12 @@ class Paths(Struct, frozen=True):
 
     @property
     def placeholders(self) -> Path:
-        """What each running Phoenix has put into workspaces for its sandboxes."""
+        """Journals of the placeholders that each running Phoenix has put into workspaces for its sandboxes."""
         return self.state / "placeholders"
 
     @property
     def locks(self) -> Path:
-        """Who owns what, between processes."""
+        """Locks of ownership between processes."""
         return self.state / "locks"
 
     @property

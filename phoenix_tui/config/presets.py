@@ -20,7 +20,7 @@ class Preset(Struct, frozen=True):
     variables: tuple[str, ...]
     """Of its key: the first that is set counts."""
     default_model: str = ""
-    """What its bare name means; empty where its server is asked."""
+    """Model for its bare name; empty where its server is asked."""
     replay_reasoning: bool = False
     """True where it wants the reasoning of earlier answers back."""
 

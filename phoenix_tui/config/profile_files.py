@@ -35,7 +35,7 @@ NAME_WORDS: Final = "a profile's name is up to 40 letters, digits, '-' and '_'"
 
 
 class ProfileTrouble(Struct, frozen=True):
-    """What is wrong with one file; `text` begins with it and its line."""
+    """Fault of one file; `text` begins with it and its line."""
 
     path: Path
     line: int
@@ -60,7 +60,7 @@ class ProfileFiles(Struct):
     _told: set[str] = field(default_factory=set[str])
 
     def names(self, cwd: Path) -> Sequence[Profile]:
-        """Those that can be used in this folder, the built-in ones first."""
+        """Profiles that can be used in this folder, the built-in ones first."""
         return tuple(one.good for one in self._all(find_project(cwd)).values() if one.good is not None)
 
     def resolve(self, name: str, cwd: Path) -> Profile:
@@ -80,7 +80,7 @@ class ProfileFiles(Struct):
         return kept.good
 
     def troubles(self, cwd: Path) -> Sequence[ProfileTrouble]:
-        """What is wrong now: files with a mistake, names that cannot be, a project that is not trusted."""
+        """Present faults: files with a mistake, invalid names, a project that is not trusted."""
         project = find_project(cwd)
         found = [one.trouble for one in self._all(project).values() if one.trouble is not None]
         odd = [_wrong(path, 1, f"rename it: {NAME_WORDS}.") for path in self.files() if not NAME.fullmatch(path.stem)]
@@ -88,7 +88,7 @@ class ProfileFiles(Struct):
         return (*found, *self._untrusted(project))
 
     def untold(self, cwd: Path) -> Sequence[ProfileTrouble]:
-        """What is wrong now and was not given here before; a mistake that was mended and comes back is new."""
+        """Present faults that no earlier call returned; a corrected mistake that comes back is new."""
         troubles = self.troubles(cwd)
         new = tuple(one for one in troubles if one.text not in self._told)
         self._told = {one.text for one in troubles}

@@ -32,7 +32,7 @@ LONGEST_QUOTE: Final = 60
 """Characters of a wrong value that are repeated."""
 YES_NO: Final = {"true": True, "yes": True, "false": False, "no": False}
 FOLDED: Final = frozenset({">", ">-", "|", "|-"})
-"""A value that stands on the indented lines below."""
+"""Marks of a value on the indented lines below."""
 _NEWLINE: Final = re.compile(r"\r\n|\r|\n")
 _QUOTED: Final = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')\s*(?:#.*)?""")
 _COMMENT: Final = re.compile(r"(?:^|\s)#.*")
@@ -41,7 +41,7 @@ _PLAIN: Final = re.compile(r"[^\s\"'#\[>|-](?:.*\S)?")
 
 
 class _Field(Struct):
-    """One key with its value, as it stands there."""
+    """One key with its value, as written."""
 
     key: str
     line: int
@@ -81,7 +81,7 @@ def parse_profile(text: str, path: Path, *, project: bool = False) -> Profile:
 
 
 def key_lines(text: str) -> Mapping[str, int]:
-    """On which line each key of the front matter stands."""
+    """Line of each key of the front matter."""
     lines = _NEWLINE.split(text.removeprefix("\ufeff"))
     found: dict[str, int] = {}
     for number, line in enumerate(lines[1:], 2):

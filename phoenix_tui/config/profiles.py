@@ -1,4 +1,4 @@
-"""What a conversation begun with `--profile NAME` takes from that profile."""
+"""Settings that a conversation begun with `--profile NAME` takes from that profile."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def chosen_profile(profiles: ProfileFiles, name: str, cwd: Path) -> Profile | No
 
 
 def profile_layer(profile: Profile) -> Layer:
-    """Its settings, each with file and line. Limits count where a file names them: built-in ones are for sub-agents."""
+    """Settings of a profile, each with file and line. Limits count where a file names them: built-in ones are for
+    sub-agents.
+    """
     from engine.ports.profiles import BUILT_IN  # noqa: PLC0415 - as above
 
     values: dict[str, Value] = {
@@ -104,7 +106,7 @@ def _laid(base: Layer, layer: Layer, names: list[str]) -> Layer:
 
 
 def _widens(name: str, layer: Layer, user: Layer) -> bool:
-    """Whether a project's limit is above the user's own; a model is no limit."""
+    """True when a project's limit is above the user's own; a model is no limit."""
     own, wanted = user.values.get(name), layer.values[name]
     return isinstance(own, int | float) and isinstance(wanted, int | float) and 0 < own < wanted
 

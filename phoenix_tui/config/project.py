@@ -73,7 +73,7 @@ class Project(Struct, frozen=True):
 
 
 def find_project(folder: Path) -> Project:
-    """What stands in `folder` and, inside a repository, in the folders above it up to its root."""
+    """Find the project files in `folder` and, inside a repository, in the folders above it up to its root."""
     real = folder.resolve()
     files: list[ProjectFile] = []
     left_out: list[Path] = []
@@ -92,7 +92,7 @@ def find_project(folder: Path) -> Project:
 
 
 def _content(path: Path, root: Path) -> bytes | None:
-    """What stands in a regular file of the folder `root`, whatever links lead there; None for anything else.
+    """Content of a regular file of the folder `root`, through any links inside it; None for anything else.
 
     The path is resolved before it is opened, and a last part that became a link since then is refused.
     """

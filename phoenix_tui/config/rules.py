@@ -41,7 +41,7 @@ class RuleFile(Struct, frozen=True):
         return _read(self.path).rules
 
     def trouble(self) -> str:
-        """What cannot be read, in one sentence; empty if nothing is wrong."""
+        """Error of reading the rules, in one sentence; empty without one."""
         found = _read(self.path).trouble
         return f"{found} Until it is mended this counts for nothing, and no rule can be added." if found else ""
 
@@ -161,5 +161,5 @@ def _date(since: float) -> str:
 
 
 def _time(date: object) -> float:
-    """Unix time of a date in the file; 0 for anything else that stands there."""
+    """Unix time of a date in the file; 0 for any other value."""
     return date.timestamp() if isinstance(date, datetime) else 0.0

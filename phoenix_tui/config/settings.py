@@ -1,4 +1,4 @@
-"""What can be set: every key, its type and its allowed values."""
+"""Settings: every key, its type and its allowed values."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ class SettingKey(Struct, frozen=True):
     default: Value
     choices: tuple[str, ...] = ()
     projects: bool = False
-    """Whether a project's file may set it, narrowing."""
+    """True when a project's file may set it, narrowing."""
     meaning: str = ""
     live: bool = False
-    """Whether a change counts at once; else from the next start."""
+    """True when a change applies at once; else from the next start."""
     least: float = 0
     most: float = 0
     """The highest number that is allowed; 0: any."""
     why: str = ""
-    """Why no other number is allowed."""
+    """Reason why no other number is allowed."""
     is_size: bool = False
     """True for a size of memory (`sizes.py`); a whole number counts as text."""
 
@@ -73,7 +73,7 @@ class SettingKey(Struct, frozen=True):
         return f"PHOENIX_{self.name.upper()}"
 
     def in_bounds(self, number: float) -> bool:
-        """Whether a number is neither too low nor too high."""
+        """True when a number is neither too low nor too high."""
         return number >= self.least and (not self.most or number <= self.most)
 
 
@@ -147,7 +147,7 @@ EMPTY = dict.fromkeys(("max_turns", "max_budget_usd", "timeout", "agent_budget_u
     "retention_days": "for good",
     "checkpoint_total_mb": "no checkpoints of files",
 }
-"""What no text, or 0, means."""
+"""Meaning of an empty text, or of 0."""
 UNITS = dict.fromkeys(("max_turns", "agent_turns"), "replies") | {
     "max_budget_usd": "dollars",
     "agent_budget_usd": "dollars",
@@ -161,11 +161,11 @@ UNITS = dict.fromkeys(("max_turns", "agent_turns"), "replies") | {
     "checkpoint_file_mb": "MB",
     "checkpoint_total_mb": "MB",
 }
-"""What a number counts."""
+"""Unit of a number."""
 
 
 def in_words(name: str, value: Value) -> str:
-    """What a value means to somebody who reads it."""
+    """Describe a value for a reader."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if KEYS[name].is_size:
@@ -206,7 +206,7 @@ PROVIDER_KEYS = {
         SettingKey("requests_per_minute", int, 0),
     )
 }
-"""What may stand in `[providers.NAME]`."""
+"""Keys allowed in `[providers.NAME]`."""
 ONLY_OF_KIND = dict.fromkeys(("transport", "backend", "profile", "thinking_budget"), "anthropic") | {
     "tool_protocol": "openai",
     "preset": "openai",
@@ -220,11 +220,11 @@ class ProviderSettings(Struct, frozen=True):
 
     name: str
     base_url: str = ""
-    """Empty: the address the provider has without being told."""
+    """Empty: the default address of the provider."""
     kind: Literal["openai", "anthropic"] = "openai"
     """The protocol it speaks."""
     api_key_env: str = ""
-    """The environment variable its key stands in; else credentials.toml is asked."""
+    """Environment variable of its key; else credentials.toml is read."""
     idle_timeout: float = 0.0
     """Seconds without a byte after which a stream counts as dead; 0 for the default."""
     transport: Literal["http", "sdk"] = "http"
@@ -264,7 +264,7 @@ class Settings(Struct, frozen=True):
     """Key to source: default, a file with its line, a variable or a flag."""
     providers: tuple[ProviderSettings, ...] = ()
     notices: tuple[str, ...] = ()
-    """What the user should hear, such as a project's setting that was too wide."""
+    """Notices for the user, such as a project's setting that was too wide."""
 
     def text(self, key: str) -> str:
         """A text setting."""

@@ -21,13 +21,13 @@ TEXT_LIMIT = 64 * 1024
 
 
 class Trust(StrEnum):
-    """How a folder stands."""
+    """Trust in a folder."""
 
     NOT_NEEDED = "not-needed"
-    """It holds nothing that would be interpreted."""
+    """The folder has no files that would be interpreted."""
     GIVEN = "given"
     UNKNOWN = "unknown"
-    """Nobody has answered yet."""
+    """No answer yet."""
     REFUSED = "refused"
     """The answer was to work without its files."""
     CHANGED = "changed"
@@ -35,7 +35,7 @@ class Trust(StrEnum):
 
 
 class TrustStatus(Struct, frozen=True):
-    """How a folder stands, and which files an answer is about."""
+    """Trust in a folder, and the files that an answer is about."""
 
     trust: Trust
     changed: tuple[Path, ...] = ()
@@ -47,7 +47,7 @@ class _Entry(Struct, frozen=True):
     trusted: bool
     digests: dict[str, str]
     texts: dict[str, str]
-    """What the files said when the answer was given, to show a change; long ones are left out."""
+    """Texts of the files when the answer was given, to show a change; long ones are left out."""
 
 
 class TrustFile(Struct, frozen=True):
@@ -56,7 +56,7 @@ class TrustFile(Struct, frozen=True):
     path: Path
 
     def status(self, project: Project) -> TrustStatus:
-        """Whether the files of `project`, as they were read, may be interpreted."""
+        """Check if the files of `project`, as they were read, may be interpreted."""
         if not project.files:
             return TrustStatus(Trust.NOT_NEEDED)
         found = {str(file.path): file.digest for file in project.files}
@@ -69,7 +69,7 @@ class TrustFile(Struct, frozen=True):
         return TrustStatus(Trust.GIVEN if entry.trusted else Trust.REFUSED)
 
     def may_be_trusted(self, folder: Path) -> bool:
-        """False where nothing of a folder needs to be read: nobody said yes, or somebody said no."""
+        """True when the user trusted the folder; otherwise its files need not be read."""
         entry = self._entries().get(str(folder.resolve()))
         return entry is not None and entry.trusted
 
@@ -102,7 +102,7 @@ class TrustFile(Struct, frozen=True):
         return "\n".join(lines)
 
     def _entries(self) -> dict[str, _Entry]:
-        """What is kept; a file that cannot be understood trusts nothing."""
+        """Entries of the file; an invalid file trusts nothing."""
         try:
             document: object = json.loads(read_file(self.path, MOST_KEPT))
         except (OSError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""How many cells an image takes: known from its size in pixels alone, so that nothing moves when it is decoded."""
+"""Cells of an image: known from its size in pixels alone, so that nothing moves when it is decoded."""
 
 from __future__ import annotations
 

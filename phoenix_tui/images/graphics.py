@@ -1,4 +1,4 @@
-"""How this terminal can show an image: told by the settings and the environment, else by the terminal itself."""
+"""Graphics protocol of this terminal: known from the settings and the environment, else from its replies."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Final
 from msgspec import Struct
 
 QUESTION: Final = "\x1b[>0q\x1b[c"
-"""Its name (XTVERSION) and what it is (DA1), which every terminal answers: plain CSI, so that none prints it."""
+"""Queries for its name (XTVERSION) and type (DA1), which every terminal answers: plain CSI, so that none prints it."""
 ANSWER_SECONDS: Final = 1.0
-"""How long the answer may take: a slow connection."""
+"""Seconds for the answer: a slow connection."""
 _NAME: Final = re.compile(r"\x1bP>\|([^\x1b]*)")
 _ATTRIBUTES: Final = re.compile(r"\x1b\[\?([\d;]*)c")
 _KITTY: Final = re.compile(r"kitty\((\d+)\.(\d+)|ghostty ")
 _PLACEHOLDERS_SINCE: Final = (0, 28)
-"""The kitty whose images can stand in cells."""
+"""First version of kitty with images in cells."""
 _SIXEL: Final = "4"
 
 
 class GraphicsProtocol(StrEnum):
-    """How images are shown."""
+    """Ways to show images."""
 
     KITTY = "kitty"
     SIXEL = "sixel"
@@ -38,12 +38,12 @@ class CellSize(Struct, frozen=True):
 
     @property
     def aspect(self) -> float:
-        """How much taller than wide."""
+        """Height divided by width."""
         return self.height / self.width
 
 
 def known_way(setting: str, environment: Mapping[str, str]) -> GraphicsProtocol | None:
-    """What needs no question; None where the terminal must be asked."""
+    """Protocol known without a query; None when the terminal must be asked."""
     if setting in {way.value for way in GraphicsProtocol}:
         return GraphicsProtocol(setting)
     term = environment.get("TERM", "")
@@ -57,7 +57,7 @@ def known_way(setting: str, environment: Mapping[str, str]) -> GraphicsProtocol 
 
 
 def told_way(replies: str) -> GraphicsProtocol | None:
-    """What a terminal said of itself; None until all of it is there."""
+    """Protocol from a terminal's replies; None until they are complete."""
     attributes = _ATTRIBUTES.search(replies)
     if attributes is None:
         return None

@@ -28,11 +28,11 @@ MARKS: Final = "".join(
         ),
     )
 )
-"""The n-th stands for row or column n (kitty's rowcolumn-diacritics.txt, its beginning)."""
+"""Diacritics; the n-th means row or column n (kitty's rowcolumn-diacritics.txt, its beginning)."""
 
 
 class Picture(Protocol):
-    """An image of so many rows."""
+    """An image of some rows."""
 
     def cells(self, row: int, background: Color) -> Sequence[Segment]:
         """The cells of one row."""
@@ -90,7 +90,7 @@ class KittyPicture(Struct, frozen=True):
     """An image the terminal holds; its cells are text, so they scroll, are cut and repainted like text."""
 
     number: int
-    """Up to 24 bits: the colour of its cells."""
+    """Image id of up to 24 bits: the colour of its cells."""
     columns: int
 
     def cells(self, row: int, background: Color) -> Sequence[Segment]:

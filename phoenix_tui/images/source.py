@@ -1,4 +1,4 @@
-"""Where transcripts get their pictures: stored images, decoded in the image process, kept while they are looked at."""
+"""Pictures for transcripts: stored images, decoded in the image process, kept while they are visible."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _FIRST_IMAGE: Final = 0x50_0001
 
 
 class CellTerminal(Protocol):
-    """What is needed of the terminal (`images.terminal.ImageTerminal`)."""
+    """Part of the terminal that images need (`images.terminal.ImageTerminal`)."""
 
     def cell(self) -> CellSize:
         """The pixels of a cell."""
         ...
 
     async def ask(self) -> GraphicsProtocol:
-        """What it can show."""
+        """Query the graphics protocol."""
         ...
 
     def send(self, sequence: str) -> None:
@@ -45,12 +45,12 @@ class CellTerminal(Protocol):
         ...
 
     def overlay(self, mark: str, sequence: str | None) -> None:
-        """Draw a sequence wherever a mark stands; None ends that."""
+        """Draw a sequence at every occurrence of a mark; None ends that."""
         ...
 
 
 class ImageSource:
-    """Makes pictures for the terminal at hand; asks it only when the first image comes into sight."""
+    """Makes pictures for this terminal; queries it only when the first image becomes visible."""
 
     def __init__(
         self,
@@ -69,21 +69,21 @@ class ImageSource:
         self._marks = itertools.count()
         self._one_at_a_time = asyncio.Lock()
         self.forgotten = 0
-        """How often all pictures were forgotten."""
+        """Number of times that all pictures were dropped."""
         shedding.add("pictures", Order.LOOKS, self.kept, self.forget)
 
     def kept(self) -> int:
-        """How many pictures are in memory."""
+        """Number of pictures in memory."""
         return len(self._pictures)
 
     @property
     def is_off(self) -> bool:
-        """Whether images are not shown at all."""
+        """True when images are not shown at all."""
         return self._way is GraphicsProtocol.OFF
 
     @property
     def aspect(self) -> float:
-        """How much taller than wide a cell is."""
+        """Height of a cell divided by its width."""
         return self._cell().aspect
 
     def ready(self, box: Box, background: str) -> Picture | None:
@@ -95,7 +95,7 @@ class ImageSource:
         return found[0]
 
     async def load(self, box: Box, background: str) -> None:
-        """Make a picture; `background` is what stands behind it, six hexadecimal digits.
+        """Make a picture; `background` is the colour behind it, six hexadecimal digits.
 
         Raises:
             ImageRejected: why it cannot be shown, in one sentence.

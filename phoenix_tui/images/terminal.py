@@ -1,4 +1,4 @@
-"""What images need of the terminal, through Phoenix's own driver."""
+"""Terminal interface for images, through Phoenix's own driver."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ImageTerminal:
         return CellSize()
 
     async def ask(self) -> GraphicsProtocol:
-        """What it says of itself; half blocks where it says nothing."""
+        """Query the terminal's protocol; half blocks without an answer."""
         replies: list[str] = []
         told: asyncio.Future[GraphicsProtocol] = asyncio.get_running_loop().create_future()
 
@@ -53,7 +53,7 @@ class ImageTerminal:
         self._driver.write_own(sequence)
 
     def overlay(self, mark: str, sequence: str | None) -> None:
-        """Draw a sequence wherever a mark stands; None ends that."""
+        """Draw a sequence at every occurrence of a mark; None ends that."""
         overlays = self._driver.overlays = self._driver.overlays or {}
         if sequence is None:
             overlays.pop(mark, None)

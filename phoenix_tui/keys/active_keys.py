@@ -58,7 +58,7 @@ def meanings(actions: Mapping[str, str]) -> dict[str, str]:
 
 
 def hint(*parts: tuple[str, str] | str) -> str:
-    """Hints in a row: an action, or several with a blank between, and what it does; text stands as it is.
+    """Join hints: an action, or several with a blank between, and its meaning; plain text stays unchanged.
 
     What has no key is left out.
     """
@@ -67,7 +67,7 @@ def hint(*parts: tuple[str, str] | str) -> str:
 
 
 def fitting(cells: int, *parts: tuple[str, str] | str) -> str:
-    """As many hints in a row as so many cells hold; the last ones give way."""
+    """Join as many hints as fit into `cells`; the last ones are left out."""
     shown = list(parts)
     while shown and cell_len(hint(*shown)) > cells:
         shown.pop()

@@ -1,4 +1,4 @@
-"""What Esc, or the key that matters more, does now: the words at the right of the status line."""
+"""Action of Esc, or of the more important key: the hint at the right of the status line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tools.wording import counted
 CLOSES: Final = "Esc closes"
 """Of whatever lies over the workspace; a sheet where Esc does something else says so itself."""
 BACK: Final = "Esc back"
-"""Where the keys belong to something for a while, and then to the composer again."""
+"""Hint of a widget that has the keys for a while before they return to the composer."""
 SHELL: Final = "bash"
 """The tool whose commands can be sent to the background."""
 LONG: Final = 5.0
@@ -36,7 +36,7 @@ STOPS_ONE: Final = "stops this sub-agent"
 def escape_hint(
     state: State, *, has_text: bool, is_prose: bool = True, way_out: str = "", agent_counts: AgentCounts | None = None
 ) -> str:
-    """What Esc, or the key that matters more, does now; `way_out` is what it does to a thing that is open.
+    """Action of Esc, or of the more important key; `way_out` is its action on an open sheet or pane.
 
     `is_prose` says of a text that it is no command: Tab queues it then.
     """
@@ -63,7 +63,7 @@ def escape_hint(
 
 
 def background_hint(state: State, elapsed: float, *, has_text: bool) -> str:
-    """How a command that takes long is waited for no longer; empty for all else."""
+    """Hint how to send a long command to the background; empty in all other cases."""
     is_command = isinstance(state, ToolExecuting) and state.round.current.name == SHELL
     return hint(("background", "backgrounds")) if is_command and elapsed >= LONG and not has_text else ""
 
@@ -113,7 +113,7 @@ def _family_hint(state: State, agent_counts: AgentCounts, *, has_text: bool, is_
 
 
 def _ways_on(*, has_text: bool, is_prose: bool) -> str:
-    """What becomes of a text while the agent works."""
+    """Hint for a text typed while the agent works."""
     return hint(("complete", "queues"), ("send_now", "stops and sends")) if has_text and is_prose else ""
 
 

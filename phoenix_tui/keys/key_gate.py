@@ -19,7 +19,7 @@ SETTLE: Final = 0.3
 PAUSE: Final = 0.5
 """Seconds after text in which no letter acts, as `TYPING_PAUSE` of the composer."""
 YOUNG: Final = 0.3
-"""Seconds after which a widget of the workspace was chosen on purpose: no letter was on its way before that."""
+"""Seconds after which a widget of the workspace was chosen on purpose: no letter was typed for another one."""
 NEVER: Final = float("-inf")
 HARMLESS: Final = frozenset({
     *("queue_up", "queue_down", "row_up", "row_down", "row_first", "row_last", "filter", "mark", "zoom"),
@@ -36,7 +36,7 @@ HARMLESS: Final = frozenset({
 Every other letter waits, one that no table names too.
 """
 ANSWERING: Final = ("question.", "route.", "confirm.")
-"""How the ids of bindings begin whose letters Enter confirms at once."""
+"""Prefixes of the ids of bindings whose letters Enter confirms at once."""
 CANCELS: Final = frozenset({"escape", "ctrl+c"})
 EDITS: Final = frozenset({"backspace", "tab", "shift+tab", "ctrl+j"})
 """Keys behind a letter that say it was text."""
@@ -44,23 +44,23 @@ Typed: TypeAlias = events.Key | events.Paste
 
 
 class KeyVerdict(Enum):
-    """What happens to a key whose turn has come."""
+    """Handling of a key whose turn has come."""
 
     NOW = auto()
-    """It goes to the widget in focus."""
+    """The widget in focus gets it."""
     WAIT = auto()
-    """It is a letter that would act: what follows decides."""
+    """A letter with an action: the next key decides."""
     TEXT = auto()
-    """It belongs to a text, though the focus is elsewhere."""
+    """A letter of a text, though the focus is elsewhere."""
     DROP = auto()
 
 
 class KeyOutcome(Enum):
-    """What a letter that waited turns out to be."""
+    """Decision about a letter that waited."""
 
     ACT = auto()
     CONFIRM = auto()
-    """It acts, and the Enter behind it is used up."""
+    """The letter acts, and the Enter behind it is used up."""
     TEXT = auto()
     DROP = auto()
 
@@ -72,19 +72,19 @@ class KeyGate:
         self._app = app
         self._composer = composer
         self._text_at = NEVER
-        """When the last letter of a text was typed."""
+        """Time of the last letter of a text."""
         self._last = NEVER
-        """When the last key was."""
+        """Time of the last key."""
         self._place: tuple[object, object] = (None, None)
         """Screen and widget in focus as the last key came."""
         self._since = NEVER
         """Since when at the latest; a focus that a key moved is as old as that key."""
         self._redirected = False
-        """True while a text is typed that began where letters are keys: its Enter and Tab are nobody's."""
+        """True while a text is typed that began where letters are keys: its Enter and Tab have no effect."""
         self._judged_at: tuple[object, object] = (None, None)
-        """Where the letter that waits was typed."""
+        """Screen and focus when the waiting letter was typed."""
         self._is_answer = False
-        """Whether it is an answer, which Enter confirms."""
+        """True when it is an answer, which Enter confirms."""
 
     def rest(self) -> None:
         """Forget what was typed before, as after a long pause."""
@@ -111,7 +111,7 @@ class KeyGate:
 
     @property
     def is_where_it_was(self) -> bool:
-        """Whether the letter that waited still finds the screen and the focus it was typed in."""
+        """True while the screen and the focus are those of the waiting letter."""
         return self._here == self._judged_at
 
     def act(self, letter: events.Key) -> None:
@@ -119,7 +119,9 @@ class KeyGate:
         self._composer.answering.settled = letter
 
     def to_text(self, letter: events.Key) -> bool:
-        """Give the focus to the composer for a letter of a text; False where a sheet lies over it: nobody reads it."""
+        """Give the focus to the composer for a letter of a text; False when a sheet covers it, and the letter is
+        dropped.
+        """
         self._text_at = letter.time
         if self._app.focused is not self._composer:
             self._redirected = not _takes_text(self._app.focused)
@@ -191,5 +193,5 @@ def _name(binding: Binding) -> str:
 
 
 def _takes_text(focused: object) -> bool:
-    """Whether letters are written there, and act on nothing."""
+    """True when letters are written there, and have no action."""
     return isinstance(focused, TextArea | Input) or bool(getattr(focused, "takes_text", False))

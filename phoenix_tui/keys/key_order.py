@@ -46,7 +46,7 @@ class KeyOrder:
             self._app.set_timer(LONGEST_WAIT, partial(self._release, self._under_way))
 
     def release(self) -> None:
-        """What the key opens has the focus, or it opened nothing."""
+        """Continue with the next key: the widget that the key opened has the focus, or it opened none."""
         if self._opens is not None:
             self._app.call_later(self._release, self._opens)
 
@@ -96,7 +96,7 @@ class KeyOrder:
                 await self._start(event)
 
     async def _decide(self, letter: events.Key, event: Typed) -> None:
-        """What the key behind it makes of a letter that waits, and then of that key."""
+        """Decide by the next key about a letter that waits, then handle that key."""
         self._forget()
         match self._gate.follows(event):
             case KeyOutcome.ACT | KeyOutcome.CONFIRM as outcome:
@@ -136,7 +136,7 @@ class KeyOrder:
             self._held.append(call)
 
     def _follow(self, event: Typed, node: DOMNode | None) -> None:
-        """Stand in line behind a key wherever it still waits."""
+        """Queue behind a key in the message pumps it still passes."""
         if node is None or node is self._app or not node.call_later(self._passed, event, node):
             self._app.call_later(self._done, event)
 
@@ -172,6 +172,6 @@ class KeyOrder:
             self._not_for_ever()
 
     def _not_for_ever(self) -> None:
-        """Whatever keeps a key, those behind it count."""
+        """Continue with the next key after `LONGEST_WAIT`, whatever keeps the current one."""
         if self._under_way is not None:
             self._app.set_timer(LONGEST_WAIT, partial(self._done, self._under_way))

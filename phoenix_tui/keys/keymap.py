@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 
 
 class Scope(StrEnum):
-    """Where a key counts; the value heads its group in the help."""
+    """Place where a key applies; the value heads its group in the help."""
 
     APP = "Always"
     WORKSPACE = "Everywhere"
@@ -335,7 +335,7 @@ WORDS: Final[dict[str, str]] = {
 
 
 def bindings(scope: Scope, *only: str, **actions: str) -> list[BindingType]:
-    """What a widget or screen of this scope binds: all keys, or `only` those; `actions` are its own names by id."""
+    """Bindings of a widget or screen of this scope: all keys, or `only` those; `actions` has its own by id."""
     return [
         Binding(
             key.keys,

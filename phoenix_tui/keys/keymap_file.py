@@ -22,7 +22,7 @@ from tools.files.own_files import MOST_SETTINGS, read_text
 MODIFIERS: Final = frozenset({"ctrl", "shift", "alt", "super", "hyper", "meta"})
 NAMED: Final = frozenset(key.value.rpartition("+")[2] for key in Keys if not key.value.startswith("<"))
 TOGETHER: Final = {Scope.APP: "text", Scope.WORKSPACE: "text", Scope.COMPOSER: "text"}
-"""Scopes whose keys count at the same time; others stand alone, or beside those of `keymap.BESIDE`."""
+"""Scopes whose keys apply at the same time; others apply alone, or together with those of `keymap.BESIDE`."""
 CONTROLS: Final = re.compile(r"ctrl\+[a-z0-9@\[\]\\^_]")
 
 

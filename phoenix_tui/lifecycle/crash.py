@@ -1,4 +1,4 @@
-"""What remains of a crash of the screen: a private report in the logs folder, and one sentence for the user."""
+"""Traces of a crash of the screen: a private report in the logs folder, and one sentence for the user."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ def keep_report(folder: Path, secrets: Sequence[str], error: BaseException) -> s
 
 
 def crash_note(error: BaseException, report: str, resume: str) -> str:
-    """What is printed after the screen is gone."""
+    """Sentence printed after the screen is gone."""
     way_back = f"; `{resume}` goes on" if resume else ""
     return f"phoenix: A fault inside Phoenix ({type(error).__name__}) ended it; the report: {report}{way_back}."

@@ -1,4 +1,4 @@
-"""What stands on the screen, kept on disk until Phoenix is left properly: after a crash the next start goes there.
+"""Open conversation and draft, kept on disk until Phoenix is left properly: after a crash the next start returns there.
 
 Each Phoenix holds a lock on a file of its own; a file whose lock is free belongs to one that died.
 """

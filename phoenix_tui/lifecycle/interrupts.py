@@ -1,4 +1,4 @@
-"""Ctrl+C pressed again and again while nothing answers: the way out of a program that stands."""
+"""Ctrl+C pressed again and again without an answer: the exit of a blocked program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PRESSES: Final = 3
 UNHEARD_SECONDS: Final = 2.0
 """Seconds that the first of them has waited by then."""
 CTRL_C: Final = (b"\x03", b"\x1b[99;5u")
-"""As a terminal sends it, without and with kitty's keys."""
+"""Ctrl+C as a terminal sends it, without and with kitty's keys."""
 
 
 class Impatience:

@@ -41,7 +41,7 @@ def _drop_relative_entries(name: str) -> None:
 
 
 def _untrusted_folders() -> tuple[str, ...]:
-    """The working directory and every repository it lies in; the root of the file system is nobody's repository."""
+    """The working directory and every repository around it; never the root of the file system."""
     try:
         folder = os.path.realpath(os.getcwd())  # noqa: PTH109 - pathlib is not loaded yet, and could be planted
     except OSError:
@@ -54,7 +54,9 @@ def _untrusted_folders() -> tuple[str, ...]:
 
 
 def _installed_folders() -> tuple[str, ...]:
-    """Where Python, its packages and Phoenix itself lie: who runs those from the working directory has chosen them."""
+    """Folders of Python, its packages and Phoenix itself: running those from the working directory is the user's
+    choice.
+    """
     site = sys.modules.get("site")
     user_site = getattr(site, "USER_SITE", None) if getattr(site, "ENABLE_USER_SITE", None) else None
     own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # noqa: PTH120 - as above

@@ -1,4 +1,4 @@
-"""What a start is given, and what it opens behind the first frame."""
+"""Inputs of a start, and the services opened behind the first frame."""
 
 from __future__ import annotations
 
@@ -41,26 +41,26 @@ class Services(Struct, frozen=True):
     models: Callable[[], Awaitable[Sequence[ModelInfo]]]
     """The models on offer now."""
     doctor: Callable[[], Awaitable[str]]
-    """What works on this machine and what does not, as text."""
+    """Report about this machine, as text."""
     settings: SettingsApi
     profiles: ProfilesApi
     rewinding: RewindApi | None = None
     recoveries: Sequence[Recovery] = ()
-    """What boot recovery found."""
+    """Conversations recovered at the start."""
     warning: str = ""
-    """What the user must know from the start: nothing is kept, a fallback is in use."""
+    """Warning to show from the start: nothing is kept, a fallback is in use."""
     kept: bool = True
-    """Whether what is said outlasts this session."""
+    """True when messages outlast this session."""
     enforcement: Callable[[], Awaitable[Enforcement]] = fully_enforced
-    """How far this system can enforce a sandbox; the first call starts a program."""
+    """Level of sandbox enforcement on this system; the first call starts a program."""
 
 
 class Launch(Struct, frozen=True):
-    """What the command line asked for."""
+    """Options of the command line."""
 
     cwd: Path
     state_folder: Path
-    """Where the prompt history lives."""
+    """Folder of the prompt history."""
     config_file: Path
     keymap_file: Path
     model: str = "demo/guide"
@@ -70,14 +70,14 @@ class Launch(Struct, frozen=True):
     system_prompt: str = ""
     append_system_prompt: str = ""
     supervisor: bool = False
-    """Whether a supervisor decides who answers in new conversations."""
+    """True when a supervisor decides who answers in new conversations."""
     sandbox: SandboxMode = SandboxMode.WORKSPACE
     sandbox_required: bool = False
     """True where the sandbox of new conversations was chosen; False for the default."""
     conversation_id: str = ""
     """Open this one instead of a new one."""
     reopened: bool = False
-    """That one stood on the screen when Phoenix crashed; where it is gone, a new one will do."""
+    """True when the conversation was open when Phoenix crashed; if it is gone, a new one begins."""
     pick: bool = False
     """Start with the list of conversations to resume."""
     prompt: str = ""
@@ -86,25 +86,25 @@ class Launch(Struct, frozen=True):
     caps: RunCaps = field(default_factory=RunCaps)
     """Limits of runs in conversations without a profile; `caps.caps_for` knows those of the others."""
     image_display: str = "auto"
-    """How images are shown: auto, kitty, sixel, blocks or off."""
+    """Display of images: auto, kitty, sixel, blocks or off."""
     theme: str = ""
     """Empty: by the terminal's background."""
     light_terminal: bool = False
-    """What the terminal said of its background last time."""
+    """True when the terminal reported a light background last time."""
     themes_folder: Path | None = None
-    """Where the user's own themes are."""
+    """Folder of the user's own themes."""
     notifications: str = "auto"
     terminal_title: bool = True
     mouse: bool = True
     vim: bool = False
-    """Whether the composer has vim's keys."""
+    """True when the composer has vim's keys."""
     suggestions: bool = False
-    """Whether a model proposes the next message."""
+    """True when a model proposes the next message."""
     plain: bool = False
     """ASCII glyphs, for screen readers and terminals without UTF-8."""
 
     def options(self, model: str, mode: PermissionMode, sandbox: SandboxMode | None = None) -> ConversationOptions:
-        """What a conversation begun now is made with; `sandbox` where one was chosen for it."""
+        """Options of a new conversation; `sandbox` where one was chosen for it."""
         return ConversationOptions(
             cwd=self.cwd,
             model=model,

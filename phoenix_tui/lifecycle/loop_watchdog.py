@@ -1,4 +1,4 @@
-"""A thread beside the event loop: it ends a Phoenix that was told to end and does not, and reports a loop that stands.
+"""A thread beside the event loop: ends a Phoenix that received a signal and does not end, and reports a blocked loop.
 
 The process behind it (`tools/process/zygote/deadline.py`) does the same where not even a thread can run.
 """
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 LOOK_EVERY: Final = 2.0
 """Seconds between two looks at the loop; each wakes it once (60 us, 0.003 % of a core)."""
 STANDS_AFTER: Final = 6.0
-"""Seconds without an answer of the loop after which its stack goes to the log, once for each time it stands."""
+"""Seconds without an answer of the loop after which its stack goes to the log, once for each block."""
 PATIENCE: Final = 1.6
 """Seconds after a signal until the loop must have taken it; shorter than the zygote's, who can only kill."""
 FINISHING: Final = 8.0
@@ -39,7 +39,7 @@ HURRYING: Final = frozenset({signal.SIGTERM, signal.SIGINT})
 AGAIN_AFTER: Final = 0.5
 """Seconds after which a signal has come again, and is not the same one sent to several."""
 AFTERWARDS: Final = 0.4
-"""Seconds for each last act of a forced end: a terminal that takes nothing, a lock that somebody holds."""
+"""Seconds for each last act of a forced end: a terminal that accepts nothing, a lock that another thread holds."""
 DEEPEST: Final = 30
 """Frames of a stack that are logged."""
 
@@ -71,7 +71,7 @@ class LoopWatch:
 
     @property
     def last_words(self) -> str:
-        """Why Phoenix ended, where that was for its memory: one sentence to print; else empty."""
+        """Reason of an end for lack of memory: one sentence to print; else empty."""
         return self._memory.last_words
 
     def _on_loop(self, work: Callable[[], None]) -> bool:
@@ -142,7 +142,7 @@ class LoopWatch:
 
 
 def stack_of(thread: int) -> str:
-    """Where a thread is, in one line: the innermost call last."""
+    """Stack of a thread, in one line: the innermost call last."""
     # The only way to another thread's stack; the documentation names it.
     frame = sys._current_frames().get(thread)  # pyright: ignore[reportPrivateUsage] - as said
     calls = traceback.extract_stack(frame)[-DEEPEST:] if frame is not None else ()

@@ -37,7 +37,7 @@ SHORT: Final = 0.6
 FULL: Final = 0.8
 """Of the ceiling: from here on nothing new begins. A turn takes 10 to 50 MB while it runs."""
 OVER_AT: Final = 0.9
-"""Of the share at which it was said: below it memory is no longer short, and the next time is said again."""
+"""Share of the threshold below which memory is no longer short, and the next shortage is reported again."""
 AGAIN: Final = 60.0
 """Seconds until it is tried again to give memory back; a collection of 500 MB takes one."""
 SHEDDING: Final = 1.0
@@ -71,7 +71,7 @@ class MemoryLimit(Struct, frozen=True):
         return cls((megabytes(text) or 0) * MEGABYTE, settings.sources[KEY])
 
     def refusal(self) -> str:
-        """Why nothing new begins now, with the fix; empty while there is memory for it."""
+        """Reason why nothing new begins now, with the fix; empty while there is memory for it."""
         if not self.most or (occupied := resident()) <= self.most * FULL:
             return ""
         return f"Memory is short ({_used(occupied, self.most)}), so nothing new begins: {FIX}."
@@ -86,13 +86,13 @@ class MemoryWatch:
     def __init__(self, link: ZygoteLink, limit: MemoryLimit, on_loop: Callable[[Callable[[], None]], bool]) -> None:
         self._most = limit.most
         self._on_loop = on_loop
-        """Has something done by the event loop and waits for it; False where it stands."""
+        """Runs a function in the event loop and waits for it; returns False when the loop is blocked."""
         self._tried = float("-inf")
         self._ending = self._is_short = self._said = False
         self.tell: Callable[[str], None] = no_one
         """Says a sentence to the user; called by the loop."""
         self.last_words = ""
-        """Why Phoenix ends, once it does for its memory."""
+        """Reason of the end, once Phoenix ends for lack of memory."""
         self._statm = _open_statm()
         if limit.most:
             link.bound(int(limit.most * BEYOND))
@@ -131,7 +131,7 @@ class MemoryWatch:
         os.kill(os.getpid(), signal.SIGTERM)
 
     def _resident(self) -> int:
-        """As `resident`, without opening the file each time: 4 us instead of 30."""
+        """Read resident memory without opening the file each time: 4 us instead of 30."""
         try:
             return int(os.pread(self._statm, 100, 0).split()[1]) * PAGE
         except (OSError, ValueError, IndexError):
@@ -149,7 +149,7 @@ def in_words(limit: MemoryLimit) -> str:
 
 
 def give_back() -> None:
-    """Collect what nobody uses and hand free pages to the system."""
+    """Collect unused objects and return free pages to the system."""
     gc.collect()
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's own
@@ -189,4 +189,4 @@ def _limit(path: str) -> int:
 
 
 def no_one(_sentence: str) -> None:
-    """Nobody is there to be told."""
+    """Ignore a message: there is no listener."""

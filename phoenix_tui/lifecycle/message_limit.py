@@ -28,7 +28,7 @@ FAST: Final = 400.0
 """Messages of one kind a second that no part of Phoenix handles for long; a frame comes 30 times a second."""
 STEADY: Final = 100.0
 ALL_OF_IT: Final = 0.95
-"""As above where the loop does nothing else: so many a second, and this share of a core."""
+"""Share of a core, with the rate above, that shows a loop with no other work."""
 HOLD: Final = 0.05
 """Seconds that each one is then held back; a key behind it waits as long."""
 CALM: Final = 1.0
@@ -43,7 +43,7 @@ Take: TypeAlias = Callable[[Any], Awaitable[Message]]
 
 
 class MessageTally:
-    """How often one pump got messages of one kind."""
+    """Number of messages of one kind to one pump."""
 
     __slots__ = ("busy", "count", "inputs", "is_input", "last", "since", "slowed", "windows")
 

@@ -1,4 +1,4 @@
-"""What a process may lack when it begins: a standard stream (`>&-`), a working directory (`rmdir`).
+"""Missing parts of a new process: a standard stream (`>&-`), a working directory (`rmdir`).
 
 Uses only modules that Python has loaded by then, like `isolation`.
 """

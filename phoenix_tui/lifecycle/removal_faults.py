@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from textual._types import CallbackType
 
 MISSED: Final = NoMatches, NoScreen
-"""What Textual raises where a widget is not there any more."""
+"""Exceptions of Textual for a removed widget."""
 
 
 def is_being_removed(node: object) -> bool:

@@ -1,4 +1,4 @@
-"""How Phoenix ends: by a key, by a signal or by a fault, and the words that are printed afterwards."""
+"""End of Phoenix: by a key, by a signal or by a fault, and the messages printed afterwards."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class Ending:
         self._keep_report = keep_report
         self._begun = False
         self.wanted = False
-        """Whether it was asked for, though it may not have begun."""
+        """True once it was requested, even before it begins."""
         self._watch: LoopWatch | None = None
         self.services: Services | None = None
-        """What is closed last; None while it opens."""
+        """Services closed last; None while they open."""
         self.note = ""
-        """What is printed after the screen is gone: how to come back."""
+        """Message printed after the screen is gone: the command to resume."""
         self.crash_note = ""
-        """What is printed instead after a crash."""
+        """Message printed instead after a crash."""
         self.last_words = ""
-        """What is printed ahead of either, where memory was the reason."""
+        """Message printed before either, when memory was the reason."""
 
     def heed_signals(
         self,
@@ -50,7 +50,7 @@ class Ending:
         tell: Callable[[str], None],
         numbers: Sequence[signal.Signals] = ENDING,
     ) -> None:
-        """These signals end Phoenix as a key does; a thread and the zygote end one that takes none of them."""
+        """Let these signals end Phoenix as a key does; a thread and the zygote end a process that handles none."""
         link.disarm()
         listen(asyncio.get_running_loop(), numbers, lambda number: self.begin(SIGNAL_EXIT + number))
         link.arm(numbers)
@@ -85,7 +85,7 @@ class Ending:
 
     @property
     def under_way(self) -> bool:
-        """Whether it has begun: nothing may cut it short."""
+        """True once it has begun: nothing may cut it short."""
         return self._begun
 
     def _way_back(self) -> str:

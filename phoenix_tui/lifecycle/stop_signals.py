@@ -20,11 +20,11 @@ ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 IN_A_TAB: Final = (*ENDING, signal.SIGINT)
 """Ctrl+C in the terminal of `phoenix serve` comes to its tabs as well."""
 SIGNAL_EXIT: Final = 128
-"""What a shell adds to the number of a signal."""
+"""Number that a shell adds to a signal for its exit code."""
 
 
 def heeded(numbers: Iterable[signal.Signals] = ENDING) -> list[signal.Signals]:
-    """Those that Phoenix was not told to ignore: `nohup`, or a shell without job control."""
+    """Signals that Phoenix does not ignore by inheritance: `nohup`, or a shell without job control."""
     return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
 
 
@@ -37,7 +37,7 @@ def end_early() -> None:
 def listen(
     loop: asyncio.AbstractEventLoop, numbers: Iterable[signal.Signals], told: Callable[[signal.Signals], None]
 ) -> None:
-    """Have the loop told of those signals that are heeded."""
+    """Call `told` in the loop for those signals that are not ignored."""
     for number in heeded(numbers):
         loop.add_signal_handler(number, told, number)
 

@@ -34,7 +34,7 @@ def heft(text: str) -> int:
 
 
 def piece_end(text: str, most: int) -> int:
-    """How many characters from the start of `text` are at most this much work."""
+    """Number of characters from the start of `text` that are at most this much work."""
     end = min(len(text), most)
     while end > _SMALL and heft(text[:end]) > most:
         end //= 2
@@ -72,7 +72,7 @@ def make_parser() -> MarkdownIt:
 
 
 def _inline(state: StateCore) -> None:
-    """Parse each paragraph, heading and cell with steps of its own, so that what stands around changes nothing."""
+    """Parse each paragraph, heading and cell in separate steps, so that its surroundings change nothing."""
     env = cast("dict[str, Any]", state.env)
     for token in state.tokens:
         if token.type != "inline":

@@ -87,11 +87,11 @@ def _spans(line: str, pieces: Sequence[tuple[int, int]]) -> tuple[Span, ...]:
 
 
 class CodeJob:
-    """Code that stands in plain rows and is still to be coloured."""
+    """Code in plain rows that is still to be coloured."""
 
     def __init__(self, first: int, sources: Sequence[str], language: str, lead: int, width: int) -> None:
         self.first = first
-        """The index of its first row among the lines it stands in."""
+        """Index of its first row among the lines around it."""
         self._sources = [source.expandtabs(TAB) for source in sources]
         self.language = language
         self._lead = lead
@@ -103,7 +103,7 @@ class CodeJob:
 
     @property
     def is_lexed(self) -> bool:
-        """Whether it can be coloured without waiting for the lexing process."""
+        """True when it can be coloured without waiting for the lexing process."""
         return self._coloured is not None
 
     def lex(self) -> None:

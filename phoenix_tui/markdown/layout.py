@@ -22,7 +22,7 @@ MINIMUM_WIDTH: Final = 8
 
 
 def too_deep(tokens: Sequence[Token], start: int, end: int) -> bool:
-    """Whether the parser has left something out of a block, so that only its source shows all of it."""
+    """True when the parser has left something out of a block, so that only its source shows all of it."""
     return any(
         token.level == DEEPEST - 1 and token.nesting == 1 and token.type != "paragraph_open"
         for token in tokens[start:end]
@@ -30,7 +30,7 @@ def too_deep(tokens: Sequence[Token], start: int, end: int) -> bool:
 
 
 class Gutter:
-    """What stands left of a block: once the first form (a bullet), then the other (its hanging indent)."""
+    """Prefix of a block: the first form once (a bullet), then the other (its hanging indent)."""
 
     def __init__(self, first: tuple[Span, ...], rest: tuple[Span, ...], parent: Gutter | None = None) -> None:
         self._first: tuple[Span, ...] | None = first
@@ -54,7 +54,7 @@ class Gutter:
 
 
 class Page(Struct, frozen=True):
-    """Where lines go: `width` counts all cells, gutters included."""
+    """Destination of lines: `width` counts all cells, gutters included."""
 
     lines: list[StyledLine]
     jobs: list[CodeJob]

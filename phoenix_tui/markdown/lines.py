@@ -27,7 +27,7 @@ class TextTone(IntEnum):
 
 
 class Surface(IntEnum):
-    """What a background means."""
+    """Meaning of a background."""
 
     PLAIN = 0
     CODE = 1
@@ -38,7 +38,7 @@ class Surface(IntEnum):
 
 
 class TextStyle(NamedTuple):
-    """How a piece of text looks, in meanings."""
+    """Style of a piece of text, in meanings."""
 
     tone: TextTone = TextTone.TEXT
     surface: Surface = Surface.PLAIN
@@ -94,15 +94,15 @@ class StyledLine(NamedTuple):
 
     spans: tuple[Span, ...]
     joint: str | None = None
-    """What copying puts between the row above and this one: None is a newline, else the row continues it."""
+    """Text that copying puts between the row above and this one: None is a newline, else the row continues it."""
     margin: int = MARGIN
     """Cells at the left that are decoration and are not copied."""
     sides: tuple[tuple[int, int], ...] = ()
-    """Where two texts stand side by side: the characters of each; copying takes one of them."""
+    """Spans of two texts next to each other: the characters of each; copying takes one of them."""
 
     @property
     def text(self) -> str:
-        """What stands in the row."""
+        """Text of the row."""
         return "".join(span.text for span in self.spans)
 
 

@@ -12,11 +12,11 @@ from phoenix_tui.markdown.lines import Span
 from phoenix_tui.markdown.table import DECIDING, Cell, body_lines, column_widths, read_table, table_lines
 
 _HEAD = 2
-"""Source lines before the first row: the header and what stands below it."""
+"""Source lines before the first row: the header and the line below it."""
 
 
 class OpenTable(Struct, frozen=True):
-    """What its rows need: the source of its head, which makes rows of what follows, and its columns."""
+    """Head of a table that later rows need: its source, which makes rows of the text below, and its columns."""
 
     head: str
     widths: tuple[int, ...]
@@ -28,7 +28,7 @@ class OpenTable(Struct, frozen=True):
 
 
 class Grown(Struct, frozen=True):
-    """What can be settled of a table at the end of a text, and what stays open."""
+    """Parts of a table at the end of a text that can be settled, and the open rest."""
 
     table: OpenTable
     settled: tuple[tuple[Span, ...], ...]

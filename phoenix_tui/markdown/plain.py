@@ -16,7 +16,7 @@ PIECE: Final = 4_000
 ROWS_AT_ONCE: Final = 500
 """Rows of a long text in one step, about 5 ms."""
 UNSEEN: Final = 64_000
-"""Characters that show nothing, for which an empty row stands: so no step is without an end."""
+"""Invisible characters replaced by one empty row, so that each step is bounded."""
 WORK_AT_ONCE: Final = 24_000
 """Characters of them: rows full of combining marks have thousands."""
 
@@ -47,7 +47,7 @@ def plain_rows(text: str, width: int, *, hard: bool = False) -> Iterator[tuple[i
 
 
 def _cleaned(text: str) -> Iterator[str]:
-    """Its pieces that show something, and an empty one for each `UNSEEN` characters that show nothing."""
+    """The visible pieces, and an empty one for each `UNSEEN` invisible characters."""
     cleaner, unseen = PieceCleaner(), 0
     for start in range(0, len(text), PIECE):
         shown = cleaner.feed(text[start : start + PIECE])
@@ -75,7 +75,7 @@ class LongText:
         self.lines = lines
         self._rows = iter(rows)
         self.waiting = True
-        """Whether some of it is not laid out."""
+        """True while some of it is not laid out."""
         self.more()
 
     def more(self) -> int:

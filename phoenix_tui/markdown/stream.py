@@ -43,11 +43,11 @@ class _Unit(Struct, frozen=True):
     first: int
     after: int
     line: int
-    """Where it starts in the tail."""
+    """First line in the tail."""
     kind: str
     number: int | None = None
     joins: bool = False
-    """It hangs on the item above without a blank line."""
+    """True when it continues the item above without a blank line."""
 
 
 class _OpenFence(Struct):
@@ -69,14 +69,14 @@ class MarkdownStream:
         self.lines: list[StyledLine] = []
         self.settled = 0
         self.jobs: list[CodeJob] = []
-        """Settled code that stands plain until `colour` has passed over it."""
+        """Settled code that is plain until `colour` has processed it."""
         self.codes: list[CodeBlock] = []
         """Settled code as it was written."""
         self._raw: list[str] = []
         self.waiting = ""
-        """What of the text has not been laid out."""
+        """Text that has not been laid out."""
         self.is_growing = False
-        """Whether more of it may come."""
+        """True while more of it may come."""
         self._cleaner = PieceCleaner()
         self._tail = ""
         self._fence: _OpenFence | None = None
@@ -209,7 +209,7 @@ class MarkdownStream:
         return True
 
     def _certain_cut(self, units: Sequence[_Unit], certain: int) -> int:
-        """How many units may settle: all but the last whose first line is whole.
+        """Number of units that may settle: all but the last whose first line is whole.
 
         An item with a bar would be read as a table's header once it began the text that is left.
         """

@@ -1,4 +1,4 @@
-"""Tables: a bold header, one rule, columns two cells apart; numbers stand at the right."""
+"""Tables: a bold header, one rule, columns two cells apart; numbers are right-aligned."""
 
 from __future__ import annotations
 

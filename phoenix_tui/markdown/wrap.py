@@ -36,7 +36,7 @@ def wrap(spans: Sequence[Span], width: int, *, hard: bool = False) -> list[tuple
 
 
 def breaks(text: str, width: int, *, hard: bool = False) -> list[WrappedRow]:
-    """Where the rows of `text` begin and end."""
+    """Bounds of the rows of `text`."""
     if text.isascii():
         return _ascii_breaks(text, width, hard)
     graphemes, total = split_graphemes(text)

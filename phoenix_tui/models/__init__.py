@@ -1,1 +1,1 @@
-"""Which model a conversation gets: embedded model files, servers on this machine, and the order of choice."""
+"""Models of conversations: embedded model files, servers on this machine, and the order of choice."""

@@ -21,7 +21,7 @@ class AcceptedServers(Struct, frozen=True):
     path: Path
 
     def split(self, found: Iterable[LocalServer]) -> tuple[tuple[LocalServer, ...], tuple[LocalServer, ...]]:
-        """Those that may be used by themselves, and those that wait for a yes."""
+        """Split servers into accepted ones, and those that wait for the user's consent."""
         accepted = self._read()
         both = [(server, _entry(server.kind.value, server.base_url) in accepted) for server in found]
         return tuple(one for one, yes in both if yes), tuple(one for one, yes in both if not yes)
@@ -40,7 +40,7 @@ class AcceptedServers(Struct, frozen=True):
             write_file(self.path, json.dumps({"accepted": entries}, indent=1) + "\n")
 
     def _read(self) -> frozenset[str]:
-        """What is kept; a file that cannot be understood accepts nothing."""
+        """Entries of the file; an invalid file accepts nothing."""
         try:
             document: object = json.loads(read_regular(self.path, FILE_LIMIT) or b"{}")
         except (ValueError, RecursionError):

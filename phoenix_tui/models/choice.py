@@ -14,11 +14,11 @@ GUIDE = "demo/guide"
 LONGEST_NAME = 100
 """Characters of a model's name that are shown."""
 DEFAULT_MODELS = {"anthropic": "claude-sonnet-5-5"}
-"""Models that bare provider names stand for, if their server is not asked (CONTRACT 5)."""
+"""Models for bare provider names, if their server is not asked (CONTRACT 5)."""
 
 
 class ChosenBy(StrEnum):
-    """Which fact decided."""
+    """Facts that can decide."""
 
     FLAG = "flag"
     CONVERSATION = "conversation"
@@ -50,7 +50,7 @@ class ModelFacts(Struct, frozen=True):
     servers: Sequence[LocalServer] = ()
     """Of this machine, said yes to before."""
     waiting: Sequence[LocalServer] = ()
-    """Those that nobody has said yes to: another user of this machine may listen there."""
+    """Servers without the user's consent: another user of this machine may listen there."""
     embedded: Sequence[str] = ()
     """Names of usable embedded models; the user's own file first."""
 
@@ -62,13 +62,13 @@ class ModelChoice(Struct, frozen=True):
     """PROVIDER/MODEL, or a bare provider name whose server is asked for its first model."""
     chosen_by: ChosenBy
     sentence: str = ""
-    """What to say aloud when nobody named the model; a fallback is never silent."""
+    """Notice when the user did not name the model; a fallback is never silent."""
     waiting: str = ""
-    """What to say of a server that would be used after a yes; empty where there is none."""
+    """Notice about a server that would be used after consent; empty where there is none."""
 
     @property
     def is_guide(self) -> bool:
-        """Whether no model was found at all."""
+        """True when no model was found at all."""
         return self.reference == GUIDE
 
 
@@ -78,7 +78,7 @@ def choose_model(facts: ModelFacts) -> ModelChoice:
 
 
 def needs_servers(facts: ModelFacts) -> bool:
-    """Whether looking for local servers could change the choice; saves 300 ms where it could not."""
+    """True when looking for local servers could change the choice; saves 300 ms where it could not."""
     return _named(facts) is None and _with_key(facts) is None
 
 
@@ -146,6 +146,6 @@ def _of_waiting(servers: Sequence[LocalServer]) -> str:
 
 
 def full_reference(reference: str) -> str:
-    """`anthropic` with its default model; everything else as it stands."""
+    """Complete a bare provider name such as `anthropic` with its default model; other references stay unchanged."""
     default = DEFAULT_MODELS.get(reference)
     return f"{reference}/{default}" if default else reference

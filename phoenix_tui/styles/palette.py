@@ -13,7 +13,7 @@ from textual.color import Color
 from textual.theme import Theme
 
 SYSTEM: Final = "256"
-"""What Rich calls such a terminal."""
+"""Rich's name of a terminal with 256 colours."""
 DARKEST: Final = 8
 STEP: Final = 10
 GREYS: Final = 24
@@ -28,7 +28,7 @@ SURFACES: Final = (
 
 
 def has_palette(app: App[Any]) -> bool:
-    """Whether the terminal shows 256 colours and no others."""
+    """True when the terminal shows 256 colours and no others."""
     return app.console.color_system == SYSTEM
 
 

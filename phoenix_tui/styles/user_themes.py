@@ -69,7 +69,7 @@ def read_theme(path: Path) -> Theme:
 
 
 def theme_named(folder: Path | None, name: str) -> Theme | None:
-    """The user's theme of this name, None where there is none or it is broken; that is said later."""
+    """The user's theme of this name, None for a missing or broken one; errors are shown later."""
     if folder is None or _NAME.fullmatch(name) is None:
         return None
     path = folder / f"{name}.toml"

@@ -32,7 +32,7 @@ _GROUPS: Final = {
 PLAIN: Final = str.maketrans(
     {sign: plain for plain, signs in _GROUPS.items() for sign in signs} | {glyph.sign: glyph.plain for glyph in _GLYPHS}
 )
-"""Signs one cell wide and what stands for them, so that no row moves."""
+"""ASCII signs, one cell wide, for signs of the same width, so that no row moves."""
 
 
 class PlainSigns(LineFilter):

@@ -16,7 +16,7 @@ from phoenix_tui.terminal.output import MARKS, PLACEHOLDER
 from phoenix_tui.terminal.sgr import blank_code, code_of
 
 UNKNOWN: Final = "\0"
-"""Stands in a cell of which nobody knows what the terminal shows there; no text is ever equal to it."""
+"""Marks a cell whose content on the terminal is unknown; no text is ever equal to it."""
 _SECOND: Final = ""
 """The second cell of a character two cells wide."""
 _CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
@@ -74,7 +74,7 @@ class CellRow:
         return CellRow(self.cells.copy(), self.codes.copy())
 
     def holds(self, column: int, piece: CellRow) -> bool:
-        """Tell whether a piece stands at a column already."""
+        """True when a piece is at a column already."""
         end = column + len(piece.cells)
         return self.cells[column:end] == piece.cells and self.codes[column:end] == piece.codes
 

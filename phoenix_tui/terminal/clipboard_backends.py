@@ -1,4 +1,4 @@
-"""Which programs reach the clipboard here: chosen by environment, never by trying them all."""
+"""Programs that reach the clipboard here: chosen by environment, never by trying them all."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class ClipboardBackend(Struct, frozen=True):
     copy: tuple[str, ...] = ()
     """Takes text on stdin."""
     holds: bool = False
-    """Whether `copy` runs for as long as the text is to be on the clipboard."""
+    """True when `copy` runs for as long as the text is to be on the clipboard."""
     images: tuple[tuple[str, ...], ...] = ()
     """Each writes an image to stdout or fails; tried in order."""
     text: tuple[str, ...] = ()
     encoded_images: bool = False
-    """Whether `images` write base64."""
+    """True when `images` write base64."""
     missing: str = ""
-    """What to install when the programs are not there."""
+    """Package to install when the programs are missing."""
     refusal: str = ""
     """Not empty where no clipboard can be reached at all: why, and what works instead."""
 

@@ -44,7 +44,7 @@ class LastingFile:
     def __init__(self, file: TextIO) -> None:
         self._file = file
         self.writes = 0
-        """How many have come out of the thread's queue."""
+        """Number of writes that have left the thread's queue."""
         self.when_empty: Callable[[], None] | None = None
         """Called once, on the writer's thread, when nothing waits any more."""
 
@@ -68,7 +68,7 @@ class LastingFile:
 
 
 def _screen_of(file: TextIO) -> TextIO:
-    """Where to draw: not into the file that takes the errors (`2>errors`) while there is a terminal."""
+    """Stream to draw on: not the file that takes the errors (`2>errors`) while there is a terminal."""
     out = sys.__stdout__
     return out if out is not None and out.isatty() and not file.isatty() else file
 
@@ -77,7 +77,7 @@ class QuietDriver(LinuxDriver):
     """Sleeps until a byte comes; honours ESCDELAY to the millisecond; restores the terminal Phoenix was started in."""
 
     overlays: dict[str, str] | None = None
-    """Characters of a private plane, and the sixels of Phoenix's own that are drawn where one stands."""
+    """Characters of a private plane, and the sixels of Phoenix's own that are drawn in their place."""
 
     def __init__(
         self, app: App[object], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
@@ -89,13 +89,13 @@ class QuietDriver(LinuxDriver):
         self._size_waits: asyncio.TimerHandle | None = None
         self._file: Any = LastingFile(_screen_of(self._file))
         self._put = 0
-        """How many writes went into the thread's queue."""
+        """Number of writes put into the thread's queue."""
         self._wake: tuple[int, int] | None = None
         self._greeting = self._parting = ""
         self.replies: list[Callable[[str], None]] = []
-        """Are told in the loop what the terminal answers, while somebody asks."""
+        """Listeners to the terminal's replies, called in the loop."""
         self._frame: list[str] | None = None
-        """What was written of a frame that has not ended: each write costs a wake-up of the writing thread."""
+        """Writes of the current frame: each write would cost a wake-up of the writing thread."""
         self.shadow = ShadowScreen(capable=is_capable(os.environ))
         # In the loop, never in the midst of its work: a stock handler that runs while this thread holds the lock of
         # the writer's queue waits for that lock for ever.
@@ -143,7 +143,9 @@ class QuietDriver(LinuxDriver):
             self._draw_again()
 
     def accompany(self, greeting: str, parting: str) -> None:
-        """What to write whenever the screen is taken again, and whenever it is given back; never outside text."""
+        """Set the sequences to write whenever the screen is taken again, and whenever it is given back; never outside
+        text.
+        """
         self._greeting, self._parting = greeting, parting
         state.parting(parting)
 
@@ -186,7 +188,7 @@ class QuietDriver(LinuxDriver):
             self.attrs_before = original
 
     def _stop(self) -> None:
-        """Stop once other signals that have come were taken: one that ends Phoenix would wait for somebody to go on."""
+        """Stop after other pending signals were handled: one that ends Phoenix would otherwise wait for SIGCONT."""
         self._loop.call_soon(self._stop_now)
 
     def _stop_now(self) -> None:
@@ -277,7 +279,7 @@ class QuietDriver(LinuxDriver):
                 self.process_message(event)
 
     def _receive(self) -> bytes:
-        """Bytes from the terminal, none once it is gone: then the process is told as by a hang-up."""
+        """Read from the terminal; no bytes once it is gone, which is handled as a hang-up."""
         try:
             received = os.read(self.fileno, _READ_BYTES)
         except OSError:

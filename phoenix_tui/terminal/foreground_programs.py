@@ -1,4 +1,6 @@
-"""Programs that Phoenix has handed the terminal to, such as $EDITOR: they end with it, also where its loop stands."""
+"""Programs that use the terminal in place of Phoenix, such as $EDITOR: they end with it, also while its loop is
+blocked.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ class Guest(Struct):
     """One that has the terminal."""
 
     hung_up: bool = False
-    """Whether Phoenix ended it."""
+    """True when Phoenix ended it."""
 
 
 _guests: Final[dict[int, Guest]] = {}

@@ -1,4 +1,4 @@
-"""What a terminal sends -> Textual's events: legacy Alt keys, and replies that must never be typed text."""
+"""Terminal input -> Textual's events: legacy Alt keys, and replies that must never be typed text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from textual._xterm_parser import XTermParser
 from tools.clock import SYSTEM_CLOCK, Clock
 
 REPLY_SECONDS: Final = 1.0
-"""How long an unfinished reply swallows what follows; a terminal sends it in one go."""
+"""Seconds that an unfinished reply swallows the following input; a terminal sends it in one go."""
 PASTE_SECONDS: Final = 1.0
 """Silence after which a paste whose end has not come is shown as far as it came, and a key counts as a key again."""
 _KEY_LENGTH: Final = 4
@@ -50,7 +50,7 @@ class QuietParser(XTermParser):
 
     @property
     def due(self) -> float | None:
-        """When a pending ESC counts as the Esc key (monotonic), None while none is pending."""
+        """Time at which a pending ESC counts as the Esc key (monotonic), None while none is pending."""
         return self._timeout_time
 
 
@@ -64,15 +64,15 @@ class InputFilter:
     def __init__(self, clock: Clock = SYSTEM_CLOCK, tell: Callable[[str], None] | None = None) -> None:
         self._clock = clock
         self._tell = tell
-        """Is told each whole reply that was taken out, for whoever asked."""
+        """Listener to each complete reply removed from the input."""
         self._reply: list[str] = []
         self._held = ""
         """The beginning of a paste mark, until the rest of it comes."""
         self._paste: list[str] | None = None
         self._paste_at = 0.0
-        """When its newest part came."""
+        """Time of its newest part."""
         self._cut = False
-        """Its end is overdue."""
+        """True once its end is overdue."""
         self._reply_since: float | None = None
         self._held_esc = False
         """The reply's last piece ended in the first byte of its terminator."""
@@ -96,12 +96,12 @@ class InputFilter:
 
     @property
     def due(self) -> float | None:
-        """When an unfinished paste is shown as far as it came (by the clock given), None while there is none."""
+        """Time at which an unfinished paste is shown as far as it came (by the given clock); None without one."""
         waits = self._paste is not None and (self._paste or not self._cut)
         return self._paste_at + PASTE_SECONDS if waits else None
 
     def tick(self) -> list[events.Paste]:
-        """What came of a paste whose end is overdue: a connection that was cut must not swallow keys for ever."""
+        """Return the parts of a paste whose end is overdue: a connection that was cut must not swallow keys forever."""
         if self._paste is None or self.due is None or self._clock.monotonic() < self.due:
             return []
         self._cut = True
@@ -124,7 +124,7 @@ class InputFilter:
         return rest
 
     def _after_reply(self, since: float, text: str) -> str:
-        """What follows the reply under way; all of `text` once it took too long to be one."""
+        """Return the text behind the current reply; all of `text` once it took too long to be one."""
         self._reply_since = None
         if self._clock.monotonic() - since > REPLY_SECONDS:
             self._reply.clear()
@@ -177,7 +177,7 @@ def _as_event(paste: list[str]) -> events.Paste:
 
 
 def _is_key(text: str) -> bool:
-    """Whether this is a key, or a report of the mouse, rather than more of a paste."""
+    """True for a key, or a report of the mouse, rather than more of a paste."""
     if text.startswith("\x1b"):
         return not text.startswith(_PASTE_END) and (text == "\x1b" or not _PASTE_END.startswith(text))
     return len(text) <= _KEY_LENGTH and _PASTE_END not in text

@@ -35,7 +35,7 @@ def drawing_only(written: str) -> str:
 
 
 MARKS: Final = re.compile("[\U000f0000-\U000ffffd]")
-"""Stand for images that the driver draws; a plane that no text uses."""
+"""Characters for images that the driver draws; a plane that no text uses."""
 PLACEHOLDER: Final = "\U0010eeee"
 """Kitty's: a cell whose colour names an image and whose marks name row and column."""
 

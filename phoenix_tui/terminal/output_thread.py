@@ -1,4 +1,4 @@
-"""Writes stdout and stderr on a thread of its own, so that a reader who waits holds up nothing but the text."""
+"""Thread that writes stdout and stderr, so that a slow reader delays only the output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOOK: Final = 0.25
 
 
 class OutputFull(OSError):
-    """More waits than may: nobody reads."""
+    """Raised when the queue is full: the reader has stopped."""
 
 
 class OutputThread:
@@ -72,7 +72,7 @@ class OutputThread:
         self._drained(seconds)
 
     def close(self) -> None:
-        """Take nothing more; what waits is written if somebody reads it before the process ends."""
+        """Accept no more text; queued text is written if it is read before the process ends."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()

@@ -54,7 +54,7 @@ class ShadowScreen:
             self.forget()
 
     def is_repeated(self, written: str) -> bool:
-        """Tell whether a frame only moves the cursor to where it stands."""
+        """True for a frame that only moves the cursor to its present place."""
         cursor = written[written.rfind("\x1b[") :] if written.endswith("H") else ""
         repeated = bool(cursor) and written == cursor == self._cursor
         self._cursor = cursor
@@ -101,7 +101,7 @@ class ShadowScreen:
             x += len(piece.cells)
 
     def _scroll(self, changed: dict[int, CellRow], writer: RowWriter, window: tuple[int, int]) -> None:
-        """Move rows that stand elsewhere already, where that leaves less to write."""
+        """Scroll rows that are on the screen at another place, if less is to write then."""
         found = self._moved(changed, *window)
         if found is None:
             return

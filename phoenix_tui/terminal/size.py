@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from typing import Final
 
 FALLBACK: Final = (80, 24)
-"""Columns and rows where nobody tells: a pseudo-terminal without a size says 0 x 0."""
+"""Columns and rows of a terminal that reports none: a pseudo-terminal without a size says 0 x 0."""
 MOST: Final = (1_000, 400)
 """Columns and rows drawn at most; an 8K screen in the smallest readable letters has about 960 x 300."""
 LEAST: Final = (20, 5)
-"""Columns and rows below which one sentence stands in the place of the screen."""
+"""Columns and rows below which one sentence replaces the screen."""
 VARIABLES: Final = ("COLUMNS", "LINES")
 STREAMS: Final = (0, 1, 2)
 
@@ -40,7 +40,7 @@ def drawable(columns: object, rows: object) -> tuple[int, int]:
 
 
 def is_too_small(columns: int, rows: int) -> bool:
-    """Whether a screen of this size holds no more than a sentence."""
+    """True when a screen of this size holds no more than a sentence."""
     return columns < LEAST[0] or rows < LEAST[1]
 
 

@@ -17,7 +17,7 @@ WRITER: Final = "textual-output"
 TAKEN_WITHIN: Final = 0.5
 """Seconds for what is written at the very end."""
 Attributes = list[int | list[bytes | int]]
-"""What `termios.tcgetattr` gives."""
+"""Result of `termios.tcgetattr`."""
 
 RESTORE: Final = (
     "\x1b[?2026l"  # no frame is half written any more
@@ -65,7 +65,7 @@ def screen_entered(entered: bool) -> None:
 
 
 def parting(sequence: str) -> None:
-    """What else must be written when the screen is given back."""
+    """Set a further sequence to write when the screen is given back."""
     _Saved.parting = sequence
 
 
@@ -95,7 +95,7 @@ def restore(fd: int = 0, output: int = 2) -> None:
 
 
 def say(words: str, output: int = 2) -> None:
-    """Write what is said behind the screen, where the terminal takes it in time."""
+    """Write a message after the screen is gone, if the terminal accepts it in time."""
 
     def write() -> None:
         with contextlib.suppress(OSError):  # hung up
@@ -121,7 +121,7 @@ def within(seconds: float, work: Callable[[], object]) -> bool:
 
 
 def _writes() -> bool:
-    """Whether Textual's writing thread is there still: as Python ends, a stream that it holds is a fatal error."""
+    """True while Textual's writing thread exists: as Python ends, a stream that it holds is a fatal error."""
     import threading  # noqa: PLC0415 - the end alone needs it
 
     return any(thread.name == WRITER for thread in threading.enumerate())
@@ -134,7 +134,7 @@ def _flush() -> None:
 
 
 def is_plain(environment: Mapping[str, str]) -> bool:
-    """Whether the locale names an encoding that is not UTF-8; one that names none says nothing of the terminal."""
+    """True when the locale names an encoding that is not UTF-8; one that names none proves nothing."""
     locale = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := environment.get(name))), "")
     encoding = locale.partition(".")[2].partition("@")[0]
     return bool(encoding) and encoding.lower().replace("-", "") != "utf8"

@@ -17,7 +17,7 @@ _ERASED: Final = 9
 
 
 class RowWriter:
-    """Collects sequences; knows where the cursor stands and in which style it writes."""
+    """Collects sequences; tracks the cursor and the style."""
 
     def __init__(self, columns: int, *, erases: bool) -> None:
         self._columns = columns
@@ -28,12 +28,12 @@ class RowWriter:
         """Row and column of the cursor; None where that is not sure."""
 
     def text(self) -> str:
-        """What was collected, with the style reset; empty where nothing changed."""
+        """Return the collected text, with the style reset; empty without changes."""
         self._style("")
         return "".join(self._out)
 
     def scroll(self, top: int, bottom: int, lines: int) -> None:
-        """Move the rows from `top` to before `bottom` up by so many lines, or down by a negative number.
+        """Move the rows from `top` to before `bottom` up by `lines`, or down by a negative number.
 
         What comes in is blank and without a style.
         """
@@ -127,13 +127,13 @@ def _runs(old: CellRow, new: CellRow) -> Iterator[tuple[int, int]]:
 
 
 def _changes_style(codes: list[str], before: int, behind: int) -> bool:
-    """Whether the unchanged cells between two changed ones are in another style than the first of these."""
+    """True when the unchanged cells between two changed ones have another style than the first of these."""
     first = codes[before]
     return any(code is not first and code != first for code in codes[before + 1 : behind])
 
 
 def _blanks_from(x: int, end: int, row: CellRow) -> int:
-    """How many blanks of one style begin at a column."""
+    """Number of blanks of one style that begin at a column."""
     cells, code, stop = row.cells, row.codes[x], x
     while stop < end and cells[stop] == " " and row.codes[stop] == code:
         stop += 1
@@ -141,7 +141,7 @@ def _blanks_from(x: int, end: int, row: CellRow) -> int:
 
 
 def _same_from(x: int, end: int, row: CellRow) -> int:
-    """Where the text of one style that begins at a column ends, or a long stretch of blanks begins in it."""
+    """End of the text of one style that begins at a column; a long stretch of blanks ends it too."""
     code, stop = row.codes[x], x + 1
     while (
         stop < end

@@ -1,4 +1,4 @@
-"""What is said of sub-agents in lines: who began, who ended and how."""
+"""Texts about sub-agents in lines: starts, ends and outcomes."""
 
 from __future__ import annotations
 
@@ -33,18 +33,20 @@ ENDS: Final = {
 
 
 MARKS: Final = r"^\s*(?:#{1,6}\s+|>\s*|[-*+]\s+)+|`{3,}.*|`|\*\*(?=\S)|(?<=\S)\*\*"
-"""What Markdown puts before a line and round words, and a line that begins code; compiled with the first of them."""
+"""Markup that Markdown puts before a line and round words, and a line that begins code; compiled with the first of
+them.
+"""
 
 
 class AgentNews(Struct, frozen=True):
-    """What has changed among the sub-agents of a conversation."""
+    """Changes among the sub-agents of a conversation."""
 
     began: tuple[AgentView, ...] = ()
     ended: tuple[AgentView, ...] = ()
 
 
 def news(before: Sequence[AgentView], after: Sequence[AgentView]) -> AgentNews:
-    """Who is new or works again, and who has ended since `before`."""
+    """Sub-agents that started or resumed, and those that ended since `before`."""
     known = {view.id: view for view in before}
     began = tuple(
         view for view in after if view.outcome is None and (view.id not in known or known[view.id].outcome is not None)
@@ -61,7 +63,7 @@ def task_words(task: str) -> str:
 
 
 def handed_in(call: ToolUseBlock) -> str:
-    """What a sub-agent hands in with this call, Markdown as a rule; empty for every other one."""
+    """Text that a sub-agent submits with this call, usually Markdown; empty for every other call."""
     field = SUBMISSIONS.get(call.name)
     if field is None:
         return ""
@@ -80,12 +82,12 @@ def first_line(text: str) -> str:
 
 
 def is_good(end: AgentEnd) -> bool:
-    """Whether it did what it was to do."""
+    """True for a successful end."""
     return end.status == AgentStatus.SUCCESS.value
 
 
 def succeeded(ends: Sequence[AgentEnd]) -> str:
-    """How many of them did what they were to do."""
+    """Number of successful ends."""
     good, count = sum(map(is_good, ends)), len(ends)
     if good == count:
         return f"{counted(good)} succeeded"
@@ -101,17 +103,17 @@ def end_words(reason: str, text: str) -> str:
 
 
 def counted(number: int) -> str:
-    """So many sub-agents."""
+    """Number of sub-agents in words."""
     return wording.counted(number, "sub-agent")
 
 
 def began_line(views: Sequence[AgentView]) -> str:
-    """Who begins, in one line."""
+    """Tasks of the starting sub-agents, in one line."""
     return f"{counted(len(views))} started: {'; '.join(task_words(view.task) for view in views)}"
 
 
 def ended_line(view: AgentView) -> str:
-    """How one of them ended."""
+    """Outcome of one sub-agent."""
     outcome = view.outcome
     if outcome is None:
         return ""
@@ -121,7 +123,7 @@ def ended_line(view: AgentView) -> str:
 
 
 def cost_lines(record: ConversationRecord, views: Sequence[AgentView]) -> list[str]:
-    """What a conversation itself and each of its sub-agents cost; nothing where it never had one."""
+    """Cost of a conversation itself and of each of its sub-agents; empty without any."""
     if not views and record.agents_totals == Totals():
         return []
     together = record.agents_totals

@@ -17,13 +17,13 @@ MEGABYTE: Final = 1024 * 1024
 
 
 def use_in_words(use: CheckpointUse) -> str:
-    """What checkpoints take of what they may, in one sentence."""
+    """Space of the checkpoints and its limit, in one sentence."""
     used, total, file = (round(size / MEGABYTE) for size in (use.used, use.limits.total, use.limits.file))
     return f"Checkpoints: {used:,} of {total:,} MB (checkpoint_total_mb), files up to {file} MB (checkpoint_file_mb)."
 
 
 def left_alone(coverage: Coverage) -> str:
-    """What going back does not touch, so that nobody trusts in it; empty where that is nothing."""
+    """Files that a rewind does not restore; empty if there are none."""
     if coverage.refusal:
         return coverage.refusal
     words = [*_passed_over(coverage), *_not_kept(coverage)]

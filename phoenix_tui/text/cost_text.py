@@ -1,4 +1,4 @@
-"""What a conversation's model calls used and cost, in words: one line for each purpose of a call."""
+"""Usage and cost of a conversation's model calls, in words: one line for each purpose of a call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database that another program keeps busy, in words; waits are told in the thread of the loop."""
+"""A database that another program keeps busy, in words; waits are reported in the thread of the loop."""
 
 from __future__ import annotations
 

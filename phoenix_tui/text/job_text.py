@@ -1,4 +1,4 @@
-"""What is said of background commands, in either front end."""
+"""Texts about background commands, for both front ends."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ RUNS_ON: Final = "It runs on in the background: /jobs shows it."
 
 
 def how_it_stands(job: JobInfo) -> str:
-    """Whether it runs and for how long, or how it ended."""
+    """State of a job: running and for how long, or its end."""
     return f"running {clock(job.elapsed)}" if job.running else f"{how_it_ended(job)} after {clock(job.elapsed)}"
 
 
 def how_it_ended(job: JobInfo) -> str:
-    """Its exit code; one that was killed has none."""
+    """Exit code of a job; a killed one has none."""
     return "killed" if job.exit_code is None else f"exit {job.exit_code}"
 
 
 def running(jobs: Iterable[JobInfo]) -> int:
-    """How many of them run."""
+    """Number of running jobs."""
     return sum(job.running for job in jobs)
 
 
 def ended_since(before: Iterable[JobInfo], now: Sequence[JobInfo]) -> list[JobInfo]:
-    """Those that ran before and have ended."""
+    """Jobs that ran before and have ended."""
     ran = {job.id for job in before if job.running}
     return [job for job in now if job.id in ran and not job.running]
 
 
 def leaving_question(runs: int, jobs: int) -> str:
-    """What is asked of somebody who quits while so much is at work; empty where nothing is."""
+    """Question to a user who quits during runs or jobs; empty without any."""
     under_way = "A run is under way" if runs == 1 else f"{runs} runs are under way"
     behind = "a background command" if jobs == 1 else f"{jobs} background commands"
     if runs and jobs:
@@ -47,5 +47,5 @@ def leaving_question(runs: int, jobs: int) -> str:
 
 
 def end_line(job: JobInfo) -> str:
-    """That it has ended, and how."""
+    """Line about the end of a job."""
     return f"Background command ended, {how_it_ended(job)}: {clean_line(job.command)}"

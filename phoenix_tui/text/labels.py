@@ -35,7 +35,7 @@ from tools.wording import counted
 
 
 class Tone(StrEnum):
-    """What a colour means; the value is the theme variable."""
+    """Meaning of a colour; the value is the theme variable."""
 
     YOU = "$accent"
     WORK = "$primary"
@@ -73,18 +73,18 @@ TURNING: Final = "◐◓◑◒"
 
 
 class StatusDetails(Struct, frozen=True):
-    """What a label needs beside the state; times in seconds."""
+    """Inputs of a label besides the state; times in seconds."""
 
     elapsed: float = 0.0
     """Since the state began."""
     writing: bool = False
-    """Whether the answer has begun to arrive."""
+    """True once the answer has begun to arrive."""
     drafting: str = ""
     """The tool whose call is being written."""
     rate: float = 0.0
     """Tokens a second, estimated; 0 unknown."""
     resumable: bool = False
-    """Whether a restart cut the turn off; one that the user stopped goes on by /retry alone."""
+    """True when a restart cut the turn off; one that the user stopped resumes by /retry alone."""
     planned: int = 0
     """Sub-agents of the supervisor's decision that is open; 0 while it decides."""
     starts_at: float = 0.0
@@ -92,7 +92,7 @@ class StatusDetails(Struct, frozen=True):
     now: float = 0.0
     """Monotonic."""
     stopped_after: float | None = None
-    """How long the run lasted that the user stopped last, None when it ended by itself."""
+    """Duration of the run that the user stopped last, None when it ended by itself."""
     agents: int = 0
     """Sub-agents that work, or wait to."""
     results: int = 0
@@ -100,9 +100,9 @@ class StatusDetails(Struct, frozen=True):
     paced_until: float = 0.0
     """Monotonic time until which the call waits, to stay below the rate limit of its model."""
     decides: bool = False
-    """Whether a summary stands there that the user is to decide on."""
+    """True while a summary waits for the user's decision."""
     suggestion: str = ""
-    """What the user may well say next."""
+    """Suggested next message of the user."""
 
 
 class Label(Struct, frozen=True):
@@ -169,7 +169,7 @@ TROUBLES: Final[dict[str, str]] = {
     "storage": "not stored",
     "internal": "failed inside",
 }
-"""What the status line says of an error; the whole sentence stands in the conversation, once."""
+"""Words of the status line for an error; the whole sentence is in the conversation, once."""
 
 
 def _idle(details: StatusDetails) -> Label:
@@ -240,18 +240,18 @@ def _place(tool_round: ToolRound) -> str:
 
 
 class AgentCounts(Struct, frozen=True):
-    """What a hint must know of sub-agents."""
+    """Numbers about sub-agents for a hint."""
 
     agents: int = 0
-    """Those of the conversation that work, or wait to: Esc stops them too."""
+    """Sub-agents of the conversation that work or queue: Esc stops them too."""
     asking: int = 0
-    """How many of them ask."""
+    """Number of them with an open question."""
     is_agent: bool = False
-    """Whether the conversation is one itself."""
+    """True when the conversation is one itself."""
 
 
 def invitation(state: State, *, begun: bool, agent_counts: AgentCounts | None = None) -> str:
-    """What the empty composer says; `begun` is whether anything was said in the conversation."""
+    """Placeholder of the empty composer; `begun` is whether the conversation has messages."""
     agent_counts = agent_counts or AgentCounts()
     if agent_counts.is_agent and not isinstance(state, AwaitingApproval):
         return "What you write goes to this sub-agent as a hint"
@@ -333,7 +333,7 @@ def widening(before: SandboxMode, after: SandboxMode) -> str:
 
 
 def sandbox_set(sandbox: SandboxMode, *, enforced: bool) -> str:
-    """What is said once a sandbox holds."""
+    """Confirmation of a new sandbox mode."""
     if sandbox is not SandboxMode.OFF and not enforced:
         return f"Sandbox {sandbox.value}; this system cannot enforce it, so commands ask (`phoenix doctor` says why)."
     return f"Sandbox {sandbox.value}: {SANDBOX_MEANINGS[sandbox]}."
@@ -361,7 +361,7 @@ AGES_EVERY: Final = 60.0
 
 
 def age(seconds: float) -> str:
-    """How long ago: 12s, 9m, 3h, 2d."""
+    """Age in short form: 12s, 9m, 3h, 2d."""
     whole = int(max(seconds, 0))
     return next((f"{whole // size}{unit}" for size, unit in SECOND_UNITS if whole >= size), "0s")
 

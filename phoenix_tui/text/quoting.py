@@ -16,7 +16,7 @@ HUNK: Final = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)")
 
 
 class Passage(Struct, frozen=True):
-    """Neighbouring lines of a unified diff that were added or removed, and the line of the file where they stand."""
+    """Neighbouring added or removed lines of a unified diff, and their line in the file."""
 
     line: int
     text: str
@@ -32,7 +32,7 @@ def passages(diff: str) -> list[Passage]:
 
 
 def quoted(display: DiffDisplay, place: int, selected: str = "") -> str:
-    """What is selected of a file's change, else one of its places counted from 0 (behind the last: the last)."""
+    """Quote the selection from a file's change, else one of its places counted from 0 (behind the last: the last)."""
     name, found = clean_line(display.path), passages(display.diff)
     if selected.strip():
         return f"About {name}:\n{fenced(clean(selected.rstrip()))}\n"
@@ -50,7 +50,7 @@ def fenced(text: str, language: str = "") -> str:
 
 
 def _numbered(diff: str) -> Iterator[tuple[int, str]]:
-    """The rows of all hunks with the line of the new file that each stands at."""
+    """The rows of all hunks with their line in the new file."""
     line = 0
     for row in diff.splitlines():
         if hunk := HUNK.match(row):

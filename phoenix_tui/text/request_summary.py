@@ -1,4 +1,4 @@
-"""What a request says in words: nothing hidden, runs of blanks folded and counted; for both front ends."""
+"""A request in words: nothing hidden, runs of blanks folded and counted; for both front ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools.contract import AgentsDisplay, DiffDisplay, Display, ImageDisplay, Pl
 from tools.look_alikes import remarks
 
 MOST_BLANK: Final = 3
-"""Blank lines one below the other that stand as they are."""
+"""Consecutive blank lines that stay unchanged."""
 LONGEST: Final = 32_000
 """Characters of a command that are laid out, its beginning and its end: a quarter of what a shell takes."""
 END: Final = 4
@@ -27,7 +27,7 @@ def text_asked(question: Question) -> str:
 
 
 def odd_in(question: Question) -> list[str]:
-    """What is to be said of the letters of a command, or of the name of a file."""
+    """Warnings about the letters of a command, or of the name of a file."""
     preview = question.request.preview
     return remarks(preview.path if isinstance(preview, DiffDisplay) else text_asked(question)[:LONGEST])
 

@@ -1,4 +1,4 @@
-"""What is said of a supervisor: that it is on or off, and its decision in lines."""
+"""Texts about a supervisor: on or off, and its decision in lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STRATEGIES: Final = {
 
 
 def strategy_words(strategy: Strategy, count: int) -> str:
-    """Who answers, in words."""
+    """Name of a strategy with its number of agents."""
     return f"{count} {STRATEGIES[strategy]}" if count > 1 else STRATEGIES[strategy]
 
 

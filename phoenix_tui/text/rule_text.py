@@ -14,7 +14,7 @@ RULES_COUNT: Final = frozenset({PermissionMode.ASK, PermissionMode.ACCEPT_EDITS,
 
 
 def no_rule_counts(mode: PermissionMode) -> str:
-    """Why no rule counts in this mode; empty where they do."""
+    """Reason why no rule counts in this mode; empty where they do."""
     return "" if mode in RULES_COUNT else f"In mode {mode.value} no rule counts: {MODE_MEANINGS[mode]}."
 
 
@@ -24,7 +24,7 @@ def one_line(text: str) -> str:
 
 
 def rule_grant(question: Question) -> str:
-    """What the suggested rule allows, in a few words on one line; empty where none is suggested."""
+    """Effect of the suggested rule, in a few words on one line; empty where none is suggested."""
     from engine.permissions.rules import grant, parse_rule  # noqa: PLC0415 - 1.5 ms of the first frame
 
     rule = parse_rule(question.rule)

@@ -44,7 +44,7 @@ from tools.registry import ToolDependencies, build_tools
 
 
 class Backend(Struct, frozen=True):
-    """What was opened; `close` ends all of it."""
+    """Opened services; `close` ends all of them."""
 
     engine: Engine
     library: Library
@@ -69,7 +69,7 @@ async def open_backend(
     patient: bool = False,
     waits: DatabaseWaits | None = None,
 ) -> Backend:
-    """Open everything for `setup`; a sandbox that was asked for is tested here.
+    """Open everything for `setup`; a requested sandbox is tested here.
 
     `strict_guide` is for runs that nobody watches: then no conversation is named by a model either. `patient` waits
     without end for a database that another process keeps busy: somebody watches who can leave; `waits` tell of it.
@@ -161,7 +161,7 @@ def own_paths(paths: Paths, cwd: Path) -> tuple[Path, ...]:
 
 
 def checkpoint_limits(settings: Settings) -> CheckpointLimits:
-    """How much of what was in files is kept."""
+    """Limits of the kept contents of files."""
     megabyte = 1024 * 1024
     most = int(settings.number("checkpoint_total_mb"))
     return CheckpointLimits(int(settings.number("checkpoint_file_mb")) * megabyte, most * megabyte)
@@ -179,7 +179,7 @@ def rewinding(store: SqliteStore, paths: Paths, limits: CheckpointLimits) -> Rew
 
 
 def process_settings(setup: Setup, environment: Mapping[str, str]) -> ProcessSettings:
-    """How commands run for this setup."""
+    """Settings of commands for this setup."""
     paths = setup.paths
     hidden = tuple(dict.fromkeys((paths.config, paths.data, paths.state)))
     return ProcessSettings(clean, hidden=hidden, environment=environment, journals=paths.placeholders)

@@ -117,7 +117,7 @@ async def findings(setup: Setup) -> list[Finding]:
 
 
 def _checkpoints(setup: Setup) -> Finding:
-    """What is kept so that files can go back, and where the limits are changed."""
+    """Finding about the kept contents of files, and the settings of their limits."""
     limits = checkpoint_limits(setup.settings)
     if not limits.total:
         return Finding("checkpoints", Health.NOTE, SWITCHED_OFF)
@@ -157,7 +157,7 @@ def _database(path: Path) -> Finding:
 
 
 def _put_away(path: Path, days: float) -> list[Finding]:
-    """What lies in archive and trash, and what becomes of it."""
+    """Finding about the contents of archive and trash, and their expiry."""
     try:
         with closing(open_for_reading(path)) as connection:
             found = expiring.put_away(connection, expires_before(days, time.time()))

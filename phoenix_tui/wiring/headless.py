@@ -68,7 +68,9 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
 
 
 async def _check_sandbox(backend: Backend, sandbox: SandboxMode, required: bool) -> None:
-    """A chosen sandbox that cannot be enforced stops an unattended run: nobody is there to be asked (FAULTS 72)."""
+    """Refuse an unattended run with a chosen sandbox that cannot be enforced, since no question is possible (FAULTS
+    72).
+    """
     if sandbox is SandboxMode.OFF or not required:
         return
     support = await backend.processes.probe()
@@ -128,7 +130,7 @@ async def _options(backend: Backend, arguments: RunArguments, setup: Setup) -> C
 
 
 async def _changes(backend: Backend, arguments: RunArguments) -> ConversationChanges:
-    """What flags change in a conversation that goes on; everything else stays its own."""
+    """Changes by flags to a resumed conversation; everything else stays its own."""
     mode = arguments.permission_mode
     try:
         model = await full_reference(arguments.model, backend.providers) if arguments.model else None

@@ -11,7 +11,7 @@ from tools.process.zygote.tree import send, start_ticks
 
 
 def end_leftovers(recoveries: Iterable[Recovery]) -> None:
-    """Kill each noted process whose start time is the noted one: a pid alone may be somebody else's by now."""
+    """Kill each noted process whose start time is the noted one: a pid alone may belong to another process by now."""
     if sys.platform != "linux":
         return
     for recovery in recoveries:

@@ -62,5 +62,5 @@ async def _talk(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteL
 
 
 def _ascii_only() -> bool:
-    """Whether the terminal cannot be trusted with more than ASCII."""
+    """True when the terminal may show nothing but ASCII correctly."""
     return (sys.stdout.encoding or "").lower().replace("-", "") != "utf8" or os.environ.get("TERM") == "linux"

@@ -1,4 +1,4 @@
-"""What can be offered to someone who has no model yet; implements `phoenix_tui.features.onboarding_api.Onboarding`."""
+"""Offers to a user without a model; implements `phoenix_tui.features.onboarding_api.Onboarding`."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class ProfileBoard(Struct, frozen=True):
         return self.profiles.troubles(self.setup.cwd)
 
     def untold(self) -> Sequence[ProfileTrouble]:
-        """Those that were not given here before."""
+        """Faults that no earlier call returned."""
         return self.profiles.untold(self.setup.cwd)
 
     def files(self) -> Iterable[Path]:
@@ -83,11 +83,11 @@ class ProfileBoard(Struct, frozen=True):
             raise EngineError(f"{self.profiles.folder} cannot be written: {error.strerror}.") from error
 
     def caps(self, name: str, cwd: Path) -> RunCaps | None:
-        """What limits a run in a conversation of this profile and folder; None where the profile is gone or broken."""
+        """Limits of a run in a conversation of this profile and folder; None where the profile is gone or broken."""
         return caps_with(self.setup, name, cwd)
 
     def chosen(self, name: str) -> ProfileChoice:
-        """What a conversation begun with it is made with, as with `--profile NAME`. Raises EngineError."""
+        """Options of a new conversation with it, as with `--profile NAME`. Raises EngineError."""
         try:
             found = self.profiles.resolve(name, self.setup.cwd)
             settings = self.setup.settings_now(name)
@@ -104,7 +104,7 @@ class ProfileBoard(Struct, frozen=True):
 
 
 def profile_findings(profiles: ProfileFiles, cwd: Path) -> Iterator[Finding]:
-    """Which profiles there are, and what is wrong with files that cannot be used."""
+    """Findings about profiles, and about files that cannot be used."""
     found = profiles.names(cwd)
     yield Finding("profiles", Health.OK, ", ".join(one.name for one in found if one.source == BUILT_IN))
     for one in found:

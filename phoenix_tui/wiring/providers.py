@@ -42,7 +42,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
     embedded: Factory | None = None
     """Makes the provider of installed models; None leaves it out."""
     strict_guide: bool = False
-    """Whether the guide refuses what it does not understand, as headless runs want."""
+    """True when the guide refuses requests that it does not understand, as headless runs need."""
     _made: dict[str, Provider] = {}
 
     def resolve(self, reference: str) -> tuple[Provider, str]:
@@ -66,7 +66,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
         return self._made[name], model
 
     def defaults(self) -> dict[str, str]:
-        """Model that a bare provider name stands for, if its server need not be asked (CONTRACT 5)."""
+        """Models for bare provider names, if their server need not be asked (CONTRACT 5)."""
         own = {added.name for added in self.settings.providers if added.service is None}
         known = {name: one.default_model for name, one in PRESETS.items() if one.default_model and name not in own}
         models = known | DEFAULT_MODELS | {"demo": "guide"}
@@ -96,7 +96,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
         return prices.price(provider.name, model, usage, local=local)
 
     def describe(self, reference: str) -> ModelInfo | None:
-        """What is known of a model without asking anyone; None for an unknown provider."""
+        """Describe a model without a request; None for an unknown provider."""
         try:
             provider, model = self.resolve(reference)
         except ProviderError:
@@ -232,7 +232,9 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
         return found["base_url"]
 
     def _expanded(self, provider: str, key: str, table: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
-        """A table with its variables, names in lower case for headers, and what must stand in no text."""
+        """Expand the variables of a table, with names in lower case for headers; also returns the values that no text
+        may contain.
+        """
         try:
             values, secrets = expanded(table, self.environment, f"[providers.{provider}] {key}")
         except ConfigError as error:
@@ -250,7 +252,7 @@ def _invalid(sentence: str) -> ProviderError:
 
 
 def embedded_factory(find: Callable[[], Mapping[str, Path]], runner: ProcessRunner) -> Factory:
-    """What makes the provider of the models that `find` gives."""
+    """Build the factory of the provider for the models that `find` returns."""
 
     def make() -> Provider:
         from engine.providers.local.host import RunnerHost  # noqa: PLC0415 - only when asked for
@@ -262,6 +264,6 @@ def embedded_factory(find: Callable[[], Mapping[str, Path]], runner: ProcessRunn
 
 
 async def why_no_budget(providers: ProviderRegistry, model: str) -> str:
-    """Why a run with this model cannot be held to a sum of dollars; nothing where its price is known."""
+    """Reason why a run with this model cannot be held to a sum of dollars; empty where its price is known."""
     known = await asyncio.to_thread(providers.price, model, Usage(1, 1)) is not None
     return "" if known else f"The price of {model} is unknown, so --max-budget-usd cannot be kept; use --max-turns."

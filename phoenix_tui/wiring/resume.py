@@ -1,4 +1,4 @@
-"""Finds, before the screen stands, the conversation that -c or -r names."""
+"""Finds, before the screen opens, the conversation that -c or -r names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def resumed_id(arguments: RunArguments, setup: Setup) -> tuple[str, str]:
 
 
 def _at_a_glance(arguments: RunArguments, setup: Setup) -> str:
-    """The id from one read of the file as it stands, empty where that does not settle it.
+    """Read the id once from the file as it is, empty where that does not settle it.
 
     Opening the whole store takes up to 0.2 s, and again as much once the screen stands: it is done here only where
     something must be written, or to say what is wrong. A damaged file, one of another version and one that an
@@ -88,14 +88,14 @@ async def _named(store: Store, arguments: RunArguments, setup: Setup) -> str:
 
 
 def _changes(arguments: RunArguments) -> ConversationChanges:
-    """What the flags change of a conversation."""
+    """Changes by flags to a conversation."""
     mode = PermissionMode(arguments.permission_mode) if arguments.permission_mode else None
     sandbox = SandboxMode(arguments.sandbox) if arguments.sandbox else None
     return ConversationChanges(arguments.name, model=arguments.model, permission_mode=mode, sandbox=sandbox)
 
 
 def _alters(record: ConversationRecord, changes: ConversationChanges) -> bool:
-    """Whether anything would be another value."""
+    """True when a value would change."""
     asked = ((changes.title, record.title), (changes.model, record.model))
     mode = changes.permission_mode
     chosen = changes.sandbox is not None and (changes.sandbox, True) != (record.sandbox, record.sandbox_required)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def chosen_sandbox(settings: Settings) -> tuple[SandboxMode, bool]:
-    """The sandbox of a new conversation, and True where somebody chose it."""
+    """The sandbox of a new conversation, and True when it was chosen."""
     return SandboxMode(settings.text("sandbox")), settings.sources["sandbox"] != "default"
 
 

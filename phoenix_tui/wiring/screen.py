@@ -95,7 +95,7 @@ def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink, n
 
 
 def _begins_nothing(arguments: RunArguments) -> bool:
-    """Whether the command line asks for nothing of its own: then one may go on where a crash cut one off."""
+    """True when the command line requests nothing of its own: then the conversation of a crash may be resumed."""
     asked = (arguments.prompt, arguments.images, arguments.name, arguments.system_prompt, arguments.ephemeral)
     return not any(asked) and arguments.resume is None
 
@@ -111,7 +111,7 @@ def _driver() -> type[Driver]:
 
 
 class LateServices(Struct):
-    """Loads what opens the services when the app asks for them, in a thread: the first frame stands by then."""
+    """Opens the services on request of the app, loading their code in a thread behind the first frame."""
 
     setup: Setup
     link: ZygoteLink
@@ -198,7 +198,7 @@ def _listens(host: str, port: int) -> bool:
 
 
 def launch_of(arguments: RunArguments, setup: Setup, choice: ModelChoice, conversation_id: str) -> Launch:
-    """What the command line and the settings ask for."""
+    """Options of the command line and the settings."""
     settings = setup.settings
     sandbox, required = chosen_sandbox(settings)
     return Launch(

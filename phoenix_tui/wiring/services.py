@@ -1,4 +1,4 @@
-"""Opens everything behind the screens, once the first frame stands."""
+"""Opens all services behind the screens, after the first frame."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ServiceOpener(SecretFields, Struct, eq=False):
     model: str = ""
     """Of new conversations."""
     notices: tuple[str, ...] = ()
-    """What was found out before the screen stood, such as a fallback."""
+    """Notices from before the screen opened, such as a fallback."""
     _backend: Backend | None = None
     _warming: asyncio.Task[None] | None = None
     _indexing: asyncio.Task[None] | None = None

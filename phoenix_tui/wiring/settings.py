@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def facts_of(setup: Setup, environment: Mapping[str, str]) -> ModelFacts:
-    """What of a choice of model is known without asking anybody; flag, environment and config are merged by now."""
+    """Facts about the choice of a model that need no request; flag, environment and config are merged by now."""
     credentials = setup.credentials
     return ModelFacts(
         flag=setup.settings.text("model"),
@@ -53,7 +53,7 @@ def caps_with(setup: Setup, profile: str, cwd: Path) -> RunCaps | None:
 
 
 def default_setter(config_file: Path) -> Callable[[str], None]:
-    """What makes a model reference the default of new conversations."""
+    """Build the function that makes a model reference the default of new conversations."""
     return partial(set_value, config_file, "model")
 
 

@@ -1,1 +1,1 @@
-"""What Phoenix tells its terminal beside the screen: title, progress, and a word to someone who looks elsewhere."""
+"""Output to the terminal besides the screen: title, progress, and notifications for an unfocused window."""

@@ -1,4 +1,4 @@
-"""Title and progress of the conversation in view, and notifications of all of them while nobody looks."""
+"""Title and progress of the conversation in view, and notifications of all of them while the window lacks the focus."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ AGENT_ASKS: Final = "a sub-agent asks for your answer"
 
 
 class SequenceTerminal(Protocol):
-    """What is needed of the driver."""
+    """Part of the driver that notifications need."""
 
     def write_own(self, sequence: str) -> None:
         """Write a sequence of Phoenix's own."""
         ...
 
     def accompany(self, greeting: str, parting: str) -> None:
-        """What to write whenever the screen is taken, and whenever it is given back."""
+        """Set the sequences to write whenever the screen is taken, and whenever it is given back."""
         ...
 
 
 class Wishes(Struct, frozen=True):
-    """What the user wants (settings `notifications` and `terminal_title`)."""
+    """Settings of the user (`notifications` and `terminal_title`)."""
 
     notifications: str = "auto"
     """`auto`: as the terminal shows it best; `bell`; `off`."""
@@ -72,7 +72,7 @@ class Attention:
         self._wishes = wishes
 
     def show(self, heading: Heading, status: Status) -> None:
-        """Title and progress for how things stand."""
+        """Show the title and progress of a conversation."""
         self._show_progress(progress_of(status.state))
         if not (self._wishes.titles and self._skills.titles):
             return
@@ -89,7 +89,7 @@ class Attention:
             self._accompany()
 
     def noticed(self, activity: Activity) -> None:
-        """Something changed in one of the conversations."""
+        """Handle a change in one of the conversations."""
         conversation_id, state = activity.summary.id, activity.state
         before, self._states[conversation_id] = self._states.get(conversation_id), state
         asked, self._asking[conversation_id] = self._asking.get(conversation_id, 0), activity.agents_asking
@@ -128,7 +128,7 @@ def window_title(heading: Heading, status: Status, *, plain: bool) -> str:
 
 
 def progress_of(state: State) -> Progress:
-    """What a task bar shows of a state."""
+    """Progress that a task bar shows for a state."""
     if isinstance(state, AwaitingApproval):
         return Progress.ASKING
     if isinstance(state, Errored | Failed):
@@ -137,7 +137,7 @@ def progress_of(state: State) -> Progress:
 
 
 def news(before: State | None, now: State) -> str:
-    """What someone who looks elsewhere wants to hear of a move; empty for most."""
+    """Notification about a change of state; empty for most."""
     if before is None or type(before) is type(now):
         return ""
     match now:

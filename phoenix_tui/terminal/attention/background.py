@@ -19,7 +19,7 @@ _ANSWER: Final = re.compile(r"11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0
 
 
 def told_light(reply: str) -> bool | None:
-    """Whether the background is light; None where the reply is about something else."""
+    """True for a light background; None when the reply is about something else."""
     found = _ANSWER.search(reply)
     if found is None:
         return None
@@ -28,7 +28,7 @@ def told_light(reply: str) -> bool | None:
 
 
 def remembered_light(state_folder: Path) -> bool:
-    """What the terminal said last time: the first frame should not change its colours."""
+    """True when the terminal reported a light background last time, so that the first frame keeps its colours."""
     try:
         return read_file(state_folder / FILE, MOST_BYTES).strip() == b"light"
     except OSError:

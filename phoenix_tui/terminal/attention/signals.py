@@ -28,7 +28,7 @@ PROGRESS_VTE: Final = 7900
 
 
 class Notifying(StrEnum):
-    """How a terminal shows a notification."""
+    """Ways in which a terminal shows a notification."""
 
     OSC_9 = "osc 9"
     OSC_777 = "osc 777"
@@ -38,7 +38,7 @@ class Notifying(StrEnum):
 
 
 class Progress(StrEnum):
-    """What a task bar or a tab shows (OSC 9;4), as its code and value."""
+    """Progress in a task bar or a tab (OSC 9;4), as its code and value."""
 
     NONE = "0;0"
     WORKING = "3;0"
@@ -47,7 +47,7 @@ class Progress(StrEnum):
 
 
 class Skills(Struct, frozen=True):
-    """What the terminal around us takes."""
+    """Capabilities of the terminal."""
 
     notifying: Notifying
     titles: bool = True
@@ -79,7 +79,7 @@ KNOWN: Final = (
 
 
 def skills_of(environment: Mapping[str, str]) -> Skills:
-    """What this terminal takes; one that is not known rings and has a title."""
+    """Capabilities of this terminal; an unknown one has the bell and a title."""
     term = environment.get("TERM", "")
     if term in TITLELESS:
         return Skills(Notifying.BELL if term == "linux" else Notifying.NONE, titles=False)

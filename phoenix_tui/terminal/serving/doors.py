@@ -1,4 +1,4 @@
-"""Who may talk to the server of `phoenix serve`: pure decisions over the headers of a request."""
+"""Access to the server of `phoenix serve`: pure decisions over the headers of a request."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ USUAL_PORTS: Final = {"http": 80, "https": 443}
 SAME_SITE: Final = frozenset({"same-origin", "none"})
 """Sec-Fetch-Site of our own pages, and of an address that was typed or opened from outside a browser."""
 PRIVATE_PATHS: Final = ("/ws", "/download")
-"""What gives out more than the bare page: a browser always says from where it is asked for."""
+"""Paths of data beyond the bare page: a browser always sends the origin of a request for them."""
 LONGEST_HEADER: Final = 4096
 """Characters of a header that is looked at; no browser sends a longer Host, Origin or cookie of ours."""
 
 
 class PageAddress(Struct, frozen=True):
-    """Where the server listens and what lets one in."""
+    """Address of the server, and the keys that give access."""
 
     host: str
     port: int
     token: str
     public_url: str = ""
-    """What stands before the path in a browser, where a proxy is in between."""
+    """Address before the path in a browser, when a proxy is in between."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url})"
@@ -44,13 +44,13 @@ class PageAddress(Struct, frozen=True):
 
     @property
     def origin(self) -> str:
-        """What a browser sends as Origin for pages of this server."""
+        """Origin header of browsers for pages of this server."""
         parts = urlsplit(self.url.lower())
         return f"{parts.scheme}://{_authority(parts)}"
 
     @property
     def hosts(self) -> frozenset[str]:
-        """What a browser, or the proxy before this server, may send as Host."""
+        """Host headers that a browser, or the proxy before this server, may send."""
         own = urlsplit(f"http://{_bracketed(self.host)}:{self.port}".lower())
         return frozenset({_authority(own), _authority(urlsplit(self.url.lower()))})
 

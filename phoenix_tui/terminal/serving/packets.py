@@ -1,4 +1,4 @@
-"""Packets for the server of a tab, written by a thread of its own: a tab that reads nothing holds up nobody."""
+"""Packets for the server of a tab, written by a separate thread: a tab that reads nothing blocks no other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PacketWriter:
         self._packets: SimpleQueue[bytes] = SimpleQueue()
         self._put = self._written = 0
         self._dropped = False
-        """Whether somebody is to be told once nothing waits any more."""
+        """True when the listener is to be called once the queue is empty."""
         self._ended: Event | None = None
         # A daemon: nothing ends a write to a pipe that nobody reads.
         self._thread = Thread(target=self._write, name="phoenix-web", daemon=True)

@@ -33,7 +33,7 @@ HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""Nothing is fetched from elsewhere (textual-serve's page asks a font of another host), nothing is told to others."""
+"""Headers that forbid foreign sources (textual-serve's page asks for a font of another host) and referrers."""
 NOT_KEPT: Final = {"Cache-Control": "no-store"}
 UNINVITED: Final = "Open the address that `phoenix serve` printed: its token is missing."
 SCRIPT: Final = """<script>
@@ -124,7 +124,7 @@ class TokenServer(Server):
         return await handler(request)
 
     def _entered(self, request: web.Request) -> web.StreamResponse:
-        """The page without the token in its address; what opens a tab stands behind `#`, which is sent to nobody."""
+        """Send the page without the token in its address; the key of a tab is behind `#`, which browsers never send."""
         if request.headers.get("Host", "").lower() not in self._address.hosts:
             return web.Response(status=403, text=f"Only {self._address.url} is this Phoenix.")
         entered = web.HTTPFound(f"/#key={self._address.page_key}")

@@ -1,4 +1,4 @@
-"""The process of one tab: hardens itself before it is told a key, then runs Phoenix."""
+"""The process of one tab: hardens itself before it receives a key, then runs Phoenix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools.process.hardening import harden
 
 
 def end_with_parent() -> None:
-    """Have the system hang up when the server dies, however: a tab whose loop stands would not see its end."""
+    """Let the system send SIGHUP when the server dies in any way: a tab whose loop is blocked would not notice it."""
     if sys.platform == "linux":
         from tools.process.zygote import kernel  # noqa: PLC0415 - Linux alone can load it
 

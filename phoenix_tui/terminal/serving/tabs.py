@@ -22,7 +22,7 @@ MOST_CELLS: Final = 1000
 TELLING: Final = 1.0
 """Seconds in which a tab takes a word: it reads in a thread of its own."""
 ENDING: Final = 4.0
-"""Seconds until a tab that was told has ended; most take 0.2."""
+"""Seconds for a tab to end after a request; most take 0.2."""
 ENDING_BY_SIGNAL: Final = 2.5
 """Seconds after SIGTERM: a tab that does not take it is ended by its own watch after 1.6, by its zygote after 2."""
 LARGEST_MESSAGE: Final = 4 * 1024 * 1024
@@ -64,7 +64,7 @@ class Tab(AppService):
         return process
 
     async def stop(self) -> None:
-        """End Phoenix in its own order; one that cannot be told, or does not end, gets a signal, then is killed."""
+        """End Phoenix in order; one that cannot be reached, or does not end, gets a signal, then is killed."""
         process, task = self._process, self._task
         self._task = None
         if process is None or task is None:

@@ -42,7 +42,7 @@ class QuietWebDriver(WebDriver):
         self._packets = PacketWriter(self.fileno, self._draw_again)
         self._write: Any = self._packets.put
         self._frame: list[str] | None = None
-        """What was written of a frame that has not ended."""
+        """Writes of the current frame."""
         self.shadow = ShadowScreen(capable=True)
 
     def write(self, data: str) -> None:
@@ -89,7 +89,7 @@ class QuietWebDriver(WebDriver):
         self._packets.end()
 
     def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
-        """What the server says: a closed tab keeps its draft and stops its runs before the end."""
+        """Handle a message of the server: a closed tab keeps its draft and stops its runs before the end."""
         if packet_type == "quit":
             os.kill(os.getpid(), signal.SIGTERM)
         elif packet_type == "resize":
@@ -99,7 +99,7 @@ class QuietWebDriver(WebDriver):
             super().on_meta(packet_type, payload)
 
     def run_input_thread(self) -> None:
-        """Read until the end; one that nobody asked for means that the server has died."""
+        """Read until the end; an unexpected one means that the server has died."""
         super().run_input_thread()
         if not self.exit_event.is_set():
             os.kill(os.getpid(), signal.SIGTERM)
