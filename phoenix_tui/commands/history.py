@@ -11,7 +11,7 @@ from phoenix_tui.modals.history_sheet import HistorySheet
 async def history(ctx: CommandContext, argument: str) -> None:
     """Search them; the chosen one takes the place of the draft, which undo brings back."""
     composer = ctx.dock.composer
-    prompts = composer.keys.prompts
+    prompts = composer.draft.prompts
     if prompts is None:
         return
     dock = ctx.dock

@@ -17,7 +17,9 @@ from textual.widgets import TextArea
 
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.widgets import composer_messages as messages
-from phoenix_tui.widgets.composer_keys import Answering, ComposerKeys, VimMode
+from phoenix_tui.widgets.answer_keys import Answering
+from phoenix_tui.widgets.composer_keys import ComposerKeys, VimMode
+from phoenix_tui.widgets.draft_text import DraftText
 from phoenix_tui.widgets.in_order import edit_at_once
 from phoenix_tui.widgets.paste_marks import PasteMarks
 from phoenix_tui.widgets.pasting import Pasted, PastedImages, PastedKey, PasteStore, paste_of
@@ -75,15 +77,14 @@ class Composer(Still, ShellKeys, TextArea):
         self.marks = PasteMarks(self, self.bulk)
         self.vim = VimMode(self)
         self.answering = Answering()
-        self.keys = ComposerKeys(
-            self, self.marks, self.vim, self.answering, content=lambda: self.content, put=self.put, take=self.take
-        )
-        self.readline = Readline(self, self.bulk.marks)
+        self.draft = DraftText(self, self.bulk, self.answering)
+        self.keys = ComposerKeys(self, self.marks, self.vim, self.answering, self.draft)
+        self.readline = Readline(self, self.bulk)
 
     @property
     def content(self) -> str:
         """The whole text, with every folded paste in its place."""
-        return self.bulk.unfold(self.text)
+        return self.draft.content
 
     @property
     def folds(self) -> tuple[tuple[int, int], ...]:
@@ -100,8 +101,7 @@ class Composer(Still, ShellKeys, TextArea):
 
     def put(self, text: str) -> None:
         """Show another text in place of the draft; undo brings the draft back."""
-        self.answering.begin(by_hand=False)
-        replace_at(self, self.bulk.fold(text), (0, 0), self.document.end)
+        self.draft.put(text)
 
     def add(self, text: str) -> None:
         """Write a text where the cursor stands, or over what is selected; a long one as its mark."""
@@ -109,12 +109,7 @@ class Composer(Still, ShellKeys, TextArea):
 
     def take(self) -> str:
         """Give the whole text and empty the box; undo brings it back."""
-        text = self.content
-        self.vim.begin()
-        self.clear()
-        if self.keys.prompts is not None:
-            self.keys.prompts.leave()
-        return text
+        return self.keys.take()
 
     async def insert_pasted(self, text: str) -> None:
         """Take pasted text: an image path becomes an image, long text one mark."""

@@ -1,55 +1,22 @@
-"""What the keys of the composer do: send, queue, complete, walk through older prompts, answer what is asked."""
+"""Actions of the composer's keys: send, queue, complete, walk through older prompts, answer the question."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from textual import events
 from textual.widgets import TextArea
 
 from phoenix_tui.features.catalogue import is_command, is_shell_line
-from phoenix_tui.keys.active_keys import meanings
 from phoenix_tui.widgets import composer_messages as messages
+from phoenix_tui.widgets.answer_keys import Answering, ComposerHost, Entered, NoHost
+from phoenix_tui.widgets.draft_text import DraftText
 from phoenix_tui.widgets.paste_marks import PasteMarks
 from phoenix_tui.widgets.readline import replace_at
-from tools.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
-    from textual.widget import Widget
-
-    from phoenix_tui.features.prompt_history import PromptHistory
     from phoenix_tui.widgets.vim_keys import VimKeys
-
-TYPING_PAUSE: Final = 0.5
-"""Seconds without typing before a letter may answer a question (docs/decisions/looks.md)."""
-ANSWERS: Final = {
-    "answer_once": "y",
-    "answer_conversation": "s",
-    "answer_always": "a",
-    "answer_no": "n",
-    "answer_reason": "r",
-    **{f"answer_{number}": str(number) for number in range(1, 6)},
-}
-
-
-WORDS: Final = {"y": "y", "yes": "y", "n": "n", "no": "n"}
-"""Whole texts that answer as their letter does, once Enter is pressed."""
-NEVER: Final = float("-inf")
-AGAIN: Final = 10.0
-"""Seconds within which a second Enter makes an older text the reason of a no."""
-
-
-class Entered(Enum):
-    """What Enter behind a text does while something is asked."""
-
-    MESSAGE = auto()
-    """What it always does."""
-    ANSWER = auto()
-    """The text answered, or is the reason of a no."""
-    HELD = auto()
-    """Nothing yet: the text was begun before the question."""
 
 
 def _next_of(examples: Sequence[str], text: str) -> str:
@@ -108,26 +75,13 @@ class VimMode:
 class ComposerKeys:
     """The orders of one text area; what they depend on is set by whoever knows it: the dock, the workspace."""
 
-    def __init__(
-        self,
-        area: TextArea,
-        marks: PasteMarks,
-        vim: VimMode,
-        answering: Answering,
-        *,
-        content: Callable[[], str],
-        put: Callable[[str], None],
-        take: Callable[[], str],
-    ) -> None:
+    def __init__(self, area: TextArea, marks: PasteMarks, vim: VimMode, answering: Answering, draft: DraftText) -> None:
         self._area = area
         self._marks = marks
         self._vim = vim
         self._answering = answering
-        self._content = content
-        """The whole text, long pastes included."""
-        self._put, self._take = put, take
-        """Shows another text in its place; gives it away and empties the box."""
-        self.prompts: PromptHistory | None = None
+        self._draft = draft
+        self.host: ComposerHost = NoHost()
         self.completing = False
         """Whether completions are open that can be taken."""
         self.busy = False
@@ -142,12 +96,6 @@ class ComposerKeys:
         """Messages to begin with: an empty text, or one of them, becomes the next."""
         self.starting = True
         """True until the first frame: Ctrl+J is an Enter typed before raw mode (docs/decisions/textual.md)."""
-        self.above: Callable[[], Widget | None] = lambda: None
-        """What Up on the first row gives the keys to."""
-        self.below: Callable[[], Widget | None] = lambda: None
-        """What Down on an empty line gives them to."""
-        self.catch_up: Callable[[], None] = lambda: None
-        """Offers what completes the text as it stands now: keys of one read come ahead of the messages of change."""
         self.orders: Mapping[str, Callable[[], Awaitable[None] | None]] = {
             "send": self._send,
             "newline": self._newline,
@@ -165,21 +113,22 @@ class ComposerKeys:
 
     def submit(self) -> None:
         """Give the whole text away as it stands."""
-        text = self._take()
+        text = self.take()
         self.sending += is_prose(text) or is_shell_line(text)
         # Straight to the screen: each of the five parents between would cost the request a round of the loop.
         self._area.screen.post_message(messages.Submitted(text))
 
-    def walk(self, by: int) -> None:
-        """Show an older prompt (-1), or a newer one (1)."""
-        prompts = self.prompts
-        text = None if prompts is None else prompts.older(self._content()) if by < 0 else prompts.newer()
-        if text is not None:
-            self._put(text)
+    def take(self) -> str:
+        """Give the whole text and empty the box; undo brings it back."""
+        text = self._draft.content
+        self._vim.begin()
+        self._area.clear()
+        self._draft.leave_prompts()
+        return text
 
     def _send(self) -> None:
         """Accept the chosen completion, or send."""
-        self.catch_up()
+        self.host.catch_up()
         if self.completing:
             self._area.post_message(messages.CompletionTaken(send=True))
         elif mark := self._marks.here:
@@ -192,13 +141,13 @@ class ComposerKeys:
 
     def hand_over(self) -> None:
         """The text answers what is asked, or is a message."""
-        text = self._content()
+        text = self._draft.content
         entered = self._answering.enter(text) if is_prose(text) else Entered.MESSAGE
         match entered:
             case Entered.MESSAGE:
                 self.submit()
             case Entered.ANSWER:
-                self._take()
+                self.take()
             case Entered.HELD:
                 self._area.screen.post_message(messages.DraftHeld())
             case _:
@@ -225,49 +174,49 @@ class ComposerKeys:
 
     def _older(self) -> None:
         """Completions, else the text, else the open question, the queue, older prompts."""
-        self.catch_up()
+        self.host.catch_up()
         if self.completing:
             self._area.post_message(messages.CompletionMoved(-1))
         elif self._row > 0:
             self._area.action_cursor_up()
-        elif (above := self.above()) is not None:
+        elif (above := self.host.above()) is not None:
             self._area.screen.set_focus(above)
         else:
-            self.walk(-1)
+            self._draft.walk(-1)
 
     def _newer(self) -> None:
         """Completions, else the text, else newer prompts."""
-        self.catch_up()
+        self.host.catch_up()
         if self.completing:
             self._area.post_message(messages.CompletionMoved(1))
         elif self._row < self._area.wrapped_document.height - 1:
             self._area.action_cursor_down()
-        elif not self._area.text and (below := self.below()) is not None:
+        elif not self._area.text and (below := self.host.below()) is not None:
             self._area.screen.set_focus(below)
         else:
-            self.walk(1)
+            self._draft.walk(1)
 
     def _complete(self) -> None:
         """Accept the chosen completion; while the agent works the draft waits for its end; `!` becomes `!!`.
 
         With text it never moves the focus: what is typed behind it is meant for the text.
         """
-        self.catch_up()
+        self.host.catch_up()
         if self.completing:
             self._area.post_message(messages.CompletionTaken(send=False))
         elif self._area.text.startswith("!"):
             self._switch_sending()
         elif self.suggested and not self._area.text:
-            self._put(self.suggested)
+            self._draft.put(self.suggested)
         elif self.examples and self._area.text in {"", *self.examples}:
-            self._put(_next_of(self.examples, self._area.text))
+            self._draft.put(_next_of(self.examples, self._area.text))
         elif not self._area.text:
             if not (self.busy or self.sending or self.has_queue):
                 self._area.screen.focus_next()
         elif not (self.busy or self.sending or self.has_queue):
             self._area.screen.post_message(messages.NothingToComplete())
         elif self._area.text.strip():
-            self._area.screen.post_message(messages.QueueWanted(self._take()))
+            self._area.screen.post_message(messages.QueueWanted(self.take()))
 
     def _switch_sending(self) -> None:
         """Whether the model gets the output of a shell command: one `!` or two."""
@@ -287,71 +236,3 @@ class ComposerKeys:
             self._area.action_delete_right()
         else:
             self._area.post_message(messages.LeaveWanted())
-
-
-class Answering:
-    """A letter on an empty line, or Enter behind a text, as the answer to what is asked: never while one is typing."""
-
-    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
-        self.clock = clock
-        self.since: float | None = None
-        """Monotonic time at which the open question appeared."""
-        self.letters: Mapping[str, str] = ANSWERS
-        """Actions whose keys answer, and the letters of the answers."""
-        self.answer: Callable[[str], None] = lambda _letter: None
-        """Answers the open question, at once: it may open a line that the next key is meant for."""
-        self.refuse: Callable[[str], bool] = lambda _reason: False
-        """Says no with this reason; False where nothing is asked that takes one."""
-        self.typed_at = 0.0
-        self.settled: events.Key | None = None
-        """The newest letter behind which nothing was typed (`key_gate.py`): no other one answers."""
-        self._begun = NEVER
-        """When the text in the box was begun, by hand; a draft or an older prompt counts as begun long ago."""
-        self._tried = NEVER
-        """When Enter was pressed on a text that was begun before the question."""
-
-    def typed(self) -> None:
-        """Something was written."""
-        self.typed_at = self.clock.monotonic()
-
-    def begin(self, *, by_hand: bool = True) -> None:
-        """Note that the first letter of a text is written, or that another text took its place."""
-        self._begun = self.clock.monotonic() if by_hand else NEVER
-
-    def wants(self, key: str, *, is_empty: bool) -> bool:
-        """Whether a key would answer now."""
-        rested = self.since is not None and self.clock.monotonic() - max(self.since, self.typed_at) >= TYPING_PAUSE
-        return is_empty and rested and key in meanings(self.letters)
-
-    def press(self, key: str, *, writes: bool, is_empty: bool) -> bool:
-        """Answer by a key; False where it is the text's. `writes`: it is a letter; `is_empty`: the text is."""
-        letter = meanings(self.letters).get(key) if self.wants(key, is_empty=is_empty) else None
-        if writes:
-            self.typed_at = self.clock.monotonic()
-        if letter is not None:
-            self.answer(letter)
-        return letter is not None
-
-    @property
-    def is_own_text(self) -> bool:
-        """Whether the text was begun while the question stood there, and so may be meant for it."""
-        return self.since is not None and self._begun - self.since >= TYPING_PAUSE
-
-    def enter(self, text: str) -> Entered:
-        """Enter behind a text that is neither command nor empty."""
-        if self.since is None or self.letters is not ANSWERS:
-            return Entered.MESSAGE
-        now, tried = self.clock.monotonic(), self._tried
-        self._tried = now  # each press: a key that is held down never becomes the second one
-        if self.is_own_text or TYPING_PAUSE <= now - tried < AGAIN:
-            return Entered.ANSWER if self._give(text) else Entered.MESSAGE
-        return Entered.HELD
-
-    def _give(self, text: str) -> bool:
-        """Answer by a word, else say no with the text as the reason."""
-        self._tried = NEVER
-        word = WORDS.get(text.strip().lower())
-        if word is None:
-            return self.refuse(text.strip())
-        self.answer(word)
-        return True

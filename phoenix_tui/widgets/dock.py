@@ -17,9 +17,10 @@ from engine.updates import Question
 from phoenix_tui.commands.completer import Completer
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.widgets import completing, opened
+from phoenix_tui.widgets.answer_keys import ANSWERS, WORDS
 from phoenix_tui.widgets.completion_popup import CompletionPopup
 from phoenix_tui.widgets.composer import Composer
-from phoenix_tui.widgets.composer_keys import ANSWERS, WORDS, is_prose
+from phoenix_tui.widgets.composer_keys import is_prose
 from phoenix_tui.widgets.image_chips import ImageChips
 from phoenix_tui.widgets.notices import NoticeBar
 from phoenix_tui.widgets.question_panel import QuestionPanel, goes_on
@@ -72,10 +73,8 @@ class Dock(completing.Completing, StillColumn):
         self.popup = CompletionPopup()
         self.chips = ImageChips()
         self.composer = Composer()
-        self.composer.keys.above, self.composer.keys.below = self._above, self._below
-        self.composer.answering.answer, self.composer.answering.refuse = self.question.press, self._refuse
+        self.composer.keys.host = self.composer.answering.host = self
         self.completer = Completer(self.composer, self.offer)
-        self.composer.keys.catch_up = self.completer.catch_up
         self._loaded = False
         self._asked: Question | None = None
         """The question in view."""
@@ -156,7 +155,6 @@ class Dock(completing.Completing, StillColumn):
         if route is None:
             return
         answers = route.is_open and not self.question.display
-        answering.answer = route.press if answers else self.question.press
         answering.letters = ROUTE_ANSWERS if answers else ANSWERS
         if answers:
             answering.since = route.gate.since
@@ -170,7 +168,7 @@ class Dock(completing.Completing, StillColumn):
         self.composer.keys.has_queue = bool(waiting)
         self.queue.show(waiting, held=held)
 
-    def _above(self) -> Widget | None:
+    def above(self) -> Widget | None:
         """What gets the keys by Up on the first row: the question, else the queue."""
         if self.composer.answering.since is not None:
             if self.question.is_asking:
@@ -178,14 +176,23 @@ class Dock(completing.Completing, StillColumn):
             return self.question if self.question.display or self.route is None else self.route
         return self.queue if self.composer.keys.has_queue and not self.composer.text else None
 
-    def _below(self) -> Widget | None:
+    def below(self) -> Widget | None:
         """What gets the keys by Down on an empty line: the question, from its first answer on."""
         if not self.question.is_asking:
             return None
         self.question.enter(from_below=False)
         return self.question
 
-    def _refuse(self, reason: str) -> bool:
+    def answer(self, letter: str) -> None:
+        """Answer the open question, or the supervisor's decision where no tool asks."""
+        route = self.route if self.composer.answering.letters is ROUTE_ANSWERS else None
+        (route or self.question).press(letter)
+
+    def catch_up(self) -> None:
+        """Offer completions for the text as it is now."""
+        self.completer.catch_up()
+
+    def refuse(self, reason: str) -> bool:
         """Say no with what is written; images belong to a message."""
         return not self.chips.images and self.question.refuse(reason)
 
@@ -231,21 +238,21 @@ class Dock(completing.Completing, StillColumn):
         if wanted:
             from phoenix_tui.widgets.vim_keys import VimKeys  # noqa: PLC0415 - for those who want it
 
-            keys = VimKeys(composer, composer.bulk.marks, composer.vim.tell, composer.keys.walk)
+            keys = VimKeys(composer, composer.bulk, composer.draft)
         composer.vim.use(keys)
 
-    def on_image_chips_changed(self, event: ImageChips.Changed) -> None:
+    def _on_image_chips_changed(self, event: ImageChips.Changed) -> None:
         """The images of the message are a part of its draft."""
         event.stop()
         self.post_message(self.Edited(self.composer.text))
 
-    def on_question_panel_left(self, event: QuestionPanel.Left) -> None:
+    def _on_question_panel_left(self, event: QuestionPanel.Left) -> None:
         """Its line was closed, or the arrows went beyond its answers."""
         event.stop()
         above = self.queue if event.upwards and self.composer.keys.has_queue else self.composer
         self.screen.set_focus(above)
 
-    def on_composer_image_dropped(self, event: Composer.ImageDropped) -> None:
+    def _on_composer_image_dropped(self, event: Composer.ImageDropped) -> None:
         """Backspace on an empty text."""
         event.stop()
         self.chips.images = self.chips.images[:-1]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from textual.widgets import TextArea
+
+from phoenix_tui.widgets.pasting import PasteStore
 
 if TYPE_CHECKING:
     _Base = TextArea
@@ -45,9 +46,9 @@ class ShellKeys(_Base):
 class Readline:
     """Kills go into a ring; kills in a row join; Ctrl+Y gives the newest back, Alt+Y then an older one."""
 
-    def __init__(self, area: TextArea, marks: Callable[[str], Sequence[tuple[int, int]]]) -> None:
+    def __init__(self, area: TextArea, bulk: PasteStore) -> None:
         self._area = area
-        self._marks = marks
+        self._bulk = bulk
         self._ring: list[str] = []
         self._killed: tuple[Place, str] | None = None
         """Where the last kill left the cursor, and its line then: the next kill there joins it."""
@@ -152,9 +153,9 @@ class Readline:
 
     def _whole(self, start: Place, end: Place) -> tuple[Place, Place]:
         """The range with every mark that it cuts through in it."""
-        for left, right in self._marks(self._line(start[0])):
+        for left, right in self._bulk.marks(self._line(start[0])):
             start = (start[0], left) if left < start[1] < right else start
-        for left, right in self._marks(self._line(end[0])):
+        for left, right in self._bulk.marks(self._line(end[0])):
             end = (end[0], right) if left < end[1] < right else end
         return start, end
 

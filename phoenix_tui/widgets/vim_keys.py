@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -10,6 +9,9 @@ from textual import events
 from textual.widgets import TextArea
 from textual.widgets.text_area import Selection
 
+from phoenix_tui.widgets.composer_messages import ModeChanged
+from phoenix_tui.widgets.draft_text import DraftText
+from phoenix_tui.widgets.pasting import PasteStore
 from phoenix_tui.widgets.vim import press
 from phoenix_tui.widgets.vim_changes import VimChanges, written
 from phoenix_tui.widgets.vim_motions import line_end, line_start
@@ -24,19 +26,10 @@ NAMED: Final = {"left": "h", "right": "l", "backspace": "h", "delete": "x"}
 class VimKeys:
     """Keeps the mode. In INSERT every key is the text area's."""
 
-    def __init__(
-        self,
-        area: TextArea,
-        marks: Callable[[str], Sequence[tuple[int, int]]],
-        said: Callable[[], None],
-        walk: Callable[[int], None],
-    ) -> None:
+    def __init__(self, area: TextArea, bulk: PasteStore, draft: DraftText) -> None:
         self._area = area
-        self._marks = marks
-        self._said = said
-        """Called when the mode changed, or what Esc does."""
-        self._walk = walk
-        """To an older prompt, -1, or a newer one, 1."""
+        self._bulk = bulk
+        self._whole = draft
         self.state = State()
         self._before: Draft | None = None
         """The text and the place where INSERT was begun by a command; None where it was not."""
@@ -132,9 +125,9 @@ class VimKeys:
             case "repeat":
                 self._repeat()
             case "older":
-                self._walk(-1)
+                self._whole.walk(-1)
             case "newer":
-                self._walk(1)
+                self._whole.walk(1)
             case "":
                 return
         self._onto_sign()
@@ -166,7 +159,7 @@ class VimKeys:
     def _enter(self, state: State) -> None:
         before, self.state = self.state, state
         if (before.mode, before.is_waiting, before.keys) != (state.mode, state.is_waiting, state.keys):
-            self._said()
+            self._area.post_message(ModeChanged())
 
     def _draft(self) -> Draft:
         document = self._area.document
@@ -177,7 +170,7 @@ class VimKeys:
     def _marked(self) -> list[tuple[int, int, int]]:
         document = self._area.document
         lines = range(document.line_count)
-        return [(row, left, right) for row in lines for left, right in self._marks(document.get_line(row))]
+        return [(row, left, right) for row in lines for left, right in self._bulk.marks(document.get_line(row))]
 
     def _offset(self, place: tuple[int, int]) -> int:
         row, column = place

@@ -116,7 +116,7 @@ class Actions:
                 if isinstance(receipt, Refused):
                     ctx.tell(receipt.reason, bad=True)
                 else:
-                    if trouble := remember(ctx.dock.composer.keys.prompts, message.text):
+                    if trouble := remember(ctx.dock.composer.draft.prompts, message.text):
                         ctx.tell(trouble, bad=True)
                     ctx.tell(f"Removed from the queue; {hint(('older', 'brings it back'))}.")
             case _:

@@ -160,7 +160,7 @@ class ActiveConversation:
             dock.load("")
             dock.chips.images = ()
             dock.completer.look_in(self.launch.cwd)
-            dock.composer.keys.prompts = PromptHistory(self.launch.state_folder, self.launch.cwd)
+            dock.composer.draft.prompts = PromptHistory(self.launch.state_folder, self.launch.cwd)
             if dock.route is not None:
                 dock.route.show(None)
             dock.ask(None, self.launch.cwd, "", 0.0)
@@ -221,7 +221,7 @@ class ActiveConversation:
         self.visible = visible = kept or ConversationView(conversation, self.parts, self._tell)
         dock = self.parts.dock
         dock.completer.look_in(conversation.record.cwd)
-        dock.composer.keys.prompts = PromptHistory(self.launch.state_folder, conversation.record.cwd)
+        dock.composer.draft.prompts = PromptHistory(self.launch.state_folder, conversation.record.cwd)
         dock.chips.images = self._images_kept.pop(conversation.id, ())
         return visible
 

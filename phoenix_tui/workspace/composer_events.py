@@ -108,11 +108,11 @@ class ComposerEvents:
         text = self._composer.take()
         if len(text) > ENTRY_LIMIT:
             self._words.tell(f"Too long for the history; {hint(('undo', 'brings it back'))}.")
-        elif self._composer.keys.prompts is not None:
+        elif self._composer.draft.prompts is not None:
             self._remember(text)
 
     def _remember(self, text: str) -> None:
-        if trouble := remember(self._composer.keys.prompts, text):
+        if trouble := remember(self._composer.draft.prompts, text):
             self._words.tell(trouble, bad=True)
 
     def edited(self, text: str) -> None:
@@ -149,7 +149,7 @@ class ComposerEvents:
         """Take the keys back from the queue; `older` goes on to older prompts."""
         self._screen.set_focus(self._composer)
         if older:
-            self._composer.keys.walk(-1)
+            self._composer.draft.walk(-1)
 
     def follow(self, status: Status) -> None:
         """What the status line knows is said by the empty composer too."""

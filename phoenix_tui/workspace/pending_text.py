@@ -35,9 +35,9 @@ def waiting_words(dock: Dock, text: str) -> Generator[None]:
             Tone.NEEDS_YOU,
             "It is tried for half a minute; then the words come back into the box.",
         )
-        if dock.composer.keys.prompts is not None:
+        if dock.composer.draft.prompts is not None:
             with suppress(OSError):  # the disk is the trouble already
-                dock.composer.keys.prompts.add(text)
+                dock.composer.draft.prompts.add(text)
 
     timer = asyncio.get_running_loop().call_later(PATIENCE, show)
     try:

@@ -94,7 +94,7 @@ class Sending:
             self._tell(in_keys(receipt.reason), bad=True)
             return
         self._desk.drafts.sent()
-        if trouble := remember(composer.keys.prompts, text):  # at once: who quits with the next key finds it
+        if trouble := remember(composer.draft.prompts, text):  # at once: who quits with the next key finds it
             self._tell(trouble, bad=True)
         await asyncio.sleep(REQUEST_FIRST)
         await self._desk.drafts.keep()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from phoenix_tui.linear.question_lines import question_lines as spoken
 from phoenix_tui.widgets.answer_gate import GRACE
-from phoenix_tui.widgets.composer_keys import TYPING_PAUSE
+from phoenix_tui.widgets.answer_keys import TYPING_PAUSE
 from phoenix_tui.widgets.request_text import laid_out
 from phoenix_tui.widgets.unseen import RequestSight, Rows, unseen
 from tests.support.clocks import SteppedClock

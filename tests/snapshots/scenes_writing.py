@@ -72,7 +72,7 @@ async def writing(place: Booth) -> None:
         (place.cwd / name).parent.mkdir(exist_ok=True)
         (place.cwd / name).write_text(name, "utf-8")
     async with place.opened() as shell:
-        prompts = shell.composer.keys.prompts
+        prompts = shell.composer.draft.prompts
         assert prompts is not None
         for text in PROMPTS:
             prompts.add(text)

@@ -48,7 +48,7 @@ async def test_a_draft_is_stored_though_the_typing_goes_on(open_shell: Any, monk
 async def test_the_history_is_searched_as_one_types_and_undo_brings_the_draft_back(open_shell: Any) -> None:
     async with open_shell() as shell:
         for text in ("fix the parser", "write a test", "fix the lexer"):
-            shell.composer.keys.prompts.add(text)
+            shell.composer.draft.prompts.add(text)
         await shell.type("draft")
         await shell.pilot.press("ctrl+r")
         await shell.until(lambda: isinstance(shell.app.screen, HistorySheet))

@@ -162,7 +162,7 @@ async def test_of_ten_megabytes_the_ends_are_shown_at_once_and_all_of_it_is_sent
 async def test_a_cleared_draft_with_a_long_paste_is_never_lost(open_shell: Any) -> None:
     huge = f"{LONG}\n{'x' * ENTRY_LIMIT}"
     async with open_shell() as shell:
-        shell.composer.keys.prompts.add("before")
+        shell.composer.draft.prompts.add("before")
         await shell.type("see ")
         await paste(shell, huge)
         await shell.press_at_once("escape", "escape")

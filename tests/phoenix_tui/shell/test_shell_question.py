@@ -17,8 +17,8 @@ from engine.machine.states import Idle, is_busy
 from engine.ports import ConversationChanges
 from engine.updates import MessageSaved
 from phoenix_tui.widgets.answer_gate import GRACE
+from phoenix_tui.widgets.answer_keys import TYPING_PAUSE
 from phoenix_tui.widgets.blocks.diff_rows import MOST_ROWS, DiffRow
-from phoenix_tui.widgets.composer_keys import TYPING_PAUSE
 from phoenix_tui.widgets.question_colours import coloured_change
 from phoenix_tui.widgets.question_text import answer_rows
 from phoenix_tui.widgets.request_text import request_rows

@@ -63,7 +63,7 @@ async def test_up_on_an_empty_line_leads_into_the_queue_and_its_keys_change_it(o
         await shell.until(lambda: conversation.queue.sent_now == ["q2"])
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.composer.has_focus)
-        assert shell.composer.keys.prompts.older("") == "message 3"
+        assert shell.composer.draft.prompts.older("") == "message 3"
 
 
 async def test_a_queued_message_is_edited_in_a_sheet_and_esc_asks_before_changes_are_lost(open_shell: Any) -> None:
@@ -172,7 +172,7 @@ async def test_older_prompts_and_the_queue_share_the_screen(
     async with open_shell(size) as shell:
         await shell.open(conversation)
         for number in range(12):
-            shell.composer.keys.prompts.add(f"prompt {number:02}\nand more of it\nand more\nand more")
+            shell.composer.draft.prompts.add(f"prompt {number:02}\nand more of it\nand more\nand more")
         conversation.queue.become(*(QueuedMessage(f"q{number}", f"waits {number}") for number in range(8)))
         await shell.until(lambda: "waits 4" in shell.text)
         at_rest = shell.screen.parts.dock.queue.region

@@ -18,7 +18,9 @@ from textual.widgets import TextArea
 from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.keys.keymap import KEYS, Scope
 from phoenix_tui.widgets import composer_messages as messages
-from phoenix_tui.widgets.composer_keys import TYPING_PAUSE, Answering, ComposerKeys, VimMode
+from phoenix_tui.widgets.answer_keys import TYPING_PAUSE, Answering, NoHost
+from phoenix_tui.widgets.composer_keys import ComposerKeys, VimMode
+from phoenix_tui.widgets.draft_text import DraftText
 from phoenix_tui.widgets.paste_marks import PasteMarks
 from phoenix_tui.widgets.pasting import Pasted, PastedImages, PastedKey, PasteStore, paste_of
 from phoenix_tui.widgets.vim_keys import VimKeys
@@ -75,6 +77,24 @@ class RecordedArea(TextArea):
         self.ran.append(action)
 
 
+class RecordingHost(NoHost):
+    """What the composer asked of the widget around it."""
+
+    def __init__(self, above: Any = None) -> None:
+        self.widget_above = above
+        self.given: list[str] = []
+        self.caught_up = 0
+
+    def answer(self, letter: str) -> None:
+        self.given.append(letter)
+
+    def above(self) -> Any:
+        return self.widget_above
+
+    def catch_up(self) -> None:
+        self.caught_up += 1
+
+
 class Bench:
     """A text, the keys over it, and what came of them."""
 
@@ -83,19 +103,10 @@ class Bench:
         self.shelf = PasteStore()
         self.marks = PasteMarks(self.area, self.shelf)
         self.vim = VimMode(self.area)
-        self.keys = ComposerKeys(
-            self.area, self.marks, self.vim, Answering(SteppedClock(0.0)),
-            content=lambda: self.shelf.unfold(self.area.text), put=self.put, take=self.take,
-        )  # fmt: skip
+        answering = Answering(SteppedClock(0.0))
+        self.draft = DraftText(self.area, self.shelf, answering)
+        self.keys = ComposerKeys(self.area, self.marks, self.vim, answering, self.draft)
         self.keys.started()
-
-    def put(self, text: str) -> None:
-        self.area.load_text(text)
-
-    def take(self) -> str:
-        text = self.shelf.unfold(self.area.text)
-        self.area.clear()
-        return text
 
     def order(self, *names: str) -> None:
         for name in names:
@@ -108,7 +119,7 @@ class Bench:
         await done
 
     def vim_in(self, mode: Mode) -> None:
-        keys = VimKeys(self.area, self.shelf.marks, self.vim.tell, self.keys.walk)
+        keys = VimKeys(self.area, self.shelf, self.draft)
         self.vim.use(keys)
         keys.state = keys.state.rest(mode)
 
@@ -148,24 +159,23 @@ def test_before_the_first_frame_a_line_break_is_an_enter() -> None:
 
 def test_completions_take_the_keys_before_anything_else() -> None:
     bench = Bench("/he")
-    caught_up: list[bool] = []
-    bench.keys.catch_up = lambda: caught_up.append(True)
+    bench.keys.host = host = RecordingHost()
     bench.keys.completing = True
     bench.order("send", "older", "newer", "complete")
     assert bench.told == ["CompletionTaken", "CompletionMoved", "CompletionMoved", "CompletionTaken"]
-    assert (bench.area.text, len(caught_up)) == ("/he", 4)
+    assert (bench.area.text, host.caught_up) == ("/he", 4)
 
 
 def test_up_goes_to_what_stands_above_else_through_older_prompts_and_down_comes_back(tmp_path: Path) -> None:
     bench = Bench("draft")
-    bench.keys.prompts = PromptHistory(tmp_path, tmp_path)
+    bench.draft.prompts = PromptHistory(tmp_path, tmp_path)
     for text in ("first", "second"):
-        bench.keys.prompts.add(text)
+        bench.draft.prompts.add(text)
     panel = TextArea()
-    bench.keys.above = lambda: panel
+    bench.keys.host = RecordingHost(above=panel)
     bench.order("older")
     assert (bench.area.around.focused, bench.area.text) == ([panel], "draft")
-    bench.keys.above = lambda: None
+    bench.keys.host = NoHost()
     texts: list[str] = []
     for order in ("older", "older", "newer", "newer"):
         bench.order(order)
@@ -236,9 +246,9 @@ def test_esc_is_vim_s_only_while_it_leaves_a_mode() -> None:
 
 
 def test_a_letter_answers_only_once_typing_has_rested() -> None:
-    clock, given = SteppedClock(), list[str]()
-    answering = Answering(clock)
-    answering.answer = given.append
+    clock, host = SteppedClock(), RecordingHost()
+    given, answering = host.given, Answering(clock)
+    answering.host = host
 
     def press(*, is_empty: bool = True) -> bool:
         return answering.press("y", writes=True, is_empty=is_empty)

@@ -1,0 +1,153 @@
+"""Letters on an empty line, and Enter behind a text, as answers to the open question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final, Protocol
+
+from textual import events
+
+from phoenix_tui.keys.active_keys import meanings
+from tools.clock import SYSTEM_CLOCK, Clock
+
+if TYPE_CHECKING:
+    from textual.widget import Widget
+
+TYPING_PAUSE: Final = 0.5
+"""Seconds without typing before a letter may answer a question (docs/decisions/looks.md)."""
+ANSWERS: Final = {
+    "answer_once": "y",
+    "answer_conversation": "s",
+    "answer_always": "a",
+    "answer_no": "n",
+    "answer_reason": "r",
+    **{f"answer_{number}": str(number) for number in range(1, 6)},
+}
+
+
+WORDS: Final = {"y": "y", "yes": "y", "n": "n", "no": "n"}
+"""Whole texts that answer as their letter does, once Enter is pressed."""
+NEVER: Final = float("-inf")
+AGAIN: Final = 10.0
+"""Seconds within which a second Enter makes an older text the reason of a no."""
+
+
+class ComposerHost(Protocol):
+    """The widget around a composer: it knows what is asked, and what lies above and below."""
+
+    def answer(self, letter: str) -> None:
+        """Answer the open question, at once: it may open a line that the next key is meant for."""
+        ...
+
+    def refuse(self, reason: str) -> bool:
+        """Say no with this reason; False when nothing is asked that takes one."""
+        ...
+
+    def above(self) -> Widget | None:
+        """The widget that Up on the first row gives the keys to."""
+        ...
+
+    def below(self) -> Widget | None:
+        """The widget that Down on an empty line gives the keys to."""
+        ...
+
+    def catch_up(self) -> None:
+        """Offer completions for the text as it is now: keys of one read come ahead of the messages of change."""
+        ...
+
+
+class NoHost:
+    """A composer with nothing around it."""
+
+    def answer(self, letter: str) -> None:
+        """Nothing is asked."""
+
+    def refuse(self, reason: str) -> bool:
+        """Nothing is asked."""
+        return False
+
+    def above(self) -> None:
+        """Nothing lies above."""
+
+    def below(self) -> None:
+        """Nothing lies below."""
+
+    def catch_up(self) -> None:
+        """Nothing is offered."""
+
+
+class Entered(Enum):
+    """What Enter behind a text does while something is asked."""
+
+    MESSAGE = auto()
+    """What it always does."""
+    ANSWER = auto()
+    """The text answered, or is the reason of a no."""
+    HELD = auto()
+    """Nothing yet: the text was begun before the question."""
+
+
+class Answering:
+    """A letter on an empty line, or Enter behind a text, as the answer to what is asked: never while one is typing."""
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.clock = clock
+        self.since: float | None = None
+        """Monotonic time at which the open question appeared."""
+        self.letters: Mapping[str, str] = ANSWERS
+        """Actions whose keys answer, and the letters of the answers."""
+        self.host: ComposerHost = NoHost()
+        self.typed_at = 0.0
+        self.settled: events.Key | None = None
+        """The newest letter behind which nothing was typed (`key_gate.py`): no other one answers."""
+        self._begun = NEVER
+        """When the text in the box was begun, by hand; a draft or an older prompt counts as begun long ago."""
+        self._tried = NEVER
+        """When Enter was pressed on a text that was begun before the question."""
+
+    def typed(self) -> None:
+        """Something was written."""
+        self.typed_at = self.clock.monotonic()
+
+    def begin(self, *, by_hand: bool = True) -> None:
+        """Note that the first letter of a text is written, or that another text took its place."""
+        self._begun = self.clock.monotonic() if by_hand else NEVER
+
+    def wants(self, key: str, *, is_empty: bool) -> bool:
+        """Whether a key would answer now."""
+        rested = self.since is not None and self.clock.monotonic() - max(self.since, self.typed_at) >= TYPING_PAUSE
+        return is_empty and rested and key in meanings(self.letters)
+
+    def press(self, key: str, *, writes: bool, is_empty: bool) -> bool:
+        """Answer by a key; False where it is the text's. `writes`: it is a letter; `is_empty`: the text is."""
+        letter = meanings(self.letters).get(key) if self.wants(key, is_empty=is_empty) else None
+        if writes:
+            self.typed_at = self.clock.monotonic()
+        if letter is not None:
+            self.host.answer(letter)
+        return letter is not None
+
+    @property
+    def is_own_text(self) -> bool:
+        """Whether the text was begun while the question stood there, and so may be meant for it."""
+        return self.since is not None and self._begun - self.since >= TYPING_PAUSE
+
+    def enter(self, text: str) -> Entered:
+        """Enter behind a text that is neither command nor empty."""
+        if self.since is None or self.letters is not ANSWERS:
+            return Entered.MESSAGE
+        now, tried = self.clock.monotonic(), self._tried
+        self._tried = now  # each press: a key that is held down never becomes the second one
+        if self.is_own_text or TYPING_PAUSE <= now - tried < AGAIN:
+            return Entered.ANSWER if self._give(text) else Entered.MESSAGE
+        return Entered.HELD
+
+    def _give(self, text: str) -> bool:
+        """Answer by a word, else say no with the text as the reason."""
+        self._tried = NEVER
+        word = WORDS.get(text.strip().lower())
+        if word is None:
+            return self.host.refuse(text.strip())
+        self.host.answer(word)
+        return True
