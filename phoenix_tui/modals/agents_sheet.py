@@ -39,13 +39,13 @@ POINTER: Final = 2
 """Cells of the sign before a row."""
 SHARE: Final = 0.7
 CHROME: Final = 9
-"""Rows of the sheet beside the rows: rule, heading, blank, and the six of what is said of the chosen one."""
+"""Rows of the sheet besides the list: rule, heading, blank, and six about the selected one."""
 DETAIL_ROWS: Final = 6
 TASK_ROWS: Final = 2
 FACT_ROWS: Final = 2
 GAP: Final = "   "
 ANSWERS: Final = (("answer_once answer_no", "answers"), ("deny_all", "denies all"))
-"""Where the chosen one asks; the second where others do too."""
+"""Keys while the selected one asks; the second where others do too."""
 KEYS: Final = (
     ("sheet_take", "opens"),
     ("agent_stop", "stops"),
@@ -57,7 +57,7 @@ KEYS: Final = (
 
 
 class AgentsSheet(AnsweringSheet):
-    """Gives the id of the one to open, with `BESIDE` before it for a pane; the rest happens while it stays open.
+    """Returns the id of the one to open, with `BESIDE` before it for a pane; other actions leave it open.
 
     The question of the chosen one stands in the place of what else is said of it.
     """
@@ -104,7 +104,7 @@ class AgentsSheet(AnsweringSheet):
             self._draw()
 
     def _place_of(self, agent_id: str) -> int:
-        """Where this one stands; where it is none of them, the first that asks."""
+        """Index of this one; if it is not listed, the first that asks."""
         ids = [view.id for view in self._views]
         wanted = [agent_id, *(one.conversation.id for one in self.waiting())]
         return next((ids.index(one) for one in wanted if one in ids), 0)
@@ -118,7 +118,7 @@ class AgentsSheet(AnsweringSheet):
         return self._views[min(self._chosen, len(self._views) - 1)]
 
     def compose(self) -> ComposeResult:
-        """Heading, rows, and what is to be said of the chosen one, or what it asks."""
+        """Heading, rows, and details of the selected one, or its question."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             yield Static(id="rows", markup=False)
@@ -241,7 +241,7 @@ def _marked(row: Content, nth: int, *, chosen: bool) -> Content:
 
 
 def _heading(views: Sequence[AgentView], width: int, *, asks: bool) -> Content:
-    """How many there are, work and ask, and as many of the keys as there is room for."""
+    """Numbers of all, working and asking ones, and as many of the keys as fit."""
     working = at_work(views)
     asking = sum(isinstance(view.state, AwaitingApproval) for view in working)
     busy = len(working) - asking

@@ -1,4 +1,4 @@
-"""What the sheets share in which a question is read whole and answered, without going to its conversation."""
+"""Common part of the sheets in which a question is read whole and answered, without opening its conversation."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class AnsweringSheet(Sheet[str]):
         self._tell = tell
         self._plain = plain
         self._denying = False
-        """Whether the reason that is being written is for all of them."""
+        """True while the reason being written is for all of them."""
         self._unwatch: Unsubscribe | None = None
         self.question = QuestionPanel(plain=plain)
         self.question.can_focus = False
@@ -55,7 +55,7 @@ class AnsweringSheet(Sheet[str]):
 
     @abstractmethod
     def look(self) -> None:
-        """Something happened in a conversation: take in what waits now."""
+        """Update the list after an event in a conversation."""
 
     def on_mount(self) -> None:
         """Follow what every conversation does."""
@@ -66,13 +66,13 @@ class AnsweringSheet(Sheet[str]):
         self.leave()
 
     def leave(self) -> None:
-        """Hear of nothing any more."""
+        """Stop listening to events."""
         if self._unwatch is not None:
             self._unwatch()
             self._unwatch = None
 
     def ask(self, one: Pending | None, listed: int) -> None:
-        """Put this question in sight, or none, below so many rows of a list."""
+        """Show this question, or none, below `listed` rows of a list."""
         self.question.room = int(self.size.height * SHARE) - AROUND - listed + ROWS_BESIDE
         self.question.fit()
         if one is None:

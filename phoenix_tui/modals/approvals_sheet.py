@@ -98,7 +98,7 @@ class ApprovalsSheet(AnsweringSheet):
         )
 
     def _row(self, one: Pending, place: int) -> Content:
-        """Who, what and since when; the chosen row is reversed."""
+        """Author, text and age of a question; the selected row is reversed."""
         chosen, width = place == self._chosen, self.measure
         waits = f" {age(time.monotonic() - one.question.asked)}"
         request = one.question.request

@@ -27,7 +27,7 @@ MOST: Final = 5_000
 MARGIN: Final = 14
 """Cells that a heading takes beside its hint."""
 LEAST_ROWS: Final = 2
-"""What an empty list says."""
+"""Least rows of the list: those of its text when it is empty."""
 CHROME: Final = 3
 """Rows of the sheet beside those of the list: rule, heading, foot."""
 HEADINGS: Final = {Group.ARCHIVED: "Archive", Group.TRASH: "Trash"}
@@ -122,7 +122,7 @@ class ArchiveSheet(Sheet[str]):
                 self.app.notify(str(error), severity="error", markup=False)
 
     async def _change(self, ids: tuple[str, ...], changes: ConversationChanges) -> bool:
-        """Whether all of them changed."""
+        """Apply the changes; returns True when all of them succeeded."""
         try:
             refused = len(await self._engine.bulk.change(ids, changes))
         except StorageError as error:

@@ -1,4 +1,4 @@
-"""What every screen of Phoenix is built on."""
+"""Base classes of every screen of Phoenix."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class PhoenixScreen(Screen[Result], Generic[Result]):
             self.refresh()
 
     def list_width(self, columns: int) -> int:
-        """Cells that the list of conversations takes of a screen that wide, where it stands beside the rest."""
+        """Cells of the list of conversations on a screen of `columns`, when it is beside the rest."""
         return 0
 
     def say_way_out(self, words: str) -> None:
-        """What Esc does to the innermost open thing; empty where nothing is open."""
+        """Show the action of Esc on the innermost open thing; empty when none is open."""
 
     def _invoke_later(self, callback: CallbackType, sender: MessagePump) -> None:
         """Call after the next refresh, for a widget that may be gone by then."""
@@ -59,13 +59,13 @@ class PhoenixScreen(Screen[Result], Generic[Result]):
 
     @property
     def key_order(self) -> KeyOrder | None:
-        """Who hands the keys on; an app of a test may have nobody."""
+        """Dispatcher of keys; an app of a test may have none."""
         order = getattr(self.app, "key_order", None)
         return order if isinstance(order, KeyOrder) else None
 
     @property
     def is_standing(self) -> bool:
-        """Whether it can be drawn: a dismissed screen loses its widgets before it is detached."""
+        """True while it can be drawn: a dismissed screen loses its widgets before it is detached."""
         return not is_being_removed(self)
 
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
@@ -81,7 +81,7 @@ SIDES: Final = 2
 
 
 class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
-    """Something over the workspace that Esc closes; what lies behind stays readable.
+    """A layer over the workspace that Esc closes; the content behind it stays readable.
 
     It takes the place of the composer: beside the list where that stays on the screen, as wide as the conversation;
     all that is read or typed in it has one measure.
@@ -105,14 +105,14 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
         *bindings(Scope.WORKSPACE, "help", "help_outside", help="app.help_here", help_outside="app.help_here"),
     ]
     WHOLE: ClassVar[bool] = False
-    """Whether it needs all the width there is, such as for code side by side."""
+    """True when it needs all the width there is, such as for code side by side."""
     way_out: str = CLOSES
-    """What Esc does here; the status line says it, and nothing else does."""
+    """Action of Esc here, shown only in the status line."""
 
     @on(events.Mount)
     @on(events.Resize)
     def stand(self) -> None:
-        """Where the conversation stands."""
+        """Move to the place of the conversation."""
         self.set_class(self.WHOLE, "-whole")
         for sheet in self.query(".sheet"):
             sheet.styles.margin = (0, 0, 1, self._left)
@@ -134,11 +134,11 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
         return room if self.WHOLE else min(room, MEASURE)
 
     def on_screen_resume(self) -> None:
-        """It has the keys, for the first time or again."""
+        """Show the action of Esc when the sheet gets the keys."""
         self.say_way_out(self.way_out)
 
     def on_dock_opened(self, event: Opened) -> None:
-        """Something in it that Esc closes first."""
+        """Show the action of Esc on a part of the sheet that it closes first."""
         event.stop()
         self.say_way_out(event.way_out)
 

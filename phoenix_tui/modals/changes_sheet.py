@@ -22,10 +22,10 @@ from phoenix_tui.widgets.diff_view import DiffView
 from phoenix_tui.widgets.row_choice import first_in_sight, moved
 
 BESIDE_FROM: Final = 120
-"""Columns from which the files stand beside their change."""
+"""Columns from which the files are beside their change."""
 FILES_WIDTH: Final = 40
 FILES_ABOVE: Final = 6
-"""Rows of files where they stand above it."""
+"""Rows of files when they are above it."""
 LOOKING: Final = "Looking at the folder …"
 NOTHING: Final = "No file is changed."
 
@@ -36,7 +36,7 @@ Ask = Callable[[str], None]
 
 
 class ChangesSheet(DiffSheet):
-    """Up and Down scroll, other keys go from change to change, file to file and turn to turn."""
+    """Shows changes: Up and Down scroll, other keys go from change to change, file to file and turn to turn."""
 
     DEFAULT_CSS = """
     ChangesSheet {

@@ -1,4 +1,4 @@
-"""What fills the context window of a conversation, and what can be done about it."""
+"""Contents of a conversation's context window, and actions on them."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from tools.clean import clean_line
 from tools.wording import counted
 
 COMPACT: Final = "compact"
-"""What the sheet gives back where older messages are to be summarized; else the seq to go to, as `#12`."""
+"""Result of the sheet when older messages are to be summarized; else the seq to go to, as `#12`."""
 WIDE: Final = 112
-"""Columns from which the biggest parts stand beside the shares."""
+"""Columns from which the biggest parts are beside the shares."""
 LEFT: Final = SHARE + 6
 LEAST_PARTS: Final = 3
 KINDS: Final = {Filling.RESULTS: "result", Filling.IMAGES: "image", Filling.THINKING: "thought"}
@@ -55,7 +55,7 @@ OMITTED: Final[dict[OmissionKind, str]] = {
 
 
 class ContextSheet(Sheet[str]):
-    """Up and Down choose a part, letters act; it stays open and shows what came of it."""
+    """Shows the context: Up and Down choose a part, letters act; it stays open and shows the results."""
 
     DEFAULT_CSS = """
     ContextSheet { & > .sheet { max-height: 92%; } & Static { height: auto; } }

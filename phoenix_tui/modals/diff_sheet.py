@@ -29,7 +29,7 @@ READING: Final = (
 
 
 class DiffSheet(Sheet[None]):
-    """Up and Down scroll, brackets go from change to change; without lines it says `words`."""
+    """Shows a diff: Up and Down scroll, brackets go from change to change; without lines it shows `words`."""
 
     DEFAULT_CSS = "DiffSheet { & > .sheet { height: 92%; max-height: 92%; } }"
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.CHANGES, *READING)

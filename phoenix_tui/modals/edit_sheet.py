@@ -46,7 +46,7 @@ class EditSheet(Sheet[str]):
         self._heading = heading
         self._may_be_file = may_be_file
         self.wants_file = False
-        """Whether the text given is to become a file that the message names."""
+        """True when the text is to become a file that the message names."""
         self._whole = text
         self._is_large = len(text) > EDIT_UP_TO
         self._text = _ends(text) if self._is_large else text
@@ -72,7 +72,7 @@ class EditSheet(Sheet[str]):
             area.move_cursor(area.document.end)
 
     def action_keep(self) -> None:
-        """Give the text as it stands now."""
+        """Return the present text."""
         self.dismiss(self._whole if self._is_large else clean(self.query_one(TextArea).text))
 
     def action_outside(self) -> None:
@@ -100,7 +100,7 @@ class EditSheet(Sheet[str]):
         self.say_way_out(DROPS)
 
     def action_to_file(self) -> None:
-        """Let a file stand for it; only a paste can."""
+        """Replace the text by a file; possible for a paste only."""
         if self._may_be_file:
             self.wants_file = True
             self.action_keep()

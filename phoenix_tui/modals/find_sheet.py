@@ -31,7 +31,7 @@ PAUSE: Final = 0.06
 
 
 class FoundPlaces:
-    """Every place of a text, by number; one letter may stand in millions of them, so none is an object."""
+    """Every place of a text, by number; millions of matches are possible, so none is an object."""
 
     def __init__(self, found: Sequence[FoundText]) -> None:
         self._found = found

@@ -76,7 +76,7 @@ class HistorySheet(Sheet[str]):
         self._kept = kept
         """Rows of what waits to be sent: they stay in sight."""
         self._lift = lift
-        """Told how many rows the sheet takes, so that they can stand above it."""
+        """Called with the rows that the sheet takes, so that they can be above it."""
         self._here = here
         self._everywhere = everywhere
         self._prompts = here

@@ -105,7 +105,7 @@ class ImageSheet(Sheet[None]):
         self._at = at
 
     def compose(self) -> ComposeResult:
-        """Which one, its size, itself."""
+        """Number and size of the image, and the image itself."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             yield PictureView(self._source)

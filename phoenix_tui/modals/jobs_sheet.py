@@ -1,4 +1,4 @@
-"""The background commands of a conversation: what each prints, how it stands; read one whole, end one."""
+"""The background commands of a conversation: their output and state; one can be read whole or ended."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ POINTER: Final = 2
 """Cells of the sign before a row."""
 GAP: Final = "  "
 MOST_LINES: Final = 1_000
-"""Newest lines of an output that is read; the model gets more with job_output, a long one stands in a file."""
+"""Newest lines of an output that are read; the model gets more with job_output, and a long one is in a file."""
 
 
 class JobsSheet(Sheet[None]):
-    """Everything happens while it stays open; the newest lines of the chosen one stand below the rows."""
+    """Shows the jobs and stays open during actions; the newest lines of the selected one are below the rows."""
 
     AUTO_FOCUS: ClassVar[str | None] = ""
     DEFAULT_CSS = "JobsSheet { & Static { height: auto; } & #output { margin: 1 0 0 2; } }"
@@ -134,7 +134,7 @@ class JobsSheet(Sheet[None]):
 
 
 def _heading(jobs: tuple[JobInfo, ...], width: int) -> Content:
-    """How many there are and run, and as many of the keys as there is room for."""
+    """Numbers of all and running jobs, and as many of the keys as fit."""
     runs = running(jobs)
     head = Content.assemble(
         (counted(len(jobs), "background command"), "bold"), (f" · {runs} running" if runs else "", Tone.WORK.value)

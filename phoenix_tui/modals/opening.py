@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 KILOBYTES: Final = 150
-"""What a closed sheet occupies."""
+"""Kilobytes of a closed sheet."""
 
 
 class Sheets:
@@ -23,7 +23,7 @@ class Sheets:
         self._screen = screen
 
     async def show(self, sheet: Sheet[Result]) -> Result | None:
-        """What a sheet gives back, such as the key of the chosen row; None where Esc was pressed."""
+        """Show a sheet and return its result, such as the key of the selected row; None after Esc."""
         try:
             return await self._screen.app.push_screen_wait(sheet)
         finally:

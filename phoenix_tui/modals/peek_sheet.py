@@ -39,7 +39,7 @@ REDRAW: Final = 0.1
 """Seconds between two looks at an answer that arrives."""
 OPEN: Final = "open"
 ROOM: Final = 70
-"""Columns from which all answers and o stand on one row."""
+"""Columns from which all answers and o fit on one row."""
 KEEPS: Final = "answer_conversation"
 WAYS: Final = (
     ("answer_once", "once"),
@@ -84,7 +84,7 @@ class PeekSheet(Sheet[str]):
         self._question: Question | None = None
         self._stale = True
         self.gate = AnswerGate()
-        """Whether an answer counts yet."""
+        """Gate that delays answers."""
 
     def compose(self) -> ComposeResult:
         """Heading, newest words, keys, the line."""
@@ -201,7 +201,7 @@ class PeekSheet(Sheet[str]):
             self.gate.sight.saw((width, total), total, [Rows(first, min(first + height, total))])
 
     def _refuses(self) -> bool:
-        """Whether a yes does not count yet; then what was not in sight comes into sight, and a sentence says so."""
+        """True while a yes does not count; then the unseen rows are shown, and a sentence says so."""
         self._look()
         body = self.query_one("#body", VerticalScroll)
         refusal = self.gate.refuses(body.size.height)

@@ -1,4 +1,4 @@
-"""What a look into a conversation shows: its newest prompt and answer, or the question that is open."""
+"""Preview of a conversation: its newest prompt and answer, or the question that is open."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class PickerRow(Struct, frozen=True):
 
 
 def is_reference(text: str) -> bool:
-    """Whether a text can be `provider/model`, and is no words: those that were typed in haste choose no model."""
+    """True when a text can be `provider/model`, and is no prose: words typed in haste choose no model."""
     provider, slash, model = text.strip().partition("/")
     return bool(provider and slash and model) and not any(letter.isspace() for letter in text.strip())
 
@@ -55,9 +55,9 @@ class PickerSheet(Sheet[str]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.TYPED, typed_page_up="move(-10)", typed_page_down="move(10)")
 
     TAKES: ClassVar[str] = "Enter takes"
-    """What Enter does with the chosen row."""
+    """Action of Enter on the selected row."""
     rows_below: int = 0
-    """What a kind of it shows below the list."""
+    """Rows that a subclass shows below the list."""
 
     def __init__(self, heading: str, choices: Sequence[PickerRow], *, current: str = "", free: bool = False) -> None:
         super().__init__()

@@ -167,7 +167,7 @@ def _keys() -> str:
 
 
 def settings_line(profile: Profile) -> str:
-    """What is special about it: model, tools, mode, limits, where it is from."""
+    """Special settings of a profile: model, tools, mode, limits, source."""
     limits = [f"{profile.max_turns} replies" if profile.max_turns else "", _time(profile.timeout)]
     limit = ", ".join(filter(None, limits))
     source = "built in" if profile.source == BUILT_IN else clean_line(short_path(Path(profile.source)))
@@ -188,6 +188,6 @@ def _time(seconds: float) -> str:
 
 
 def _sentence(trouble: ProfileTrouble) -> str:
-    """Its text without the path before it; the line stays."""
+    """Text of a fault without the path before it; the line stays."""
     bare = trouble.text.removeprefix(f"{clean_line(str(trouble.path))}:")
     return bare if bare == trouble.text else f"line {bare}"

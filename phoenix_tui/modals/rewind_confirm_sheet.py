@@ -35,18 +35,18 @@ COVERED_ROWS: Final = 3
 
 
 class LastLook(Struct, frozen=True):
-    """What is decided on."""
+    """Choice to confirm."""
 
     heading: str
     preview: Preview
     ways: tuple[tuple[RewindScope, str], ...]
-    """What can go back, and the words for it."""
+    """Parts that a rewind can restore, and their names."""
     summarizes: bool = False
-    """Whether what came before can become a summary instead."""
+    """True when the earlier messages can become a summary instead."""
 
 
 class RewindConfirmSheet(Sheet[HowFar]):
-    """Up and Down go through the ways and then the files; Enter takes the way that is marked."""
+    """Confirms a rewind: Up and Down go through the ways and then the files; Enter takes the marked way."""
 
     DEFAULT_CSS = """
     RewindConfirmSheet { & > .sheet { max-height: 92%; } & Static { height: auto; } }
@@ -96,14 +96,14 @@ class RewindConfirmSheet(Sheet[HowFar]):
             self.dismiss(HowFar(Instead.SUMMARY))
 
     def action_overwrite(self) -> None:
-        """Overwrite what somebody else changed, or keep it."""
+        """Overwrite the changes of another author, or keep them."""
         file = self._file()
         if file is not None and file.conflict and file.possible:
             self._overwrite ^= {file.change.path}
             self._draw()
 
     def action_diff(self) -> None:
-        """What going back does to the chosen file."""
+        """Show the change that the rewind makes to the selected file."""
         if file := self._file():
             self.run_worker(self._read(file.change), group="diff")
 

@@ -46,7 +46,7 @@ def point_row(point: RewindPoint, width: int, now: float, *, chosen: bool, plain
 
 
 def file_row(file: ShownFile, width: int, *, chosen: bool) -> Content:
-    """One file of a set of changes; a star where somebody else had a hand in it."""
+    """One file of a set of changes; a star marks changes by others."""
     left = Content.assemble((f"{file.sign} ", SIGNS[file.sign].value), clean_line(file.name))
     right = lines_of(file.added, file.removed)
     if file.remark:
@@ -95,7 +95,7 @@ def preview_row(file: PreviewFile, width: int, *, chosen: bool, taken: bool, pla
 
 
 def sum_of(preview: Preview, taken: frozenset[bytes]) -> str:
-    """What would happen, in words."""
+    """Effect on the files, in words."""
     files = [one for one in preview.files if not one.change.only_folder]
     goes = [one for one in files if one.possible and (not one.conflict or one.change.path in taken)]
     stays = len(files) - len(goes)
@@ -118,7 +118,7 @@ def joined_row(left: Content, right: Content, width: int, *, chosen: bool = Fals
 
 
 def pad_left(content: Content, width: int) -> Content:
-    """`content` at the right of so many cells."""
+    """Right-align `content` in `width` cells."""
     return Content.assemble(" " * max(width - content.cell_length, 0), content)
 
 

@@ -27,7 +27,7 @@ MOST_WORDS: Final = 34
 GAP: Final = 2
 COMMAND: Final = "/"
 IN_MEANING: Final = 10
-"""Rank of a word that stands in the meaning only: behind every match of the words."""
+"""Rank of a word found in the meaning only: behind every match of the words."""
 CHROME: Final = 4
 """Rows of a sheet that are neither entries nor remark: rule, heading, input, margin."""
 
@@ -41,7 +41,7 @@ class SheetRow(Struct, frozen=True):
     meaning: str
     remark: str = ""
     argument: str = ""
-    """Stands in a column of its own."""
+    """Argument in a separate column."""
 
 
 class RowsSheet(Sheet[str]):
@@ -57,9 +57,9 @@ class RowsSheet(Sheet[str]):
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.TYPED)
     WRAPS: ClassVar[bool] = False
-    """Whether a long meaning goes on below itself; else it is cut."""
+    """True to wrap a long meaning; else it is cut."""
     TYPED: ClassVar[bool] = True
-    """Whether letters find a row; else they are keys."""
+    """True when letters filter the rows; else they are keys."""
 
     def __init__(self, heading: str, entries: Sequence[SheetRow], hint: str, *, current: str = "") -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class RowsSheet(Sheet[str]):
         self._chosen = next((place for place, one in enumerate(entries) if one.key == current), 0)
 
     def compose(self) -> ComposeResult:
-        """Heading, line to find with, rows, and what is to be said of the chosen one."""
+        """Heading, filter line, rows, and details of the selected one."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             if self.TYPED:
@@ -121,7 +121,7 @@ class RowsSheet(Sheet[str]):
         self.action_move(by * max(self._room - 1, 1))
 
     def remark(self, entry: SheetRow | None) -> str:
-        """What is said below the rows of the chosen one."""
+        """Text below the rows about the selected one."""
         return ""
 
     @property
@@ -163,7 +163,7 @@ class RowsSheet(Sheet[str]):
         return Content("\n").join(shown)
 
     def _named(self, entry: SheetRow) -> Content:
-        """Its words, and its argument below those of the others."""
+        """Name of an entry, and its argument in the common column."""
         words = self._marked(clean_line(entry.words))
         if not entry.argument:
             return words

@@ -50,7 +50,7 @@ def rows_of(
 
 
 def remark(text: str, rules: RulesApi, width: int, *, writing: bool) -> Content:
-    """What a rule lets through, or why it is none; before it the whole of one whose row is cut."""
+    """Effect of a rule, or the reason why it is invalid; before it the whole of one whose row is cut."""
     if not text.strip():
         return Content("")
     if why := rules.problem(text.strip()):

@@ -23,21 +23,21 @@ PAGE: Final = 300
 
 
 class SearchResults(Struct, frozen=True):
-    """What is known of the question in force."""
+    """Results of the current query."""
 
     hits: tuple[SearchHit, ...] = ()
     looking: bool = False
-    """Whether more may come without being asked for."""
+    """True while more may come without a request."""
     reached: float = 0.0
-    """How far back was looked, seconds since the epoch; 0 where everything was."""
+    """Time down to which was searched, seconds since the epoch; 0 when everything was."""
     unindexed: float = 0.0
     trouble: str = ""
     stale: bool = False
-    """Whether this answers the question before the one that was asked last."""
+    """True when this answers the query before the current one."""
 
 
 class SearchLoop:
-    """Runs as one worker; `show` is told of every change."""
+    """Runs as one worker; calls `show` after every change."""
 
     def __init__(self, library: LibraryApi, show: Callable[[SearchResults], None]) -> None:
         self._library = library
@@ -49,7 +49,7 @@ class SearchLoop:
         self._wanted = PAGE
         self.found = SearchResults()
         self.below: int | None = None
-        """Where to search on for the question in force."""
+        """Start of the next part of the current query."""
 
     def ask(self, query: SearchQuery) -> None:
         """Another question; an empty one clears the answer."""

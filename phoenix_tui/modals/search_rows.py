@@ -33,7 +33,7 @@ DATE_WIDTH: Final = 12
 FOLDER_FROM: Final = 90
 """Columns from which the folder is shown."""
 FENCE: Final = re.compile(r"(?:^|\s+)(?:```|~~~)[\w+#-]*(?:\s+|$)")
-"""What begins and ends code in a Markdown text: noise where all stands on one line."""
+"""Begin and end of code in a Markdown text: noise when all is on one line."""
 MARK: Final = "bold $warning"
 INDENT: Final = 2
 LONGEST_PIECE: Final = 12
@@ -78,7 +78,7 @@ def _snippet(hit: SearchHit, words: Sequence[str], width: int, *, chosen: bool) 
 
 
 def _edge(chosen: bool) -> Content:
-    """What stands left of both rows."""
+    """Marker left of both rows."""
     return Content.styled("▌ " if chosen else "  ", Tone.YOU.value)
 
 

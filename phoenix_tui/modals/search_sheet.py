@@ -114,7 +114,7 @@ class SearchSheet(Sheet[SearchHit]):
             self._ask()
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
-        """Go to the chosen hit, or to the first one of the answer that is on its way."""
+        """Go to the selected hit, or to the first one of the pending answer."""
         event.stop()
         if self._error is not None:
             return
@@ -216,7 +216,7 @@ class SearchSheet(Sheet[SearchHit]):
         return Content.styled(f"  {' · '.join(words)}" if words else "", Tone.QUIET.value)
 
     def _fits(self, error: SearchSyntaxError) -> bool:
-        """Whether the sentence has room beside its signs; else it takes the place of the heading."""
+        """True when the sentence has room next to its signs; else it replaces the heading."""
         return len(self._carets(error)) + cell_len(str(error)) + MARGIN <= self.measure
 
     def _carets(self, error: SearchSyntaxError) -> str:

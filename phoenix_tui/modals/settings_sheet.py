@@ -34,7 +34,7 @@ class SettingsSheet(RowsSheet):
         super().__init__("Settings", entries, hint("Enter changes", ("setting_reset", "resets")), current=current)
 
     def remark(self, entry: SheetRow | None) -> str:
-        """What the chosen setting does, what it may be, and when a change counts."""
+        """Meaning and allowed values of the selected setting, and when a change applies."""
         if entry is None:
             return ""
         one = self._by_name[entry.key]
@@ -52,7 +52,7 @@ def when(setting: Setting) -> str:
 
 
 def source(setting: Setting) -> str:
-    """Where a value comes from, short: a file by its name, a flag, a variable."""
+    """Source of a value, short: a file by its name, a flag, a variable."""
     return setting.source.rpartition("/")[2]
 
 
@@ -75,7 +75,7 @@ class ThemeSheet(PickerSheet):
         self._look()
 
     def action_close(self) -> None:
-        """As it was."""
+        """Restore the former theme."""
         self._show(self._before)
         self.dismiss(None)
 

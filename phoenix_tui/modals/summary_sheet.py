@@ -55,18 +55,18 @@ class SummarySheet(Sheet[str]):
     ) -> None:
         super().__init__()
         self.gate = AnswerGate()
-        """Whether a summary is taken yet."""
+        """Gate that delays the acceptance of a summary."""
         self._conversation = conversation
         self._focus = focus
         self._before = before
         """The seq of the first message that stays; 0: the newest ones stay."""
         self._proposal: Proposal | None = None
         self._verdict: asyncio.Future[Verdict] | None = None
-        """What the engine waits for, while it does."""
+        """Verdict that the engine waits for, while it does."""
         self.decides: Callable[[bool], None] = lambda _: None
-        """Told whether a summary stands there to be decided on."""
+        """Called with True while a summary waits for a decision."""
         self._asked = False
-        """Whether the request was taken: at rest again, it is over."""
+        """True once the request was accepted: it ends when the conversation is idle again."""
         self._unsubscribe: Unsubscribe | None = None
 
     def compose(self) -> ComposeResult:
@@ -91,11 +91,11 @@ class SummarySheet(Sheet[str]):
         self._end_at_rest()
 
     def on_screen_resume(self) -> None:
-        """What lay over it is closed; it may have ended meanwhile."""
+        """Close it if the summary ended while another sheet was over it."""
         self._end_at_rest()
 
     def on_unmount(self) -> None:
-        """However it is left, nobody waits for it."""
+        """Drop the summary, so that the engine does not wait for an answer."""
         if self._unsubscribe is not None:
             self._unsubscribe()
         self._decide(DropSummary())
@@ -112,7 +112,7 @@ class SummarySheet(Sheet[str]):
         return await self._verdict
 
     def action_take(self) -> None:
-        """It takes the place of the older messages; not by an Enter that was pressed before it was there."""
+        """Replace the older messages by the summary; not by an Enter pressed before it was shown."""
         if self._proposal is not None and self._verdict is not None and self.gate.is_open:
             self._decide(TakeSummary(self._proposal.summary))
 

@@ -32,7 +32,7 @@ class TextSheet(Sheet[None]):
         self._text = text
         self._hang = hang
         self._at_end = at_end
-        """Whether it is read from its end."""
+        """True to begin at its end."""
 
     def compose(self) -> ComposeResult:
         """The text in a scroll."""
@@ -52,7 +52,7 @@ class TextSheet(Sheet[None]):
             self.call_after_refresh(self.query_one(VerticalScroll).scroll_end, animate=False)
 
     def rows(self, width: int) -> Sequence[Content]:
-        """The text for so many cells."""
+        """The text wrapped to `width` cells."""
         hang = min(self._hang, width // 2)
         return [row for line in self._text.split("\n", allow_blank=True) for row in _hung(line, width, hang)]
 

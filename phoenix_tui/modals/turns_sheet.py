@@ -68,7 +68,7 @@ def remark(turn: TurnSummary) -> str:
 
 
 def summary_rows(summary: str, width: int) -> list[Content]:
-    """What a model says of a turn; always as many rows, so that nothing below moves."""
+    """Summary of a turn by a model; always the same number of rows, so that nothing below moves."""
     lines = Content(clean_line(summary)).wrap(max(width, 1)) if summary else []
     shown = lines[:SUMMARY_ROWS]
     if len(lines) > SUMMARY_ROWS:
@@ -77,7 +77,7 @@ def summary_rows(summary: str, width: int) -> list[Content]:
 
 
 def detail(turn: TurnSummary, width: int, now: float) -> list[Content]:
-    """What a turn did, by name: its tools, then its files; always two rows, so that nothing below moves."""
+    """Actions of a turn by name: its tools, then its files; always two rows, so that nothing below moves."""
     tools = ", ".join(f"{name} {count}" if count > 1 else name for name, count in turn.tools) or "no tools"
     failed = f" · {turn.failed} failed" if turn.failed else ""
     first = f"{age(now - turn.created_at)} ago · {tools}"

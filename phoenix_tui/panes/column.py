@@ -12,7 +12,7 @@ from phoenix_tui.widgets.still import StillColumn
 
 
 class PaneEvents(Protocol):
-    """What happens in and to the panes (`panes.split.Split`)."""
+    """Events of the panes (`panes.split.Split`)."""
 
     def pressed(self, event: events.Click) -> None:
         """Give the dock to the pane that was clicked."""
@@ -40,7 +40,7 @@ class ConversationColumn(StillColumn):
         return self.arranged or super().layout
 
     def at_once(self) -> AbstractContextManager[None]:
-        """What is done inside is drawn as one change."""
+        """Draw all changes inside the block at once."""
         return self.app.batch_update()  # pyright: ignore[reportUnknownMemberType] - Textual leaves the type of `app` open
 
     def on_resize(self) -> None:
@@ -49,6 +49,6 @@ class ConversationColumn(StillColumn):
             self.call_after_refresh(self.panes.resized)
 
     def on_click(self, event: events.Click) -> None:
-        """What a child did with the click is done by now."""
+        """Pass on a click after the children handled it."""
         if self.panes is not None:
             self.panes.pressed(event)

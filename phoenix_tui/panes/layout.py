@@ -1,4 +1,4 @@
-"""Where panes stand: side by side while each is wide enough, else in rows, else one behind tabs."""
+"""Places of panes: side by side while each is wide enough, else in rows, else one behind tabs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ FOOT_ROWS: Final = 2
 
 
 class PaneWidgets(Struct, frozen=True):
-    """The widgets of one pane, in the order in which they stand."""
+    """The widgets of one pane, in their order."""
 
     title: Widget
     body: tuple[Widget, ...]
-    """What may fill it; those that are not displayed take no place."""
+    """Widgets that may fill it; hidden ones take no space."""
     foot: Widget
     side: Widget
     """The rule at its left, where another pane is there."""
@@ -35,7 +35,7 @@ class PaneWidgets(Struct, frozen=True):
 
 
 class Arranged(Protocol):
-    """What the layout asks the panes."""
+    """State of the panes that the layout needs."""
 
     @property
     def stands(self) -> tuple[PaneWidgets, ...]:
@@ -44,7 +44,7 @@ class Arranged(Protocol):
 
     @property
     def focus(self) -> int:
-        """Which of them has the dock."""
+        """Index of the pane with the dock."""
         ...
 
     @property

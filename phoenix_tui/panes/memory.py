@@ -1,4 +1,4 @@
-"""Which conversations stood side by side when Phoenix was left, by folder."""
+"""Memory, by folder, of the conversations that were side by side when Phoenix was left."""
 
 from __future__ import annotations
 

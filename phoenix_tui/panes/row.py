@@ -40,17 +40,17 @@ class Pane:
 
     @property
     def own(self) -> tuple[Widget, ...]:
-        """What it has for as long as there are panes."""
+        """Its own widgets, which exist as long as there are panes."""
         return self.foot, self.side, self.top
 
     @property
     def conversation(self) -> ConversationApi | None:
-        """What it shows while another pane has the dock."""
+        """Conversation shown while another pane has the dock."""
         return self.visible.conversation if self.visible is not None else None
 
 
 class PaneRow:
-    """The panes from left to right; with one alone everything is as if there were none."""
+    """The panes from left to right; a single one looks as if there were none."""
 
     def __init__(self, column: ConversationColumn, parts: WorkspaceWidgets, *, plain: bool) -> None:
         self._column = column
@@ -62,7 +62,7 @@ class PaneRow:
 
     @property
     def stands(self) -> tuple[PaneWidgets, ...]:
-        """For the layout; the welcome stands in the pane that has the dock."""
+        """Widgets for the layout; the welcome is in the pane with the dock."""
         welcome = self._parts.welcome
         return tuple(
             PaneWidgets(
@@ -149,7 +149,7 @@ class PaneRow:
 
 
 def _note(conversation: ConversationApi | None) -> str:
-    """What waits for the user in a pane: the question, else the draft."""
+    """Text that waits for the user in a pane: the question, else the draft."""
     if conversation is None:
         return ""
     if (question := conversation.question) is not None:

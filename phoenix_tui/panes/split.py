@@ -20,7 +20,7 @@ from phoenix_tui.workspace.conversation_view import ConversationView
 from phoenix_tui.workspace.widgets import WorkspaceWidgets
 
 MOST: Final = 4
-"""Panes. A fifth has no room at 200x60, nobody reads five streams, and each may cost 16 frames a second."""
+"""Largest number of panes. A fifth has no room at 200x60, and each may cost 16 frames a second."""
 
 
 class Split:
@@ -35,12 +35,12 @@ class Split:
         self._tell = tell
         self.row = PaneRow(column, parts, plain=active.launch.plain)
         self._turning = False
-        """Whether the focus goes to another pane: what is followed is then kept."""
+        """True while the focus moves to another pane: subscriptions are then kept."""
         self._one_write_at_a_time = asyncio.Lock()
 
     @property
     def count(self) -> int:
-        """How many panes there are."""
+        """Number of panes."""
         return len(self.row.panes)
 
     @property
@@ -111,7 +111,7 @@ class Split:
         return self._turning
 
     def waiting(self, conversation: ConversationApi) -> ConversationView | None:
-        """What follows this conversation in the pane that has the focus now."""
+        """The subscription to this conversation in the pane that has the focus now."""
         pane = self.row.panes[self.row.focus]
         visible, pane.visible = pane.visible, None
         if visible is None or visible.conversation is not conversation:
@@ -160,12 +160,12 @@ class Split:
             self._column.run_worker(self.go(place), group="panes")
 
     def resized(self) -> None:
-        """Tabs may stand there now, and other panes be in sight."""
+        """Update after a resize: tabs may appear, and other panes become visible."""
         self.row.say()
         self._desk.index.recount()
 
     def noticed(self) -> None:
-        """Something happened in a pane: its title, its foot and the tabs say so; one that was put away goes."""
+        """Update title, foot and tabs after an event in a pane; a pane of a removed conversation closes."""
         self.row.say()
         for pane in self.row.panes:
             record = pane.conversation.record if pane.conversation is not None else None

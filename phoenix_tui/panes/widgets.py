@@ -1,4 +1,4 @@
-"""What stands in a pane beside title and transcript: its foot, the rule at its left, the row of tabs."""
+"""Parts of a pane besides title and transcript: its foot, the rule at its left, the row of tabs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GAP: Final = "  "
 
 
 class PaneFoot(StatusLine):
-    """What the conversation of a pane without the dock does now, and what waits there for the user."""
+    """State of the conversation of a pane without the dock, and its text that waits for the user."""
 
     DEFAULT_CSS = """
     PaneFoot { height: 2; border-top: solid $panel; }
@@ -73,11 +73,11 @@ class PaneTabs(Still, Widget):
         self._plain = plain
 
     def render(self) -> Content:
-        """Number, state and title of each; the one in view stands out."""
+        """Draw number, state and title of each; the visible one is highlighted."""
         return Content("").join(self._cells())
 
     def at(self, x: int) -> int | None:
-        """The pane whose title stands at a column of the row."""
+        """The pane whose title is at a column of the row."""
         end = 1
         for place, cell in enumerate(self._cells()):
             end += cell.cell_length

@@ -1,1 +1,1 @@
-"""What stands on a screen, one part a file."""
+"""Widgets of the screens, one part a file."""

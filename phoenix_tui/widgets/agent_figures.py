@@ -1,4 +1,4 @@
-"""What a sub-agent has used of what it may use, and who does it: the columns at the right of its row."""
+"""Usage, limits, model and profile of a sub-agent: the columns at the right of its row."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class FigureColumn(Struct, frozen=True):
     words: Callable[[AgentView, float], str]
     longest: int = 0
     left: bool = False
-    """Whether it is a word and not a number."""
+    """True for a word; numbers are right-aligned."""
     warns: bool = False
-    """Whether it is in the colour of warnings where its row is silent."""
+    """True when it has the colour of warnings where its row is silent."""
 
 
 def elapsed(view: AgentView, now: float) -> float:
-    """Seconds it has worked; the time for which it asks is the user's, and stands still."""
+    """Seconds it has worked; its clock stops while it waits for the user's answer."""
     return max((view.asked or view.ended or now) - view.started, 0.0) if view.started else 0.0
 
 
@@ -51,24 +51,24 @@ def turns(view: AgentView) -> str:
 
 
 def time_used(view: AgentView, now: float) -> str:
-    """How long it has worked, and of how long while it does."""
+    """Time it has worked, and its limit while it works."""
     words = clock(elapsed(view, now)) if view.started else ""
     limit = clock(view.timeout).removesuffix(" 0 s") if view.timeout and view.outcome is None else ""
     return f"{words} / {limit}" if words and limit else words
 
 
 def model_words(view: AgentView) -> str:
-    """Its model, as short as it is still known."""
+    """Its model, shortened as far as it stays recognizable."""
     return short_model(view.model).removeprefix(HOUSE)
 
 
 def profile_words(view: AgentView) -> str:
-    """Its profile."""
+    """Name of its profile."""
     return clean_line(view.profile) or "general"
 
 
 def last_words(view: AgentView, now: float) -> str:
-    """When something came of it last."""
+    """Age of its last output."""
     works = view.outcome is None and not view.waits and view.last_output
     return f"{age(silence(view, now))} ago" if works and not isinstance(view.state, AwaitingApproval) else ""
 

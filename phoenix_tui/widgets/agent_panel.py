@@ -48,19 +48,19 @@ class AgentPanel(Still, Widget):
         self._only = ""
         """The id of the one in view; empty for all of them."""
         self._shown: Sequence[AgentView] = ()
-        """Those that have a row now, in order."""
+        """Views that have a row now, in order."""
         self._each = 1
         """Rows of each."""
         self._folded = False
         self._ticker = Ticker(self, TICK, self._look)
         self._drawn = Content()
-        """What stands there."""
+        """Text drawn last."""
         self._drawn_for: tuple[int, Size] | None = None
-        """Its width and the screen's size then."""
+        """Its width and the screen's size at that time."""
 
     @property
     def ticking(self) -> bool:
-        """Whether its clock runs."""
+        """True while its clock runs."""
         return self._ticker.runs
 
     def show(self, source: Callable[[], Sequence[AgentView]], only: str = "") -> None:
@@ -108,7 +108,7 @@ class AgentPanel(Still, Widget):
         return max(height // (3 if height >= TALL else 6), 2)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """As many rows as there are at `width`: none of them wraps."""
+        """Number of rows at `width`: none of them wraps."""
         return len(self._rows(self._source(), width))
 
     def render(self) -> Content:
@@ -157,7 +157,7 @@ class AgentPanel(Still, Widget):
 
 
 def chosen(views: Sequence[AgentView], most: int) -> Sequence[AgentView]:
-    """At most so many, in their order: those that ask come in first, then those at work, then those that ended."""
+    """At most `most` views, in their order: asking ones are chosen first, then working ones, then ended ones."""
     ranked = sorted(range(len(views)), key=lambda place: _rank(views[place]))[:most]
     return [views[place] for place in sorted(ranked)]
 

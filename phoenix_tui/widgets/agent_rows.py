@@ -62,7 +62,7 @@ TWO_FROM: Final = 72
 
 
 def glyph_of(view: AgentView) -> Glyph:
-    """Its state as a sign."""
+    """Sign of its state."""
     if view.outcome is not None:
         return END_GLYPHS[view.outcome.status]
     if view.waits:
@@ -87,7 +87,7 @@ def ending_words(outcome: AgentOutcome) -> str:
 
 
 def doing(view: AgentView, *, plain: bool) -> Content:
-    """What it does this moment, in words."""
+    """Current action, in words."""
     if view.outcome is not None:
         return Content(ending_words(view.outcome))
     if view.waits:
@@ -164,7 +164,7 @@ def _name(view: AgentView) -> Content:
 
 
 def _words(view: AgentView, now: float, plain: bool, *, warns: bool) -> Content:
-    """What it does; `warns` where no column says how long it is silent."""
+    """Current action; `warns` when no column shows the silence."""
     words = doing(view, plain=plain)
     if view.outcome is not None:
         return words.stylize_before(Tone.QUIET.value)

@@ -18,11 +18,11 @@ class AnswerGate(Struct):
 
     clock: Clock = SYSTEM_CLOCK
     since: float = 0.0
-    """When what is asked appeared."""
+    """Time at which the question appeared."""
     sight: RequestSight = field(default_factory=RequestSight)
     """Rows of it that have been in sight: a yes counts when all have."""
     refusal: str = ""
-    """Why the last yes did not count."""
+    """Reason why the last yes did not count."""
     _last: UnseenRefusal | None = None
     _refused_at: float = 0.0
 
@@ -38,11 +38,11 @@ class AnswerGate(Struct):
 
     @property
     def is_open(self) -> bool:
-        """Whether it has stood there long enough for any answer."""
+        """True once it was visible long enough for any answer."""
         return self.clock.monotonic() - self.since >= GRACE
 
     def refuses(self, height: int) -> UnseenRefusal | None:
-        """Why a yes does not count, on a screen of so many rows; None where it does.
+        """Reason why a yes does not count, on a screen of `height` rows; None where it does.
 
         For `GRACE` seconds behind a refusal no yes counts: a second letter may have been typed with the first.
         """

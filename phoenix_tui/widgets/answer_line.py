@@ -1,4 +1,4 @@
-"""The line of a question in which a rule or a reason is written, and what is said of it."""
+"""The line of a question for a rule or a reason, and the text about it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from phoenix_tui.widgets.question_text import rule_effect
 from tools.clean import clean_line
 
 READING: Final = 0.5
-"""Seconds in which a rule is not kept: nobody has read it, and the key was meant for what stood there before."""
+"""Seconds in which a rule is not kept: it is unread, and the key was meant for the former content."""
 REASON: Final = "Enter says no; the model reads the reason."
 
 
@@ -51,7 +51,7 @@ class AnswerLine(Vertical):
         super().__init__()
         self._gate = gate
         self._since = 0.0
-        """When the line was opened."""
+        """Time at which the line was opened."""
         self._question: Question | None = None
         """The one whose rule is written; None while it is a reason."""
         self._folder = Path()
@@ -63,7 +63,7 @@ class AnswerLine(Vertical):
 
     @property
     def is_open(self) -> bool:
-        """Whether something is written in it; before it is mounted its style does not hide it yet."""
+        """True while it takes text; before it is mounted its style does not hide it yet."""
         return self.is_mounted and self.display
 
     def open_rule(self, question: Question, folder: Path) -> None:
@@ -72,7 +72,7 @@ class AnswerLine(Vertical):
         self._open(question.rule, "tool(pattern)")
 
     def open_reason(self, placeholder: str) -> None:
-        """Why not."""
+        """Ask for the reason of a refusal."""
         self._question = None
         self._open("", placeholder)
         self.query_one("#effect", Static).update(REASON)

@@ -37,7 +37,7 @@ class Completing(_Base):
     completer: Completer
 
     def on_composer_completion_moved(self, event: Composer.CompletionMoved) -> None:
-        """Up or Down while completions are open."""
+        """Move the selection while completions are open."""
         event.stop()
         self.popup.move(event.by)
 

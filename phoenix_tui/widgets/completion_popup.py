@@ -18,7 +18,7 @@ MOST_ROWS: Final = 8
 LONGEST_NAME: Final = 256
 """Characters of a name in quotation marks; what is longer is prose, and looking for it would be slow."""
 OPENED: Final = '@"'
-"""How a file begins whose name has blanks."""
+"""Prefix of a file whose name has blanks."""
 
 
 class Completion(Struct, frozen=True):
@@ -27,15 +27,15 @@ class Completion(Struct, frozen=True):
     text: str
     meaning: str = ""
     runs: bool = False
-    """Whether Enter sends at once: a command that needs nothing more."""
+    """True when Enter sends at once: a complete command."""
     marks: tuple[int, ...] = ()
     """Places in `text` of the letters that were looked for."""
     goes_on: bool = False
-    """Whether something may follow without a space: a folder."""
+    """True when more may follow without a space: a folder."""
     hint: bool = False
     """A row that only tells something; it cannot be taken."""
     shown: str = ""
-    """What stands in the row instead of `text`; what follows `text` in it is quiet."""
+    """Text of the row instead of `text`; the part behind `text` is dimmed."""
 
 
 class Token(Struct, frozen=True):
@@ -59,12 +59,12 @@ def token_of(area: TextArea) -> Token:
 
 
 def as_shown(completions: Sequence[Completion]) -> list[Completion]:
-    """Those that put into the text what their row shows: names come from servers and repositories too."""
+    """Completions that insert exactly the text of their row: names come from servers and repositories too."""
     return [one for one in completions if clean_line(one.text) == one.text]
 
 
 class CompletionPopup(Widget):
-    """Up to eight choices, the best one on top, and how many more there are."""
+    """Popup of up to eight choices, the best one on top, and the number of further ones."""
 
     DEFAULT_CSS = """
     CompletionPopup { height: auto; max-height: 9; display: none; background: $surface; padding: 0 1 0 2; }
@@ -87,7 +87,7 @@ class CompletionPopup(Widget):
 
     @property
     def choice(self) -> Completion | None:
-        """What would be taken."""
+        """Completion that would be taken."""
         return self._completions[self.chosen] if self._completions else None
 
     def move(self, by: int) -> None:
@@ -117,7 +117,7 @@ class CompletionPopup(Widget):
 
 
 def _words(completion: Completion) -> Content:
-    """What stands in the row; the letters that were looked for in another colour."""
+    """Text of the row; the matching letters have another colour."""
     text = clean_line(completion.shown or completion.text)
     if completion.hint:
         return Content.styled(text, Tone.QUIET.value)

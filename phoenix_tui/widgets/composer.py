@@ -33,7 +33,7 @@ MOST_ROWS: Final = 12
 
 
 JOINERS: Final = frozenset("\u200d\ufe0f\ufe0e")
-"""What holds an emoji of several together, or says how one looks; a keyboard sends them as keys of their own."""
+"""Characters that join an emoji of several parts, or select its form; keyboards send them as separate keys."""
 
 
 class Composer(Still, ShellKeys, TextArea):
@@ -72,7 +72,7 @@ class Composer(Still, ShellKeys, TextArea):
         self.cursor_blink = False
         self.highlight_cursor_line = False
         self.room = 0
-        """Rows of the pane it stands in; 0 for the whole screen."""
+        """Rows of its pane; 0 for the whole screen."""
         self.bulk = PasteStore()
         self.marks = PasteMarks(self, self.bulk)
         self.vim = VimMode(self)
@@ -104,7 +104,7 @@ class Composer(Still, ShellKeys, TextArea):
         self.draft.put(text)
 
     def add(self, text: str) -> None:
-        """Write a text where the cursor stands, or over what is selected; a long one as its mark."""
+        """Insert a text at the cursor, or over the selection; a long one as its mark."""
         replace_at(self, self.bulk.fold(text), *self.selection)
 
     def take(self) -> str:
@@ -140,7 +140,7 @@ class Composer(Still, ShellKeys, TextArea):
     on_blur = on_focus
 
     def action_order(self, name: str) -> None:
-        """A key of the composer.
+        """Run a key of the composer.
 
         The app runs priority bindings itself, ahead of keys that still wait in this widget's queue: each stands in
         line behind them before it looks at the text.
@@ -216,7 +216,7 @@ class Composer(Still, ShellKeys, TextArea):
 
 
 def _meaning_when_empty(event: events.Key) -> Message | None:
-    """What a key asks for while nothing is written; None where it is text."""
+    """Action of a key in an empty composer; None for text."""
     if event.character == "?":
         return Composer.HelpWanted()
     return Composer.ImageDropped() if event.key == "backspace" else None

@@ -24,7 +24,7 @@ def _next_of(examples: Sequence[str], text: str) -> str:
 
 
 def is_prose(text: str) -> bool:
-    """Whether a text is words: no command, no line for the shell, not empty."""
+    """True for prose: no command, no line for the shell, not empty."""
     return bool(text.strip()) and not is_command(text) and not is_shell_line(text)
 
 
@@ -36,7 +36,7 @@ class VimMode:
         self.keys: VimKeys | None = None
 
     def use(self, keys: VimKeys | None) -> None:
-        """These from now on, or none."""
+        """Use these keys from now on, or none."""
         self.keys = keys
         self.tell()
 
@@ -46,12 +46,12 @@ class VimMode:
 
     @property
     def takes_escape(self) -> bool:
-        """Whether Esc leaves INSERT, or what was begun in another mode, before it does anything else."""
+        """True when Esc leaves INSERT, or an unfinished command, before any other action."""
         return bool(self.way_out)
 
     @property
     def way_out(self) -> str:
-        """What Esc does to the mode, or to a command that was begun, before anything else; empty for nothing."""
+        """Action of Esc on the mode, or on an unfinished command, before any other; empty for none."""
         return self.keys.way_out if self.keys is not None and self._area.has_focus else ""
 
     def escape(self) -> bool:
@@ -83,15 +83,15 @@ class ComposerKeys:
         self._draft = draft
         self.host: ComposerHost = NoHost()
         self.completing = False
-        """Whether completions are open that can be taken."""
+        """True while completions are open."""
         self.busy = False
-        """Whether the agent works: Tab queues the draft."""
+        """True while the agent works: Tab queues the draft."""
         self.sending = 0
         """Messages that were sent and are not taken yet: the agent is as good as busy."""
         self.has_queue = False
-        """Whether something is queued: Up on an empty line leads there."""
+        """True while messages are queued: Up on an empty line leads there."""
         self.suggested = ""
-        """What completes an empty text."""
+        """Completion of an empty text."""
         self.examples: Sequence[str] = ()
         """Messages to begin with: an empty text, or one of them, becomes the next."""
         self.starting = True
@@ -105,14 +105,14 @@ class ComposerKeys:
             "history": self._history,
             "leave": self._leave,
         }
-        """What a key asks for, as `keymap.KEYS` names it."""
+        """Actions by their names in `keymap.KEYS`."""
 
     def started(self) -> None:
-        """What was typed ahead stands here: a line break is one from now on."""
+        """Take line breaks as text from now on: all early input has been inserted."""
         self.starting = False
 
     def submit(self) -> None:
-        """Give the whole text away as it stands."""
+        """Send the whole text unchanged."""
         text = self.take()
         self.sending += is_prose(text) or is_shell_line(text)
         # Straight to the screen: each of the five parents between would cost the request a round of the loop.
@@ -155,7 +155,7 @@ class ComposerKeys:
 
     @property
     def _ends_in_backslash(self) -> bool:
-        """Whether the cursor stands at the end of a line behind a lone backslash, which breaks it as in a shell."""
+        """True when the cursor is at the end of a line behind a lone backslash, which breaks it as in a shell."""
         row, column = self._area.cursor_location
         line = self._area.document.get_line(row)
         return column == len(line) and line.endswith("\\") and not line.endswith("\\\\")
@@ -219,7 +219,7 @@ class ComposerKeys:
             self._area.screen.post_message(messages.QueueWanted(self.take()))
 
     def _switch_sending(self) -> None:
-        """Whether the model gets the output of a shell command: one `!` or two."""
+        """Switch between `!` and `!!`, which decide if the model gets the output of the shell command."""
         row, column = self._area.cursor_location
         by = -1 if self._area.text.startswith("!!") else 1
         self._area.replace("!" if by < 0 else "!!", (0, 0), (0, 2 if by < 0 else 1))

@@ -1,4 +1,4 @@
-"""What the composer tells its parents."""
+"""Messages of the composer to its parents."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class KeyPasted(Message, namespace="composer"):
 
 
 class CompletionMoved(Message, namespace="composer"):
-    """Up or Down while completions are open."""
+    """Posted for Up or Down while completions are open."""
 
     def __init__(self, by: int) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class PasteOpened(Message, namespace="composer"):
 
 
 class PasteTaken(Message, namespace="composer"):
-    """Something was pasted that something must be said of, perhaps."""
+    """Posted after a paste that may need a remark."""
 
     def __init__(self, taken: Pasted, length: int) -> None:
         super().__init__()

@@ -35,7 +35,7 @@ SIGNS: Final[dict[Filling, str]] = {
     Filling.IMAGES: "g",
     Filling.THINKING: "k",
 }
-"""What stands in the bar where there are no colours."""
+"""Letters of the bar where there are no colours."""
 NAME_WIDTH: Final = max(len(filling.value) for filling in Filling)
 FREE: Final = "free"
 SHARE: Final = 2 + NAME_WIDTH + 7 + 6
@@ -43,7 +43,7 @@ SHARE: Final = 2 + NAME_WIDTH + 7 + 6
 
 
 def headline(report: ContextReport, model: str) -> Content:
-    """How full the window is, in words."""
+    """Fill level of the window, in words."""
     use = ContextUse(report.tokens, report.window, report.estimated)
     about = "~" if report.estimated else ""
     if model == GUIDE and not report.window:
@@ -112,12 +112,12 @@ def legend(report: ContextReport, *, plain: bool) -> Content:
 
 
 def any_in(cell: int, start: int, text: str) -> bool:
-    """Whether a text that begins at `start` would cover this cell."""
+    """True when a text that begins at `start` would cover this cell."""
     return start < cell <= start + len(text)
 
 
 def share_rows(report: ContextReport, *, plain: bool) -> list[Content]:
-    """What fills the window, one row each, and what is free; shares of nothing are left out."""
+    """Contents of the window, one row each, and the free part; empty shares are left out."""
     rows = [
         share_row(filling.value, SIGNS[filling] if plain else "▰", COLOURS[filling], count, report.window, about="~")
         for filling, count in report.measured.shares

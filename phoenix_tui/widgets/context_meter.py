@@ -9,7 +9,7 @@ from msgspec import Struct
 from phoenix_tui.text.labels import Tone, tokens
 
 NOTICED: Final = 70
-"""Per cent of the window at which the user is told (SPEC DEC-12)."""
+"""Per cent of the window at which the user is informed (SPEC DEC-12)."""
 NEAR: Final = 75
 """Per cent from which the meter is a warning (SPEC BED-012)."""
 FULL: Final = 90
@@ -25,7 +25,7 @@ class ContextUse(Struct, frozen=True):
 
     @property
     def percent(self) -> int | None:
-        """How full it is; None while the window is unknown."""
+        """Fill level in per cent; None while the window is unknown."""
         return round(100 * self.tokens / self.window) if self.window else None
 
     @property
@@ -58,7 +58,7 @@ def wide_meter(use: ContextUse, plain: bool) -> str:
 
 
 def crossing(before: ContextUse, after: ContextUse) -> str:
-    """One sentence when the window has just become nearly full, else nothing; re-armed on the way down."""
+    """Sentence when the window has just become nearly full, else empty; re-armed when the level falls."""
     was, now = before.percent or 0, after.percent or 0
     for limit in (FULL, NOTICED):
         if was < limit <= now:

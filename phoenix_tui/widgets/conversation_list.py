@@ -89,9 +89,9 @@ class ConversationList(Still, Widget):
         self._plain = plain
         self.model = ListModel(view)
         self._lines: list[Line] = []
-        """Those in view, as they were drawn last."""
+        """Visible lines, as last drawn."""
         self._stands = (0, "", 0)
-        """Where the window began then, what its foot said, and the row of the cursor."""
+        """Start of the window at that time, the text of its foot, and the row of the cursor."""
         self.ticker = Ticker(self, 1.0, lambda: self._look(everything=False))
         self.ages = Ticker(self, AGES_EVERY, lambda: self._look(everything=False))
         """For the ages of what rests; wakes once a minute, and paints the rows that say something else then."""
@@ -99,7 +99,7 @@ class ConversationList(Still, Widget):
 
     @property
     def takes_text(self) -> bool:
-        """Whether letters are written into its filter."""
+        """True while letters are written into its filter."""
         return self.model.filtering
 
     def show(self, summaries: Sequence[ConversationSummary], live: Mapping[str, Live], current: str) -> None:
@@ -142,7 +142,7 @@ class ConversationList(Still, Widget):
         return painter.line(self._lines[y], y) if y < len(self._lines) else painter.hint(y)
 
     def _style(self, tone: Tone | None) -> Style:
-        """The colour of a tone; None: what stands out."""
+        """Colour of a tone; None for highlighted text."""
         return self.get_component_rich_style("list--current" if tone is None else TONE_CLASSES[tone])
 
     def on_focus(self) -> None:
@@ -151,7 +151,7 @@ class ConversationList(Still, Widget):
         self._look()
 
     def on_blur(self) -> None:
-        """What was found and marked counts no longer; a list over the whole screen gives way."""
+        """Clear filter and marks; a list over the whole screen closes."""
         self.leave()
         self.remove_class(ZOOMED)
         self.post_message(Opened(""))
@@ -217,7 +217,7 @@ class ConversationList(Still, Widget):
         self._look()
 
     def action_row(self, by: int, early: bool = False) -> None:
-        """Up or down so many conversations; keys that come ahead of all others wait for those typed before them."""
+        """Move the cursor by some conversations; keys that come ahead of others wait for those typed before."""
         if early:
             self.call_later(self.action_row, by)
             return
@@ -244,5 +244,5 @@ class ConversationList(Still, Widget):
 
 
 def way_out(model: ListModel) -> str:
-    """What Esc does to filter and marks; empty where there are none."""
+    """Action of Esc on filter and marks; empty where there are none."""
     return SHOWS_ALL if model.filtering or model.text else UNMARKS if model.marked else ""

@@ -105,7 +105,7 @@ class DiffView(ScrollView):
         return strip.apply_offsets(0, place)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """The rows that were selected, as they stand."""
+        """The selected rows, unchanged."""
         text = "\n".join(line.text.rstrip() for line in self._lines)
         return selection.extract(text), "\n"
 

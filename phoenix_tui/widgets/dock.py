@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ROUTE_ANSWERS: Final = {"route_start": "y", "route_alone": "n", "route_edit": "e"}
 """Actions that answer a supervisor's decision."""
 ENTER_GIVES: Final = {"y": "yes, once", "n": "no", "r": "no, with this as the reason"}
-"""What Enter gives as the answer, by its letter."""
+"""Meaning of Enter as the answer, by its letter."""
 TO_MODEL: Final = "shell · the model reads the output"
 TO_YOU: Final = "shell · only you see the output"
 
@@ -80,7 +80,7 @@ class Dock(completing.Completing, StillColumn):
         """The question in view."""
 
     def compose(self) -> ComposeResult:
-        """What the first frame shows."""
+        """Content of the first frame."""
         with StillColumn(id="rule"):
             yield self.chips
             yield self.composer
@@ -94,14 +94,14 @@ class Dock(completing.Completing, StillColumn):
         self.composer.fit()
 
     def make_room(self, rows: int) -> None:
-        """Take no more than a screen of `rows` would give: the pane it stands in is smaller than the terminal."""
+        """Take no more room than on a screen of `rows`: its pane is smaller than the terminal."""
         if self.composer.room != rows:
             self.composer.room = self.question.room = rows
             self.call_later(self.composer.fit)
             self.call_later(self.question.fit)
 
     def lift(self, rows: int) -> None:
-        """Let what waits to be sent stand above a sheet of so many rows, which covers the composer; 0: no more."""
+        """Keep the queue above a sheet of `rows`, which covers the composer; 0 ends that."""
         covered = self.query_one("#rule").outer_size.height
         below = max(rows - covered, 0) if self.queue.display else 0
         if self.styles.margin.bottom != below:
@@ -118,12 +118,12 @@ class Dock(completing.Completing, StillColumn):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether a draft was shown already: what stands in the box before that belongs to what comes."""
+        """True once a draft was shown: text in the box before that was typed ahead for it."""
         return self._loaded
 
     @property
     def is_open(self) -> bool:
-        """Whether there is something that `close` closes."""
+        """True while `close` has something to close."""
         decides = self.route is not None and self.route.is_open
         return self.composer.keys.completing or self.queue.has_focus or self.question.line.is_open or decides
 
@@ -164,12 +164,12 @@ class Dock(completing.Completing, StillColumn):
                 self.screen.set_focus(self.composer)
 
     def show_queue(self, waiting: Sequence[QueuedMessage], *, held: bool) -> None:
-        """What waits to be sent."""
+        """Show the queued messages."""
         self.composer.keys.has_queue = bool(waiting)
         self.queue.show(waiting, held=held)
 
     def above(self) -> Widget | None:
-        """What gets the keys by Up on the first row: the question, else the queue."""
+        """Widget that gets the focus by Up on the first row: the question, else the queue."""
         if self.composer.answering.since is not None:
             if self.question.is_asking:
                 self.question.enter(from_below=True)
@@ -177,7 +177,7 @@ class Dock(completing.Completing, StillColumn):
         return self.queue if self.composer.keys.has_queue and not self.composer.text else None
 
     def below(self) -> Widget | None:
-        """What gets the keys by Down on an empty line: the question, from its first answer on."""
+        """Widget that gets the focus by Down on an empty line: the question, from its first answer on."""
         if not self.question.is_asking:
             return None
         self.question.enter(from_below=False)
@@ -222,7 +222,7 @@ class Dock(completing.Completing, StillColumn):
             rule.set_class(bool(words), "-shell")
 
     def _answer_words(self, text: str) -> str:
-        """What Enter does with a text while a question is open."""
+        """Action of Enter on a text while a question is open."""
         if not self.question.is_asking or not is_prose(text):
             return ""
         if not self.composer.answering.is_own_text:
@@ -247,7 +247,7 @@ class Dock(completing.Completing, StillColumn):
         self.post_message(self.Edited(self.composer.text))
 
     def _on_question_panel_left(self, event: QuestionPanel.Left) -> None:
-        """Its line was closed, or the arrows went beyond its answers."""
+        """Move the focus after its line was closed, or the arrows went beyond its answers."""
         event.stop()
         above = self.queue if event.upwards and self.composer.keys.has_queue else self.composer
         self.screen.set_focus(above)

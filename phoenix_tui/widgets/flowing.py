@@ -28,7 +28,7 @@ class Flowing(Widget):
         self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """As many rows as there are at `width`."""
+        """Number of rows at `width`."""
         return len(self._rows(max(width, 1)))
 
     def render(self) -> Content:

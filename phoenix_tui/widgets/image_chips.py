@@ -23,7 +23,7 @@ class ImageChips(Widget):
     """Set by the screen."""
 
     trouble: reactive[str] = reactive("", layout=True)
-    """Why they cannot be sent; said until they are changed or another model is chosen. Set by the screen."""
+    """Reason why they cannot be sent; shown until they are changed or another model is chosen. Set by the screen."""
 
     class Changed(Message):
         """Images came or went."""

@@ -15,7 +15,7 @@ from textual.binding import Binding
 from textual.widgets import TextArea
 
 EDITS: Final = ("cursor_", "delete_", "select_")
-"""What the actions begin with that move the cursor of a text area, take text away or select it."""
+"""Prefixes of the actions that move the cursor of a text area, remove text or select it."""
 
 
 @cache

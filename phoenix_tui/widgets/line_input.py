@@ -53,7 +53,7 @@ class LineInput(TextArea):
         self.cursor_blink = False
         self.highlight_cursor_line = False
         self.secret = secret
-        """Whether the text is a key: nothing of it is shown, nor how long it is beyond 40."""
+        """True when the text is a key: neither its characters nor its length beyond 40 are shown."""
 
     def get_line(self, line_index: int) -> Text:
         """The line as it is shown; a key shows as dots."""
@@ -73,7 +73,7 @@ class LineInput(TextArea):
         self.post_message(self.Submitted(self, self.text.strip()))
 
     def on_unmount(self) -> None:
-        """Hear of themes no longer: Textual lets go of who watches them with the next change of theme alone."""
+        """Remove watchers of the theme: Textual itself removes them only with the next change of theme."""
         watchers: dict[str, list[tuple[object, object]]] = getattr(self.app, "__watchers", {})  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType] - Textual leaves the app's type open
         for watching in watchers.values():
             watching[:] = [one for one in watching if one[0] is not self]

@@ -1,4 +1,4 @@
-"""The list as it stands: what is in it, in which order, which part is in view, what is chosen and marked."""
+"""Content of the list, its order, its visible part, the selection and the marks."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class ListModel(Struct, eq=False):
     text: str = ""
     """Only what this finds is shown."""
     filtering: bool = False
-    """Whether letters go into `text`."""
+    """True while letters go into `text`."""
     current: str = ""
     """The one on the screen."""
     top: int = 0
     height: int = 1
     known: bool = False
-    """Whether it was read; before that nothing is said of it."""
+    """True once it was read; before that it shows no count."""
     marked: dict[str, None] = field(default_factory=dict[str, None])
     """In the order of marking."""
     _cursor: int = 0
@@ -58,12 +58,12 @@ class ListModel(Struct, eq=False):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """What an action is about: everything marked, else the chosen one."""
+        """Targets of an action: everything marked, else the selected one."""
         return tuple(self.marked) or ((self.chosen,) if self.chosen else ())
 
     @property
     def moves(self) -> bool:
-        """Whether a clock runs in the list."""
+        """True while a clock runs in the list."""
         return any(is_busy(live.state) for live in self._live.values())
 
     def id_at(self, place: int) -> str:
@@ -78,7 +78,7 @@ class ListModel(Struct, eq=False):
         self.marked = {one: None for one in self.marked if one in self._summaries}
 
     def arrange(self, chosen: str = "", *, at_top: bool = False) -> None:
-        """Put everything in order; the chosen one keeps its row on the screen, its neighbour takes over for it.
+        """Sort all rows; the selected one keeps its row on the screen, and if it is gone, its neighbour is selected.
 
         With `at_top`, where nobody chooses, a window at the top stays there: the first heading is not scrolled away.
         """
@@ -117,7 +117,7 @@ class ListModel(Struct, eq=False):
         self._fit()
 
     def step(self, by: int) -> None:
-        """Up or down so many conversations, as far as there are some."""
+        """Move the cursor by some conversations, as far as there are any."""
         places = [place for place, line in enumerate(self._lines) if isinstance(line, PlacedRow)]
         if places:
             index = sum(place < self._cursor for place in places)
@@ -129,12 +129,12 @@ class ListModel(Struct, eq=False):
         self.top = max(min(self.top + by * ROLLED, len(self._lines) - self.height), 0)
 
     def resize(self, height: int) -> None:
-        """So many lines fit."""
+        """Set the number of visible lines."""
         self.height = max(height, 1)
         self._fit()
 
     def _fit(self) -> None:
-        """Keep the cursor in view, and what stands above it."""
+        """Keep the cursor in view, and the heading above it."""
         above = max(self._cursor - 1, 0)  # a heading, where it is the first of its group
         self.top = max(min(self.top, above), self._cursor - self.height + 1, 0)
         self.top = min(self.top, max(len(self._lines) - self.height, 0))
@@ -169,17 +169,17 @@ class ListModel(Struct, eq=False):
         return self._cursor - self.top
 
     def slots(self) -> dict[str, int]:
-        """Which conversation Alt and which digit opens."""
+        """Conversations by the digit that opens them with Alt."""
         return {conversation_id: number for number, conversation_id in enumerate(self.order[:FEW_SLOTS], start=1)}
 
     def count(self) -> str:
-        """How many there are, and what they cost."""
+        """Number of conversations, and their cost."""
         costs = [one.totals.cost_usd for one in self._summaries.values()]
         parts = (counted(len(self._summaries), "conversation"), money(sum(cost for cost in costs if cost)))
         return " · ".join(part for part in parts if part) if self._summaries else ""
 
     def found(self) -> str:
-        """How many the text finds."""
+        """Number of conversations that the text finds."""
         return f"{len(self.order)} of {len(self._summaries)}"
 
 

@@ -17,13 +17,14 @@ from phoenix_tui.widgets.roster import TITLE_LENGTH, RosterRow
 PREFIX: Final = 3
 """Cells before the title: pointer, glyph, space."""
 COLUMNS_FROM: Final = 50
-"""Cells of width from which state, cost and the like stand in columns of their own; how full the context is stands
-in place of a state that says nothing until there is room for both."""
+"""Cells of width from which state, cost and the like have their own columns; the context level replaces a state without
+information until there is room for both.
+"""
 LONGEST_BRIEF: Final = 6
 """Cells that a state may take from a title that needs them."""
 CLOCK: Final = re.compile(r"\d+[smhd]")
 SAYS_ALL: Final = frozenset({STOPPED, UNREAD, DONE})
-"""Signs that say all that their word does, and nobody waits for what they say."""
+"""Signs that make their word unnecessary, in states that need no answer."""
 MOST_WIDER: Final = 26
 """Cells by which the folder may grow."""
 LEAST_TITLE: Final = 24
@@ -31,7 +32,7 @@ LEAST_TITLE: Final = 24
 
 
 class Ink(StrEnum):
-    """What a piece of a line means."""
+    """Meaning of a piece of a line."""
 
     TEXT = "text"
     TITLE = "title"
@@ -65,7 +66,7 @@ Piece = tuple[str, Ink]
 
 
 class Signs(Struct, frozen=True):
-    """What a row says of the list around it."""
+    """Signs of a row in the list."""
 
     pointer: str
     pointer_ink: Ink
@@ -92,7 +93,7 @@ def _room(tail: list[Piece], width: int) -> int:
 
 @lru_cache(maxsize=8)
 def shown_columns(width: int) -> tuple[ListColumn, ...]:
-    """As many as leave the title its least; what a title never needs goes to the folder."""
+    """As many columns as leave the title its least; unused room of the title goes to the folder."""
     room = width - PREFIX - LEAST_TITLE - 1
     taken: list[ListColumn] = []
     for column in sorted(COLUMNS, key=lambda each: each.rank):
@@ -138,7 +139,7 @@ def _words(row: RosterRow, width: int) -> list[Piece]:
 
 
 def _brief(row: RosterRow) -> str:
-    """What stays of a state where the title needs the room: what the sign before it does not say, in one word."""
+    """Short form of a state where the title needs the room: one word that the sign before it does not say."""
     if not row.label.text:
         return row.context if row.near_full else ""
     first, *more = row.label.text.split()
@@ -147,14 +148,14 @@ def _brief(row: RosterRow) -> str:
 
 
 def shorten(text: str, cells: int) -> str:
-    """The text in exactly so many cells, cut with an ellipsis; a wide character is never halved."""
+    """Fit the text into exactly `cells`, cut with an ellipsis; a wide character is never halved."""
     if cell_len(text) <= cells:
         return set_cell_size(text, cells)
     return f"{set_cell_size(text, cells - 1)}…" if cells > 0 else ""
 
 
 def tail_of(path: str, cells: int) -> str:
-    """A folder in exactly so many cells: what is cut away stands at its beginning."""
+    """Fit a folder into exactly `cells`, cut at its beginning."""
     if cell_len(path) <= cells:
         return set_cell_size(path, cells)
     kept = path

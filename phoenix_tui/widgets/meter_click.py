@@ -1,4 +1,4 @@
-"""A row that the context meter stands in: a click on the meter opens it."""
+"""A row with the context meter: a click on the meter opens the sheet."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from textual.widget import Widget
 
 
 class MeterRow(Widget):
-    """Told which words of its row are the meter."""
+    """Row that knows which of its words are the meter."""
 
     def meter(self) -> str:
         """The meter as the row shows it; empty while it does not."""
         return ""
 
     async def on_click(self, event: events.Click) -> None:
-        """What fills the window."""
+        """Open the context sheet after a click on the meter."""
         row, place = self.render(), event.get_content_offset(self)
         if isinstance(row, Content) and place is not None and covers(row.plain, self.meter(), place.x):
             event.stop()
@@ -23,7 +23,7 @@ class MeterRow(Widget):
 
 
 def covers(row: str, part: str, cell: int) -> bool:
-    """Whether a part of a row stands at this cell."""
+    """True when a part of a row covers this cell."""
     ahead, found, _ = row.partition(part) if part else ("", "", "")
     start = Content(ahead).cell_length
     return bool(found) and start <= cell < start + Content(part).cell_length

@@ -27,7 +27,7 @@ class StandingNotice(Struct, frozen=True):
     text: str
     tone: Tone
     way_out: str = ""
-    """What the user can do now."""
+    """Remedy for the user."""
 
 
 class NoticeBar(Widget):

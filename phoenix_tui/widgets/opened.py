@@ -6,9 +6,9 @@ from textual.message import Message
 
 
 class Opened(Message, namespace="dock"):
-    """Something opened, or closed again: Esc means something else now."""
+    """Posted when something opened, or closed again: Esc has another action now."""
 
     def __init__(self, way_out: str) -> None:
         super().__init__()
         self.way_out = way_out
-        """What Esc does; empty where nothing is open any more."""
+        """Action of Esc; empty when nothing is open any more."""

@@ -11,14 +11,14 @@ from phoenix_tui.widgets.readline import Place, replace_at
 
 
 class PasteMarks:
-    """The cursor stands before a mark or behind it, never in it; before it, it stands on it."""
+    """Keeps the cursor before or behind a mark, never inside; a mark is selected when the cursor is before it."""
 
     def __init__(self, area: TextArea, store: PasteStore) -> None:
         self._area = area
         self._store = store
         self._column_before = 0
         self._written_at: Place | None = None
-        """Where the cursor stood after the last change: who writes before a mark wants to send, not to open it."""
+        """Cursor after the last change: Enter after writing before a mark sends, and does not open it."""
 
     @property
     def here(self) -> str:
@@ -36,7 +36,7 @@ class PasteMarks:
             line.stylize(Style(color=colour, bold=True), start, end)
 
     def change(self, mark: str, text: str) -> None:
-        """Let a mark stand for another text; a short one takes its place."""
+        """Give a mark another text; a short one replaces it."""
         for row in range(self._area.document.line_count):
             start = self._line(row).find(mark)
             if start >= 0:
@@ -52,7 +52,7 @@ class PasteMarks:
         self._column_before = self._area.cursor_location[1]
 
     def note_change(self) -> None:
-        """Something was written, or taken away."""
+        """Note the cursor after a change of the text."""
         self._written_at = self._area.cursor_location
 
     def delete(self, by: int) -> bool:

@@ -1,4 +1,4 @@
-"""What a paste becomes: text made harmless, a long one folded to a mark, a dropped image path an image."""
+"""Form of a paste: text made harmless, a long one folded to a mark, a dropped image path an image."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ MEGABYTE: Final = 1_000_000
 
 KEY_PREFIXES: Final[tuple[tuple[str, str], ...]] = (("sk-ant-", "anthropic"), ("sk-", "openai"))
 SHORTEST_KEY: Final = 20
-"""Characters; what is shorter and begins alike is taken for text."""
+"""Characters; a shorter text with such a prefix is taken for text."""
 
 CHARACTERS_PER_TOKEN: Final = 4
 BINARY_SHARE: Final = 20
-"""One character in so many that is no text makes a paste a binary."""
+"""Divisor: a paste is a binary when one character in this many is no text."""
 
 _LINE_END: Final = re.compile("\r\n?")
 _MARK: Final = re.compile(r"\[pasted \d+: [^\]\n]*\]")
@@ -36,7 +36,7 @@ _NO_TEXT: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
 
 
 def provider_of(key: str) -> str:
-    """Whose key this is; empty when it looks like none."""
+    """Provider of this key; empty when it looks like none."""
     if not key.isascii() or not key.isprintable() or " " in key:
         return ""
     return next((provider for prefix, provider in KEY_PREFIXES if key.startswith(prefix)), "")
@@ -50,7 +50,7 @@ class Pasted(Struct, frozen=True):
 
     @property
     def is_binary(self) -> bool:
-        """Whether so much of it was no text that it can hardly be meant as one."""
+        """True when so much of it was no text that it can hardly be meant as one."""
         return self.removed * BINARY_SHARE > len(self.text) + self.removed
 
 
@@ -70,41 +70,41 @@ Paste: TypeAlias = Pasted | PastedKey | PastedImages
 
 
 class PasteStore:
-    """Long texts that stand in the composer as one mark each. A text taken off stays: undo may bring its mark back."""
+    """Long texts behind marks in the composer. A removed text stays: undo may bring its mark back."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
 
     def fold(self, text: str) -> str:
-        """`text`, or the mark that stands for it when it is long."""
+        """Return `text`, or its mark when it is long."""
         if len(text) <= FOLD_ABOVE and text.count("\n") < FOLD_LINES:
             return text
         return self._mark(text, len(self._texts) + 1)
 
     def unfold(self, text: str) -> str:
-        """`text` with every mark replaced by what it stands for."""
+        """Replace every mark in `text` by its text."""
         return _MARK.sub(lambda mark: self._texts.get(mark[0], mark[0]), text) if self._texts else text
 
     def marks(self, line: str) -> list[tuple[int, int]]:
-        """From where to where marks stand in a line."""
+        """Spans of the marks in a line."""
         return [mark.span() for mark in _MARK.finditer(line) if mark[0] in self._texts] if self._texts else []
 
     def at(self, line: str, column: int) -> str:
-        """The mark that the cursor stands on; empty where there is none."""
+        """The mark under the cursor; empty where there is none."""
         return next((line[start:end] for start, end in self.marks(line) if start <= column < end), "")
 
     def text_of(self, mark: str) -> str:
-        """What a mark stands for."""
+        """Text of a mark."""
         return self._texts.get(mark, "")
 
     def change(self, mark: str, text: str) -> str:
-        """What stands for another text in place of this mark: a mark of the same number, or the text if it is short."""
+        """Replacement of this mark for another text: a mark of the same number, or the text if it is short."""
         number = next(iter(_NUMBER.findall(mark)), "1")
         is_long = len(text) > FOLD_ABOVE or text.count("\n") >= FOLD_LINES
         return self._mark(text, int(number)) if is_long else text
 
     def folds(self, text: str) -> tuple[tuple[int, int], ...]:
-        """Place and length, in the whole text, of what each mark in `text` stands for."""
+        """Position and length, in the whole text, of the text of each mark in `text`."""
         found: list[tuple[int, int]] = []
         grown = 0
         for mark in _MARK.finditer(text):
@@ -115,7 +115,7 @@ class PasteStore:
         return tuple(found)
 
     def refold(self, whole: str, folds: Sequence[tuple[int, int]]) -> str:
-        """A whole text with marks where they stood; without any, a long one becomes one mark."""
+        """Fold a whole text with its former marks; without any, a long one becomes one mark."""
         if not folds:
             return self.fold(whole)
         parts: list[str] = []
@@ -143,7 +143,7 @@ def _size(text: str) -> str:
 
 
 async def paste_of(text: str, *, into_empty: bool) -> Paste:
-    """What a paste is: images, a key where nothing else is written, else text."""
+    """Classify a paste: images, a key in an empty composer, else text."""
     if paths := dropped_images(text):
         return PastedImages(paths)
     word = text.strip()
@@ -172,7 +172,7 @@ async def pasted(text: str) -> Pasted:
 
 
 def remark_on(text: Pasted, original_length: int, window: int) -> str:
-    """What must be said of a paste: it was no text, parts of it are gone, it is more than a model reads."""
+    """Remark about a paste: it was no text, parts of it were removed, it exceeds the model's window."""
     said: list[str] = []
     if text.is_binary:
         share = f"{text.removed:,} of {original_length:,} characters were taken out"

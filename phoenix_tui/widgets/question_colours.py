@@ -22,11 +22,11 @@ HUES: Final = {
     TextTone.NUMBER: "warning",
     TextTone.NAME: "accent",
 }
-"""Which hue of the theme a token leans to, half of it, as in the transcript."""
+"""Hue of the theme for a token, mixed half and half with the text, as in the transcript."""
 WORDS: Final = {"+": "bold on $success 25%", "-": "bold on $error 25%"}
-"""What the words that changed look like: on the tint of the row the 34 % of the transcript."""
+"""Style of changed words: on the tint of the row the 34 % of the transcript."""
 TAB_SIGN: Final = "␉"
-"""What `reveal` makes of a tab: no lexer knows it."""
+"""Sign of `reveal` for a tab: no lexer knows it."""
 
 
 def coloured_change(rows: Sequence[DiffRow], path: str) -> Sequence[Coloured]:
@@ -40,7 +40,7 @@ def coloured_change(rows: Sequence[DiffRow], path: str) -> Sequence[Coloured]:
 
 
 def changed_words(rows: Sequence[DiffRow]) -> list[list[tuple[int, int]]]:
-    """For every row, hidden characters spelled out, where the words stand that are another row's no more."""
+    """Spans of the changed words of every row, hidden characters spelled out."""
     shown = [replace(row, text=reveal(row.text)) for row in rows[:MOST_ROWS]]
     marked = [row for old, new in marked_runs(shown) for row in (*old, *new)]
     return [_changed(row.pieces) for row in marked] + [[] for _ in rows[MOST_ROWS:]]
@@ -59,7 +59,7 @@ def with_words(text: Content, row: DiffRow, places: Sequence[tuple[int, int]]) -
 
 
 def code_styles(variables: Mapping[str, str]) -> dict[TextTone, str]:
-    """What a token looks like in the theme with these variables."""
+    """Style of each token in the theme with these variables."""
     text = Color.parse(variables["foreground"])
     styles = {tone: _half(text, Color.parse(variables[hue])) for tone, hue in HUES.items()}
     return {**styles, TextTone.QUIET: variables["text-muted"]}

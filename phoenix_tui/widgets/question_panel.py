@@ -53,7 +53,7 @@ NONE: Final = -1
 
 
 def goes_on(question: Question | None, shown: Question | None) -> bool:
-    """Whether it is the question in sight, with another reason at most: a mode was changed that asks too."""
+    """True for the visible question, perhaps with another reason: a mode was changed that asks too."""
     return question is not None and shown is not None and replace(question, reason=shown.reason) == shown
 
 
@@ -105,14 +105,14 @@ class QuestionPanel(RequestReading):
         self._chosen = NONE
         """The place of the answer that Enter gives, while the question has the focus."""
         self._guarded = False
-        """Whether no letter is taken yet."""
+        """True while letters are not taken yet."""
         self.line = AnswerLine(self.gate)
         self.others: Sequence[str] = ()
         """Titles of the other conversations that ask; set by the workspace."""
         self.way_on = ""
         """The keys that scroll the request, where others than those of the workspace do."""
         self.room = 0
-        """Rows of the pane it stands in; 0 for the whole screen."""
+        """Rows of its pane; 0 for the whole screen."""
 
     def compose(self) -> ComposeResult:
         """Asker, the whole request, where and why, the answers, a line for a rule or a reason."""
@@ -207,7 +207,7 @@ class QuestionPanel(RequestReading):
 
     @property
     def is_asking(self) -> bool:
-        """Whether a question stands here."""
+        """True while a question is shown."""
         return self._question is not None
 
     def enter(self, *, from_below: bool) -> None:
@@ -231,7 +231,7 @@ class QuestionPanel(RequestReading):
         self.call_after_refresh(self.say_more)
 
     def say_more(self) -> None:
-        """What is out of sight: rows of the request, and the questions of other conversations."""
+        """Show what is not visible: rows of the request, and the questions of other conversations."""
         if self._question is None or not self.is_mounted:
             return
         more = self.query_one("#more", Static)
@@ -269,7 +269,7 @@ class QuestionPanel(RequestReading):
         return max(len(Content(where_text(self._question, self._folder)).wrap(width)) - WHERE_ROWS, 0) + odd
 
     def _show_change(self, question: Question) -> None:
-        """Where a change is taller than its room, begin at what changes."""
+        """Scroll to the first change when it is taller than its room."""
         asked, request = self.query_one("#asked", VerticalScroll), self.query_one("#request", Flowing)
         if self._question is question and asked.max_scroll_y > 0 and not asked.scroll_y:
             asked.scroll_to(y=self.request.first_change(request.size.width), animate=False)
@@ -330,7 +330,7 @@ class QuestionPanel(RequestReading):
             self.press(key)
 
     def action_choose(self, by: int) -> None:
-        """Another answer; beyond the last back to the composer, beyond the first to what stands above."""
+        """Select another answer; beyond the last go back to the composer, beyond the first to the widget above."""
         place = self._chosen + by if self._chosen != NONE else 0
         if self._question is not None and 0 <= place < len(letters_of(self._question)):
             self._chosen = place

@@ -19,9 +19,9 @@ from tools.contract import DiffDisplay
 GAPS: Final = (4, 2)
 """Cells between two answers: as many as fit all of them on one row, else the fewer."""
 GUARDED: Final = "·"
-"""Stands for a letter that is not taken yet."""
+"""Replacement of a letter that is not taken yet."""
 OUTSIDE: Final = "outside the working directory"
-"""How the policy's reason begins when a path is one (engine/permissions/policy.py)."""
+"""Prefix of the policy's reason for such a path (engine/permissions/policy.py)."""
 
 
 def what_text(question: Question) -> Content:
@@ -56,7 +56,7 @@ def letters_of(question: Question) -> str:
 
 
 def answer_rows(question: Question, width: int, *, guarded: bool = False, chosen: int = -1) -> list[Content]:
-    """Numbers and letters and what they do; those that keep a rule say what it allows. No answer is torn off.
+    """Numbers and letters and their actions; those that keep a rule say what it allows. No answer is torn off.
 
     Without them, `guarded`, they stand where they will stand with them. `chosen` is the place of the one Enter gives.
     """
@@ -82,7 +82,7 @@ def answer_rows(question: Question, width: int, *, guarded: bool = False, chosen
 
 
 def rule_effect(question: Question, rule: str, folder: Path) -> tuple[str, str]:
-    """Why this rule cannot be kept for the call, else what it lets through and the keys that keep it."""
+    """Reason why this rule cannot be kept for the call, else its effect and the keys that keep it."""
     from engine.permissions.rules import RuledCall, meaning, refusal  # noqa: PLC0415 - 1.5 ms of the first frame
 
     call = RuledCall(question.call.name, question.tool_class, question.request, folder)

@@ -25,7 +25,7 @@ from tools.wording import counted
 
 MOST_ROWS: Final = 5
 ROOMY: Final = 24
-"""Rows of the screen from which a blank one stands above it."""
+"""Rows of the screen from which a blank one is above it."""
 LONGEST_LINE: Final = 400
 """Characters of a message that are looked at for its row."""
 SENT_WHEN: Final = "sent one by one when the agent is done"
@@ -48,7 +48,7 @@ class QueuePanel(Still, Widget):
     """The row that the keys mean."""
 
     class Wanted(Message):
-        """Something is asked for a message: edit, move, remove, send. `by` is how far it moves."""
+        """Posted for an action on a message: edit, move, remove, send. `by` is the distance of a move."""
 
         def __init__(self, action: str, message: QueuedMessage, by: int = 0) -> None:
             super().__init__()

@@ -23,7 +23,7 @@ Place = tuple[int, int]
 
 
 def replace_at(area: TextArea, text: str, start: Place, end: Place) -> Place:
-    """Replace a range and stand behind it; gives where that is."""
+    """Replace a range, put the cursor behind it and return that place."""
     behind = area.replace(text, start, end).end_location
     area.move_cursor(behind)
     return behind
@@ -51,9 +51,9 @@ class Readline:
         self._bulk = bulk
         self._ring: list[str] = []
         self._killed: tuple[Place, str] | None = None
-        """Where the last kill left the cursor, and its line then: the next kill there joins it."""
+        """Cursor and line after the last kill: the next kill there joins it."""
         self._yanked: tuple[Place, Place, int] | None = None
-        """From where to where the last yank stands, and which of the ring it is."""
+        """Span of the last yank, and its index in the ring."""
 
     def run(self, name: str) -> None:
         """Do one of the named edits."""

@@ -16,10 +16,10 @@ class RequestReading(Vertical):
     def __init__(self) -> None:
         super().__init__()
         self.gate = AnswerGate()
-        """Whether an answer counts yet."""
+        """Gate that delays answers."""
         self.request = RequestView()
         self._remarks = ""
-        """What is said of the letters of the request."""
+        """Warnings about the letters of the request."""
 
     def say_more(self) -> None:
         """Say what is out of sight."""
@@ -46,7 +46,7 @@ class RequestReading(Vertical):
         return f"rows {first + 1}-{last}{also} of {total}" if body > height or also else ""
 
     def refuses(self) -> bool:
-        """Whether a yes does not count yet; then what was not in sight comes into sight, and a sentence says so."""
+        """True while a yes does not count; then the unseen rows are shown, and a sentence says so."""
         self._look()
         asked = self.query_one("#asked", VerticalScroll)
         refusal = self.gate.refuses(asked.size.height)

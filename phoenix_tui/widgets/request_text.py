@@ -20,7 +20,7 @@ TINTS: Final = {"+": (Tone.GOOD.value, "on $success 12%"), "-": (Tone.BAD.value,
 ODD: Final = f"bold reverse {Tone.NEEDS_YOU.value}"
 """Look of a character that may be taken for another."""
 MOST_MARKED: Final = 200
-"""Characters that stand out; of more than that a sentence tells enough."""
+"""Highlighted characters; beyond that a sentence is enough."""
 LONGEST_ROW: Final = 4_000
 """Characters of one line of a change that are laid out: its beginning and its end."""
 MOST_ROWS: Final = 1_000
@@ -76,7 +76,7 @@ def broken(content: Content, width: int, *, hard: bool = False) -> list[Content]
 
 
 def _marked(text: str) -> Content:
-    """Text whose right-to-left words stay in their order and whose look-alikes stand out."""
+    """Text whose right-to-left words stay in their order and whose look-alikes are highlighted."""
     text = in_order(text)
     content = Content(text)
     for suspect in suspects(text)[:MOST_MARKED]:
@@ -106,7 +106,9 @@ def _change(rows: Sequence[DiffRow], width: int, paint: Paint | None) -> Request
 
 
 def _room(rows: Sequence[DiffRow]) -> tuple[int, int]:
-    """Up to which row, and from which row on, a change is laid out; both are its length where all of it is."""
+    """End of the first rows and start of the last rows that are laid out of a change; both are its length when all of
+    it is.
+    """
     if len(rows) <= MOST_ROWS and sum(len(row.text) for row in rows) <= LONGEST:
         return len(rows), len(rows)
     most = _fitting(rows, MOST_ROWS - MOST_ROWS // END, LONGEST - LONGEST // END)
@@ -114,7 +116,7 @@ def _room(rows: Sequence[DiffRow]) -> tuple[int, int]:
 
 
 def _fitting(rows: Sequence[DiffRow], most: int, longest: int) -> int:
-    """How many of the first rows fit into these bounds; at least one of any."""
+    """Number of the first rows that fit into these bounds; at least one of any."""
     lengths = accumulate(min(len(row.text), LONGEST_ROW) for row in rows[:most])
     return max(sum(1 for length in lengths if length <= longest), min(len(rows), 1))
 

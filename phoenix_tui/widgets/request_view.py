@@ -30,7 +30,7 @@ class RequestView:
     def __init__(self) -> None:
         self.question: Question | None = None
         self.pinned = False
-        """Whether the last rows stand below the others, apart."""
+        """True while the last rows are shown below the others, apart."""
         self.between = 0
         """Rows between those in sight and the last ones."""
         self._colours: Colours | None = None
@@ -60,11 +60,11 @@ class RequestView:
 
     @property
     def is_change(self) -> bool:
-        """Whether it is a change, whose end is no more telling than its middle."""
+        """True for a change, whose end is no more important than its middle."""
         return self.question is not None and isinstance(self.question.request.preview, DiffDisplay)
 
     def pin(self, width: int, room: int) -> int:
-        """Decide whether the last rows stand apart, with `room` rows for all; gives the rows the others may take."""
+        """Decide if the last rows are shown apart, with `room` rows for all; returns the rows for the others."""
         self.pinned = not self.is_change and room >= LEAST_PINNED and len(self.whole(width).rows) > room
         return room - TAIL - DIVIDER if self.pinned else room
 
@@ -74,12 +74,12 @@ class RequestView:
         return rows[:-TAIL] if self.pinned else rows
 
     def tail(self, width: int) -> Sequence[Content]:
-        """The rows that stand below, and how many are out of sight before them."""
+        """The rows shown below, and the number of hidden ones before them."""
         if not self.pinned:
             return ()
         words = f"⋯ {counted(self.between, 'row')} between, not in sight" if self.between else ""
         return [Content.styled(words, Tone.NEEDS_YOU.value), *self.whole(width).rows[-TAIL:]]
 
     def first_change(self, width: int) -> int:
-        """The row at which a change begins to differ; what stands above it is in the file already."""
+        """The row at which a change begins to differ; the rows above it are in the file already."""
         return first_change(self.question, width) if self.question is not None else 0

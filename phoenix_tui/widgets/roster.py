@@ -40,7 +40,7 @@ SUCCESS: Final = "success"
 
 
 class Group(StrEnum):
-    """Why a conversation stands where it stands; the value is the heading."""
+    """Group of a conversation in the list; the value is the heading."""
 
     PINNED = "pinned"
     NEEDS_YOU = "needs you"
@@ -61,22 +61,22 @@ ENDS: Final[dict[str, Label]] = {
     "timeout": Label(STOPPED, "timed out"),
     "failure": Label(FAILED, "failed"),
 }
-"""What a conversation at rest says of its last run, where that did not end well."""
+"""Label of an idle conversation whose last run did not end well."""
 
 
 class Live(Struct, frozen=True):
-    """What a conversation of this process does; `since` is monotonic."""
+    """State of a conversation of this process; `since` is monotonic."""
 
     state: State
     since: float
     writing: bool = False
-    """Whether the answer arrives."""
+    """True while the answer arrives."""
     began: float = 0.0
     """Wall time at which it began to work, or to wait for the user."""
     agents: int = 0
-    """Its sub-agents that work, or wait to."""
+    """Number of its sub-agents that work or queue."""
     asking: int = 0
-    """Those that ask the user."""
+    """Number of its sub-agents with an open question."""
 
 
 class Here(Struct, frozen=True):
@@ -95,7 +95,7 @@ class PlacedRow(Struct, frozen=True):
 
 
 class RosterRow(Struct, frozen=True):
-    """What one line of the list says; columns that know nothing are empty."""
+    """Values of one line of the list; unknown ones are empty."""
 
     id: str
     label: Label
@@ -112,7 +112,7 @@ class RosterRow(Struct, frozen=True):
 def arrange(
     summaries: Iterable[ConversationSummary], live: Mapping[str, Live], pid: int, text: str = ""
 ) -> list[PlacedRow]:
-    """Everything that `text` finds, in the order of the list.
+    """Sort everything that `text` finds into the order of the list.
 
     Pins stand as they were pinned. What waits or works stands in the order in which it began to, so that a new one
     moves no other. The rest is newest first.
@@ -133,7 +133,7 @@ def put_away(summaries: Iterable[ConversationSummary], group: Group, text: str =
 
 
 def matches(summary: ConversationSummary, words: Iterable[str]) -> bool:
-    """Whether every word (lower case) stands in title, folder, model or id."""
+    """True when every word (lower case) is in title, folder, model or id."""
     where = f"{summary.title}\n{summary.cwd}\n{summary.model}\n{summary.id}".lower()
     return all(word in where for word in words)
 
@@ -203,7 +203,7 @@ def names(title: str, cwd: Path, model: str) -> tuple[str, str, str]:
 
 
 def _when(summary: ConversationSummary, live: Live | None, here: Here) -> str:
-    """How long it waits for the user, else how old it is; a working one shows its own clock."""
+    """Time it waits for the user, else its age; a working one shows its own clock."""
     if summary.put_away_at:
         return ago(here.wall - summary.put_away_at)
     if live is None or not is_busy(live.state):

@@ -57,16 +57,16 @@ class RoutePanel(Still, Widget):
         self.clock: Clock = SYSTEM_CLOCK
         self._card: RouteCard | None = None
         self._agents: tuple[RouteAgent, ...] = ()
-        """Those that are left of the decision's."""
+        """Remaining agents of the decision."""
         self._chosen = 0
         self.gate = AnswerGate()
-        """Whether an answer counts yet."""
+        """Gate that delays answers."""
         self._conversation: ConversationApi | None = None
         self._tell: Notify | None = None
         self._ticker = Ticker(self, TICK, self._tick)
         self._drawn = ""
         self._edited_text = ""
-        """What was written last and could not be started."""
+        """Last edited text that could not be started."""
 
     def show(
         self, card: RouteCard | None, conversation: ConversationApi | None = None, tell: Notify | None = None
@@ -90,7 +90,7 @@ class RoutePanel(Still, Widget):
     @on(events.Focus)
     @on(events.Blur)
     def name_other_keys(self) -> None:
-        """Its keys are others with the focus."""
+        """Redraw the keys, which depend on the focus."""
         self.refresh(layout=True)
 
     def on_click(self, event: events.Click) -> None:
@@ -100,12 +100,12 @@ class RoutePanel(Still, Widget):
 
     @property
     def is_open(self) -> bool:
-        """Whether there is something to decide."""
+        """True while there is something to decide."""
         return self._card is not None
 
     @property
     def left(self) -> int:
-        """How many agents are left of the decision's."""
+        """Number of remaining agents of the decision."""
         return len(self._agents)
 
     # What it does.
@@ -195,7 +195,7 @@ class RoutePanel(Still, Widget):
     # What it shows.
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """As many rows as there are at `width`."""
+        """Number of rows at `width`."""
         return len(self._rows(max(width, 1)))
 
     def render(self) -> Content:

@@ -31,11 +31,11 @@ MARK: Final = "## "
 
 
 class Shown(Struct, frozen=True):
-    """What a card shows now."""
+    """Visible state of a card."""
 
     card: RouteCard
     agents: tuple[RouteAgent, ...]
-    """Those that are left of the decision's."""
+    """Remaining agents of the decision."""
     countdown: str
     chosen: int = -1
     """The place that the keys mean; -1 while the card has none."""
@@ -47,7 +47,7 @@ class Shown(Struct, frozen=True):
 
 
 def countdown(card: RouteCard | None, now: float) -> str:
-    """When a decision starts by itself; `now` is monotonic."""
+    """Words for the automatic start of a decision; `now` is monotonic."""
     if card is None:
         return ""
     return f"starts in {max(int(card.starts_at - now) + 1, 0)} s" if card.starts_at else "waits for you"
@@ -112,13 +112,13 @@ def _name(agent: RouteAgent) -> str:
 
 
 def _agent_of(name: str, task: str) -> RouteAgent:
-    """What stands behind the mark: a profile, and maybe how urgent its task is."""
+    """Parse the text behind the mark: a profile, and perhaps the priority of its task."""
     profile, _, word = name.removesuffix(")").partition(" (")
     return RouteAgent(profile.strip(), task, RunPriority(word) if word in set(RunPriority) else RunPriority.NORMAL)
 
 
 def from_text(text: str) -> tuple[RouteAgent, ...]:
-    """What the edited text names; an agent without a task is left out."""
+    """Agents that the edited text names; one without a task is left out."""
     found: list[tuple[str, list[str]]] = []
     for line in text.splitlines():
         if line.startswith(MARK.strip() + " "):
@@ -138,7 +138,7 @@ def _spread(left: Content, right: Content, width: int) -> Content:
 
 
 def _cut(rows: list[Content], most: int, width: int) -> list[Content]:
-    """At most so many rows; the last one says that there is more."""
+    """Cut to `most` rows; the last one shows that there is more."""
     if len(rows) <= most:
         return rows
     last = Content.assemble(rows[most - 1].rstrip(), " …")
@@ -149,7 +149,7 @@ def _cut(rows: list[Content], most: int, width: int) -> list[Content]:
 
 
 def _keys(words: tuple[tuple[str, str], ...], width: int) -> Content:
-    """As many of the keys as there is room for."""
+    """As many of the keys as fit."""
     row = Content("")
     for name, meaning in words:
         if not (letter := key(name)):

@@ -9,5 +9,5 @@ def moved(chosen: int, by: int, total: int) -> int:
 
 
 def first_in_sight(chosen: int, total: int, room: int) -> int:
-    """The first of `room` rows: the chosen one stands in the middle, and no row stays empty at the end."""
+    """The first of `room` rows: the selected one is in the middle, and no row stays empty at the end."""
     return max(min(chosen - room // 2, total - room), 0)

@@ -41,12 +41,12 @@ from tools.contract import SandboxMode
 TICK: Final = 0.25
 """Seconds between two faces of the spinner."""
 REMARKS: Final = {"local": "small model: check its work", "demo": "rules, no model"}
-"""What stands beside the models of a provider for as long as they are in use."""
+"""Remark next to the models of a provider while they are in use."""
 NOT_KEPT: Final = "not kept"
-"""What stands there while conversations live in memory alone."""
+"""Words shown while conversations are in memory only."""
 GAP: Final = " · "
 ROOM_FOR_MORE: Final = 4
-"""So many of the rows of `_lefts` are tried with what another key does: cost and model give way to it."""
+"""Number of rows of `_lefts` that are tried together with the hint of another key: cost and model give way to it."""
 LEAST_GAP: Final = 2
 """Cells before what Esc does, which is no part of the state."""
 
@@ -60,18 +60,18 @@ class Status(Struct, frozen=True):
     sandbox: SandboxMode = SandboxMode.WORKSPACE
     model: str = ""
     supervisor: bool = False
-    """Whether a supervisor decides who answers."""
+    """True when a supervisor decides who answers."""
     profile: str = ""
     """The kind of agent; empty for the general one."""
     context: ContextUse = field(default_factory=ContextUse)
     cost_usd: float | None = 0.0
     has_text: bool = False
     is_prose: bool = True
-    """Whether the text is no command."""
+    """True when the text is no command."""
     way_out: str = ""
-    """What Esc does to the innermost open thing, if there is one."""
+    """Action of Esc on the innermost open thing, if there is one."""
     vim_way_out: str = ""
-    """What Esc does to vim's mode, or to a command that was begun, before anything else."""
+    """Action of Esc on vim's mode, or on an unfinished command, before any other."""
     details: StatusDetails = field(default_factory=StatusDetails)
     """Without `elapsed`: the row has its own clock."""
     jobs: int = 0
@@ -91,11 +91,11 @@ class StatusLine(Still, MeterRow):
     status: reactive[Status] = reactive(Status, repaint=False)
     """Set by the screen."""
     errand: reactive[str] = reactive("")
-    """What goes on beside the conversation in view, such as an installation; set by the screen."""
+    """Activity beside the conversation in view, such as an installation; set by the screen."""
     database_busy: reactive[float] = reactive(0.0)
     """Seconds for which a database that another program keeps busy has been waited for; set by the screen."""
     kept: reactive[bool] = reactive(True)
-    """Whether conversations outlast this session; set by the screen."""
+    """True when conversations outlast this session; set by the screen."""
     enforced: reactive[bool] = reactive(True)
     """False where this system can enforce no sandbox; set by the screen."""
 
@@ -106,12 +106,12 @@ class StatusLine(Still, MeterRow):
         self._ticker = Ticker(self, TICK, self._tick)
         self._turn = 0
         self._drawn = ""
-        """What the row last said of the state: a tick that changes nothing costs no paint."""
+        """Last text of the state: a tick that changes nothing costs no paint."""
         self.beside: Callable[[], None] | None = None
         """Called right before a tick paints: what waits to be painted is painted along with it."""
 
     def watch_status(self, before: Status, status: Status) -> None:
-        """Start the clock with a run and end it with the run; a pace alone is said with the next tick."""
+        """Start the clock with a run and end it with the run; a changed pace alone is drawn with the next tick."""
         paced = replace(before, details=replace(before.details, rate=status.details.rate))
         if paced != status or not self._ticker.runs:
             self.refresh()
@@ -126,7 +126,7 @@ class StatusLine(Still, MeterRow):
 
     @property
     def ticking(self) -> bool:
-        """Whether the clock runs."""
+        """True while the clock runs."""
         return self._ticker.runs
 
     def render(self) -> Content:
@@ -194,7 +194,7 @@ class StatusLine(Still, MeterRow):
         return f"{sign} {now.text}"
 
     def _lefts(self) -> Iterator[Content]:
-        """What may stand before the state, longest first; nearly always the first has room."""
+        """Possible texts before the state, longest first; nearly always the first has room."""
         status = self.status
         word, tone = MODE_WORDS[status.mode]
         mode = ("read-only" if status.read_only else word, tone.value)

@@ -63,7 +63,7 @@ class Ticker:
 
     @property
     def runs(self) -> bool:
-        """Whether it ticks."""
+        """True while it ticks."""
         return self._timer is not None
 
     def run(self, wanted: bool) -> None:

@@ -34,25 +34,25 @@ LEAST_GAP: Final = 2
 
 
 class Heading(Struct, frozen=True):
-    """What the row says. `others_*` count conversations that are not the visible one."""
+    """Values of the row. `others_*` count conversations that are not the visible one."""
 
     title: str = ""
     folder: str = ""
     branch: str = ""
-    """What is checked out there."""
+    """Checked-out branch."""
     parent: str = ""
     """Title of the conversation whose sub-agent it is; gives way to its own."""
     place: str = ""
-    """Which of how many sub-agents it is; never cut before the title."""
+    """Number of the sub-agent and their count; never cut before the title."""
     context: ContextUse = field(default_factory=ContextUse)
     others_asking: int = 0
     others_unread: int = 0
     glyph: Glyph | None = None
-    """What the conversation does, where several stand on the screen."""
+    """State of the conversation, when several are on the screen."""
     aside: bool = False
-    """Whether another one has the focus."""
+    """True when another one has the focus."""
     tabbed: bool = False
-    """Whether a row of tabs above says state and title."""
+    """True when a row of tabs above shows state and title."""
 
     def at(self, folder: str) -> Heading:
         """The same in a folder, without the branch of another one."""
@@ -128,7 +128,7 @@ def _where(heading: Heading, room: int) -> Content:
 
 
 def _place(heading: Heading, room: int) -> Content:
-    """Whose sub-agent it is, as much of that as `room` has cells for, and which of how many."""
+    """Parent of the sub-agent, cut to `room` cells, and its number among them."""
     if not heading.parent:
         return Content("")
     which = f" {heading.place}" if heading.place else ""

@@ -1,4 +1,4 @@
-"""Rows of a request that have not stood on the screen yet: while there are any, a yes does not count."""
+"""Rows of a request that have not been on the screen yet: while there are any, a yes does not count."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def unseen(total: int, seen: Iterable[Rows]) -> list[Rows]:
 
 
 class UnseenRefusal(NamedTuple):
-    """Why a yes does not count yet: the row to scroll to, and one sentence."""
+    """Reason why a yes does not count yet: the row to scroll to, and one sentence."""
 
     row: int
     words: str
 
 
 class RequestSight(Struct):
-    """What of one request has been in sight, for one way of laying it out."""
+    """Rows of one request that have been visible, for one layout."""
 
     total: int = 0
     left_out: int = 0
@@ -65,14 +65,14 @@ class RequestSight(Struct):
         self.total, self.left_out, self._seen, self._layout, self._forgiven = 0, 0, [], None, False
 
     def saw(self, layout: object, total: int, rows: Sequence[Rows]) -> None:
-        """Take in the rows that stand on the screen; what was seen in another layout counts no longer."""
+        """Record the rows on the screen; rows seen in another layout count no longer."""
         if layout != self._layout:
             self._layout, self._seen = layout, []
         self.total = total
         self._seen = merged([*self._seen, *rows])
 
     def refusal(self, height: int) -> UnseenRefusal | None:
-        """Why a yes does not count yet, with `height` rows on a screen; None where it does."""
+        """Reason why a yes does not count yet, with `height` rows on a screen; None where it does."""
         if not self.total:
             return UnseenRefusal(0, "Not answered yet: it was not in sight. Here it is; then answer again.")
         missing = unseen(self.total, self._seen)

@@ -1,4 +1,4 @@
-"""Vim's keys as a pure function: what stands there and a key to an edit, a place and what is waited for next."""
+"""Vim's keys as a pure function: from a draft and a key to an edit, a place and the next state."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _prefixes(state: State) -> str:
 
 
 def _other(state: State, key: str, draft: Draft) -> VimStep:
-    """What is neither a motion nor an operator."""
+    """Handle a key that is neither a motion nor an operator."""
     if state.mode is not Mode.NORMAL:
         wanted = SELECTING.get(key, state.mode)
         return VimStep(state.rest(Mode.NORMAL if key in SELECTING and wanted is state.mode else wanted), draft.at)

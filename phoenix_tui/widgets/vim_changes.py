@@ -13,9 +13,9 @@ class VimChanges:
     def __init__(self, area: TextArea) -> None:
         self._area = area
         self._depths: list[int] = []
-        """How many pieces could be undone when each change began."""
+        """Number of pieces that could be undone when each change began."""
         self._undone: list[int] = []
-        """How many pieces each undo took back."""
+        """Number of pieces that each undo took back."""
 
     def begin(self) -> None:
         """A change begins here."""
@@ -51,7 +51,7 @@ class VimChanges:
 
 
 def written(before: Draft, text: str) -> str | None:
-    """What was put in at one place of a draft; None where more has changed than that."""
+    """Text inserted at one place of a draft; None when more has changed than that."""
     head, tail = before.text[: before.at], before.text[before.at :]
     longer = len(text) >= len(before.text)
     inside = longer and text.startswith(head) and text.endswith(tail)

@@ -1,4 +1,4 @@
-"""What vim's operators and single keys do to a text."""
+"""Effects of vim's operators and single keys on a text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _deleted(state: State, draft: Draft, start: int, end: int, *, lines: bool) -
 
 
 def overwritten(state: State, draft: Draft, change: Callable[[str], str], *, goes_on: bool = False) -> VimStep:
-    """So many signs of the line changed in place; a folded paste is none."""
+    """Change `state.number` signs of the line in place; refused for a folded paste."""
     count, line = state.number or 1, line_end(draft.text, draft.at)
     end = min(draft.at + count, line) if goes_on else draft.at + count
     if end > line or end == draft.at or _in_mark(draft, end):
@@ -104,7 +104,7 @@ def _insert(state: State, key: str, draft: Draft) -> VimStep:
 
 
 def _put(state: State, draft: Draft, *, behind: bool) -> VimStep:
-    """What was taken last: lines as lines, else beside the cursor."""
+    """Put the register: lines as lines, else beside the cursor."""
     text, at, register = draft.text, draft.at, state.register
     count = min(state.number or 1, MOST_PUT // max(len(register.text), 1) or 1)
     if not (register.text or register.lines):

@@ -34,22 +34,22 @@ class VimKeys:
         self._before: Draft | None = None
         """The text and the place where INSERT was begun by a command; None where it was not."""
         self._written = ""
-        """What was written there last."""
+        """Text written there last."""
         self._changes = VimChanges(area)
 
     @property
     def mode(self) -> Mode:
-        """What keys mean now."""
+        """Current mode."""
         return self.state.mode
 
     @property
     def takes_escape(self) -> bool:
-        """Whether Esc leaves a mode or something begun."""
+        """True when Esc leaves a mode or an unfinished command."""
         return self.mode is not Mode.NORMAL or self.state.is_waiting
 
     @property
     def way_out(self) -> str:
-        """What Esc does here before anything else; empty for nothing."""
+        """Action of Esc here before any other; empty for none."""
         if self.mode is not Mode.NORMAL:
             return TO_NORMAL
         return DROPS if self.state.is_waiting else ""
@@ -110,7 +110,7 @@ class VimKeys:
         self._fulfil(step.wish)
 
     def _select(self, anchor: int, at: int, *, lines: bool) -> None:
-        """Show what an operator would take; the cursor stands on the last sign."""
+        """Show the range of an operator; the cursor is on the last sign."""
         text = self._draft().text
         if lines:
             first, last = sorted((anchor, at))
@@ -150,7 +150,7 @@ class VimKeys:
             self.escape()
 
     def _onto_sign(self) -> None:
-        """The cursor of NORMAL never stands behind a line."""
+        """Move the cursor of NORMAL from the end of a line onto its last sign."""
         row, column = self._area.cursor_location
         last = len(self._area.document.get_line(row)) - 1
         if column > last >= 0:

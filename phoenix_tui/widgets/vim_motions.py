@@ -1,4 +1,4 @@
-"""Where vim's motions lead in a text: pure functions over a text and an offset in it."""
+"""Targets of vim's motions in a text: pure functions over a text and an offset in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BIG_WORD: Final = re.compile(r"\S+|^$", re.MULTILINE)
 
 
 class MotionKind(Enum):
-    """What an operator takes along with a motion."""
+    """Range that an operator takes along with a motion."""
 
     BEFORE = auto()
     """All before the target."""
@@ -66,7 +66,7 @@ def first_sign(text: str, at: int) -> int:
 
 
 def row(text: str, at: int, by: int) -> int | None:
-    """The same column so many lines further down, or as far as there are lines."""
+    """The same column `by` lines further down, or as far as there are lines."""
     start = now = line_start(text, at)
     for _ in range(abs(by)):
         if by > 0 and (end := line_end(text, start)) < len(text):
@@ -95,7 +95,7 @@ def word_last(text: str, at: int, count: int, pattern: re.Pattern[str] = WORD) -
 
 
 def taken_word(text: str, at: int, count: int, pattern: re.Pattern[str] = WORD) -> int:
-    """As far as an operator takes words: not over the end of the last one's line."""
+    """End of the words for an operator: not beyond the line of the last one."""
     last = word_ahead(text, at, count - 1, pattern) if count > 1 else at
     return min(word_ahead(text, last, 1, pattern), max(line_end(text, last), last))
 

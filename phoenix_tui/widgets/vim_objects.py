@@ -19,7 +19,7 @@ BRACKETS: Final = {
 
 
 def around(text: str, at: int, key: str, count: int, *, whole: bool) -> tuple[int, int] | None:
-    """What `iw`, `a"`, `i(` and the like take, start and end; `whole` is `a`. None where there is no such thing."""
+    """Start and end of `iw`, `a"`, `i(` and the like; `whole` is `a`. None where there is no such object."""
     if key in PIECES:
         return _words(text, at, PIECES[key], count, whole=whole)
     if key in QUOTES:
@@ -30,7 +30,9 @@ def around(text: str, at: int, key: str, count: int, *, whole: bool) -> tuple[in
 
 
 def _words(text: str, at: int, piece: re.Pattern[str], count: int, *, whole: bool) -> tuple[int, int] | None:
-    """So many pieces of the line; `whole` counts words alone and takes the blanks behind them, else those before."""
+    """Span of `count` pieces of the line; `whole` counts words alone and takes the blanks behind them, else those
+    before.
+    """
     first, last = line_start(text, at), line_end(text, at)
     pieces = [found.span() for found in piece.finditer(text, first, last)]
     here = next((place for place, (start, end) in enumerate(pieces) if start <= at < end), None)
@@ -62,7 +64,7 @@ def _quoted(text: str, at: int, quote: str, *, whole: bool) -> tuple[int, int] |
 
 
 def _bracketed(text: str, at: int, pair: str, count: int, *, whole: bool) -> tuple[int, int] | None:
-    """Between the brackets around the place, over lines, so many levels out."""
+    """Span between the brackets around the place, over lines, `count` levels out."""
     opening = _out(text, at if text[at : at + 1] == pair[0] else at - 1, pair, -1, count)
     if opening is None:
         return None

@@ -1,4 +1,4 @@
-"""What vim's keys remember, what they are given, and what they do: values alone."""
+"""State of vim's keys, their input and their effects: values alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST: Final = 9999
 
 
 class Mode(StrEnum):
-    """What keys mean; the value is the word that is shown."""
+    """Modes of the keys; the value is the word that is shown."""
 
     INSERT = "INSERT"
     NORMAL = "NORMAL"
@@ -25,15 +25,15 @@ class Mode(StrEnum):
 
 
 class Register(Struct, frozen=True):
-    """What was deleted or yanked last."""
+    """Last deleted or yanked text."""
 
     text: str = ""
     lines: bool = False
-    """Whether it is whole lines."""
+    """True for whole lines."""
 
 
 class State(Struct, frozen=True):
-    """What is remembered between two keys."""
+    """State between two keys."""
 
     mode: Mode = Mode.INSERT
     count: int = 0
@@ -45,17 +45,17 @@ class State(Struct, frozen=True):
     prefix: str = ""
     """One of g r f F t T i a that waits for a sign."""
     keys: str = ""
-    """What was pressed of a command that is not whole."""
+    """Keys of an incomplete command."""
     change: str = ""
     """The keys of the last command that changed the text, or began to."""
     anchor: int = 0
-    """Where the selection was begun."""
+    """Start of the selection."""
     found: CharSearch | None = None
     register: Register = Register()
 
     @property
     def is_waiting(self) -> bool:
-        """Whether something was begun that Esc takes back."""
+        """True while Esc can cancel an unfinished command."""
         return bool(self.count or self.operator or self.prefix)
 
     @property
@@ -97,7 +97,7 @@ Wish: TypeAlias = Literal["", "undo", "repeat", "older", "newer"]
 
 
 class VimStep(Struct, frozen=True):
-    """What a key does: an edit first, then the cursor; `wish` is for who holds the text."""
+    """Effect of a key: an edit first, then the cursor; `wish` is a request to the owner of the text."""
 
     state: State
     at: int

@@ -1,4 +1,4 @@
-"""What an empty conversation shows: what works now, and how to get a model where there is none."""
+"""Content of an empty conversation: what works now, and how to get a model where there is none."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KEY: Final = re.compile(r"\s*(?:/\w+|[\w+]+(?:, [\w+]+)?)  +")
 
 
 class Welcome(Struct, frozen=True):
-    """What the panel says beside the title row, which has the folder, and the status line, which has the model."""
+    """Content of the panel besides the title row, which has the folder, and the status line, which has the model."""
 
     mode: str
     needs_model: bool = False
@@ -81,7 +81,7 @@ class WelcomePanel(Vertical):
 
     @property
     def welcome(self) -> Welcome | None:
-        """What it says now."""
+        """Present content."""
         return self._welcome
 
 
@@ -91,7 +91,7 @@ def rows(welcome: Welcome, width: int) -> list[Content]:
 
 
 def _indent(line: str) -> int:
-    """Where the words of a line begin: behind the widest gap after a key, else where the line does."""
+    """Indent of a line: behind the widest gap after a key, else its leading blanks."""
     behind_key = _KEY.match(line)
     return behind_key.end() if behind_key else len(line) - len(line.lstrip())
 
@@ -110,7 +110,7 @@ def words(welcome: Welcome) -> Content:
 
 
 def _examples() -> list[tuple[str, str]]:
-    """Messages that can be sent as they stand; the guide too has an answer to each."""
+    """Messages that can be sent unchanged; the guide too has an answer to each."""
     writes = hint(("complete", "writes one of these"), ("send", "sends it"))
     return [
         ("Three things to begin with:\n", ""),

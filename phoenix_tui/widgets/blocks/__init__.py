@@ -1,1 +1,1 @@
-"""What stands in a transcript: pure functions from records to lines."""
+"""Blocks of a transcript: pure functions from records to lines."""

@@ -86,7 +86,7 @@ def open_action(agent_id: str) -> str:
 
 
 def completion_words(text: str) -> str:
-    """What a background sub-agent's end comes to, in one line; empty for any other text."""
+    """Outcome of a background sub-agent, in one line; empty for any other text."""
     match = re.match(_COMPLETION, text.partition("\n")[0])
     if match is None:
         return ""

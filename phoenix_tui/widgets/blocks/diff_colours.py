@@ -1,4 +1,4 @@
-"""Syntax colours of a diff, put slice by slice into lines that already stand."""
+"""Syntax colours of a diff, put slice by slice into existing lines."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from phoenix_tui.widgets.blocks.diff_layout import Coloured, DiffLayout, DiffPai
 from phoenix_tui.widgets.blocks.diff_rows import GAP, LONGEST_COMPARED, DiffRow
 
 MOST_COLOURED: Final = 200_000
-"""Characters of a diff above which it stays plain, as does one with a line longer than `LONGEST_COMPARED`: lexers
-take some milliseconds for each such line, and nobody reads minified code."""
+"""Characters of a diff above which it stays plain, as does one with a line longer than `LONGEST_COMPARED`: lexers take
+some milliseconds for each such line, and minified code is unreadable anyway.
+"""
 _NAMES: Final = {"dockerfile": "docker", "makefile": "make", "gnumakefile": "make", "cmakelists.txt": "cmake"}
 _SUFFIXES: Final = {
     "h": "c",
@@ -70,7 +71,7 @@ class Sides:
         self._next_hunk()
 
     def colours(self, row: DiffRow | None) -> Coloured:
-        """The next row of its side in colours; empty once that is known to nobody."""
+        """The next row of its side in colours; empty for an unknown language."""
         match row.sign if row is not None else "":
             case "-":
                 return next(self._old, ())
@@ -91,7 +92,7 @@ class Sides:
 
 
 class DiffJob:
-    """A diff that stands in plain lines and is still to be coloured."""
+    """A diff in plain lines that is still to be coloured."""
 
     def __init__(self, layout: DiffLayout, pairs: Sequence[DiffPair], language: str) -> None:
         self.language = language
@@ -100,13 +101,13 @@ class DiffJob:
         self._pairs = pairs
         self._place = 0
         self._line = 1
-        """Where the next pair stands: the first line is the heading."""
+        """Line of the next pair: the first line is the heading."""
         self._colours: list[tuple[Coloured, Coloured]] | None = None
         """Of each pair."""
 
     @property
     def is_lexed(self) -> bool:
-        """Whether it can be coloured without waiting for the lexing process."""
+        """True when it can be coloured without waiting for the lexing process."""
         return self._colours is not None
 
     def lex(self) -> None:
@@ -168,7 +169,7 @@ def rows_of(pairs: Iterable[DiffPair]) -> Iterator[DiffRow]:
 
 
 def is_worth(rows: Iterable[DiffRow]) -> bool:
-    """Whether a diff is short enough to be coloured."""
+    """True when a diff is short enough to be coloured."""
     left = MOST_COLOURED
     for row in rows:
         left -= len(row.text)

@@ -12,7 +12,7 @@ _BETWEEN: Final = DiffRow(0, GAP, "")
 
 
 def folded(rows: Sequence[DiffRow], most: int) -> list[DiffRow]:
-    """At most so many rows in their order: of each change lines removed and added alike, then lines beside them."""
+    """At most `most` rows in their order: of each change as many removed as added lines, then neighbours."""
     changes = list(_changes(rows))
     if not changes:
         return list(rows[:most])

@@ -27,7 +27,7 @@ from phoenix_tui.widgets.blocks.diff_rows import GAP, DiffPiece, DiffRow, Marked
 from phoenix_tui.widgets.blocks.rows import column
 
 SPLIT_FROM: Final = 138
-"""Columns from which before and after stand side by side: a pane of 140 without its margin at the right."""
+"""Columns from which before and after are side by side: a pane of 140 without its margin at the right."""
 _LOOKS: Final = {"+": TextStyle(TextTone.GOOD, Surface.ADDED), "-": TextStyle(TextTone.BAD, Surface.REMOVED)}
 _CHANGED: Final = {"+": Surface.ADDED_WORDS, "-": Surface.REMOVED_WORDS}
 _INDENT: Final = Span(" " * MARGIN)
@@ -37,26 +37,26 @@ Coloured: TypeAlias = Sequence[Span]
 
 
 class DiffPair(NamedTuple):
-    """What stands in one place: one row of the diff, or side by side what was before and what took its place."""
+    """Content of one place: one row of the diff, or side by side the old and the new row."""
 
     left: MarkedRow | None
     right: MarkedRow | None = None
 
 
 class DiffLayout(Struct, frozen=True):
-    """How the rows of one diff are laid out."""
+    """Layout of the rows of one diff."""
 
     digits: int
     """Cells of a line number."""
     room: int
     """Cells of a line's text."""
     is_open: bool
-    """Whether lines that are too long are wrapped; else they are cut."""
+    """True to wrap long lines; else they are cut."""
     is_split: bool
 
     @classmethod
     def fitting(cls, rows: Sequence[DiffRow], width: int, *, is_open: bool) -> DiffLayout:
-        """The layout of these rows on a screen of `width`; a file all new or all gone has nothing to stand beside."""
+        """The layout of these rows on a screen of `width`; a file all new or all gone is never split."""
         digits = len(str(max((max(row.number, row.before) for row in rows), default=1)))
         if width >= SPLIT_FROM and len({row.sign for row in rows if row.sign != GAP}) > 1:
             half = min((width - MARGIN - spans_width((_BETWEEN,))) // 2, TEXT_COLUMN + digits)
@@ -64,7 +64,7 @@ class DiffLayout(Struct, frozen=True):
         return cls(digits, max(column(width) - MARGIN - digits - 3, 1), is_open, False)
 
     def pairs(self, rows: Sequence[DiffRow]) -> Iterator[DiffPair]:
-        """The rows in the order in which they stand, top down."""
+        """The rows in their order on the screen, top down."""
         for old, new in marked_runs(rows):
             if not self.is_split or (old and old[0].row.sign == GAP):
                 yield from (DiffPair(marked) for marked in chain(old, new))

@@ -49,7 +49,7 @@ class MarkedRow(Struct, frozen=True):
 
 
 def diff_rows(diff: str) -> Iterator[DiffRow]:
-    """The rows of a unified diff; a row with sign `GAP` stands between two hunks."""
+    """The rows of a unified diff; a row with sign `GAP` separates two hunks."""
     old = new = 0
     started = False
     for line in diff.split("\n"):
@@ -71,7 +71,7 @@ def diff_rows(diff: str) -> Iterator[DiffRow]:
 
 
 def runs(rows: Sequence[DiffRow]) -> Iterator[tuple[Sequence[DiffRow], Sequence[DiffRow]]]:
-    """What was removed together with what was added in its place; a row of another kind comes alone, as the first."""
+    """Removed rows together with the added rows that replace them; a row of another kind comes alone, as the first."""
     place = 0
     while place < len(rows):
         if rows[place].sign not in "+-":
@@ -127,8 +127,9 @@ def compared(old: str, new: str) -> tuple[tuple[DiffPiece, ...], tuple[DiffPiece
 
 
 def _begins_alike(was: Sequence[str], now: Sequence[str]) -> bool:
-    """Whether something was put in (or left out) that begins with the blank it is followed by: a mark that begins with
-    the word reads better."""
+    """True when the inserted (or removed) text begins with the blank that also follows it: a mark that begins with the
+    word reads better.
+    """
     longer = was if len(was) > len(now) else now
     return min(len(was), len(now)) == 1 < len(longer) and longer[0] == longer[-1] and longer[0].isspace()
 

@@ -1,4 +1,4 @@
-"""What every block is put together from: bars, rows with a right end, durations, counts."""
+"""Common elements of blocks: bars, rows with a right end, durations, counts."""
 
 from __future__ import annotations
 

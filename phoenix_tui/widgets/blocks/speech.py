@@ -1,4 +1,4 @@
-"""What people, models and Phoenix itself say: prompts, thoughts, notices, errors, the end of a stopped turn."""
+"""Speech of people, models and Phoenix itself: prompts, thoughts, notices, errors, the end of a stopped turn."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LONGEST_CHIP: Final = 120
 MOST_COUNTED: Final = 200_000
 """Characters of a text whose words are counted."""
 STOP_NOTICES: Final = ("Stopped by you", "Stopped at the time limit")
-"""How the stored row of a stop begins (engine/machine/texts.py)."""
+"""Prefixes of the stored row of a stop (engine/machine/texts.py)."""
 _BOLD: Final = TextStyle(bold=True)
 _BAD: Final = TextStyle(TextTone.BAD)
 
@@ -119,7 +119,7 @@ def thinking_rows(text: str, width: int) -> Iterator[StyledLine]:
 
 
 def length_of(text: str) -> str:
-    """How long a text is, in words; a huge one in characters, since counting its words would take too long."""
+    """Length of a text, in words; of a huge one in characters, since counting its words would take too long."""
     return counted(len(text), "character") if len(text) > MOST_COUNTED else counted(len(text.split()), "word")
 
 
@@ -140,12 +140,12 @@ def summary_rows(text: str, width: int, *, is_open: bool, action: str) -> Iterat
 
 
 def is_summary_notice(text: str) -> bool:
-    """Whether a stored notice carries the summary of older messages."""
+    """True when a stored notice contains the summary of older messages."""
     return text.startswith(SUMMARIZED) and "\n" in text
 
 
 def is_stop_notice(text: str) -> bool:
-    """Whether a stored notice says how a turn was stopped."""
+    """True when a stored notice tells the end of a stopped turn."""
     return text.startswith(STOP_NOTICES)
 
 
@@ -156,7 +156,7 @@ def _as_remark(words: str) -> str:
 def report_rows(
     title: str, text: str, width: int, *, is_open: bool, action: str, words: str = ""
 ) -> Iterator[StyledLine]:
-    """What came from elsewhere, such as a sub-agent: one row, folded; `words` stand for its first line."""
+    """Text from another source, such as a sub-agent: one row, folded; `words` replace its first line."""
     stripped = text.strip()
     first, _, rest = stripped.partition("\n")
     first = clean_line(words) or clean_line(first[:LONGEST_LINE])
@@ -167,7 +167,7 @@ def report_rows(
 
 
 def stopped_lines(stopped: StopNotice, width: int, stored: str = "") -> list[StyledLine]:
-    """How a turn ended that the user stopped: the stored words where they are there, and what became of its text."""
+    """End of a turn that the user stopped: the stored words if there are any, and the outcome for its text."""
     parts = [_as_remark(clean_line(stored))] if stored else [f"stopped by you after {duration_text(stopped.seconds)}"]
     if stopped.processes and not stored:
         parts.append(f"{counted(stopped.processes, 'process', 'processes')} ended")

@@ -62,7 +62,7 @@ def _lines_of(view: ToolView, output: str) -> int:
 
 
 def _is_silent(view: ToolView) -> bool:
-    """Whether it came to an end without a word."""
+    """True when it ended without output."""
     return view.status in {ToolStatus.SUCCESS, ToolStatus.ERROR} and isinstance(view.display, TerminalDisplay)
 
 
@@ -92,7 +92,7 @@ def reads_line(views: Sequence[ToolView], width: int, action: str) -> StyledLine
 
 
 def output_of(view: ToolView) -> str:
-    """What a call has printed, for the eye."""
+    """Output of a call for the screen."""
     if view.status is ToolStatus.RUNNING or (not view.text and view.display is None):
         return view.tail
     return _display_text(view.display, view.text)
@@ -123,7 +123,7 @@ def _title(view: ToolView) -> str:
 
 
 def _hands_in(view: ToolView) -> bool:
-    """Whether it ends a sub-agent: what it found stands below as an answer."""
+    """True when it ends a sub-agent: its result is below as an answer."""
     return view.name in SUBMISSIONS and view.status is not ToolStatus.ERROR
 
 
@@ -196,7 +196,7 @@ def _failure_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
 
 
 def _hidden_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
-    """How much of its output a closed row keeps back."""
+    """Number of lines that a closed row hides."""
     head = _head(view)
     hidden = lines - (head + 1 if head else 0)
     return [f"+{counted(hidden, 'line')}"] if hidden > 0 and not is_open else []

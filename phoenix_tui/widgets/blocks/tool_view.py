@@ -1,4 +1,4 @@
-"""A tool call as the eye needs it, built from a stored row or from what a subscriber is told."""
+"""A tool call in the form for the screen, built from a stored row or from updates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FOLDABLE: Final = frozenset({"read_file", "list_files", "search", "keyword_sear
 
 
 class ToolView(Struct, frozen=True):
-    """How a call stands; texts are cleaned, the summary is revealed."""
+    """State of a call; texts are cleaned, the summary is revealed."""
 
     id: str
     name: str
@@ -35,7 +35,7 @@ class ToolView(Struct, frozen=True):
     tail: str = ""
     """The newest output while it runs."""
     text: str = ""
-    """What the model read, where there is no display."""
+    """Text that the model read, where there is no display."""
     display: Display | None = None
     duration: float = 0.0
     since: float = 0.0
@@ -44,7 +44,7 @@ class ToolView(Struct, frozen=True):
 
     @property
     def is_own(self) -> bool:
-        """Whether the person ran it with `!`."""
+        """True when the user ran it with `!`."""
         return is_own_call(self.id)
 
     def __post_init__(self) -> None:
@@ -53,7 +53,7 @@ class ToolView(Struct, frozen=True):
 
     @property
     def folds_with_others(self) -> bool:
-        """Whether it is a quick, good read that may share one row."""
+        """True for a quick, successful read that may share one row."""
         return self.name in _FOLDABLE and self.status is ToolStatus.SUCCESS and self.duration <= QUICK_SECONDS
 
 
@@ -78,7 +78,7 @@ def _one_line(text: str) -> str:
 
 
 def _tasks_of(tasks: list[JsonValue]) -> str:
-    """What a call gives its sub-agents to do."""
+    """Tasks that a call gives its sub-agents."""
     names = [name for one in tasks if isinstance(one, dict) and isinstance(name := one.get("task"), str)]
     count = counted(len(tasks), "sub-agent")
     return reveal_line(f"{count}: {' · '.join(names)}") if names else count

@@ -18,14 +18,14 @@ from phoenix_tui.widgets.still import Still
 _EIGHTHS: Final = 8
 _GLYPHS: Final = ScrollBarRender.VERTICAL_BARS
 Kind: TypeAlias = tuple[int, int]
-"""What a row of the bar is, and for the thumb's ends how many eighths of it are filled or free."""
+"""Kind of a row of the bar, and for the thumb's ends the number of eighths filled or free."""
 BACK, ABOVE, BELOW, THUMB, HEAD, TAIL = range(6)
 _PRESSED: Final = ("", "scroll_up", "scroll_down", "grab", "grab", "grab")
-"""What a press on each kind does, as Textual names it."""
+"""Action of a press on each kind, as Textual names it."""
 
 
 def thumb(size: int, total: int, window: int, position: float) -> tuple[int, int]:
-    """Where the thumb begins and ends in eighths of a cell, as Textual has it; both 0 where all is in sight."""
+    """Start and end of the thumb in eighths of a cell, as Textual has it; both 0 where all is visible."""
     if not size or not 0 < window < total or size == total:
         return 0, 0
     length = max(1.0, window * size / total)
@@ -34,7 +34,7 @@ def thumb(size: int, total: int, window: int, position: float) -> tuple[int, int
 
 
 def kinds_of(size: int, start: int, end: int) -> list[Kind]:
-    """What each row shows, top down."""
+    """Kind of each row, top down."""
     if not end:
         return [(BACK, 0)] * size
     first, above = divmod(start, _EIGHTHS)

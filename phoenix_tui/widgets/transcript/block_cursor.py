@@ -11,7 +11,7 @@ from phoenix_tui.widgets.transcript.viewport import Viewport
 
 
 class ChosenBlock(Struct, frozen=True):
-    """The block under the cursor; `code` is the piece of code it stands on, -1 for the whole part."""
+    """The block under the cursor; `code` is the piece of code under it, -1 for the whole part."""
 
     slot: int
     part: Part
@@ -19,7 +19,7 @@ class ChosenBlock(Struct, frozen=True):
 
 
 class BlockCursor:
-    """Stands on one stop of a stack and keeps it in sight; off until it is asked for."""
+    """Cursor on one stop of a stack that keeps it visible; off until it is requested."""
 
     def __init__(self, stack: Stack, viewport: Viewport) -> None:
         self._stack = stack
@@ -30,12 +30,12 @@ class BlockCursor:
 
     @property
     def is_on(self) -> bool:
-        """Whether it is shown."""
+        """True while it is shown."""
         return self._stop is not None
 
     @property
     def slot(self) -> int | None:
-        """The message it stands on, or is on the way to; None while it is off."""
+        """The message under it, or its pending target; None while it is off."""
         if self._wanted is not None:
             return self._wanted[0]
         return None if self._stop is None else self._stop.slot
@@ -45,13 +45,13 @@ class BlockCursor:
         self._stop = self._wanted = None
 
     def start(self) -> bool:
-        """Stand on the lowest block in sight; False where there is none."""
+        """Move to the lowest visible block; False where there is none."""
         seen = self._in_sight()
         self._stop, self._wanted = (seen[-1] if seen else None), None
         return bool(seen)
 
     def come_along(self) -> None:
-        """The window was moved away: stand on the nearest block in sight."""
+        """Move to the nearest visible block after the window was scrolled."""
         stop, seen = self._here(), self._in_sight()
         if stop is None or self._wanted is not None or not seen or Stop(stop.slot, stop.key) in seen:
             return
@@ -100,7 +100,7 @@ class BlockCursor:
                 return
 
     def chosen(self) -> ChosenBlock | None:
-        """The block it stands on."""
+        """The block under the cursor."""
         stop = self._here()
         place = None if stop is None else self._extent(stop)
         return None if stop is None or place is None else ChosenBlock(stop.slot, place.part, stop.code)
@@ -112,14 +112,14 @@ class BlockCursor:
         return None if stop is None or place is None else (stop.slot, place.first, place.after)
 
     def loaded(self) -> None:
-        """Messages came: go where it was on the way to."""
+        """Go to the pending target after messages were loaded."""
         wanted = self._wanted
         if wanted is not None and self._stack.drawn(wanted[0]) is not None:
             self._wanted = None
             self.go(*wanted)
 
     def on_prompt(self) -> bool:
-        """Whether it stands on what a person said."""
+        """True on a person's message."""
         chosen = self.chosen()
         return chosen is not None and is_prompt(chosen.part)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class BlockKeys:
-    """What is done with the block under the cursor of a canvas; while the cursor is off the arrows scroll."""
+    """Actions on the block under the cursor of a canvas; while the cursor is off the arrows scroll."""
 
     def __init__(self, view: Widget, canvas: Canvas, scroller: Scroller, fold: Callable[[str], None]) -> None:
         self._view = view
@@ -43,7 +43,7 @@ class BlockKeys:
             "fork": partial(self._ask, "FORK"),
             "file": partial(self._ask, "OPEN_FILE"),
         }
-        """What the keys and the words in the row of keys ask for, as `keymap.KEYS` names it."""
+        """Actions of the keys and of the words in the row of keys, by their names in `keymap.KEYS`."""
 
     def take(self) -> bool:
         """Turn the block cursor on; False where there is no block."""

@@ -1,4 +1,4 @@
-"""The tool calls of the messages in memory, and where each one stands."""
+"""The tool calls of the messages in memory, and their places."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CallBook:
         """Calls whose images came: their message has more parts than before."""
 
     def view(self, block: ToolUseBlock) -> ToolView:
-        """How the call of a block stands."""
+        """View of a block's call."""
         return self._views.get(block.id) or queued_call(ToolCall(block.id, block.name, block.input_json))
 
     def get(self, call_id: str) -> ToolView | None:

@@ -27,7 +27,7 @@ RIGHT_MARGIN: Final = 2
 
 
 class PlacedPart(Struct, frozen=True):
-    """Where the window stands after a change."""
+    """Position of the window after a change."""
 
     y: int
     total: int
@@ -47,11 +47,11 @@ class Canvas:
         self.new_below = 0
         """Messages that came while the end was out of sight."""
         self._marked = ""
-        """What the mark at the bottom says."""
+        """Text of the mark at the bottom."""
 
     @property
     def below(self) -> str:
-        """What is new below the window, in words; empty at the end, and where nothing came."""
+        """New content below the window, in words; empty at the end, and without new content."""
         if self.viewport.following:
             return ""
         if self.new_below:
@@ -94,7 +94,7 @@ class Canvas:
         self.marks.loaded()
 
     def has_plain_code(self) -> bool:
-        """Whether code in sight is still to be coloured."""
+        """True while visible code is still to be coloured."""
         return any(part.plain is not None for part in self.parts_in_sight())
 
     def job_to_lex(self) -> CodeJob | DiffJob | None:
@@ -173,7 +173,7 @@ class Canvas:
         return None
 
     def action_at(self, x: int, y: int) -> str:
-        """What a click on a cell in sight does, empty for nothing."""
+        """Action of a click on a visible cell, empty for none."""
         row = next(islice(self.viewport.rows(), y, None), None)
         found = None if row is None or row[2] is None else row[2].locate(row[1])
         if found is None or not 0 <= found[1] < len(found[0].lines):

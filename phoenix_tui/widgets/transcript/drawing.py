@@ -1,4 +1,4 @@
-"""Messages -> parts: which block stands for what, and which rows share one line."""
+"""Messages -> parts: the blocks of each part, and rows that share one line."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Drawing(Struct, frozen=True):
     answer: Callable[[str, str], Part]
     """A finished answer as a part: its key and its text."""
     aspect: float = 0.0
-    """How much taller than wide a cell is; 0 where images are not shown."""
+    """Height of a cell divided by its width; 0 where images are not shown."""
 
     def message_parts(self, message: StoredMessage) -> list[Part]:
         """The parts of one stored message; none for tool results, which their calls show."""
@@ -91,7 +91,7 @@ class Drawing(Struct, frozen=True):
         return _long_part(key, PartKind.NOTE, rows, foldable=True)
 
     def live_parts(self) -> Iterator[Part]:
-        """What stands below the last message, the answer under way left out."""
+        """Parts below the last message, without the current answer."""
         live = self.model.live
         for number, notice in enumerate(live.notices):
             yield Part(f"notice:{number}", PartKind.NOTE, list(speech.notice_rows(notice, self.width)))
@@ -117,7 +117,7 @@ class Drawing(Struct, frozen=True):
         return Part(key, PartKind.THINKING, lines, foldable=True)
 
     def welcome(self) -> Part | None:
-        """What an empty conversation shows."""
+        """Part shown by an empty conversation."""
         record = self.model.conversation
         if record is None:
             return None
@@ -197,7 +197,7 @@ class Drawing(Struct, frozen=True):
 
 
 def last_kind(message: StoredMessage) -> PartKind | None:
-    """The kind of a message's last part, told without drawing it; None when it shows nothing."""
+    """The kind of a message's last part, known without drawing it; None when it shows nothing."""
     if shows_nothing(message):
         return None
     if message.role is Role.USER:

@@ -1,4 +1,4 @@
-"""What a transcript does between frames: running clocks, code to colour, long texts to lay out."""
+"""Work of a transcript between frames: running clocks, code to colour, long texts to lay out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from phoenix_tui.widgets.transcript.long_texts import has_more, lay_more
 from phoenix_tui.widgets.transcript.scroller import Scroller
 
 TICK_SECONDS: Final = 1.0
-"""How often the clock of a running call moves."""
+"""Seconds between the ticks of a running call's clock."""
 COLOUR_SECONDS: Final = 0.02
 """Rest between two slices of code that are coloured."""
 

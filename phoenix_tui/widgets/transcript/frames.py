@@ -1,4 +1,4 @@
-"""When to draw: at once after a rest, then 16 times a second, fewer if frames are slow (docs/decisions/textual.md)."""
+"""Times of drawing: at once after a rest, then 16 a second, fewer if frames are slow (docs/decisions/textual.md)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Frames:
 
     @property
     def waiting(self) -> bool:
-        """Whether a frame is still to come."""
+        """True while a frame is still to come."""
         return self._handle is not None
 
     def request(self, not_before: float = 0.0) -> None:
-        """Something changed; it is drawn in `not_before` seconds at the earliest."""
+        """Schedule a frame, in `not_before` seconds at the earliest."""
         if self._handle is not None:
             return
         rest = min(max(FRAME_SECONDS, COST_FACTOR * self._cost), SLOWEST_SECONDS)

@@ -24,20 +24,20 @@ MOST_ROWS: Final = 400
 
 
 class Pictures(Protocol):
-    """Where pictures come from (`images.source.ImageSource`)."""
+    """Source of pictures (`images.source.ImageSource`)."""
 
     @property
     def is_off(self) -> bool:
-        """Whether images are not shown at all."""
+        """True when images are not shown at all."""
         ...
 
     @property
     def aspect(self) -> float:
-        """How much taller than wide a cell is."""
+        """Height of a cell divided by its width."""
         ...
 
     forgotten: int
-    """How often all pictures were forgotten: what was painted of them is worth nothing then."""
+    """Number of times that all pictures were dropped: rows painted with them are invalid then."""
 
     def ready(self, box: Box, background: str) -> Picture | None:
         """A picture that was made already."""
@@ -64,7 +64,7 @@ class Gallery:
         """The painter they are from, and how often the source had forgotten its pictures."""
 
     def use(self, source: Pictures | None) -> None:
-        """Where pictures come from; without it none are shown."""
+        """Set the source of pictures; without it none are shown."""
         self._source = source
         self._refused.clear()
         self._canvas.stack.aspect = 0.0 if source is None or source.is_off else source.aspect

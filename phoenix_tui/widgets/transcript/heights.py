@@ -1,4 +1,4 @@
-"""How many rows each message takes, with sums per 512, so that any row is found without adding them all."""
+"""Number of rows of each message, with sums per 512, so that any row is found without adding them all."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class HistoryReader:
         self.is_reading = False
 
     def use(self, loader: Loader | None) -> None:
-        """Where older messages come from."""
+        """Set the source of older messages."""
         self._loader = loader
         self.reset()
 

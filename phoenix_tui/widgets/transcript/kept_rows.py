@@ -24,7 +24,7 @@ class KeptRows:
         self._canvas = canvas
         self._history = history
         self.is_late = False
-        """Whether a row says that messages in sight are still being read."""
+        """True while a row says that visible messages are still being read."""
         self._whole: tuple[Painter, list[Strip]] | None = None
         self._holding: Timer | None = None
 
@@ -41,7 +41,7 @@ class KeptRows:
             self._holding = self._view.set_timer(PATIENCE, self._say_so)
 
     def painted(self, rows: list[Strip], painter: Painter) -> None:
-        """These rows were painted."""
+        """Keep these painted rows."""
         if not self._canvas.viewport.has_gap:
             self._whole = (painter, rows)
 

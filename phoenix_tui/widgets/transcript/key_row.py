@@ -31,7 +31,7 @@ class KeyRow:
         self._spans: tuple[Span, ...] = ()
 
     def spans(self, stack: Stack, chosen: ChosenBlock | None, width: int) -> tuple[Span, ...]:
-        """Its words."""
+        """Words of the row."""
         if chosen is None:
             return key_row(stack, None, width)
         of, seen = (chosen.part, chosen.code, stack.is_open(chosen.part.key), width), self._of

@@ -17,7 +17,7 @@ class LiveAnswer:
     def __init__(self) -> None:
         self._part: Part | None = None
         self._stream: MarkdownStream | None = None
-        """Where its lines come from."""
+        """Source of its lines."""
         self._reply: LiveReply | None = None
         self._fed = 0
         self.first_changed = -1

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def has_more(canvas: Canvas) -> bool:
-    """Whether a text in sight is not all laid out."""
+    """True when a visible text is not completely laid out."""
     return any(part.stream is not None and bool(part.stream.waiting) for part in canvas.parts_in_sight())
 
 

@@ -1,4 +1,4 @@
-"""What is looked for in a transcript: its places marked, one of them the current one, brought into sight.
+"""Search in a transcript: its places marked, one of them the current one, scrolled into view.
 
 A text may be broken over rows, so places are told in the joined text of a part and mapped back to its lines.
 """
@@ -27,7 +27,7 @@ NEAR = 200
 SAID = (PartKind.PROMPT, PartKind.ANSWER, PartKind.NOTE)
 """Parts that show what a message says."""
 TINT = 0.4
-"""How much of the colour lies under a place that is not the current one."""
+"""Opacity of the colour under a place that is not the current one."""
 
 
 class Goal(Struct, frozen=True):
@@ -82,7 +82,7 @@ class Marks:
         self.loaded()
 
     def loaded(self) -> None:
-        """Messages or a size came: go where it was on the way to, until all around it is there."""
+        """Go to the pending target after messages were loaded or the size changed, until all around it is there."""
         if self._goal is None or not self._viewport.height:
             return
         found = self._locate(self._goal)
@@ -137,7 +137,7 @@ class Marks:
                         yield Spot(part.key, number, line)
 
     def _best(self, drawn: Drawn, spots: Sequence[Spot]) -> Spot:
-        """The place where most of the words stand together."""
+        """The place where most of the words are close together."""
         if len(self.words) == 1:
             return spots[0]
         texts = {part.key: _Joined(part.lines) for part in drawn.parts}

@@ -1,4 +1,4 @@
-"""What a transcript knows of its conversation: a window of messages, its tool calls, and the reply under way."""
+"""Data of a transcript: a window of messages, its tool calls, and the current reply."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class LiveThinking:
         self.pieces: list[str] = []
         self.words = 0
         self.newest = ""
-        """Its last `NEWEST` characters."""
+        """Last `NEWEST` characters."""
         if text:
             self.add(text)
 
@@ -67,12 +67,12 @@ class LiveThinking:
 
     @property
     def newest_line(self) -> str:
-        """Its last line that is not blank."""
+        """Last line that is not blank."""
         return clean_line(self.newest.strip().rsplit("\n", 1)[-1])
 
 
 class LiveReply(Struct):
-    """What has streamed of the reply under way, and what else stands below the last message."""
+    """Text of the current reply so far, and other content below the last message."""
 
     pieces: list[str] = field(default_factory=list[str])
     thinking: LiveThinking = field(default_factory=LiveThinking)
@@ -88,13 +88,13 @@ class LiveReply(Struct):
 
 
 def shows_nothing(message: StoredMessage) -> bool:
-    """Whether it has no part: tool results and what the user's own commands printed stand with their calls."""
+    """True when it has no part: tool results and the output of the user's own commands belong to their calls."""
     told = message.role is Role.USER and message.origin is Origin.NOTICE
     return message.silent or told or message.origin is Origin.TOOL
 
 
 def is_own(message: StoredMessage) -> bool:
-    """Whether the person wrote it: a message, or a command with `!`."""
+    """True when the user wrote it: a message, or a command with `!`."""
     if message.role is not Role.SYSTEM:
         return message.origin is Origin.HUMAN
     return any(isinstance(block, ToolUseBlock) and is_own_call(block.id) for block in message.blocks)
@@ -108,7 +108,7 @@ def text_of(message: StoredMessage) -> str:
 
 
 def _words(block: Block) -> str:
-    """What a part of an answer says; the call that ends a sub-agent says what it found."""
+    """Text of a part of an answer; the call that ends a sub-agent has its result."""
     if isinstance(block, TextBlock):
         return block.text
     return handed_in(block) if isinstance(block, ToolUseBlock) else ""
@@ -128,12 +128,12 @@ class TranscriptModel:
         self.live = LiveReply()
         self.error: Errored | None = None
         self.dirty: set[int] = set()
-        """Slots that changed since the view last looked; changed calls stand in `calls.changed`."""
+        """Slots that changed since the view last looked; changed calls are in `calls.changed`."""
         self._busy_since: float | None = None
         self._ended_processes = 0
 
     def show(self, snapshot: Snapshot) -> None:
-        """Forget everything and show how things stand."""
+        """Replace everything by a snapshot."""
         self.conversation = snapshot.conversation
         self.messages.clear()
         self.calls.clear()
@@ -243,7 +243,7 @@ class TranscriptModel:
         self.dirty.add(self.count)
 
     def add_notice(self, text: str) -> None:
-        """Something said in passing."""
+        """Add a passing notice."""
         self.live.notices.append(text)
         self.dirty.add(self.count)
 

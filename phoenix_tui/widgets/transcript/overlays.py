@@ -16,13 +16,13 @@ from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.painter import Painter
 
 BAR: Final = "▌"
-"""Stands left of every row of the block under the cursor."""
+"""Mark left of every row of the block under the cursor."""
 _FAR: Final = 400
 """Messages looked through for the prompt above the window."""
 
 
 def is_prompt(model: TranscriptModel, seq: int) -> bool:
-    """Whether a person said it; False where it is not in memory."""
+    """True for a person's message; False where it is not in memory."""
     message = model.messages.get(seq)
     return message is not None and message.role is Role.USER and message.origin is Origin.HUMAN
 
@@ -58,7 +58,7 @@ class Overlays:
         return self._sticky[1]
 
     def keys(self, spans: Sequence[Span], painter: Painter) -> Strip:
-        """What can be done with the block under the cursor, as the bottom row."""
+        """Actions on the block under the cursor, as the bottom row."""
         key = (tuple(spans), painter)
         if self._keys is None or self._keys[0] != key:
             tinted = [span._replace(look=span.look._replace(surface=Surface.CODE)) for span in spans]

@@ -1,4 +1,4 @@
-"""The rows of a transcript as they stand on the screen, painted once until something of them is dirty."""
+"""The rows of a transcript on the screen, painted once until a part of them is dirty."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class PaintedRows:
         self._kept = kept
         self._painter: Painter | None = None
         self._is_stale = True
-        """Whether the theme may be another than the painter's."""
+        """True when the theme may have changed since."""
         self._rows: list[Strip] | None = None
 
     def forget(self) -> None:
-        """Something in sight changed."""
+        """Drop the rows after a visible change."""
         self._rows = None
 
     def restyle(self) -> None:

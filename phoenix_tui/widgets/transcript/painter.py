@@ -35,7 +35,7 @@ class Colours(Struct, frozen=True):
     bad: Color
     selection: Color
     few: bool = False
-    """Whether the terminal has 256 colours: tints are colours of its palette then."""
+    """True when the terminal has 256 colours: tints are colours of its palette then."""
 
 
 DARK_TINTS: Final = {

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class PartKind(StrEnum):
-    """What a part is; parts of kind `TOOL` stand together without a blank row."""
+    """Kind of a part; parts of kind `TOOL` follow each other without a blank row."""
 
     PROMPT = "prompt"
     ANSWER = "answer"
@@ -47,9 +47,9 @@ class Part(Struct):
     dim: bool = False
     """Painted in quiet throughout: text that was not saved."""
     stream: MarkdownStream | LongText | None = None
-    """Where its lines come from, while code in it is still to be coloured or text to come."""
+    """Source of its lines, while code in it is still to be coloured or text to come."""
     colours: DiffColours | None = None
-    """What is still to be coloured in a diff."""
+    """Uncoloured rest of a diff."""
     codes: Sequence[CodeBlock] = ()
     """The pieces of code in it, top down."""
     picture: Box | None = None

@@ -1,4 +1,4 @@
-"""Where each conversation was left: the row at the top, for coming back to it."""
+"""Scroll position of each conversation when it was left: the row at the top, for coming back to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ScrollPlaces:
         self._places: dict[str, _Place] = {}
 
     def leave(self, canvas: Canvas) -> None:
-        """Remember where the conversation in view stands."""
+        """Remember the scroll position of the conversation in view."""
         record, viewport = canvas.model.conversation, canvas.viewport
         if record is None:
             return

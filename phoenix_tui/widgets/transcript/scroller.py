@@ -1,4 +1,4 @@
-"""Where the window stands on its transcript: found anew after every change, moved by rows, pages and jumps."""
+"""Position of the window on its transcript: found anew after every change, moved by rows, pages and jumps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from phoenix_tui.widgets.transcript.bar import TranscriptBar
 from phoenix_tui.widgets.transcript.canvas import Canvas, PlacedPart
 
 BAR_SECONDS: Final = 1.0
-"""How often the scrollbar follows while text streams; painting it dirties its whole column."""
+"""Seconds between updates of the scrollbar while text streams; painting it dirties its whole column."""
 
 
 class Scroller:

@@ -42,7 +42,7 @@ def painted(strip: Strip, text: str, span: tuple[int, int], style: Style) -> Str
 
 
 def selected_text(stack: Stack, selection: Selection) -> str:
-    """What a selection holds: rows that continue a line are joined, margins and padding left out."""
+    """Text of a selection: rows that continue a line are joined, margins and padding left out."""
     parts: list[str] = []
     side = _NEWEST
     for place, (line, start, end) in enumerate(_selected_lines(stack, selection)):
@@ -69,7 +69,7 @@ def _selected_lines(stack: Stack, selection: Selection) -> Iterator[tuple[Styled
 
 
 def _one_side(line: StyledLine, side: int, start: int, end: int | None) -> str:
-    """What is selected of one of two texts that stand side by side."""
+    """Selected text of one of two texts side by side."""
     first, last = line.sides[side]
     return line.text[max(start, first) : last if end is None else min(max(end, first), last)]
 

@@ -36,7 +36,7 @@ class VisibleRows:
 
     @property
     def height(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return self.canvas.viewport.height + self.canvas.reserved
 
     def strips(self, painter: Painter, selection: Selection | None, *, is_late: bool = False) -> list[Strip]:

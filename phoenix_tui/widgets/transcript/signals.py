@@ -1,4 +1,4 @@
-"""What a transcript tells the screen that holds it."""
+"""Messages of a transcript to its screen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TranscriptMessage(Message):
-    """Something a transcript says; `control` is the transcript."""
+    """Message of a transcript; `control` is the transcript."""
 
     def __init__(self, view: Widget) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class CursorMoved(TranscriptMessage):
 
 
 class BlockRequest(Struct, frozen=True):
-    """Something that the transcript cannot do with a block itself."""
+    """Action on a block that the transcript cannot do itself."""
 
     action: BlockAction
     target: Target
@@ -64,7 +64,7 @@ class FarPrompt(Struct, frozen=True):
 
 
 class Remark(Struct, frozen=True):
-    """Something to say in passing."""
+    """A passing notice."""
 
     text: str
 
@@ -73,7 +73,7 @@ Request: TypeAlias = BlockRequest | FarPrompt | Remark
 
 
 class BlockWanted(TranscriptMessage):
-    """Something that needs the engine, the editor or the user's ear."""
+    """Posted for an action that needs the engine, the editor or a notice to the user."""
 
     def __init__(self, view: Widget, request: Request) -> None:
         super().__init__(view)

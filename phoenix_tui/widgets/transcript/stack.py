@@ -30,13 +30,13 @@ class Stack:
         """Keys of parts that are open, or folded while `all_open`."""
         self.all_open = False
         self.aspect = 0.0
-        """How much taller than wide a cell is, for images; 0 while none are shown."""
+        """Height of a cell divided by its width, for images; 0 while none are shown."""
         self._drawn: OrderedDict[int, Drawn] = OrderedDict()
         self._answer = LiveAnswer()
         shedding.add("drawn messages", Order.LOOKS, self.kept, self.drop_strips)
 
     def kept(self) -> int:
-        """How many messages are drawn."""
+        """Number of drawn messages."""
         return len(self._drawn)
 
     @property
@@ -77,7 +77,7 @@ class Stack:
         self._drawn.clear()
 
     def is_open(self, key: str) -> bool:
-        """Whether a part shows all it has."""
+        """True when a part shows all it has."""
         return (key in self.opened) is not self.all_open
 
     def drawn(self, slot: int) -> Drawn | None:
@@ -166,7 +166,7 @@ class Stack:
         return with_gaps(self._drawing().message_parts(message), self._kind_above(slot))
 
     def _kind_above(self, slot: int) -> PartKind | None:
-        """The kind of the part that stands above a slot; nothing stands above the first."""
+        """The kind of the part above a slot; None above the first."""
         for above in range(slot - 1, max(slot - 4, -1), -1):
             message = self.model.messages.get(above + 1)
             if message is None:

@@ -1,4 +1,4 @@
-"""Where a block cursor can stand: on each part of a message, and on each piece of code within an answer."""
+"""Stops of a block cursor: each part of a message, and each piece of code within an answer."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def stops_of(slot: int, drawn: Drawn) -> list[Stop]:
 
 
 def extent(stop: Stop, drawn: Drawn) -> Extent | None:
-    """Where a stop lies in its slot; None once its part is gone."""
+    """Rows of a stop in its slot; None once its part is gone."""
     row = 0
     for part in drawn.parts:
         if part.key == stop.key:
@@ -93,11 +93,11 @@ def still(stack: Stack, stop: Stop) -> Stop | None:
 
 
 def is_prompt(part: Part) -> bool:
-    """Whether a part is what a person said."""
+    """True for a part of a person's message."""
     return part.kind is PartKind.PROMPT and part.key.startswith("message:")
 
 
 def is_human(model: TranscriptModel, seq: int) -> bool | None:
-    """Whether a person said message `seq`; None while it is not in memory."""
+    """True when a person wrote message `seq`; None while it is not in memory."""
     message = model.messages.get(seq)
     return None if message is None else message.role is Role.USER and message.origin is Origin.HUMAN

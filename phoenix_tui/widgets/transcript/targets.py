@@ -1,4 +1,4 @@
-"""What can be done with the block under the cursor: the text it copies, the file and the image it names."""
+"""Actions on the block under the cursor: the text to copy, the file and the image it names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PATHS: Final = ("path", "file_path", "file")
 
 
 class BlockAction(StrEnum):
-    """What may be asked of a block; the value names it in the row of keys."""
+    """Actions on a block; the value is the name in the row of keys."""
 
     TOGGLE = "open"
     COPY = "copy"
@@ -41,7 +41,7 @@ REFUSALS: Final = {
     BlockAction.OPEN_FILE: "This block names no file.",
     BlockAction.OPEN_IMAGE: "There is no image here.",
 }
-"""What is said where a block cannot be asked for something."""
+"""Notice about a block without the requested action."""
 
 
 class Target(Struct, frozen=True):
@@ -49,13 +49,13 @@ class Target(Struct, frozen=True):
 
     conversation_id: str
     name: str
-    """What it is, in a word or two."""
+    """Name of the block, in a word or two."""
     seq: int = 0
-    """Its message; 0 while that is not stored."""
+    """Message of the block; 0 while that is not stored."""
     last_seq: int = 0
     """The last message of the same step: the results of its calls."""
     text: str = ""
-    """What copying gives."""
+    """Text to copy."""
     path: str = ""
     line: int = 0
     """The file a call names, and where in it something happened."""
@@ -84,7 +84,7 @@ def target_of(model: TranscriptModel, chosen: ChosenBlock) -> Target:
 
 
 def _actions(target: Target, part: Part) -> tuple[BlockAction, ...]:
-    """What this block can be asked for, the likeliest first."""
+    """Possible actions on this block, the likeliest first."""
     offered = (
         (BlockAction.TOGGLE, part.foldable),
         (BlockAction.COPY, bool(target.text)),

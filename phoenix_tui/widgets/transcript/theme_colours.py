@@ -33,7 +33,7 @@ COMPONENTS: Final = frozenset({
     "transcript--bad",
     "transcript--selection",
 })
-"""What such a widget names in COMPONENT_CLASSES."""
+"""Names for the COMPONENT_CLASSES of such a widget."""
 
 
 def css_of(widget: str) -> str:

@@ -96,7 +96,7 @@ class TranscriptView(ScrollView, can_focus=True):
         }
 
     def show(self, snapshot: Snapshot) -> None:
-        """Show a conversation as it stands, from where it was left or from its end."""
+        """Show a snapshot, from the place where it was left or from its end."""
         self.blocks.leave()
         self._places.leave(self.canvas)
         self.apply(snapshot)
@@ -131,7 +131,7 @@ class TranscriptView(ScrollView, can_focus=True):
         self.moves[move]()
 
     def action_block(self, order: str) -> None:
-        """Something with the block cursor, as the keys of `Scope.BLOCKS` name it."""
+        """Run an action of the block cursor, by its name among the keys of `Scope.BLOCKS`."""
         self.blocks.orders[order]()
 
     def action_fold(self, key: str) -> None:
@@ -142,7 +142,7 @@ class TranscriptView(ScrollView, can_focus=True):
             self.scroller.place_again()
 
     async def action_here(self) -> None:
-        """What the place that was clicked stands for."""
+        """Run the action of the clicked place."""
         action = self.canvas.action_at(*self._clicked)
         if action:
             await self.run_action(action)

@@ -18,12 +18,12 @@ class Viewport:
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
         self.following = True
-        """Whether the end stays in sight as it grows."""
+        """True while the end stays visible as it grows."""
         self.height = 0
         self.slot = 0
         """The message at the top."""
         self.row = 0
-        """Its row that is the first in sight."""
+        """First visible row of it."""
         self.missing: set[int] = set()
         """Slots near the window that are not in memory, as of the last `place`."""
 
@@ -53,7 +53,7 @@ class Viewport:
             self.move_to(end - self.height)
 
     def place(self) -> int:
-        """Measure what is in sight and a page above; gives the row of all rows that stands at the top."""
+        """Measure the visible messages and a page above; returns the top row's index among all rows."""
         self.missing.clear()
         heights = self._stack.heights
         if not self.following:
@@ -71,7 +71,7 @@ class Viewport:
 
     @property
     def has_gap(self) -> bool:
-        """Whether a row in sight is of a message that is not in memory, as of the last `place`."""
+        """True when a visible row belongs to a message that is not in memory, as of the last `place`."""
         heights, slot, left = self._stack.heights, self.slot, self.height + self.row
         while self.missing and left > 0 and slot < len(heights):
             if slot in self.missing:
