@@ -14,6 +14,7 @@ from typing import Final
 
 import grimp
 
+from tests.hops import CHAINS
 from tests.support.references import known_ids, sources, unresolved_in, words_of
 
 ROOT: Final = Path(__file__).parents[1]
@@ -37,6 +38,8 @@ def main() -> None:
         ("groups of modules that import each other", len(_circles())),
     ):
         print(f"{name:52} {value:>8,}")
+    for chain in CHAINS:
+        print(f"files, {chain.name:45} {len(chain.files):>8,}, of them {len(chain.screens)} of the screens")
     _print_names(trees)
     for circle in _circles():
         print(f"circle: {', '.join(sorted(circle))}")

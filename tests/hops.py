@@ -1,0 +1,161 @@
+"""The files that a reader opens from a key to what it does, as `make structure` counts them.
+
+Each step names a file, a function in it, and the text by which that function leads to the next one; `test_hops.py`
+holds that every step is there. Functions that only prepare a value are no steps.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).parents[1]
+UI: Final = "phoenix_tui/"
+
+
+class Step(NamedTuple):
+    """One function on the way."""
+
+    file: str
+    function: str
+    """Dotted inside the file."""
+    leads_to: str
+    """Text in its body that leads to the next step; empty for the last."""
+
+
+class Chain(NamedTuple):
+    """The way of one action through the source."""
+
+    name: str
+    steps: tuple[Step, ...]
+    limit: int
+    """Files a reader may have to open: of the screens, or of everything where `everything`."""
+    everything: bool = False
+
+    @property
+    def files(self) -> list[str]:
+        """Files in the order in which they are opened first."""
+        return list(dict.fromkeys(step.file for step in self.steps))
+
+    @property
+    def screens(self) -> list[str]:
+        """Those of the screens."""
+        return [file for file in self.files if file.startswith(UI)]
+
+    @property
+    def counted(self) -> int:
+        """What the limit is about."""
+        return len(self.files if self.everything else self.screens)
+
+
+W: Final = "phoenix_tui/workspace"
+V: Final = "phoenix_tui/widgets"
+LOOP: Final = (
+    Step("engine/executor/inbox.py", "Inbox.put", "entry"),
+    Step("engine/executor/loop.py", "MoveLoop._move", "step("),
+    Step("engine/machine/step.py", "step", ""),
+    Step("engine/executor/loop.py", "MoveLoop._start", "runner.start"),
+)
+REQUEST: Final = Chain(
+    "Enter to the request",
+    (
+        Step(f"{V}/composer.py", "Composer.action_order", "keys.orders"),
+        Step(f"{V}/composer_keys.py", "ComposerKeys.submit", "Submitted"),
+        Step(f"{W}/screen.py", "WorkspaceScreen._submit", "writing.submit"),
+        Step(f"{W}/composer_events.py", "ComposerEvents.submit", "sending.send"),
+        Step(f"{W}/startup.py", "Startup.then", "_then"),
+        Step(f"{W}/sending.py", "Sending.send", "active.current()"),
+        Step(f"{W}/active_conversation.py", "ActiveConversation.current", "engine.create"),
+        Step("engine/conversation.py", "Conversation.say", "send("),
+        Step("engine/executor/composing.py", "send", "ask("),
+        *LOOP,
+        Step("engine/executor/effect_runner.py", "EffectRunner._start_asking", "call_model"),
+        Step("engine/executor/model_call.py", "_stream", "provider.stream"),
+    ),
+    9,
+)
+ANSWER: Final = Chain(
+    "`y` to the tool starting",
+    (
+        Step(f"{V}/composer.py", "Composer._answers", "answering.press"),
+        Step(f"{V}/answer_keys.py", "Answering.press", "host.answer"),
+        Step(f"{V}/dock.py", "Dock.answer", "question"),
+        Step(f"{V}/question_panel.py", "QuestionPanel.press", "_answer("),
+        Step(f"{W}/screen.py", "WorkspaceScreen._answer", "sending.answer"),
+        Step(f"{W}/startup.py", "Startup.then", "_then"),
+        Step(f"{W}/sending.py", "Sending.answer", "active.accepts"),
+        Step(f"{W}/active_conversation.py", "ActiveConversation.accepts", "request("),
+        Step("phoenix_tui/features/sub_agents.py", "asked_by", ""),
+        Step("engine/conversation.py", "Conversation.answer", "ask("),
+        Step("engine/executor/composing.py", "ask", "inbox.put"),
+        *LOOP,
+        Step("engine/executor/effect_runner.py", "EffectRunner._start_tool", "run_tool"),
+        Step("engine/executor/tool_call.py", "run_tool", "_run("),
+    ),
+    9,
+)
+STOP: Final = Chain(
+    "Esc to the killed tree",
+    (
+        Step(f"{W}/screen.py", "WorkspaceScreen.action_stop", "escape_handler.escape"),
+        Step(f"{W}/escape.py", "EscapeHandler.escape", "actions[action]"),
+        Step(f"{W}/startup.py", "Startup.stop", "sending.stop"),
+        Step(f"{W}/sending.py", "Sending.stop", "stop_in_view"),
+        Step("phoenix_tui/features/sub_agents.py", "stop_in_view", "cancel"),
+        Step("engine/conversation.py", "Conversation.cancel", "interrupt"),
+        Step("engine/executor/effect_runner.py", "EffectRunner.interrupt", ""),
+    ),
+    5,
+)
+OPEN: Final = Chain(
+    "a row of the list to its transcript",
+    (
+        Step(f"{V}/conversation_list.py", "ConversationList.action_open", "Opened"),
+        Step(f"{W}/screen.py", "WorkspaceScreen._open_conversation", "active.open"),
+        Step(f"{W}/startup.py", "Startup.then", "_then"),
+        Step(f"{W}/active_conversation.py", "ActiveConversation.open", "engine.open"),
+        Step("engine/engine.py", "Engine.open", ""),
+        Step(f"{W}/active_conversation.py", "ActiveConversation.show", "visible.start"),
+        Step(f"{W}/conversation_view.py", "ConversationView.start", "subscribe"),
+        Step(f"{W}/conversation_view.py", "ConversationView._begin", "transcript.show"),
+        Step(f"{V}/transcript/view.py", "TranscriptView.show", ""),
+    ),
+    6,
+)
+AGENT_END: Final = Chain(
+    "a sub-agent's end to its parent going on",
+    (
+        Step("engine/executor/loop.py", "MoveLoop._tell", "publish"),
+        Step("engine/executor/publisher.py", "Publisher.publish", ""),
+        Step("engine/agents/manager.py", "SubAgents.follow", "_scheduler.heard"),
+        Step("engine/agents/scheduler.py", "AgentScheduler._settle", "_results.outcome"),
+        Step("engine/agents/results.py", "AgentResults.outcome", ""),
+        Step("engine/executor/agent_mailbox.py", "AgentMailbox.ended", "AgentFinished"),
+        *LOOP,
+        Step("engine/executor/effect_runner.py", "EffectRunner._start_asking", "call_model"),
+        Step("engine/executor/model_call.py", "_stream", "provider.stream"),
+    ),
+    14,
+    everything=True,
+)
+CHAINS: Final = (REQUEST, ANSWER, STOP, OPEN, AGENT_END)
+
+
+def body(step: Step) -> str:
+    """The source of a step's function; empty where the file has none of that name."""
+    path = ROOT / step.file
+    if not path.exists():
+        return ""
+    text = path.read_text("utf-8")
+    nodes: list[ast.stmt] = ast.parse(text).body
+    for name in step.function.split("."):
+        found = [
+            node
+            for node in nodes
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name
+        ]
+        if not found:
+            return ""
+        node, nodes = found[-1], found[-1].body
+    return ast.get_source_segment(text, node) or ""
