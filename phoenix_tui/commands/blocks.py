@@ -1,4 +1,4 @@
-"""What is done with a block of a transcript: a copy that ends there, its prompt sent again, its file opened."""
+"""Actions on a block of a transcript: a copy that ends there, its prompt sent again, its file opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command works with: the conversation in view, the sheets, the toasts."""
+"""Context of a command: the conversation in view, the sheets, the toasts."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class CommandContext(Struct, frozen=True):
     keymap: Mapping[str, str]
     environment: Environment
     offered: list[str] = msgspec.field(default_factory=list[str])
-    """The conversation that Enter on an empty line opens: it stood on the screen when Phoenix ended unexpectedly."""
+    """Conversation that Enter on an empty line opens: it was open when Phoenix ended unexpectedly."""
     undo: list[UndoStep] = msgspec.field(default_factory=list[UndoStep])
-    """What u in the list takes back, the newest last."""
+    """Steps that u in the list undoes, the newest last."""
 
 
 Run: TypeAlias = Callable[[CommandContext, str], Awaitable[None]]

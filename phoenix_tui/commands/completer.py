@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from phoenix_tui.commands.completion import FileIndex
 
 AMONG_FILES = 4
-"""Files that stand above the conversations that answer the same letters."""
+"""Files listed above the conversations that match the same letters."""
 
 LISTING_SHOWS = 0.15
-"""Seconds after which it is said that files are still being listed."""
+"""Seconds after which a row says that files are still being listed."""
 LISTING = Completion("listing the files of this folder…", hint=True)
 
 Arguments = Callable[[], Awaitable[Sequence[Completion]]]
@@ -54,7 +54,7 @@ class Completer:
         self.mentions: Mentions = no_mentions
         """Conversations for what was typed after an `@`; set when the services are there."""
         self.arguments: Mapping[str, Arguments] = {}
-        """What may follow a command, by its name; set when the services are there."""
+        """Completions of a command's argument, by its name; set when the services are open."""
 
     def look_in(self, folder: Path) -> None:
         """Files are those of this folder from now on."""
@@ -104,7 +104,7 @@ class Completer:
             self._looking = None
 
     async def _mentioned(self, files: FileIndex, query: str) -> None:
-        """From the listing at hand first; again where a newer one differs."""
+        """Complete from the existing listing first; again if a newer one differs."""
         at_hand = files.is_listed
         if at_hand:
             await self._show_mentioned(files, query)

@@ -1,4 +1,4 @@
-"""What completes the word under the cursor: commands and their arguments after `/`, files after `@`."""
+"""Completions of the word under the cursor: commands and their arguments after `/`, files after `@`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ MOST_CHOICES: Final = 50
 MOST_QUOTED: Final = 1_000
 """Answers to a name in quotation marks among which those with blanks are looked for."""
 NEVER_WRITTEN: Final = frozenset({"__pycache__", "node_modules"})
-"""Folders of files that nobody writes about."""
+"""Folders of generated files."""
 FRESH_SECONDS: Final = 2.0
-"""How old a listing may be before the next `@` asks for another one."""
+"""Seconds for which a listing is current before the next `@` renews it."""
 FRESH_SHARE: Final = 20
-"""It stays fresh so many times longer than it took: listing a large folder must not slow the typing down."""
+"""Factor of that time by the duration of the listing: listing a large folder must not slow the typing down."""
 
 
 def command_completions(token: Token) -> list[Completion]:
@@ -39,7 +39,7 @@ def command_completions(token: Token) -> list[Completion]:
 
 
 def argument_hint(line: str, row: int) -> Completion | None:
-    """What may follow a command that is written already; None where nothing may, or no command is written."""
+    """Hint for the argument of a complete command; None without an argument, and without a command."""
     name, space, _ = line.removeprefix("/").partition(" ")
     command = BY_NAME.get(name.lower())
     if row != 0 or not line.startswith("/") or not space or command is None or not command.argument:
@@ -63,7 +63,7 @@ class FileIndex:
         shedding.add("names of files", Order.READ, self.kept, self.drop)
 
     def kept(self) -> int:
-        """How many names are in memory."""
+        """Number of names in memory."""
         return len(self._files)
 
     def drop(self) -> None:
@@ -73,7 +73,7 @@ class FileIndex:
 
     @property
     def is_listed(self) -> bool:
-        """Whether there is something to look in."""
+        """True once there is a listing."""
         return self._listed_at > float("-inf")
 
     async def refresh(self) -> bool:

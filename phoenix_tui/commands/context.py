@@ -15,7 +15,7 @@ from phoenix_tui.text.labels import Tone
 
 
 async def context(ctx: CommandContext, _: str) -> None:
-    """What fills the window, and what can be done about it."""
+    """Show the contents of the window, and actions on them."""
     conversation = sent_to(ScreenFrontEnd(ctx), messages=True)
     if conversation is None:
         return

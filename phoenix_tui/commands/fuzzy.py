@@ -34,7 +34,7 @@ class FuzzyMatch(Struct, frozen=True):
 
 
 def rank(query: str, name: str) -> Rank | None:
-    """How well `name` answers a query in small letters; None where it does not hold its letters in order.
+    """Rank of `name` for a query in small letters; None if it does not contain its letters in order.
 
     A folder ends in a slash, which belongs to its own name.
     """
@@ -47,7 +47,7 @@ def rank(query: str, name: str) -> Rank | None:
 
 
 def places(query: str, name: str) -> tuple[int, ...]:
-    """Where the letters of the query stand in a name that answers it."""
+    """Positions of the query's letters in a matching name."""
     found = _matched(query, name)
     return found[1] if found is not None else ()
 
@@ -160,7 +160,7 @@ class Corpus:
         return corpus._best(wanted, range(len(corpus.names)), most)
 
     def _narrow(self, wanted: str) -> Corpus:
-        """Those that hold the letters in order; found among what was left of a shorter query."""
+        """Names that contain the letters in order; searched among the matches of a shorter query."""
         if self._narrowed is not None and wanted.startswith(self._narrowed[0]):
             held, among = self._narrowed
             if held == wanted:

@@ -106,7 +106,7 @@ async def _do(ctx: CommandContext, chosen: str) -> None:
 
 
 class Recent:
-    """What was chosen last, newest first, in a file of its own."""
+    """Recent choices, newest first, in a separate file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -51,13 +51,13 @@ class SheetRewindAsker:
         return await self._last_look(heading, preview, told, summarizes=Instead.SUMMARY in ways)
 
     async def summarize_before(self, seq: int) -> None:
-        """The summary stands there before it counts."""
+        """Show a summary before it takes effect."""
         conversation = self._bench.active.conversation
         if conversation is not None:
             await decide_on_summary(self._bench, SummarySheet(conversation, before=seq))
 
     async def overwritten_by_undo(self, preview: Preview) -> frozenset[bytes] | None:
-        """Asked only where somebody else changed a file."""
+        """Ask only when files were changed by others."""
         if not any(file.conflict for file in preview.files):
             return frozenset()
         choice = await self._last_look("Undo the last rewind", preview, UNDO)
@@ -99,4 +99,4 @@ RUNS: Final[dict[str, Run]] = {
     "undo": _run(RewindCommands.rewind),
     "branches": _run(RewindCommands.branches),
 }
-"""/undo shows the list too: what `u` would take back is said there."""
+"""Commands; /undo shows the list too, which says what `u` would undo."""

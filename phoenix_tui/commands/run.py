@@ -46,7 +46,7 @@ NOT_IN_SUB_AGENTS: Final = frozenset({
     "route",
     "undo",
 })
-"""What would change a transcript that belongs to a parent's call."""
+"""Commands that would change a transcript that belongs to a parent's call."""
 _MODULE_OF: Final = {name: module for module, names in MODULES.items() for name in names}
 
 

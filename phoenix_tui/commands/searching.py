@@ -16,7 +16,7 @@ from phoenix_tui.widgets.transcript.view import TranscriptView
 
 
 class SearchReturn(Struct, frozen=True):
-    """Where one was before searching."""
+    """Place to return to after a search."""
 
     conversation_id: str
     following: bool

@@ -21,7 +21,7 @@ from tools.contract import Enforcement, SandboxMode
 from tools.wording import counted
 
 RULES: Final = "rules"
-"""What stands beside the modes: the rules."""
+"""Key of the rules next to the modes."""
 
 
 async def model(ctx: CommandContext, reference: str) -> None:
@@ -182,7 +182,7 @@ async def config(ctx: CommandContext, name: str) -> None:
 
 
 async def change_setting(ctx: CommandContext, name: str) -> Setting | None:
-    """Ask for another value and keep it; gives how it stands then, None where it is not to be told.
+    """Ask for another value and store it; returns the setting as it is then, None when there is nothing to report.
 
     Raises:
         EngineError: the file is broken.
@@ -236,7 +236,7 @@ DOCTOR_COLUMN: Final = 20
 
 
 async def doctor(ctx: CommandContext, _: str) -> None:
-    """What works on this machine."""
+    """Show the checks of this machine."""
     ctx.sheets.read("Doctor", Content(await ctx.active.services.doctor()), DOCTOR_COLUMN)
 
 

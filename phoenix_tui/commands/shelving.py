@@ -1,4 +1,4 @@
-"""What is done to rows of the list: one or many at once, each with its way back."""
+"""Actions on rows of the list: one or many at once, each with its undo."""
 
 from __future__ import annotations
 

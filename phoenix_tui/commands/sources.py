@@ -1,4 +1,4 @@
-"""What the completions know of conversations, models, themes and modes; joined to the composer when that is known."""
+"""Sources of the completions of conversations, models, themes and modes; joined to the composer once loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done with the sub-agents of the conversation in view."""
+"""Actions on the sub-agents of the conversation in view."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NONE_AT_WORK: Final = "No sub-agent is at work here."
 
 
 def views_in_view(front: FrontEnd) -> Sequence[AgentView]:
-    """The sub-agents of the conversation in view, or of its parent; where there are none, that is said."""
+    """The sub-agents of the conversation in view, or of its parent; a notice if there are none."""
     conversation = front.conversation
     views = views_of(front.services.engine, family_of(conversation)) if conversation is not None else ()
     if not views:
@@ -43,7 +43,7 @@ async def send_hint(front: FrontEnd, view: AgentView) -> None:
 
 
 def hint_sent(view: AgentView) -> str:
-    """When a hint is read."""
+    """Notice about the time at which a hint is read."""
     return "Sent: it goes on with it." if view.outcome is not None else "Sent: it reads it before its next step."
 
 

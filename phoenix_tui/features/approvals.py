@@ -30,7 +30,7 @@ class Pending(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """Whose question it is, as one line; a sub-agent's says whose that is."""
+        """Title of the asking conversation, on one line; a sub-agent's includes its parent's."""
         if self.conversation.record.agent is not None:
             return clean_line(self.question.asker)
         return clean_line(self.conversation.record.title) or UNTITLED

@@ -12,7 +12,7 @@ from engine.ports import ConversationChanges
 
 
 class PutAside(Struct, frozen=True):
-    """Which conversations were put away, and how many were not."""
+    """Conversations that were archived or deleted, and the number of refused ones."""
 
     ids: tuple[str, ...]
     deleted: bool
@@ -21,7 +21,7 @@ class PutAside(Struct, frozen=True):
     """Open in another process."""
 
     def words(self, undo: str = "") -> str:
-        """What was done, with the way back, and what was not."""
+        """Result in words, with the undo, and with the refusals."""
         many = "" if len(self.ids) == 1 else f" {len(self.ids)}"
         done = f"Moved{many} to the trash" if self.deleted else f"Archived{many}"
         parts = [f"{done} · {undo}." if undo else f"{done}."] if self.ids else []

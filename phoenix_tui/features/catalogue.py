@@ -16,11 +16,11 @@ class SlashCommand(Struct, frozen=True):
     meaning: str
     argument: str = ""
     required: bool = False
-    """Whether it does nothing without its argument."""
+    """True when it does nothing without its argument."""
 
     @property
     def usage(self) -> str:
-        """As it is typed: `/rename TITLE`."""
+        """Form to type: `/rename TITLE`."""
         return f"/{self.name} {self.argument}".rstrip()
 
 
@@ -108,25 +108,25 @@ ALIASES: Final[dict[str, str]] = {
     "title": "rename",
     "usage": "cost",
 }
-"""What other agents call commands, for hands that know them."""
+"""Names of commands in other agents, for users who know those."""
 
 
 def is_command(text: str) -> bool:
-    """Whether a message is meant as a command, known or not; a path such as /usr/bin or /etc.conf is not, nor is
-    what begins with a blank (`as_message`).
+    """True for a message meant as a command, known or not; a path such as /usr/bin or /etc.conf is none, nor is a text
+    that begins with a blank (`as_message`).
     """
     word = text.split(maxsplit=1)[0] if text.startswith("/") else ""
     return _COMMAND.fullmatch(word) is not None and "\n" not in text.strip()
 
 
 def is_shell_line(text: str) -> bool:
-    """Whether a message is a command for the shell: one or two `!` and something behind them."""
+    """True for a shell command: one or two `!` and text behind them."""
     return text.startswith("!") and bool(text.strip("! \n"))
 
 
 def as_message(text: str) -> str:
-    """A text that somebody else may have written, so that Enter sends it and never runs it: behind a blank where it
-    would be a command of Phoenix or of the shell.
+    """Text by another author, changed so that Enter sends it and never runs it: behind a blank where it would be a
+    command of Phoenix or of the shell.
     """
     return f" {text}" if text.startswith(("!", "/")) else text
 
@@ -155,6 +155,6 @@ def matching(query: str) -> list[SlashCommand]:
 
 
 def _is_scattered(wanted: str, name: str) -> bool:
-    """Whether a name begins with the first letter and has the others in order: cmp in compact."""
+    """True when a name begins with the first letter and has the others in order: cmp in compact."""
     letters = iter(name)
     return name[:1] == wanted[:1] and all(letter in letters for letter in wanted)

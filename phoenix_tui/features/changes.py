@@ -1,4 +1,4 @@
-"""What changed on disk, in sets: all of a conversation, each of its turns, what git has not committed."""
+"""Changes on disk, in sets: all of a conversation, each of its turns, and those not committed in git."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class ShownFile(Struct, frozen=True):
     added: int
     removed: int
     remark: str = ""
-    """Not empty where somebody else had a hand in it."""
+    """Remark about changes by others; empty without any."""
     change: FileChange | None = None
     """Read from what Phoenix kept."""
     patch: DiffDisplay | None = None
-    """As git says it."""
+    """Patch from git."""
 
 
 class ChangeSet(Struct, frozen=True):
-    """Files that changed together; `note` says what cannot be shown of them, or why nothing can be told."""
+    """Files that changed together; `note` names hidden ones, or the reason why nothing is known."""
 
     title: str
     files: tuple[ShownFile, ...]
@@ -61,7 +61,7 @@ class FolderChanges(Struct, frozen=True):
     record: ConversationRecord | None = None
 
     async def sets(self) -> Sequence[ChangeSet]:
-        """As of now, a run under way included."""
+        """Present sets, including a current run."""
         git = await uncommitted(self.runner, self.folder)
         if self.rewinding is None or self.record is None:
             return change_sets(Changed((), Coverage()), (), git, time.time())
@@ -82,7 +82,7 @@ class FolderChanges(Struct, frozen=True):
 
 
 def changes_in_view(front: FrontEnd) -> FolderChanges | None:
-    """The changes in the folder of the conversation in view; None where they are not shown, and why is said."""
+    """The changes in the folder of the conversation in view; None after a notice of the reason."""
     conversation = front.conversation
     record = conversation.record if conversation is not None else None
     why_not = conversation.read_only if conversation is not None else ""
@@ -125,7 +125,7 @@ def files_of(changes: Sequence[FileChange]) -> list[FileChange]:
 
 
 def sign_of(change: FileChange) -> str:
-    """What became of a file: it came, it went, it changed."""
+    """Sign of a change: created, removed or changed."""
     if change.before is None:
         return "+"
     return "-" if change.after is None else "~"
@@ -138,12 +138,12 @@ def when(at: float, now: float) -> str:
 
 
 def without_lines(file: ShownFile) -> str:
-    """What is said of a file that has no lines to show."""
+    """Text in place of a file without lines to show."""
     return words_of(file.change) if file.change is not None else "It is empty, no text, or too large to show."
 
 
 def words_of(change: FileChange) -> str:
-    """What is said of a change that has no lines to show."""
+    """Text in place of a change without lines to show."""
     before, after = change.before, change.after
     if before is not None and after is not None and before.content == after.content and before.kind is after.kind:
         return f"Its mode went from {before.mode & 0o7777:o} to {after.mode & 0o7777:o}."

@@ -1,4 +1,4 @@
-"""What is sent to the model of the conversation in view."""
+"""Request to the model of the conversation in view."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sent_prompt(conversation: ConversationApi) -> SentPrompt:
 
 
 def sent_to(front: FrontEnd, *, messages: bool = False) -> ConversationApi | None:
-    """The conversation in view, `messages`: with any in it; where it has nothing to show, that is said."""
+    """The conversation in view, with `messages` only if it has any; None after a notice."""
     conversation = front.conversation
     if conversation is None or (messages and not conversation.record.message_count):
         front.tell(NOTHING_SENT)

@@ -1,4 +1,4 @@
-"""What a conversation used and cost, and its runs."""
+"""Usage and cost of a conversation, and its runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOTHING_SENT: Final = "Nothing was sent yet."
 
 
 class CostReport(Struct, frozen=True):
-    """What a conversation cost: the sum, what it is made of, a remark on the price, and the newest run."""
+    """Cost of a conversation: the sum, its parts, a remark on the price, and the newest run."""
 
     price: str
     lines: Sequence[str]

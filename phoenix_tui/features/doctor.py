@@ -1,4 +1,4 @@
-"""What works on this machine."""
+"""Checks of this machine."""
 
 from __future__ import annotations
 

@@ -8,13 +8,13 @@ from typing import Final
 from msgspec import Struct
 
 PRIVATE: Final = "\n\x1e"
-"""What a private line begins with; no paste and no key brings this character into a text."""
+"""Prefix of a private line; no paste and no key brings this character into a text."""
 IMAGES: Final = "images "
 PASTES: Final = "pastes "
 
 
 class Unsent(Struct, frozen=True):
-    """What stood in the composer, the attachments beside it, and place and length of each folded paste."""
+    """Text of the composer, the attachments beside it, and position and length of each folded paste."""
 
     text: str
     image_ids: tuple[str, ...] = ()

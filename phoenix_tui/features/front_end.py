@@ -1,4 +1,4 @@
-"""What a use case needs of a front end: it asks, says and shows."""
+"""Interface between use cases and a front end: questions, notices and sheets."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Option(Struct, frozen=True):
 
 
 class FrontEndSession(Protocol):
-    """Where conversations are opened and written in."""
+    """Access to conversations for reading and writing."""
 
     @property
     def launch(self) -> Launch:
-        """What new conversations begin with."""
+        """Options of new conversations."""
         ...
 
     @property
     def services(self) -> Services:
-        """The engine and what stands beside it."""
+        """The engine and the services beside it."""
         ...
 
 
@@ -59,7 +59,7 @@ class InView(Protocol):
 
 
 class FrontEnd(ABC):
-    """Asks and says, with one conversation in view. An empty answer stands for a user who gave up."""
+    """Asks and reports, with one conversation in view. An empty answer means that the user gave up."""
 
     most_options: ClassVar[int]
     """The most options that one question should offer."""
@@ -69,12 +69,12 @@ class FrontEnd(ABC):
 
     @property
     def services(self) -> Services:
-        """The engine and what stands beside it."""
+        """The engine and the services beside it."""
         return self._in_view.services
 
     @property
     def launch(self) -> Launch:
-        """What new conversations begin with."""
+        """Options of new conversations."""
         return self._in_view.launch
 
     @property

@@ -1,4 +1,4 @@
-"""Background commands: what is said of them, and sending one there."""
+"""Background commands: texts about them, and moving a running one there."""
 
 from __future__ import annotations
 

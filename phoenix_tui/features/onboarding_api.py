@@ -1,4 +1,4 @@
-"""What the screens offer to someone who has no model yet, as a Protocol and the values that cross it."""
+"""Offers to a user without a model, as a Protocol and the values that cross it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class LocalOffer(Struct, frozen=True):
     download_bytes: int
     memory_bytes: int
     source: str
-    """Where it comes from, in words."""
+    """Source of the model, in words."""
     refusal: str = ""
     """Not empty when this machine cannot run it: why, in one sentence."""
 
 
 class InstallProgress(Struct, frozen=True):
-    """How far an installation is; `total` is 0 while unknown."""
+    """Progress of an installation; `total` is 0 while unknown."""
 
     done: int
     total: int
@@ -32,7 +32,7 @@ class InstallProgress(Struct, frozen=True):
 
 
 class Onboarding(Protocol):
-    """What can be offered to someone who has no model yet. Failures raise EngineError."""
+    """Offers to a user without a model. Failures raise EngineError."""
 
     async def local_offer(self) -> LocalOffer | None:
         """The model this machine could run, or None where there is none to offer."""

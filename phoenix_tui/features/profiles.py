@@ -16,7 +16,7 @@ from tools.clean import clean_line
 
 
 class ProfileUse(Struct, frozen=True):
-    """How conversations begin from now on."""
+    """Options of conversations from now on."""
 
     launch: Launch
     model: str = ""
@@ -24,7 +24,7 @@ class ProfileUse(Struct, frozen=True):
     mode: PermissionMode | None = None
     """None: the mode in use stays."""
     special: str = ""
-    """What the profile sets, in words; empty where it sets neither model, mode nor sandbox."""
+    """Settings of the profile, in words; empty when it sets neither model, mode nor sandbox."""
 
 
 async def use_profile(front: FrontEnd, name: str) -> None:
@@ -82,7 +82,7 @@ def use_of(launch: Launch, profiles: ProfilesApi, name: str, mode_now: Permissio
 
 
 def _before(launch: Launch, profiles: ProfilesApi) -> ProfileChoice | None:
-    """What the profile in use chose; None where there is none, or where it is gone."""
+    """Choice of the current profile; None without one, or when it is gone."""
     try:
         return profiles.chosen(launch.profile) if launch.profile else None
     except EngineError:

@@ -1,4 +1,4 @@
-"""What the screens need of agent profiles."""
+"""Interface of agent profiles for the screens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ProfileChoice(Struct, frozen=True):
-    """What a conversation begun with a profile is made with."""
+    """Options of a conversation begun with a profile."""
 
     profile: str
     """Empty where it changes nothing."""
@@ -58,7 +58,7 @@ class ProfilesApi(Protocol):
         ...
 
     def untold(self) -> Sequence[ProfileTrouble]:
-        """Those that were not given here before."""
+        """Faults that no earlier call returned."""
         ...
 
     def files(self) -> Iterable[Path]:
@@ -70,9 +70,9 @@ class ProfilesApi(Protocol):
         ...
 
     def caps(self, name: str, cwd: Path) -> RunCaps | None:
-        """What limits a run in a conversation of this profile and folder; None where the profile is gone or broken."""
+        """Limits of a run in a conversation of this profile and folder; None where the profile is gone or broken."""
         ...
 
     def chosen(self, name: str) -> ProfileChoice:
-        """What a conversation begun with it is made with, as with `--profile NAME`. Raises EngineError."""
+        """Options of a conversation begun with it, as with `--profile NAME`. Raises EngineError."""
         ...

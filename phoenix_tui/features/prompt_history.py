@@ -143,7 +143,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _deduplicated(entries: Iterable[str]) -> list[str]:
-    """Each once, where it stood last; the newest of them."""
+    """Each entry once, at its last place; at most the newest `HISTORY_LIMIT`."""
     newest_first = dict.fromkeys(reversed(list(entries)))
     return list(reversed(newest_first))[-HISTORY_LIMIT:]
 

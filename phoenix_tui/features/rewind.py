@@ -1,4 +1,4 @@
-"""Going back in a conversation: what is asked in which order, what is done, and what is said of it."""
+"""Rewinding a conversation: the order of questions, the actions, and the reports."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMES: Final = 3
 
 
 class OtherWay(Enum):
-    """What the list of prompts offers beside its prompts."""
+    """Choices beside the prompts in their list."""
 
     UNDO = auto()
     BRANCHES = auto()
@@ -42,34 +42,34 @@ Order: TypeAlias = RewindPoint | OtherWay
 
 
 class Instead(Enum):
-    """What can be done at a prompt without going back."""
+    """Actions at a prompt other than rewinding."""
 
     SUMMARY = auto()
-    """What came before it becomes a summary."""
+    """Summarize the earlier messages."""
 
 
 Way: TypeAlias = RewindScope | Instead
 
 
 class HowFar(Struct, frozen=True):
-    """What goes back, and which files that somebody else changed are overwritten (their paths)."""
+    """Parts to restore, and the paths of files changed by others that are overwritten."""
 
     way: Way
     overwrite: frozenset[bytes] = frozenset()
 
 
 class RewindAsker(Protocol):
-    """A front end's side of going back: it asks and shows. None stands for a user who gave up."""
+    """A front end's side of rewinding: it asks and shows. None means that the user gave up."""
 
     undo_keys: str
-    """How the last way back is taken back, such as `/undo`."""
+    """Keys that undo the last rewind, such as `/undo`."""
     undo_keys_over_text: str
-    """The same while a prompt stands in the box."""
+    """The same while the composer contains a prompt."""
     branching_keys: str
-    """What makes a branch."""
+    """Keys that make a branch."""
 
     async def which_prompt(self, found: RewindList) -> Order | None:
-        """What to go back to, of a list that is not empty."""
+        """Choose the point to go back to from a list that is not empty."""
         ...
 
     async def how_far(self, point: RewindPoint, preview: Preview, ways: Sequence[Way]) -> HowFar | None:
@@ -93,12 +93,12 @@ class RewindAsker(Protocol):
         ...
 
     def tell(self, text: str, *, bad: bool = False) -> None:
-        """What was done, or why not."""
+        """Report the result, or the reason of a refusal."""
         ...
 
 
 class RewindCommands:
-    """The ways back from one conversation. What cannot be is told; raises StorageError."""
+    """Rewinds of one conversation. Refusals are reported; raises StorageError."""
 
     def __init__(
         self, asker: RewindAsker, engine: EngineApi, conversation: ConversationApi, rewinding: RewindApi
@@ -219,12 +219,12 @@ class RewindCommands:
 
 
 def _left(done: Done) -> str:
-    """Which files stayed as they were, and why."""
+    """Files that stayed unchanged, with the reasons."""
     names = (f"{clean_line(one.path.decode('utf-8', 'replace'))} ({one.problem})" for one in done.problems[:NAMES])
     more = f" and {len(done.problems) - NAMES} more" if len(done.problems) > NAMES else ""
     return f"Left as they are: {', '.join(names)}{more}."
 
 
 def others_of(preview: Preview) -> frozenset[bytes]:
-    """The files that somebody else changed and that could be overwritten."""
+    """The files that were changed by others and that could be overwritten."""
     return frozenset(one.change.path for one in preview.files if one.conflict and one.possible)

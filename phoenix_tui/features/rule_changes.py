@@ -18,12 +18,12 @@ class RuleChange(Struct, frozen=True):
 
 
 class RuleChanges:
-    """What was done since the sheet was opened. Each method says what came of it, or raises EngineError."""
+    """Changes since the sheet was opened. Each method returns its result in words, or raises EngineError."""
 
     def __init__(self, rules: RulesApi, way_back: str) -> None:
         self._rules = rules
         self._way_back = way_back
-        """How the last change is turned around, in words."""
+        """Keys that undo the last change, in words."""
         self._done: list[RuleChange] = []
 
     def remove(self, rule: ActiveRule) -> str:

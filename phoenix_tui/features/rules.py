@@ -10,13 +10,13 @@ from phoenix_tui.text.rule_text import no_rule_counts
 
 
 class RulePlaces(Struct, frozen=True):
-    """Where a new rule may hold."""
+    """Possible scopes of a new rule."""
 
     project: str
     conversation_id: str = ""
     """Empty where none can be kept for a conversation."""
     note: str = ""
-    """Why no rule counts; empty where they do."""
+    """Reason why no rule counts; empty where they do."""
 
 
 def rule_places(front: FrontEnd) -> RulePlaces:

@@ -1,4 +1,4 @@
-"""What limits a run: the profile that its conversation was begun with, however it was opened; else the session."""
+"""Limits of a run: from the profile its conversation was begun with, however it was opened; else from the session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the screens need of the settings, as a Protocol and the value that crosses it."""
+"""Interface of the settings for the screens, as a Protocol and the value that crosses it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ class Setting(Struct, frozen=True):
 
     name: str
     value: str
-    """As it would be typed; empty for none."""
+    """Value as typed; empty for none."""
     source: str
     """`default`, a file with its line, a variable or a flag."""
     allowed: str
     meaning: str
     choices: tuple[str, ...] = ()
     live: bool = False
-    """Whether a change counts at once; else from the next start."""
+    """True when a change applies at once; else from the next start."""
     words: str = ""
-    """What the value means; empty where it says so itself."""
+    """Meaning of the value; empty when the value is clear itself."""
 
 
 class SettingsApi(Protocol):

@@ -1,4 +1,4 @@
-"""What both front ends share of a question beside the conversation: what is said of it, and its answer as text."""
+"""Common part of both front ends for side questions: texts, and the answer as text."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ SHOWN: Final = 200
 
 
 class SideAnswer(Struct, frozen=True):
-    """What came back, as it may be shown."""
+    """Answer in a form to show."""
 
     text: str
     failed: bool = False
-    """Whether it says why there is no answer."""
+    """True when the text is the reason why there is no answer."""
 
 
 def why_not(conversation: ConversationApi | None, question: str) -> str:
-    """Why nothing is asked; empty where it can be."""
+    """Reason why nothing is asked; empty where it can be."""
     if conversation is None or not conversation.record.message_count:
         return NOTHING_SAID
     return "" if question else USAGE

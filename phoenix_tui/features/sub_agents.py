@@ -1,4 +1,4 @@
-"""What is true of sub-agents wherever they are shown: who works, who asks, how one is named, what Esc stops."""
+"""Facts about sub-agents for every display: work, questions, names, and the effect of Esc."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ GONE = "Sub-agents are not available here."
 
 
 def at_work(views: Iterable[AgentView]) -> list[AgentView]:
-    """Those that have not ended; they work or wait to."""
+    """Views of sub-agents that work or queue."""
     return [view for view in views if view.outcome is None]
 
 
 def views_of(engine: EngineApi | None, conversation_id: str) -> Sequence[AgentView]:
-    """How the sub-agents of a conversation stand now."""
+    """Current views of a conversation's sub-agents."""
     return engine.sub_agents.views(conversation_id) if engine is not None and engine.sub_agents is not None else ()
 
 
@@ -47,7 +47,7 @@ def _asks(view: AgentView) -> bool:
 
 
 def asked_by(engine: EngineApi, conversation: ConversationApi, call_id: str) -> ConversationApi:
-    """Who asked about a call that is answered in this conversation: itself, or one of its sub-agents."""
+    """Author of the question about a call answered in this conversation: itself, or one of its sub-agents."""
     own = conversation.question
     if own is not None and own.call.id == call_id:
         return conversation
@@ -56,13 +56,13 @@ def asked_by(engine: EngineApi, conversation: ConversationApi, call_id: str) -> 
 
 
 def place_of(record: ConversationRecord, engine: EngineApi | None) -> str:
-    """Which of how many sub-agents it is; empty for any other conversation."""
+    """Number of a sub-agent and their count; empty for any other conversation."""
     ids = [view.id for view in views_of(engine, record.agent.parent_id)] if record.agent is not None else []
     return f"{ids.index(record.id) + 1} of {len(ids)}" if record.id in ids else ""
 
 
 def parent_title(record: ConversationRecord, engine: EngineApi | None) -> str:
-    """What the conversation is called whose sub-agent this is."""
+    """Title of the sub-agent's parent."""
     parent = opened(engine, record.agent.parent_id) if record.agent is not None and engine is not None else None
     title = clean_line(parent.record.title if parent is not None else "") or "a conversation"
     return title if len(title) <= LONGEST_PARENT else f"{title[:LONGEST_PARENT]}…"
@@ -75,7 +75,7 @@ def family_of(conversation: ConversationApi) -> str:
 
 
 def runs_in_view(engine: EngineApi, conversation: ConversationApi | None) -> bool:
-    """Whether Esc has something to stop: a run, an error that stands there, or sub-agents at work.
+    """True when Esc has something to stop: a run, a shown error, or sub-agents at work.
 
     In a sub-agent it is this one alone.
     """
@@ -89,7 +89,7 @@ def runs_in_view(engine: EngineApi, conversation: ConversationApi | None) -> boo
 
 
 def stop_in_view(engine: EngineApi, conversation: ConversationApi | None) -> bool:
-    """What Esc does to the conversation in view, with all of its sub-agents; False where it rests."""
+    """Stop the conversation in view with all of its sub-agents; False when it is idle."""
     runs = runs_in_view(engine, conversation)
     if conversation is None or conversation.read_only:
         return False
@@ -103,7 +103,7 @@ def stop_in_view(engine: EngineApi, conversation: ConversationApi | None) -> boo
 
 
 class Hinting:
-    """What is sent from a sub-agent's transcript: a hint to it."""
+    """Sends text from a sub-agent's transcript as a hint to it."""
 
     def __init__(self, engine: EngineApi, agent_id: str) -> None:
         self._engine = engine

@@ -1,4 +1,4 @@
-"""What git has not committed in a folder: what differs from HEAD, and files it does not know."""
+"""Uncommitted changes in a folder: differences from HEAD, and untracked files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Uncommitted(Struct, frozen=True):
 
 
 async def uncommitted(runner: ProcessRunner, folder: Path) -> Uncommitted | None:
-    """What is not committed below a folder; None where git says nothing: it is not there, or no repository is."""
+    """Find the uncommitted changes below a folder; None without git or a repository."""
     reader = await open_repository(runner, folder)
     if reader is None:
         return None
@@ -86,7 +86,7 @@ def with_counts(known: Sequence[DiffDisplay], counts: bytes) -> list[DiffDisplay
 
 
 def patches(text: str) -> Iterator[DiffDisplay]:
-    """What `git diff` prints, one file at a time."""
+    """Split the output of `git diff`, one file at a time."""
     for part in re.split(r"(?m)^(?=diff --git )", text):
         head, *body = re.split(r"(?m)^(?=--- )", part, maxsplit=1)
         if not head:
@@ -102,7 +102,7 @@ def patches(text: str) -> Iterator[DiffDisplay]:
 
 
 def _path_of(head: str, lines: Sequence[str]) -> str:
-    """The path after the change, or before it where the file is gone; both are named alike without renames."""
+    """The path after the change, or before it where the file is gone; without renames both are equal."""
     for line in lines[1::-1]:
         name = _unquoted(line[4:].removesuffix("\t"))
         if name != "/dev/null":

@@ -19,7 +19,7 @@ from tools.clean import clean_line
 MESSAGES: Final = 200
 """Of a sub-agent's transcript that are read out."""
 SILENT_FROM: Final = 20.0
-"""Seconds without output from which it is said."""
+"""Seconds without output from which the silence is shown."""
 USAGE: Final = "/agents takes stop, or the id or the beginning of the task of one."
 READ, HINT, STOP = "Read what it did", "Send it a hint", "Stop it"
 
@@ -64,7 +64,7 @@ async def _read(ctx: LinearContext, view: AgentView) -> None:
 
 
 def row(view: AgentView, now: float) -> str:
-    """One of them in words: its task, how it stands, and what it has used; `now` is wall clock."""
+    """One sub-agent in words: its task, its state, and its usage; `now` is wall clock."""
     parts = [task_words(view.task), view.profile, _stands(view)]
     parts += [f"turn {view.turn} of {view.max_turns}"] if view.turn else []
     limit = f" of {clock(view.timeout).removesuffix(' 0 s')}" if view.timeout and view.outcome is None else ""
@@ -79,7 +79,7 @@ def row(view: AgentView, now: float) -> str:
 
 
 def _is_heard(view: AgentView) -> bool:
-    """Whether something should come of it: it works, and does not wait for the user."""
+    """True when output is expected: it works, and does not wait for the user."""
     return view.outcome is None and not view.waits and not isinstance(view.state, AwaitingApproval)
 
 

@@ -1,4 +1,4 @@
-"""What is typed, and where it goes: a message, a command, an answer or a stop."""
+"""Dispatch of typed lines: a message, a command, an answer or a stop."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LinearApp:
         limit: MemoryLimit = NO_LIMIT,
     ) -> None:
         self.link = link
-        """Where it is, it sees signals that the loop does not take."""
+        """Link to the zygote, which sees signals that the loop does not handle; None without one."""
         self.limit = limit
         """Of this process's memory."""
         self._watch: LoopWatch | None = None

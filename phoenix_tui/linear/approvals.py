@@ -1,4 +1,4 @@
-"""What waits for a yes or no in the other conversations."""
+"""Open questions of the other conversations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ApprovalNotifier:
         """Calls that were spoken of."""
 
     def follow(self, _: Activity) -> None:
-        """Something changed in a conversation that is open here."""
+        """Report new questions after a change in a conversation that is open here."""
         ctx = self._ctx
         here = ctx.conversation.id if ctx.conversation is not None else ""
         waiting = [one for one in pending(ctx.services.engine) if family_of(one.conversation) != here]

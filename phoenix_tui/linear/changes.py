@@ -1,4 +1,4 @@
-"""What changed on disk, in lines: the sets, the files of one, the change of a file."""
+"""Changes on disk, in lines: the sets, the files of one, the change of a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a slash command of the linear front end works with."""
+"""Context of a slash command of the linear front end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LinearContext(LineAsker):
 
     @property
     def opened(self) -> ConversationApi | None:
-        """The open conversation; where there is none, that is said."""
+        """The open conversation; None after a notice."""
         if self.conversation is None:
             self.say(NOTHING_SENT)
         return self.conversation
@@ -55,7 +55,7 @@ class LinearContext(LineAsker):
         return self.active.stop()
 
     def leave(self, code: int) -> None:
-        """End the front end; nobody waits for a side question any more."""
+        """End the front end, and drop pending side questions."""
         self.side_questions.drop()
         super().leave(code)
 

@@ -1,4 +1,4 @@
-"""What fills the context window, and making room, in words."""
+"""Contents of the context window, and making room, in words."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _report(report: ContextReport, model: str) -> Iterator[str]:
 
 
 def _ways(report: ContextReport) -> Iterator[str]:
-    """What can be done now."""
+    """Actions possible now."""
     if report.summarizable:
         yield f"/compact summarizes {counted(report.summarizable, 'message')} and keeps {report.kept}."
     if report.shortens or report.clears:

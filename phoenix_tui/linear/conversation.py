@@ -63,7 +63,7 @@ class LinearConversation:
         self.conversation: ConversationApi | None = None
         self.transcript = LinearTranscript()
         self.images: list[Attachment] = []
-        """What goes with the next message."""
+        """Images for the next message."""
         self.rested = asyncio.Event()
         """Set while nothing runs and nothing is asked."""
         self.rested.set()
@@ -72,20 +72,20 @@ class LinearConversation:
         self._asked: tuple[str, str] | None = None
         """The question of a sub-agent that was said: whose, and the call."""
         self._held = ""
-        """Why the conversation was read-only when that was last said."""
+        """Last reported reason why the conversation was read-only."""
         self._early: list[Update] | None = None
-        """What happens while a message of ours is on its way: its id is not known yet."""
+        """Updates while a message of ours is being sent: its id is not known yet."""
 
     @property
     def question(self) -> Question | None:
-        """What waits for an answer: the conversation's own question, else the oldest of its sub-agents."""
+        """Open question: the conversation's own, else the oldest of its sub-agents."""
         if self.conversation is None or self.conversation.question is not None:
             return self.conversation.question if self.conversation is not None else None
         return next((one.question for one in asking(self.services.engine, self.conversation.id)), None)
 
     @property
     def busy(self) -> bool:
-        """Whether a run is under way."""
+        """True while a run is in progress."""
         return self.conversation is not None and is_busy(self.conversation.state)
 
     def say(self, *lines: str) -> None:
@@ -97,7 +97,7 @@ class LinearConversation:
         self.terminal.invite(ANSWER_PROMPT if self.question is not None else SAY_PROMPT)
 
     async def attempt(self, request: Awaitable[object]) -> bool:
-        """Wait for something asked of the engine; a refusal is said. Whether it was done."""
+        """Wait for a request of the engine and print a refusal; returns True when it was done."""
         try:
             outcome = await request
         except ENGINE_ERRORS as error:
@@ -261,7 +261,7 @@ class LinearConversation:
             self.transcript.own.discard(update.message.id)
 
     def _owned_anew(self) -> list[str]:
-        """Who has the conversation may change while it is followed."""
+        """Report a change of owner while the conversation is followed."""
         held = self.conversation.read_only if self.conversation is not None else ""
         if held == self._held:
             return []

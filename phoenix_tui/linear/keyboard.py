@@ -98,7 +98,7 @@ class Keyboard:
         return True
 
     def _give_up_waiting(self) -> None:
-        """What looked like a sequence was the Esc key."""
+        """Handle an incomplete sequence as the Esc key."""
         pending, self._pending = self._pending, ""
         self._listener.take_input(pending[:1])
         if pending[1:]:

@@ -16,7 +16,7 @@ BACK: Final = "\b"
 
 
 class Typed(Struct, frozen=True):
-    """Enter: the line as it stands."""
+    """Enter: the present line."""
 
     text: str
 
@@ -70,14 +70,14 @@ class LineBuffer:
     text: str = ""
     cursor: int = 0
     requests: list[LineRequest] = field(default_factory=list["LineRequest"])
-    """What Enter, Esc and Ctrl+D asked for; whoever feeds the line takes them."""
+    """Requests by Enter, Esc and Ctrl+D, in order; the reader of the line takes them."""
 
     def feed(self, text: str) -> str:
         """Take input; gives the echo."""
         return "".join(self._take(kind, piece) for kind, piece in tokens(text))
 
     def put(self, text: str) -> str:
-        """The line is this from now on; the echo replaces what stood there by words behind it."""
+        """Replace the line; the echo overwrites the old text, with blanks behind the new one."""
         echo = self._to(len(self.text))
         gone, text = cells(self.text), clean(text)
         self.text, self.cursor = text, len(text)
@@ -117,7 +117,7 @@ class LineBuffer:
         return echo + shown(rest) + " " * gone + BACK * (cells(rest) + gone)
 
     def _to(self, place: int) -> str:
-        """Move the cursor: over what stands there, or back."""
+        """Move the cursor: over existing text, or back."""
         place = max(0, min(place, len(self.text)))
         before, self.cursor = self.cursor, place
         return shown(self.text[before:place]) if place >= before else BACK * cells(self.text[place:before])
@@ -148,7 +148,7 @@ class LineBuffer:
         return ""
 
     def older(self) -> str:
-        """Up."""
+        """Recall the previous line of the history."""
         found = self.history.older(self.text) if self.history is not None else None
         return self.put(found) if found is not None else ""
 

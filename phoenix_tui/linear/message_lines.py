@@ -15,7 +15,7 @@ ASSISTANT: Final = "Assistant"
 SIGNS_INSIDE: Final = 2
 """Most levels of Markdown signs inside each other: code in emphasis."""
 LONG_PARAGRAPH: Final = 300
-"""Characters after which a paragraph that still arrives is said up to its last sentence."""
+"""Characters after which an incomplete paragraph is printed up to its last sentence."""
 _FENCE: Final = re.compile(r"\s*(?:```|~~~)\s*([\w+#.-]*)\s*$")
 _HEADING: Final = re.compile(r"(#{1,6})\s+(.*)")
 _SIGNS: Final = re.compile(r"(\*\*|__|\*)(?=\S)(.+?)(?<=\S)\1|`([^`]+)`")
@@ -40,7 +40,7 @@ class AnswerLines:
         return [line for one in whole for line in self._line(one)]
 
     def end(self) -> list[str]:
-        """What is left, and ready for the next answer."""
+        """Return the rest, and reset for the next answer."""
         lines = self._line(self.rest) if self.rest else []
         self.rest, self.begun, self.in_code = "", False, False
         return lines
@@ -95,5 +95,5 @@ def attached(message: StoredMessage) -> list[str]:
 
 
 def speaker(message: StoredMessage) -> str:
-    """Who said it."""
+    """Speaker of a message."""
     return {Role.USER: YOU, Role.ASSISTANT: ASSISTANT}.get(message.role, "Note")

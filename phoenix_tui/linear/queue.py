@@ -19,7 +19,7 @@ ACTIONS: Final = ("Send it now, stopping what runs", "Change its text", "Take it
 
 
 async def queue_up(ctx: LinearContext, text: str) -> Receipt:
-    """Put a message behind the others, with the images that are attached, and say where it stands."""
+    """Queue a message with the attached images, and report its position."""
     conversation = await ctx.active.current()
     images = [image.id for image in ctx.active.images]
     receipt = await conversation.queue.add(text, images, caps_for(ctx, conversation))

@@ -49,7 +49,7 @@ class LineRewindAsker:
         return orders[chosen] if chosen is not None else None
 
     async def how_far(self, point: RewindPoint, preview: Preview, ways: Sequence[Way]) -> HowFar | None:
-        """What would change, then the ways, then the files of others."""
+        """Print the changes, then ask for the way, then about the files changed by others."""
         self._ctx.say(*_disk(preview))
         chosen = await self._ctx.choose("How far?", [WORDS[way] for way in ways])
         if chosen is None:
@@ -64,7 +64,7 @@ class LineRewindAsker:
         await summarize(self._ctx, before=seq)
 
     async def overwritten_by_undo(self, preview: Preview) -> frozenset[bytes] | None:
-        """What would change, then the files of others."""
+        """Print the changes, then ask about the files changed by others."""
         self._ctx.say(*_disk(preview))
         return await self._overwritten(preview)
 
@@ -82,7 +82,7 @@ class LineRewindAsker:
         self._ctx.say(clean_line(text))
 
     async def _overwritten(self, preview: Preview) -> frozenset[bytes] | None:
-        """Which files of others go back too; None where the user gives up."""
+        """Ask which files changed by others are restored too; None when the user gives up."""
         others = others_of(preview)
         if not others:
             return others
@@ -115,7 +115,7 @@ def _branch(row: BranchRow, here: str) -> str:
 
 
 def _disk(preview: Preview) -> Iterator[str]:
-    """What restoring files would do, a line for each file."""
+    """Effect of restoring files, a line for each file."""
     if preview.refusal:
         yield f"Files stay: {clean_line(preview.refusal)}"
     files = [file for file in preview.files if not file.change.only_folder]

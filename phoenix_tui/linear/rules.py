@@ -52,7 +52,7 @@ async def choose_rule(ctx: LinearContext) -> None:
 
 
 async def _write(ctx: LinearContext, text: str) -> None:
-    """A rule written by hand: what it lets through is said before it holds."""
+    """Add a rule written by hand, after printing its effect."""
     rules = ctx.services.engine.rules
     if why := rules.problem(text):
         ctx.say(clean_line(why))

@@ -1,4 +1,4 @@
-"""Run a slash command by name; what each is for is said as the catalogue of the screen does."""
+"""Slash commands by name; their descriptions come from the screen's catalogue."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from phoenix_tui.linear.message_lines import AnswerLines
 
 
 class LinearSideQuestions:
-    """Those that wait for an answer."""
+    """Side questions that wait for an answer."""
 
     def __init__(self, active: LinearConversation) -> None:
         self._active = active

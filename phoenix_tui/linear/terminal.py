@@ -18,7 +18,7 @@ from phoenix_tui.terminal.output_thread import OutputThread, write_all
 from tools.clean import clean
 
 PATIENCE: Final = 5.0
-"""Seconds without a key after which what arrived is said though a line is half typed."""
+"""Seconds without a key after which held output is printed, even during an incomplete line."""
 ASCII_SIGNS: Final = {
     ord("…"): "...",
     ord("·"): "-",
@@ -33,7 +33,7 @@ ASCII_SIGNS: Final = {
     ord("•"): "*",
 }
 FINISHING: Final = 1.0
-"""Seconds that a terminal which takes nothing may hold up the end."""
+"""Seconds that a terminal which accepts nothing may delay the end."""
 PASTES_ON: Final = "\x1b[?2004h"
 PASTES_OFF: Final = "\x1b[?2004l"
 SPEECHLESS: Final = frozenset({"", "dumb", "unknown"})
@@ -46,17 +46,19 @@ class LineTerminal:
     def __init__(self, *, ascii_only: bool, rings: bool = True) -> None:
         self.line = LineBuffer()
         self.prompt = ""
-        """Stands before what is typed."""
+        """Text before the typed line."""
         self._ascii = ascii_only
         self._rings = rings
         self._at_prompt = False
-        """Whether the prompt stands on the last row."""
+        """True when the prompt is on the last row."""
         self._asking = False
         """True while a line is asked for that is neither message nor answer."""
         self._held: list[str] = []
         self._typed_at = 0.0
         self._output: OutputThread | None = None
-        """Writes while keys are taken: a terminal that takes nothing (Ctrl+S, a lost link) must not hold up a run."""
+        """Thread that writes while keys are read: a terminal that accepts nothing (Ctrl+S, a lost link) must not block
+        a run.
+        """
         self._requests: deque[LineRequest] = deque()
         self._heard = asyncio.Event()
         self._piped = ""
@@ -70,7 +72,7 @@ class LineTerminal:
         self.tick()
 
     def tick(self) -> None:
-        """Say what waited, unless somebody is typing."""
+        """Print held lines, unless a line is being typed."""
         if self._held and (not self.line.text or time.monotonic() - self._typed_at > PATIENCE):
             held, self._held = self._held, []
             before = self._end if self._at_prompt else ""
@@ -104,7 +106,7 @@ class LineTerminal:
         return request
 
     def put(self, text: str) -> None:
-        """What is being typed is this."""
+        """Replace the line being typed."""
         self.show_prompt()
         self._write(self.line.put(text))
 

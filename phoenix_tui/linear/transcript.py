@@ -1,4 +1,4 @@
-"""Updates as lines: who speaks first, then what; each line stands alone."""
+"""Updates as lines: first the speaker, then the text; each line is complete."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ CROSSINGS: Final = (0.9, 0.75)
 
 @dataclass(slots=True)
 class LinearTranscript:
-    """What was said so far of one conversation; `follow` gives the next lines."""
+    """State of the printed part of one conversation; `follow` gives the next lines."""
 
     own: set[str] = field(default_factory=set[str])
-    """Ids of messages that were typed here: they stand on the screen already."""
+    """Ids of messages that were typed here: they are on the screen already."""
     tools: dict[str, str] = field(default_factory=dict[str, str])
     """Names of calls under way."""
     answer: AnswerLines = field(default_factory=AnswerLines)
@@ -74,11 +74,11 @@ class LinearTranscript:
     last_output: str = ""
     context: float = 0.0
     agents: tuple[AgentView, ...] = ()
-    """The sub-agents that were spoken of, as they stood."""
+    """Sub-agents as last printed."""
     beginning: list[AgentView] = field(default_factory=list["AgentView"])
-    """Those that begin together, not said yet."""
+    """Sub-agents that begin together, not printed yet."""
     held: bool = False
-    """Whether it was said that the queue waits for the user."""
+    """True once the notice that the queue waits for the user was printed."""
     title: str = ""
 
     def follow(self, update: Update) -> Lines:
@@ -139,7 +139,7 @@ class LinearTranscript:
                 return []
 
     def _agents(self, views: Sequence[AgentView]) -> Lines:
-        """Those that begin are said in one line once all of them are known; each end in a line of its own."""
+        """Print starting sub-agents on one line once all are known; each end on a separate line."""
         changed, self.agents = news(self.agents, views), tuple(views)
         began = [] if changed.began else self._began()
         self.beginning += changed.began

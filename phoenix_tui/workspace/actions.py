@@ -1,4 +1,4 @@
-"""What keys and widgets of the workspace ask for that needs the services, sheets or commands; loaded with first use."""
+"""Actions of the workspace's keys and widgets that need the services, sheets or commands; loaded with first use."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from tools.contract import SandboxMode
 
 
 class PaneHost(Protocol):
-    """The panes, once there are several; the dock stands in the one that has the focus."""
+    """The panes, once there are several; the dock is in the focused one."""
 
     async def bring(self, conversation_id: str) -> bool:
         """Go to the pane that shows this conversation; False where none does."""
@@ -48,7 +48,7 @@ class PaneHost(Protocol):
         ...
 
     def waiting(self, conversation: ConversationApi) -> ConversationView | None:
-        """What follows this conversation already in the pane that has the focus now."""
+        """The existing subscription to this conversation in the pane that has the focus now."""
         ...
 
 
@@ -77,7 +77,7 @@ class ActiveConversation:
         self._toasts = toasts
         self._crash_marker = crash_marker
         self.visible: ConversationView | None = None
-        """What follows the open conversation."""
+        """Subscription to the open conversation."""
         self.drafts = Drafting(parts.dock, toasts.tell, self)
         self.on_the_way = OnTheWay()
         self._images_kept: dict[str, tuple[Attachment, ...]] = {}
@@ -101,7 +101,7 @@ class ActiveConversation:
 
     @property
     def unsaved(self) -> str:
-        """What a stopped answer had written; it is stored nowhere."""
+        """Text of a stopped answer, which is not stored."""
         return self.visible.unsaved if self.visible is not None else ""
 
     def prefer(self, *, model: str = "", mode: PermissionMode | None = None) -> None:
@@ -131,7 +131,7 @@ class ActiveConversation:
         await self.show(conversation)
 
     async def show(self, conversation: ConversationApi) -> None:
-        """Bring an opened conversation into view; its draft stands in the composer."""
+        """Show an opened conversation, with its draft in the composer."""
         async with self.changing:
             if conversation.record.agent is not None:
                 await self.services.engine.open(conversation.record.agent.parent_id)  # it knows the others
@@ -273,7 +273,7 @@ def _attended(conversation: ConversationApi, mode: PermissionMode) -> Permission
 
 
 def _is_empty(visible: ConversationView) -> bool:
-    """Whether nothing would be missed if it were gone."""
+    """True for a conversation without content that a user would miss."""
     conversation = visible.conversation
     record = conversation.record
     has_content = record.message_count or record.draft or conversation.read_only or record.agent is not None

@@ -28,7 +28,7 @@ class AgentsInView:
 
     @property
     def asking(self) -> list[ConversationApi]:
-        """Those that ask the user, the one that waits longest first."""
+        """Conversations with an open question, the one that waits longest first."""
         return asking(self._engine, self._conversation.id) if at_work(self._views) else []
 
     @property
@@ -39,7 +39,7 @@ class AgentsInView:
 
     @property
     def place(self) -> str:
-        """Which of how many sub-agents this is."""
+        """Number of this sub-agent and their count."""
         return place_of(self._conversation.record, self._engine)
 
     def take(self, views: Sequence[AgentView]) -> AgentCounts:
@@ -71,7 +71,7 @@ class AgentsInView:
         dock.agents.show(self._current, self._conversation.id if self._conversation.record.agent is not None else "")
 
     def _current(self) -> Sequence[AgentView]:
-        """Read anew with each tick of the panel: not all that changes is told."""
+        """Views read anew with each tick of the panel: not every change is reported."""
         views = views_of(self._engine, family_of(self._conversation))
         if self._conversation.record.agent is not None:
             return views

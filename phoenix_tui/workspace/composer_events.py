@@ -104,7 +104,7 @@ class ComposerEvents:
             self._ready.then(lambda ctx: ctx.active.attempt(partial(_send_queued, ctx.active)))
 
     def clear(self) -> None:
-        """Empty the composer; the history keeps what stood there."""
+        """Empty the composer; its text goes into the history."""
         text = self._composer.take()
         if len(text) > ENTRY_LIMIT:
             self._words.tell(f"Too long for the history; {hint(('undo', 'brings it back'))}.")
@@ -152,7 +152,7 @@ class ComposerEvents:
             self._composer.draft.walk(-1)
 
     def follow(self, status: Status) -> None:
-        """What the status line knows is said by the empty composer too."""
+        """Pass the values of the status line to the empty composer."""
         active = self._ready.ctx.active if self._ready.ctx is not None else None
         begun = active is not None and active.conversation is not None and active.conversation.record.message_count > 0
         words = invitation(status.state, begun=begun, agent_counts=status.agent_counts)
@@ -169,7 +169,7 @@ class ComposerEvents:
 
 
 def why_not(asked: Composer.DraftHeld | Composer.NothingToComplete) -> str:
-    """Why a key did nothing with a text, and what would."""
+    """Reason why a key had no effect on a text, and the key that has one."""
     if isinstance(asked, Composer.NothingToComplete):
         return f"Nothing to complete: {hint(('send', 'sends'), ('list', 'goes to the list'))}."
     again = hint(("send", "again says no with it as the reason"), ("complete", "queues it"))

@@ -96,7 +96,7 @@ class ConversationIndex:
         self._draw()
 
     def _begun(self, state: State, before: Live | None, *, writing: bool = False) -> Live:
-        """What a conversation does from now on, and since when it has been at work."""
+        """Activity of a conversation from now on, and the start of its work."""
         goes_on = before is not None and _kind(before.state) == _kind(state)
         began = before.began if before is not None and goes_on else time.time()
         if before is not None and type(before.state) is type(state):
@@ -125,13 +125,13 @@ class ConversationIndex:
         return self._summaries.get(conversation_id)
 
     def runs(self, conversation_id: str) -> bool:
-        """Whether a run of it is under way here."""
+        """True while a run of it is in progress here."""
         live = self._live.get(conversation_id)
         return live is not None and is_busy(live.state)
 
     @property
     def busy(self) -> int:
-        """How many runs are under way."""
+        """Number of runs in progress."""
         return sum(is_busy(live.state) or live.agents > 0 for live in self._live.values())
 
     def _noticed(self, activity: Activity) -> None:
@@ -163,7 +163,7 @@ class ConversationIndex:
         self.recount()
 
     def recount(self) -> None:
-        """What conversations out of sight need, told by the title row."""
+        """Count the hidden conversations that need the user, for the title row."""
         in_sight = {self._current, *self._beside}
         others = [one for one in self._summaries.values() if one.id not in in_sight]
         title = self._parts.title
@@ -179,7 +179,7 @@ class ConversationIndex:
 
 
 def _kind(state: State) -> int:
-    """Rest, work or a question: what decides where a conversation stands in the list."""
+    """Idle, working or asking: the kind decides its position in the list."""
     if isinstance(state, AwaitingApproval | Errored):
         return 2
     return int(is_busy(state))

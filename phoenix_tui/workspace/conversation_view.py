@@ -86,14 +86,14 @@ class ConversationView:
         self._stream = Stream()
         self._live: list[str] = []
         self.unsaved = ""
-        """What a stopped answer had written so far; /copy copies it."""
+        """Text of a stopped answer; /copy copies it."""
         self._waiting: tuple[Sequence[QueuedMessage], bool] = (), False
         """The queue, and whether it is held."""
         self.panes: PaneEvents | None = None
-        """Told when something else than text came; None while there is one pane."""
+        """Listener to updates other than text; None while there is one pane."""
 
     def step_back(self, foot: StatusLine) -> None:
-        """Another pane has the dock now: what there is to say stands in `foot`, the transcript goes on."""
+        """Give the dock to another pane: status goes to `foot`, the transcript continues."""
         foot.status = replace(self._parts.status.status, has_text=False, way_out="", vim_way_out="")
         self._parts.status = foot
         self._front = False
@@ -116,7 +116,7 @@ class ConversationView:
         self._warn(self.conversation.read_only)
 
     async def start(self, parts: WorkspaceWidgets | None = None) -> None:
-        """Show how things stand, then follow; where it is followed already it only steps forward to these widgets."""
+        """Show a snapshot, then follow; an existing subscription only moves to these widgets."""
         if self._unsubscribe is not None:
             if parts is not None:
                 self.step_forward(parts)
@@ -126,7 +126,7 @@ class ConversationView:
         self._unsubscribe = await self.conversation.subscribe(self._follow)
 
     def _named(self, text: str) -> str:
-        """What is said of a conversation that has not the dock names it."""
+        """Add the title to a text about a conversation without the dock."""
         title = clean_line(self.conversation.record.title) or "New conversation"
         return text if self._front else f"{title}: {text}"
 
@@ -212,7 +212,7 @@ class ConversationView:
             self._parts.dock.show_queue(waiting, held=held)
 
     def _owned_anew(self, read_only: str) -> None:
-        """Who has the conversation may change while it is shown."""
+        """Handle a change of owner while it is shown."""
         held = self._parts.status.status.read_only
         if held or read_only:
             self._update(read_only=bool(read_only))
@@ -246,7 +246,7 @@ class ConversationView:
         self._parts.status.status = replace(self._parts.status.status, **changes)
 
     def say_moment(self, **changes: Any) -> None:
-        """What the screen says beside the state (`labels.Moment`), until the next one."""
+        """Update the details of the status line until the next change."""
         self._update(details=replace(self._parts.status.status.details, **changes))
 
     def _count(self, characters: int) -> None:
@@ -347,7 +347,7 @@ class ConversationView:
                 self._update(jobs=running(jobs))
 
     def _show_agents(self, views: Sequence[AgentView], results: int) -> None:
-        """Show how the sub-agents stand, and how many results wait to be read."""
+        """Show the views of the sub-agents, and the number of unread results."""
         self._update(agent_counts=self._agents.take(views), results=results)
         if self._front:
             self._agents.show(self._parts.dock)
@@ -361,11 +361,11 @@ class ConversationView:
 
 
 def _place(number: int, total: int) -> str:
-    """Which of how many; nothing where it is the only one."""
+    """Number and count; empty for a single one."""
     return f"{number} of {total}" if total > 1 else ""
 
 
 def _stopped(snapshot: Snapshot) -> bool:
-    """Whether the user ended the last turn."""
+    """True when the user stopped the last turn."""
     newest = snapshot.messages[-1] if snapshot.messages else None
     return newest is not None and newest.role is Role.SYSTEM and is_stop_notice(text_of(newest))

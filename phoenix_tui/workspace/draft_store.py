@@ -23,7 +23,7 @@ LATEST: Final = 1.0
 
 
 class DraftOwner(Protocol):
-    """Where a draft belongs (`active_conversation.ActiveConversation`)."""
+    """Owner of a draft (`active_conversation.ActiveConversation`)."""
 
     @property
     def conversation(self) -> ConversationApi | None:
@@ -36,7 +36,7 @@ class DraftOwner(Protocol):
 
 
 class Drafting:
-    """Looks after what stands unsent in the dock."""
+    """Stores the unsent text and images of the dock."""
 
     def __init__(self, dock: Dock, tell: Notify, active: DraftOwner) -> None:
         self._dock = dock
@@ -50,7 +50,7 @@ class Drafting:
 
     @property
     def _written(self) -> str:
-        """What stands unsent in the dock, in the form that is stored."""
+        """Unsent content of the dock, in its stored form."""
         composer, chips = self._dock.composer, self._dock.chips
         return joined(composer.content, [image.id for image in chips.images], composer.folds)
 
@@ -68,7 +68,7 @@ class Drafting:
         self._timer = self._dock.set_timer(max(pause, SOONEST), self.store)
 
     def sent(self) -> None:
-        """The message is on its way: the next one opens its connection anew."""
+        """Forget the opened connection after a message was sent: the next one opens another."""
         self._warmed = ""
 
     async def store(self) -> None:

@@ -1,4 +1,4 @@
-"""What lies around the workspace: the terminal's title and bell, the user's files of colours, keys and settings."""
+"""Surroundings of the workspace: the terminal's title and bell, the user's files of colours, keys and settings."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from phoenix_tui.workspace.active_conversation import ActiveConversation
 
 PROFILE: Final = ".md"
-"""What tells a profile from the other files that are looked at."""
+"""Suffix of a profile among the watched files."""
 KEEP_PLACE_AFTER: Final = 5
-"""Looks after which the scroll position is stored, where it changed."""
+"""Number of polls after which a changed scroll position is stored."""
 
 
 class Driver(SequenceTerminal, BackgroundAsked, Protocol):
-    """What is needed of the driver."""
+    """Part of the driver that the workspace needs."""
 
     def watch_mouse(self, wanted: bool) -> None:
         """Take the mouse, or leave it to the terminal."""
@@ -151,7 +151,7 @@ class Environment:
             self._screen.run_worker(self._name_branch(folder), group="branch")
 
     async def _name_branch(self, folder: Path) -> None:
-        """Where another conversation came into view, and where a run that began or ended may have changed it."""
+        """Read the branch again when another conversation is shown, and when a run began or ended."""
         branch = await asyncio.to_thread(_branch_of, folder)
         title = self._desk.parts.title
         if self._branch_of is not None and self._branch_of[0] == folder and title.heading.branch != branch:

@@ -1,4 +1,4 @@
-"""Esc and Ctrl+C: which one of all that stands on the screen they close, stop or leave, and how that is done."""
+"""Esc and Ctrl+C: the choice of the thing that they close, stop or leave, and the action."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NEVER: Final = float("-inf")
 
 
 class EscAction(Enum):
-    """What one press does."""
+    """Actions of one press."""
 
     COPY = auto()
     """Copy what is selected."""
@@ -70,11 +70,11 @@ AT_REST: Final = frozenset({
     EscAction.ASK_AGAIN,
     EscAction.QUIT,
 })
-"""What is done where nothing is open and nothing runs."""
+"""Actions while nothing is open and nothing runs."""
 
 
 class EscContext(Struct, frozen=True):
-    """What Esc or Ctrl+C finds."""
+    """State of the workspace when Esc or Ctrl+C is pressed."""
 
     selected: bool = False
     """Text is selected."""
@@ -89,15 +89,15 @@ class EscContext(Struct, frozen=True):
     inserting: bool = False
     """Vim takes the next Esc."""
     running: bool = False
-    """There is something to stop."""
+    """True while something can be stopped."""
     in_list: bool = False
     """The list has the keys."""
     in_agent: bool = False
     """A sub-agent is in view."""
     noticed: bool = False
-    """A notice stands above the composer, and may be put away."""
+    """True while a notice above the composer can be dismissed."""
     written: bool = False
-    """There is text in the composer."""
+    """True while there is text in the composer."""
     again: bool = False
     """The same key was pressed a moment ago."""
 
@@ -130,7 +130,7 @@ def interrupt_action(now: EscContext) -> EscAction:
 
 
 def _innermost(now: EscContext) -> tuple[tuple[bool, EscAction], ...]:
-    """Whatever is open closes before anything else ends."""
+    """Actions in their order: whatever is open closes before anything else ends."""
     return (
         (now.narrowed, EscAction.LEAVE_FILTER),
         (now.open_in_dock, EscAction.CLOSE_IN_DOCK),
@@ -151,7 +151,7 @@ class DoublePress:
 
     @property
     def is_begun(self) -> bool:
-        """Whether a press now is the second."""
+        """True while a press counts as the second."""
         return self.clock.monotonic() - self._begun < self._seconds
 
     def begin(self) -> None:

@@ -12,7 +12,7 @@ from engine.ports import StorageError
 LOOK_EVERY: Final = 1.0
 """Seconds between two looks; one costs 0.1 ms."""
 REST_SHARE: Final = 50
-"""Reading a long list again is followed by so many times the rest, so that it takes 2 % of a core at the most."""
+"""Factor of the rest after reading a long list again, so that it takes 2 % of a core at most."""
 AGAIN: Final = 30.0
 """Seconds until the next look where the database does not answer."""
 

@@ -98,7 +98,7 @@ def _editor(environment: Mapping[str, str]) -> list[str]:
 
 
 def place_arguments(program: str, path: Path, line: int) -> tuple[str, ...]:
-    """How an editor is told the line; all but those of windows know `+LINE FILE`."""
+    """Arguments that open an editor at a line; all but those with windows understand `+LINE FILE`."""
     match Path(program).name:
         case "code" | "code-insiders" | "codium" | "cursor" | "windsurf":
             return ("--goto", f"{path}:{line}")

@@ -15,7 +15,7 @@ class OnTheWay:
 
     @property
     def waiting(self) -> bool:
-        """Whether there are any."""
+        """True while there are any."""
         return bool(self._all)
 
     @contextmanager

@@ -50,7 +50,7 @@ class Welcoming:
         self._paint()
 
     def show(self, wanted: bool) -> None:
-        """Show the panel for an empty conversation, or put it away; its examples can be written while it stands."""
+        """Show the panel for an empty conversation, or hide it; its examples can be inserted while it is visible."""
         self._composer.keys.examples = EXAMPLES if wanted else ()
         if not wanted:
             self._panel.show(None)
@@ -68,14 +68,14 @@ class Welcoming:
 
     @property
     def can_install(self) -> bool:
-        """Whether Enter on an empty line asks about the download: the offer is in sight."""
+        """True when Enter on an empty line asks about the download: the offer is visible."""
         facts = self._facts
         offered = facts.offer is not None and not facts.offer.refusal
         return self._panel.display and facts.needs_model and offered and self._task is None
 
     @property
     def install_question(self) -> str:
-        """What an installation would bring, as a question."""
+        """Question before an installation, with its size and source."""
         offer = self._facts.offer
         if offer is None:
             return "Install a model?"
@@ -109,7 +109,7 @@ class Welcoming:
 
     @property
     def is_installing(self) -> bool:
-        """Whether an installation is under way and in sight."""
+        """True while an installation is in progress and visible."""
         return self._panel.display and self._task is not None and not self._task.done()
 
     def stop(self) -> None:

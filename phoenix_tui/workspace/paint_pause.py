@@ -30,8 +30,9 @@ class PaintPause:
             self._screen.set_timer(MOST, self.end)
 
     def in_one(self) -> Callable[[], None]:
-        """Draw what comes as one frame, once what is given back is called: a frame for each of many keys would hold up
-        what is loaded meanwhile by 100 ms."""
+        """Draw the following changes as one frame, until the returned function is called: a frame for each of many keys
+        would delay loading by 100 ms.
+        """
         batch = ExitStack()
         batch.enter_context(self._screen.app.batch_update())
 

@@ -1,4 +1,4 @@
-"""The workspace: where its widgets stand, and which object does what they and the keys ask for."""
+"""The workspace: its widgets, and the objects that handle their messages and the keys."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.post_message(self.Listening())
 
     def on_resize(self) -> None:
-        """The list over a narrow screen may stand beside the conversation now."""
+        """Let the drawer adapt after a resize, since the list may now fit beside the conversation."""
         self.call_after_refresh(self.drawer.resized)
 
     def on_screen_suspend(self) -> None:
@@ -103,7 +103,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.toasts.make_way()
 
     def on_screen_resume(self) -> None:
-        """It is gone; the list over a narrow screen may still be there."""
+        """Show the action of Esc after a sheet closed; the list over a narrow screen may still be open."""
         self.say_way_out(self.drawer.way_out)
 
     def list_width(self, columns: int) -> int:
@@ -111,7 +111,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
         return self.drawer.width(columns)
 
     def say_way_out(self, words: str) -> None:
-        """What Esc does to the innermost open thing; empty where nothing is open."""
+        """Show the action of Esc on the innermost open thing; empty when none is open."""
         status = self.parts.status
         status.status = replace(status.status, way_out=words)
 
@@ -175,7 +175,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
 
     @on(Composer.PasteTaken)
     def _remark_on_paste(self, asked: Composer.PasteTaken) -> None:
-        """Something of a paste may be gone."""
+        """Show a remark on a paste that may have lost parts."""
         self.writing.remark_on_paste(asked)
 
     @on(ImageChips.Opened)
@@ -190,7 +190,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
 
     @on(QueuePanel.Wanted)
     def _change_queue(self, asked: QueuePanel.Wanted) -> None:
-        """Something with a queued message."""
+        """Run an action on a queued message."""
         self.startup.act(lambda actions: actions.change_queue(asked))
 
     @on(QuestionPanel.Answered)

@@ -11,7 +11,7 @@ from phoenix_tui.widgets.transcript.view import TranscriptView
 
 
 async def keep_place(conversation: ConversationApi, transcript: TranscriptView) -> None:
-    """Store where the conversation is left. A database that cannot be written is said by the draft, which matters."""
+    """Store the scroll position. The draft, which matters more, reports a database that cannot be written."""
     shown = transcript.canvas.model.conversation
     if conversation.read_only or shown is None or shown.id != conversation.id or not transcript.display:
         return

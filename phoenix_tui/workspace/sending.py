@@ -1,4 +1,4 @@
-"""What is sent to the conversation in view, and what stops it."""
+"""Messages to the conversation in view, and stopping it."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ SHOWN_OF_HINT: Final = 200
 
 
 class Sending:
-    """Messages, commands of the user, images; where one is refused it stands in the composer again."""
+    """Sends messages, commands of the user and images; a refused text returns to the composer."""
 
     def __init__(self, active: ActiveConversation, tell: Notify) -> None:
         self._desk = active
         self._tell = tell
 
     async def send(self, text: str, *, interrupt: bool = False, queue: bool = False) -> None:
-        """Send or queue a message; where it is refused the text stands in the composer again."""
+        """Send or queue a message; a refused text returns to the composer."""
         active = self._desk
         chips = active.parts.dock.chips
         images = tuple(image.id for image in chips.images)
@@ -126,7 +126,9 @@ class Sending:
 
     @property
     def may_stop(self) -> bool:
-        """Whether something runs in view, or was sent and is not taken yet; an error counts until it is put away."""
+        """True while something runs in view, or was sent and is not accepted yet; an error counts until it is
+        dismissed.
+        """
         active = self._desk
         engine = active.services.engine
         return active.on_the_way.waiting or runs_in_view(engine, active.conversation) or bool(engine.waits.seconds)
@@ -168,7 +170,7 @@ async def _run_line(conversation: ConversationApi, line: str, *, now: bool) -> R
 
 
 async def _keep_elsewhere(conversation: ConversationApi, unsent: Unsent, receipt: Receipt, tell: Notify) -> None:
-    """What was refused after the user had gone to another conversation becomes the draft of its own."""
+    """Keep a refused message as the draft of its conversation when the user has left that."""
     if not isinstance(receipt, Refused):
         return
     title = clean_line(conversation.record.title) or "the new conversation"

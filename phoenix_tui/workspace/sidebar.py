@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 WIDE_FROM: Final = 160
 LIST_WIDTH, WIDE_LIST = 29, 31
-"""As `styles/workspace.tcss` says."""
+"""Widths of the list in `styles/workspace.tcss`."""
 NARROW: Final = "-narrow"
 BREAKPOINTS: Final = [(0, NARROW), (LIST_FROM, "-with-list"), (WIDE_FROM, "-wide")]
 """Columns from which the screen has a class."""
@@ -60,16 +60,16 @@ class Sidebar:
 
     @property
     def is_over(self) -> bool:
-        """Whether it hides the conversation."""
+        """True while it hides the conversation."""
         return self._screen.has_class(OVER) and self._screen.has_class(NARROW)
 
     @property
     def way_out(self) -> str:
-        """What Esc does to it; empty where it hides nothing and has no keys."""
+        """Action of Esc on it; empty when it hides nothing and has no focus."""
         return CLOSES if self.is_over else BACK if self.rows.has_focus else ""
 
     def resized(self) -> None:
-        """It may stand beside the conversation now, and Esc no longer closes it."""
+        """Update the action of Esc after a resize: the list may now be beside the conversation."""
         # A screen under a sheet is current too, but there Esc closes the sheet.
         is_open = self._screen.app.screen is self._screen and not self._parts.dock.composer.keys.completing
         if is_open and self._parts.status.status.way_out == CLOSES:

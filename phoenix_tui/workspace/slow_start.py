@@ -1,4 +1,4 @@
-"""A start that takes long: what it waits for is said, and what was written meanwhile is not lost."""
+"""Slow start: a notice about its cause, and messages sent meanwhile."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SlowStart:
         self._notice.standing = self._said
 
     def send(self, text: str) -> None:
-        """Something was sent that has to wait."""
+        """Keep a message until the services are open."""
         self.sent.append(text)
         if self._said is not None:
             self.show()
@@ -56,7 +56,7 @@ class SlowStart:
                 history.add(text)
 
     def over(self) -> None:
-        """They are there, or will not be."""
+        """End the notice when the services are open or failed."""
         self._timer.stop()
         if self._notice.standing is self._said:
             self._notice.standing = None

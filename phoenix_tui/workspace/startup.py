@@ -34,7 +34,7 @@ class Startup:
         self._toasts = toasts
         self.paint_pause = PaintPause(screen)
         self.ctx: CommandContext | None = None
-        """What commands work with; None until the services are open."""
+        """Context of the commands; None until the services are open."""
         self.slow_start: SlowStart | None = None
         """Until the services are open."""
         self._actions: Actions | None = None

@@ -27,7 +27,7 @@ class Suggesting:
         """Conversations at work."""
 
     def noticed(self, activity: Activity) -> None:
-        """Something happened in one of the conversations."""
+        """Handle an update of one of the conversations."""
         conversation_id = activity.summary.id
         if is_busy(activity.state):
             self._busy.add(conversation_id)

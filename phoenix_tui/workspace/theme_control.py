@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class BackgroundAsked(Protocol):
-    """What is needed of the driver."""
+    """Part of the driver that the background query needs."""
 
     replies: list[Callable[[str], None]]
-    """Are told what the terminal answers."""
+    """Listeners to the terminal's replies."""
 
     def write_own(self, sequence: str) -> None:
         """Write a sequence of Phoenix's own."""

@@ -1,4 +1,4 @@
-"""What is said in passing, and how long it stands there."""
+"""Passing notices and their duration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 TOAST_SECONDS: Final = 5.0
 REJECTED_SECONDS: Final = 20.0
-"""How long a broken file is named."""
+"""Seconds that the notice of a broken file stays."""
 READ_SECONDS: Final = 1.0
 """In which something short is seen and read; a sheet that comes sooner belongs to what was said."""
 
@@ -25,12 +25,12 @@ def notify_rejected(app: App[object], error: Exception | str, kept: str) -> None
 
 
 class Toasts:
-    """Toasts: each is said once as long as it stands there, and none lies over what comes later."""
+    """Toasts, de-duplicated while visible and cleared before a modal opens."""
 
     def __init__(self, screen: PhoenixScreen[None]) -> None:
         self._screen = screen
         self._told: dict[str, float] = {}
-        """What was said of late, and when."""
+        """Recent texts and their times."""
         self.clock: Clock = SYSTEM_CLOCK
 
     def tell(self, text: str, *, bad: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The widgets that show one conversation, and how something is said in passing."""
+"""The widgets that show one conversation, and its passing notices."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ class WorkspaceWidgets(Struct, eq=False):
     welcoming: Welcoming | None = None
     """Fills the welcome panel; None until the services are open."""
     view: TranscriptView | None = None
-    """What shows the messages; its modules are a third of what a start would load, so it is made behind the first frame
-    (`Startup.furnish`)."""
+    """Widget of the messages; its modules are a third of the load of a start, so it is made behind the first frame
+    (`Startup.furnish`).
+    """
     pictures: Pictures | None = None
-    """Where transcripts get the pictures of stored images; None until the services are there."""
+    """Source of the pictures of stored images; None until the services are open."""
     engine: EngineApi | None = None
     """Likewise; asked for the sub-agents of what is shown."""
 
     @property
     def transcript(self) -> TranscriptView:
-        """The view, for all that is done once it stands."""
+        """The view, for all uses after the first frame."""
         assert self.view is not None, "nothing is shown before the first frame stands"
         return self.view
 

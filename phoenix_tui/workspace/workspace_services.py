@@ -1,4 +1,4 @@
-"""Everything of the workspace that needs the services; none of it is loaded before the first frame stands."""
+"""Parts of the workspace that need the services; none is loaded before the first frame."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class WorkspaceServices:
             question.say_more()
 
     def _offer(self, conversation_id: str) -> None:
-        """Say what stood on the screen when Phoenix last ended unexpectedly; Enter on the empty line opens it."""
+        """Offer the conversation that was open when Phoenix ended unexpectedly; Enter on the empty line opens it."""
         found = self.ctx.active.index.summary(conversation_id)
         if found is None:
             return  # archived or trashed since
@@ -120,7 +120,7 @@ class WorkspaceServices:
         return await restore(self.ctx)
 
     async def _begin(self) -> None:
-        """What was typed meanwhile, and what the command line brought."""
+        """Begin with the early input, and with the options of the command line."""
         screen, launch, active = self._screen, self._screen.launch, self.ctx.active
         self.ctx.environment.start()
         library, index = self._services.library, active.index
@@ -146,7 +146,7 @@ class WorkspaceServices:
 
 
 def _drop(_: str) -> None:
-    """Where there is no terminal of our own, as in a browser, nothing is written beside the screen."""
+    """Ignore a sequence without a terminal of our own, as in a browser."""
 
 
 def _picture_anew(screen: WorkspaceScreen, pictures: ImageSource) -> None:
