@@ -28,7 +28,7 @@ class AgentQueue:
         self._out.discard(agent_id)
 
     def call(self) -> list[str]:
-        """Those who start now."""
+        """Give places to as many waiting ids as are free, and return them."""
         free = max(self._room - len(self._out), 0)
         called = [agent_id for _, _, agent_id in self._waiting[:free]]
         self._waiting = self._waiting[free:]
@@ -36,5 +36,5 @@ class AgentQueue:
         return called
 
     def is_out(self, agent_id: str) -> bool:
-        """Whether it has a place."""
+        """True when it has a place."""
         return agent_id in self._out

@@ -1,4 +1,4 @@
-"""Closes the conversations of sub-agents that have ended and that nobody looks at: ten of them hold ten transcripts."""
+"""Closing of finished sub-agents without viewers: ten of them hold ten transcripts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class AgentCloser:
         self.patience = PATIENCE
 
     def soon(self, conversation: Conversation) -> None:
-        """Close it after a while, if nobody looks at it then and it does not work again."""
+        """Close it after a while, if it has no viewer then and does not work again."""
         asyncio.get_running_loop().call_later(self.patience, self._look, conversation)
 
     def _look(self, conversation: Conversation) -> None:

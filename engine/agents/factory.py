@@ -99,5 +99,5 @@ class AgentFactory:
 
 
 def _asked(wanted: T, limit: T, *, narrows: bool) -> T:
-    """What the task itself says counts, but not above the limit of a profile that only narrows."""
+    """Limit of the task itself, bounded by that of a profile that only narrows."""
     return min(wanted, limit) if wanted and narrows else wanted or limit

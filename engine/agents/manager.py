@@ -1,4 +1,4 @@
-"""The sub-agents of this process: made for a call, told how to go on, stopped, and looked at."""
+"""The sub-agents of this process: created for a call, resumed, stopped, and listed."""
 
 from __future__ import annotations
 
@@ -103,21 +103,21 @@ class SubAgents:
             running.conversation.reconsidering.soon()
 
     def close(self) -> None:
-        """Stop everyone: nobody begins any more where others end."""
+        """Stop all sub-agents, so that none begins when others end."""
         self._scheduler.stop(self._scheduler.everyone())
 
     def at_work(self, parent_id: str) -> int:
-        """How many of a conversation's sub-agents work or wait to."""
+        """Number of a conversation's sub-agents that work or queue."""
         return sum(running.outcome is None for running in self._scheduler.of(parent_id))
 
     def needs(self, parent_id: str) -> bool:
-        """Whether a conversation must stay open: sub-agents work, wait to be heard, or are looked at."""
+        """True when a conversation must stay open: sub-agents work, have undelivered results, or are viewed."""
         children = (self._opened.get(view.id) for view in self.board.views(parent_id))
         looked_at = any(child is not None and child.agents.watched for child in children)
         return looked_at or self.at_work(parent_id) > 0 or self.results(parent_id) > 0
 
     async def finished(self, parent_id: str) -> None:
-        """Wait until all of them have ended and their parent has been told."""
+        """Wait until all of them have ended and their parent has their results."""
         while self.at_work(parent_id) or self._results.under_way:
             await self._results.one_more()
 
@@ -142,11 +142,11 @@ class SubAgents:
         self.board.forget(parent.id)
 
     def views(self, parent_id: str) -> tuple[AgentView, ...]:
-        """How a conversation's sub-agents stand, oldest first."""
+        """Views of a conversation's sub-agents, oldest first."""
         return self.board.views(parent_id)
 
     def results(self, parent_id: str) -> int:
-        """How many ends of its sub-agents a conversation's model has not read yet."""
+        """Number of results of its sub-agents that a conversation's model has not read yet."""
         return self.board.results(parent_id)
 
     def follow(self, conversation: Conversation, update: Update) -> None:

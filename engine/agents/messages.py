@@ -57,7 +57,7 @@ class AgentMessages:
                 await self.hear_late(running)
 
     async def hear_late(self, running: RunningAgent) -> None:
-        """What it was told while it handed in its result was not read: it goes on with that, if its parent is there."""
+        """Resume it for messages that arrived while it submitted its result, if its parent is open."""
         await running.settled.wait()
         agent_id, parent = running.conversation.id, running.parent
         if running.stopped or not running.begun or not await self._store.waiting(agent_id):
@@ -83,7 +83,7 @@ class AgentMessages:
     async def _go_on(
         self, conversation: Conversation, facts: AgentFacts, parent: Conversation, text: str, sender: str
     ) -> None:
-        """With this, and with what it was told before and did not read."""
+        """Resume it with this text, and with its unread messages."""
         running = self._starter.add(conversation, facts, parent, background=True)
         try:
             receipt = await asyncio.shield(conversation.agents.recall(text, sender))

@@ -35,7 +35,7 @@ class ParentWaker:
                 pass  # nothing comes to rest
 
     def stopped(self, parent_id: str) -> None:
-        """Its user wants quiet: what has come back waits."""
+        """Keep new results waiting, since the user stopped the parent."""
         self._compacting.discard(parent_id)
 
     def _wake(self, parent: Conversation) -> None:

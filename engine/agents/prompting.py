@@ -47,11 +47,11 @@ SUBMISSIONS: Final = (
         ToolClass.READ,
     ),
 )
-"""What a sub-agent ends with; the machine takes these calls itself."""
+"""Tools that end a sub-agent; the machine handles these calls itself."""
 
 
 def snapshot(rows: Sequence[StoredMessage], summary: str, call_id: str, window: int) -> str:
-    """The parent's transcript up to a call as the sub-agents of that call get it: a quarter of `window` at most.
+    """The parent's transcript up to a call in the form for its sub-agents: a quarter of `window` at most.
 
     `summary` stands for what is older than `rows`; `window` is in tokens, 0 where it is unknown.
     """
@@ -71,5 +71,5 @@ def agent_sections(facts: AgentFacts, profile: Profile | None) -> str:
 
 
 def previous_results(found: str) -> str:
-    """What a sub-agent is told beside its task of those that worked before it."""
+    """Results of the earlier agents of a sequence, in the form for the prompt; empty without any."""
     return f"<previous_results>\n{found}\n</previous_results>" if found else ""

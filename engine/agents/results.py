@@ -1,4 +1,4 @@
-"""How a sub-agent's end is found out and told, in tasks that nobody waits for."""
+"""Detection and delivery of a sub-agent's end, in background tasks."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class AgentResults:
 
     @property
     def under_way(self) -> bool:
-        """Whether something is still to be told."""
+        """True while results are undelivered."""
         return bool(self._tasks)
 
     async def one_more(self) -> None:
-        """Wait until one more is told."""
+        """Wait for the next delivery."""
         self._told.clear()
         await self._told.wait()
 
     async def quiet(self) -> None:
-        """Wait until nothing is to be told."""
+        """Wait until everything is delivered."""
         while self._tasks:
             await asyncio.wait(self._tasks - {asyncio.current_task()})
 
@@ -50,7 +50,7 @@ class AgentResults:
         task.add_done_callback(self._done)
 
     async def outcome(self, agent_id: str, state: State) -> AgentOutcome:
-        """How it ended, as the store has it; a store that fails makes it a failure, never a parent that waits."""
+        """Outcome in the store; a store that fails makes it a failure, never a parent that waits."""
         try:
             row = await self._store.row(agent_id)
         except StorageError as error:
@@ -66,13 +66,13 @@ class AgentResults:
             parent.agents.arrived()
 
     async def hear(self, parent: Conversation, outcome: AgentOutcome, receipt: Receipt, board: AgentBoard) -> None:
-        """What was found just when its parent was stopped, and told too late for its call, is given later."""
+        """Deliver later a result that came just as its parent was stopped, too late for its call."""
         if receipt == UNWANTED and outcome.status is AgentStatus.SUCCESS:
             await self._store.leave(outcome.agent_id, self._now())
             await self.recount(parent, board)
 
     async def recount(self, parent: Conversation, board: AgentBoard) -> None:
-        """How many ends it has not read yet."""
+        """Count the results that it has not read yet."""
         if self._opened.get(parent.id) is not parent:
             return
         try:

@@ -60,7 +60,7 @@ class _Decision(Struct):
 
 
 class Spent(Struct, frozen=True):
-    """What the decision cost; no usage where no model was asked."""
+    """Cost of the decision; no usage when no model was asked."""
 
     model: str = ""
     usage: Usage | None = None
@@ -85,7 +85,7 @@ def question(profiles: Sequence[Profile], rows: Sequence[StoredMessage], summary
 
 
 def decided(text: str, profiles: Sequence[Profile]) -> Route:
-    """What a model's answer means; where it means nothing, or too little, the main model answers alone."""
+    """Parse a model's answer; for an invalid or incomplete one the main model answers alone."""
     try:
         return _route(_decision(text), {profile.name for profile in profiles})
     except NoDecision as nothing:

@@ -1,4 +1,4 @@
-"""Sub-agents that work, or wait to: started in order, heard to the end, told of to their parent."""
+"""Working and queued sub-agents: started in order, followed to the end, reported to their parent."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ class RunningAgent(Struct, eq=False):
     facts: AgentFacts
     background: bool
     ready: bool = False
-    """Whether its parent is about to wait for it: not before may it end, or its end would be told to nobody."""
+    """True once the parent is waiting. Finishing earlier would lose the result."""
     stopped: bool = False
     begun: bool = False
     ended: bool = False
     after: tuple[RunningAgent, ...] = ()
-    """Those whose results it gets, where they work one after the other."""
+    """Earlier agents whose results it gets, when they work in sequence."""
     outcome: AgentOutcome | None = None
     settled: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set once its end is known and it may be told to go on."""
+    """Set once its end is known and it may be resumed."""
 
     def was_stopped(self) -> bool:
-        """Whether it is to end, though it may not have begun."""
+        """True when it is to end, even before it began."""
         return self.stopped
 
     def is_over(self) -> bool:
-        """Whether it ends, or has: it reads nothing more that it is told."""
+        """True once it ends or has ended: it reads no further messages."""
         return self.ended or self.stopped
 
     @property
     def may_begin(self) -> bool:
-        """Whether it waits for nobody but its turn."""
+        """True when it waits only for a place."""
         return not self.stopped and all(one.outcome is not None for one in self.after)
 
 
@@ -62,18 +62,18 @@ class AgentScheduler:
         self._now = now
         self._running: dict[str, RunningAgent] = {}
         self.left: Callable[[RunningAgent], None] = lambda _hand: None
-        """Called for each one that has ended and been told of."""
+        """Called for each sub-agent after the delivery of its end."""
 
     def get(self, agent_id: str) -> RunningAgent | None:
         """The one that works under this id."""
         return self._running.get(agent_id)
 
     def of(self, parent_id: str) -> list[RunningAgent]:
-        """Those of a conversation."""
+        """Sub-agents of a conversation."""
         return [running for running in self._running.values() if running.facts.parent_id == parent_id]
 
     def only_asks(self, parent_id: str) -> bool:
-        """Whether each one at work that a conversation waits for asks its user."""
+        """True when each working one that a conversation waits for has an open question."""
         at_work = [running for running in self.of(parent_id) if not (running.background or running.ended)]
         begun = [running.conversation.state for running in at_work if running.begun]
         return bool(begun) and all(isinstance(state, AwaitingApproval) for state in begun)
@@ -130,7 +130,7 @@ class AgentScheduler:
         dropped.add_done_callback(partial(self._answered, running))
 
     def _answered(self, running: RunningAgent, _receipt: asyncio.Future[Receipt]) -> None:
-        """Its first message was taken, or not: one that does not work now never will, and changes its state no more."""
+        """Handle the receipt of its first message: a sub-agent that is idle now never starts, and keeps its state."""
         running.begun = is_busy(running.conversation.state)
         if not running.begun:
             self._end(running, running.conversation.state)
@@ -169,7 +169,7 @@ class AgentScheduler:
 
 
 def _earlier(all_running: Iterable[RunningAgent]) -> str:
-    """What those before it found, as their parent will read it."""
+    """Results of the earlier agents, in the form for their parent."""
     tasks = [AgentTask(running.conversation.id, running.facts.task) for running in all_running]
     outcomes = [running.outcome for running in all_running if running.outcome is not None]
     return agent_texts.aggregate(tasks, outcomes) if tasks else ""

@@ -1,4 +1,4 @@
-"""What a model asks of sub-agents, read from the arguments of its calls; every mistake is a sentence for it."""
+"""Requests of a model to sub-agents, read from the arguments of its calls; every mistake is a sentence for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PARALLEL, SEQUENTIAL = "parallel", "sequential"
 
 
 class TaskRequest(Struct, frozen=True):
-    """One thing to be done by a sub-agent; 0 stands for the profile's own limit."""
+    """A task for a sub-agent; 0 means the profile's own limit."""
 
     task: str
     profile: str = ""
@@ -29,7 +29,7 @@ class TaskRequest(Struct, frozen=True):
     timeout: float = 0.0
     priority: RunPriority = RunPriority.NORMAL
     title: str = ""
-    """What it is called where the task itself is a longer prompt."""
+    """Title, when the task itself is a longer prompt."""
 
 
 class SpawnRequest(Struct, frozen=True):

@@ -35,7 +35,7 @@ from tools.wording import counted
 
 
 class Starter(Protocol):
-    """Who makes and starts sub-agents."""
+    """Port that creates and starts sub-agents."""
 
     async def spawn(self, parent_id: str, call_id: str, request: SpawnRequest) -> tuple[StartedAgent, ...]:
         """Make the sub-agents of a call and start those that may."""

@@ -31,6 +31,6 @@ def profile_of(record: ConversationRecord, ports: Ports) -> Profile | None:
 
 
 def tools_for(record: ConversationRecord, profile: Profile | None, tools: Mapping[str, Tool]) -> dict[str, Tool]:
-    """What the model of this conversation may call; a sub-agent never spawns."""
+    """Tools of this conversation's model; a sub-agent never spawns."""
     own = {name: tool for name, tool in tools.items() if record.agent is None or name not in SPAWN_TOOLS}
     return {name: tool for name, tool in own.items() if profile is None or profile.allows(name)}

@@ -17,12 +17,12 @@ SUMMARY: Final = "[Summary of earlier conversation]"
 
 
 def transcribe(rows: Iterable[StoredMessage], *, include_tool_details: bool) -> str:
-    """Who said what, blocks joined by a blank line; of a tool its whole input and result, or that it was used."""
+    """Transcript with speakers, blocks joined by a blank line; of a tool its input and result, or only its use."""
     return BETWEEN.join(part for row in rows for part in _blocks(row, details=include_tool_details))
 
 
 def up_to_call(rows: Sequence[StoredMessage], call_id: str) -> list[StoredMessage]:
-    """What was said before a call was made: without it, and nothing later."""
+    """Messages before a call: without it, and nothing later."""
     before: list[StoredMessage] = []
     for row in rows:
         place = next((n for n, one in enumerate(row.blocks) if isinstance(one, ToolUse) and one.id == call_id), None)
@@ -55,7 +55,7 @@ def within(rows: Sequence[StoredMessage], summary: str, room: int) -> str:
 
 
 def _length(blocks: Sequence[str]) -> int:
-    """Characters of blocks, each with what stands behind it."""
+    """Characters of blocks, each with its separator."""
     return sum(len(block) + len(BETWEEN) for block in blocks)
 
 

@@ -1,4 +1,4 @@
-"""What every sub-agent does, as rows for the screen."""
+"""Activity of every sub-agent, as rows for the screen."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ class AgentBoard:
         self._changed(parent_id)
 
     def results(self, parent_id: str) -> int:
-        """How many ends its model has not read yet."""
+        """Number of results that its model has not read yet."""
         return self._results.get(parent_id, 0)
 
     def count(self, parent_id: str, results: int) -> None:
-        """So many are unread now."""
+        """Set the number of unread results."""
         if results != self.results(parent_id):
             self._results[parent_id] = results
             self._changed(parent_id)
 
     def forget(self, parent_id: str) -> None:
-        """Nobody looks at these any more."""
+        """Forget a conversation without viewers."""
         self._views.pop(parent_id, None)
         self._results.pop(parent_id, None)
 
@@ -65,7 +65,7 @@ class AgentBoard:
         return self._views.get(parent_id, {}).get(agent_id)
 
     def is_background(self, parent_id: str, agent_id: str) -> None:
-        """Its parent waits no longer for it: it will be told of its end."""
+        """Mark it as a background agent: its parent waits no longer, and receives a message about its end."""
         view = self.get(parent_id, agent_id)
         if view is not None:
             self.put(parent_id, replace(view, background=True))

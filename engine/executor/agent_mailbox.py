@@ -1,4 +1,4 @@
-"""What a conversation is told of sub-agents: its own first task, or how those it spawned have ended."""
+"""Messages to a conversation about sub-agents: its own first task, or the ends of those it spawned."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class AgentMailbox:
     def __init__(self, session: Session) -> None:
         self._session = session
         self.wake_caps: Callable[[], RunCaps | None] = lambda: session.run.caps
-        """What a run may use that the end of a sub-agent begins; None: none may begin."""
+        """Limits of a run that the end of a sub-agent begins; None: none may begin."""
 
     @property
     def watched(self) -> bool:
-        """Whether somebody looks on."""
+        """True while it has viewers."""
         return self._session.publisher.has_watchers
 
     def begin(self, facts: AgentFacts, results: str, stopped: Callable[[], bool]) -> asyncio.Future[Receipt]:
@@ -51,7 +51,7 @@ class AgentMailbox:
         return self._put(Priority.USER, InboxEntry(begun, caps=RunCaps(timeout=facts.timeout)))
 
     def recall(self, text: str, sender: str) -> asyncio.Future[Receipt]:
-        """This one is a sub-agent that has ended and is told how to go on; without a text it reads what it has."""
+        """Resume this finished sub-agent; without a text it reads its waiting messages."""
         told = (Deposit(text, sender),) if text else ()
         return self._put(Priority.USER, InboxEntry(AgentRecalled, writes=(*told, MakeBackground())))
 
@@ -60,7 +60,8 @@ class AgentMailbox:
         return self._put(Priority.OUTCOME, InboxEntry(lambda: AgentDropped(kind, error)))
 
     def ended(self, outcome: AgentOutcome) -> asyncio.Future[Receipt]:
-        """A sub-agent that this one waits for has ended; the receipt is there once that is stored, or will never be.
+        """Deliver the end of a sub-agent that this one waits for; the receipt follows once that is stored, or cannot
+        be.
 
         UNWANTED: it waits for it no more, and has told its model so.
         """
@@ -76,20 +77,20 @@ class AgentMailbox:
         return self._put(Priority.OUTCOME, finished)
 
     def hush(self) -> tuple[Write, ...]:
-        """What its user writes who stops it: nothing that its sub-agents bring back begins a turn by itself."""
+        """Writes for a stop by the user: later results of its sub-agents begin no turn."""
         session = self._session
         has_any = session.sub_agents is not None and session.sub_agents.views(session.record.id)
         return (HushAgents(),) if has_any else ()
 
     def wait_for_user(self, *, asked: bool) -> None:
-        """Those that this one waits for only ask, or work: the time that its user takes is not its run's."""
+        """Pause the time limit while its sub-agents only ask: the user's time is not the run's."""
         if asked:
             self._session.limit.pause()
         else:
             self._session.limit.go_on()
 
     def arrived(self) -> None:
-        """Something stands in its inbox: it begins a turn, if it is at rest then and nobody has stopped it since."""
+        """Begin a turn for a new entry of its inbox, if it is idle then and was not stopped since."""
         session, run_id, caps = self._session, self._session.ports.ids.new(), self.wake_caps()
         if caps is None:
             return
@@ -108,7 +109,7 @@ class AgentMailbox:
         return not session.inbox.stops  # Esc came while the store looked: all that waits is about to be quiet
 
     def tell(self, views: tuple[AgentView, ...], results: int) -> None:
-        """Tell subscribers how its sub-agents stand, and how many ends its model has not read yet."""
+        """Send subscribers the views of its sub-agents, and the number of unread results."""
         self._session.publisher.publish(AgentsChanged(views, results))
 
     def belong_to(self, parent: AgentMailbox) -> None:

@@ -38,7 +38,7 @@ async def limits_of(session: Session) -> Limits:
 
 
 def place_of(session: Session) -> PathPlace:
-    """Where the calls of a conversation count as inside, and what none of them opens."""
+    """Folders inside for a conversation's calls, and paths that none of them opens."""
     settings = session.settings
     readable = tuple(spills_of(folder, session.record.cwd) for folder in settings.spills)
     return PathPlace(session.record.cwd, readable, settings.own, settings.home)

@@ -31,18 +31,18 @@ from engine.ports import (
 )
 
 OF_RUNS: Final = frozenset({CallPurpose.REPLY, CallPurpose.ROUTING, CallPurpose.COMPACTION})
-"""What the machine asks for, and its abort ends; everything else is asked beside runs."""
+"""Purposes that the machine requests and its abort ends; all others run beside runs."""
 
 
 class ModelAnswer(Struct, frozen=True):
-    """What a model answered."""
+    """Answer of a model."""
 
     text: str
     usage: Usage
     cost_usd: float | None
     """None where its price is unknown."""
     model: str = ""
-    """As its provider names it."""
+    """Name as its provider gives it."""
 
 
 class Changing(Protocol):
@@ -58,7 +58,7 @@ class Changing(Protocol):
 async def answer_to(
     session: Session, purpose: CallPurpose, model: str, instruction: str, text: str, max_tokens: int
 ) -> ModelAnswer:
-    """What `model` answers to `text`; for its time the caller cares.
+    """Ask `model` and return its answer; the caller limits the time.
 
     Raises:
         ProviderError: it cannot be asked, or its answer breaks off.

@@ -25,7 +25,8 @@ from tools.wording import counted
 
 NAMED: Final = re.compile(r"""@(?<![^\s(\[{'"`]@)(?:"([^"\n]{1,1000})"|([^\s"`]{1,1000}))""")
 """A file behind an `@`, in quotation marks where its name has blanks. The `@` comes first: in a paste of megabytes it
-is found fast, and what stands before it is looked at only there."""
+is found fast, and its left side is checked only there.
+"""
 ENDS: Final = ".,;:!?)]}>'*"
 """Signs behind a name that belong to the sentence."""
 MOST_LOOKED_FOR: Final = 50
@@ -59,7 +60,7 @@ async def attachments(session: Session, text: str) -> tuple[Block, ...]:
 
 
 def named_files(text: str, cwd: Path) -> list[Path]:
-    """Real paths of what stands behind an `@` and exists, folders left out, each once."""
+    """Real paths of existing files behind an `@`, without folders, each once."""
     found = (_file_of(word, cwd) for word in _words(text))
     return list(dict.fromkeys(path for path in found if path is not None))
 
@@ -122,7 +123,7 @@ def _sees(session: Session) -> bool:
 
 
 async def _read(session: Session, tool: Tool, path: Path) -> ToolOutput:
-    """What the tool gives back where its call would run without a question; else a sentence.
+    """Output of the tool if its call would run without a question; else a sentence.
 
     Raises:
         ToolInputError: no file can have this name.
@@ -179,6 +180,6 @@ _NUMBER = re.compile(r" *\d+\t")
 
 
 def _not_attached(why: str) -> TextBlock:
-    """What stands in the place of a file that is not attached: the message goes out with its path alone."""
+    """Replacement of a file that is not attached: the message contains its path alone."""
     sentence = why.rstrip(".")
     return TextBlock(f"[Not attached: {sentence}.]", f"not attached: {sentence.partition('; ')[0]}")

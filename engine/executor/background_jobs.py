@@ -15,7 +15,7 @@ NOTHING_RUNS: Final = "No command runs here that could go to the background."
 
 
 class BackgroundJobs:
-    """Lists, reads and ends them. No state: the jobs stand on the board, the running call in the machine."""
+    """Lists, reads and ends jobs. Stateless: the jobs are on the board, the running call in the machine."""
 
     def __init__(self, session: Session, runner: EffectRunner) -> None:
         self._session = session
@@ -27,7 +27,7 @@ class BackgroundJobs:
         return self._session.ports.jobs.jobs(self._session.record.id)
 
     def output(self, job_id: str) -> Captured:
-        """What one has printed so far. Raises KeyError for an unknown id."""
+        """Output of a job so far. Raises KeyError for an unknown id."""
         return self._session.ports.jobs.output(job_id)
 
     async def kill(self, job_id: str) -> None:
@@ -50,7 +50,7 @@ class BackgroundJobs:
         self.leave()
 
     def leave(self) -> None:
-        """Tell nobody any more; what ended can still be read, and its temporary folder stays."""
+        """Stop reporting; outputs stay readable, and the temporary folder stays."""
         if self._leave is not None:
             self._leave()
             self._leave = None

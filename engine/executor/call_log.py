@@ -17,11 +17,11 @@ Price: TypeAlias = Callable[[str, Usage], float | None]
 CACHE_SECONDS: Final = 300.0
 """Seconds for which Anthropic keeps the beginning of a prompt."""
 UNPRICED: Final = -1.0
-"""The cost of a call whose price nobody has looked up yet."""
+"""Marker for the cost of a call whose price was not looked up yet."""
 
 
 class OpenCall(Struct, eq=False):
-    """A call under way, and what its server has told so far."""
+    """A running call, and the usage its server reported so far."""
 
     id: str
     purpose: CallPurpose
@@ -35,9 +35,9 @@ class OpenCall(Struct, eq=False):
     iteration: int = 0
     attempt: int = 0
     usage: Usage = Usage()
-    """As far as the server has told it."""
+    """Usage that the server has reported so far."""
     streamed: bool = False
-    """Whether anything has come back: a request that is refused costs nothing."""
+    """True once anything has come back: a request that is refused costs nothing."""
     ended: bool = False
     message_id: str = ""
     """Of the message that it may become."""
@@ -95,7 +95,7 @@ class CallLog(Struct, eq=False):
         self._ended.append((call.reference, change(plain)))
 
     def cancel(self, purposes: Iterable[CallPurpose], now: float) -> None:
-        """End the calls under way for these purposes: nobody waits for their answer any more."""
+        """End the running calls for these purposes: their answers are not needed any more."""
         wanted = frozenset(purposes)
         for call in [one for one in self.under_way.values() if one.purpose in wanted]:
             self.end(call, CallStatus.CANCELLED, now)
@@ -111,17 +111,17 @@ class CallLog(Struct, eq=False):
 
     @property
     def written(self) -> str:
-        """What the reply under way says so far; empty where none is."""
+        """Text of the current reply so far; empty where none is."""
         calls = [call for call in self.under_way.values() if call.purpose is CallPurpose.REPLY]
         return "".join(piece for call in calls for piece in call.written)
 
     @property
     def waiting(self) -> bool:
-        """Whether calls have ended that no transaction has taken."""
+        """True while finished calls are unstored."""
         return bool(self._ended)
 
     async def take(self, price: Price) -> tuple[ModelCall, ...]:
-        """Those that ended, with their prices; they are the caller's to store, or to give back."""
+        """Take the finished calls, with their prices; the caller stores them, or gives them back."""
         waiting = self._ended
         for place, (reference, call) in enumerate(waiting):  # those that end meanwhile, too
             waiting[place] = (reference, await _priced(reference, call, price))
@@ -130,7 +130,7 @@ class CallLog(Struct, eq=False):
         return tuple([call for _, call in taken])
 
     def give_back(self, calls: Iterable[ModelCall]) -> None:
-        """They could not be stored: the next transaction takes them."""
+        """Return calls that could not be stored: the next transaction takes them."""
         self._ended = [(f"{call.provider}/{call.model}", call) for call in calls] + self._ended
 
 

@@ -1,4 +1,4 @@
-"""What changes outside a move do to the record of an open conversation."""
+"""Application of `ConversationChanges` to an in-memory record."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ TOO_SLOW = "The summary took longer than 120 s: everything stays as it was"
 
 
 class Summary(Struct, frozen=True):
-    """What was made of the older messages, and what it cost."""
+    """Summary of the older messages, and its cost."""
 
     selection: Selection
     text: str
@@ -92,7 +92,7 @@ def _select(session: Session, act: Compact, rows: Sequence[StoredMessage]) -> Se
 async def _settled(
     session: Session, act: Compact, rows: Sequence[StoredMessage], selection: Selection
 ) -> tuple[CompactionDraft, str]:
-    """The summary that takes effect: the model's, or what the user made of it, where somebody looks at it first."""
+    """The summary that takes effect: the model's, or the user's version of it when it is reviewed."""
     review = session.review if act.manual else None
     made = await _summary(session, selection, act.focus)
     drafted = await asyncio.to_thread(_summarized, session, act, rows, made)
@@ -159,7 +159,7 @@ def _summarized(
 
 
 def _shortened(session: Session, act: Compact, rows: Sequence[StoredMessage]) -> tuple[CompactionDraft, str]:
-    """Where no message can be summarized alone, such as in one long round of tools, old results get shorter."""
+    """Shorten old results when no message can be summarized alone, such as in one long round of tools."""
     record = session.record
     shown = omissions.apply(rows, record.omitted)
     tokens = record.context_window if act.full else record.context_tokens
@@ -175,7 +175,7 @@ def _shortened(session: Session, act: Compact, rows: Sequence[StoredMessage]) ->
 
 
 async def _summary(session: Session, selection: Selection, focus: str) -> Summary:
-    """What the model, or rules, make of the older messages; what it cost."""
+    """Summarize the older messages by the model, or by rules."""
     record = session.record
     provider, name = session.ports.providers.resolve(record.model)
     if not provider.describe(name).summarizes:

@@ -53,13 +53,13 @@ async def message_blocks(session: Session, text: str, image_ids: Sequence[str]) 
 
 
 def with_attachments(blocks: tuple[Block, ...], attached: Sequence[Block]) -> tuple[Block, ...]:
-    """A message with what is attached: images stand first, each once, texts behind the words."""
+    """A message with its attachments: images come first, each once, texts behind the words."""
     images = tuple(block for block in attached if isinstance(block, ImageBlock) and block not in blocks)
     return (*images, *blocks, *(block for block in attached if not isinstance(block, ImageBlock)))
 
 
 def why_not_sent(session: Session, blocks: tuple[Block, ...], images: int = 0) -> str:
-    """Why this message cannot go out: it is empty, one of its `images` is gone, or the model cannot see them."""
+    """Reason why a message cannot be sent: it is empty, one of its `images` is gone, or the model cannot see them."""
     found = sum(isinstance(block, ImageBlock) for block in blocks)
     if found < images:
         return LOST_IMAGE
@@ -136,7 +136,7 @@ async def ask(
 async def send(
     session: Session, text: str, image_ids: Sequence[str], caps: RunCaps | None = None, queued_id: str = ""
 ) -> Receipt:
-    """Send a message; it is stored, and leaves the queue where it stood in it, before anything else happens."""
+    """Send a message; first it is stored, and removed from the queue in the same transaction."""
     if why := session.settings.why_full():
         return Refused(why)
     blocks = await message_blocks(session, text, image_ids)
@@ -163,7 +163,7 @@ async def send(
 
 
 async def run_shell(session: Session, command: str, send_to_model: bool, queued_id: str = "") -> Receipt:
-    """Run a command of the user; it leaves the queue where it stood in it."""
+    """Run a command of the user; it leaves the queue if it was there."""
     new_id = session.ports.ids.new
     call = ToolCall(f"{OWN_CALL}{new_id()}", "bash", json.dumps({"command": command}))
     message_id, run_id = new_id(), new_id()

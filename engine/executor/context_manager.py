@@ -1,4 +1,4 @@
-"""What a user can see and do about the window of one conversation; the stored messages are never changed."""
+"""Views of and actions on the window of one conversation; the stored messages are never changed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LOWEST, HIGHEST, STEP = 30, 95, 5
 
 
 class Edited(Struct, frozen=True):
-    """Something was left out of the window, or put back: how many parts, and the tokens before and after."""
+    """Result of leaving parts out, or putting them back: how many parts, and the tokens before and after."""
 
     count: int
     before: int
@@ -46,32 +46,32 @@ class Edited(Struct, frozen=True):
 
 
 class ContextReport(Struct, frozen=True):
-    """How the window stands."""
+    """Contents of the window."""
 
     measured: Measured
     tokens: int
     window: int
     """0 while unknown."""
     estimated: bool
-    """Whether `tokens` is a guess; the shares always are."""
+    """True when `tokens` is estimated; the shares always are."""
     compact_percent: int
     """From here on older messages are summarized; above 100 never."""
     usage: Usage | None
     """Of the newest reply, as the provider counted it."""
     summarizable: int
-    """Older messages that a summary would stand for; 0 where nothing can be."""
+    """Older messages that a summary would replace; 0 where nothing can be."""
     kept: int
     shortens: int
     """Old tool results that pruning would shorten."""
     clears: int
-    """Those it would clear, where none is long."""
+    """Number of results it would clear, where none is long."""
     images: int
     omitted: int
     earlier: EarlierView | None
-    """What the newest compaction took the place of."""
+    """View before the newest compaction."""
     can_undo: bool = False
     checkpoints: CheckpointUse | None = None
-    """What is kept of files so that they can go back; None where nothing is."""
+    """Size of the kept contents of files; None when none are kept."""
 
 
 class SystemPrompt(Struct, frozen=True):
@@ -92,7 +92,7 @@ class ContextManager:
         """Views before each edit of this sitting, for undo."""
 
     async def report(self) -> ContextReport:
-        """What fills the window now."""
+        """Measure the window's contents."""
         session, record = self._session, self._session.record
         rows = list(await self._rows(record.view))
         facts, view = prompt_facts(session), record.view
@@ -120,7 +120,7 @@ class ContextManager:
         )
 
     def prompt(self) -> SystemPrompt:
-        """What stands before the messages of the next request."""
+        """System prompt of the next request."""
         facts, now = prompt_facts(self._session), self._session.ports.clock.now()
         return SystemPrompt(
             static_prompt(facts),
@@ -130,7 +130,7 @@ class ContextManager:
 
     @property
     def kept_messages(self) -> int:
-        """How many messages are in memory although nothing runs."""
+        """Number of messages in memory while nothing runs."""
         return 0 if is_busy(self._session.state) else self._session.kept_rows
 
     def forget_messages(self) -> None:
@@ -191,7 +191,7 @@ class ContextManager:
         return edited
 
     async def restore(self) -> Edited | Refused:
-        """Send the messages again that the newest summary stands for."""
+        """Send again the messages that the newest summary replaced."""
         view = self._session.record.view
         if not view.earlier:
             return Refused(NEVER_COMPACTED)

@@ -64,7 +64,7 @@ class EffectRunner(Struct, eq=False):
     session: Session
     calls: dict[str, CallFacts] = field(default_factory=dict[str, CallFacts])
     after_run: Callable[[], None] = lambda: None
-    """What begins in the background once a run has ended well."""
+    """Start of the background work after a successful run."""
     _model: asyncio.Task[None] | None = None
     _tool: asyncio.Task[None] | None = None
     _retry: asyncio.TimerHandle | None = None
@@ -160,7 +160,7 @@ class EffectRunner(Struct, eq=False):
         _stop(self._retry)
 
     def elapsed(self, call_id: str) -> float:
-        """Seconds a call has run, 0 where it never did."""
+        """Seconds a call has run, 0 before it starts."""
         facts = self.calls.get(call_id)
         return self.session.ports.clock.monotonic() - facts.started if facts and facts.started else 0.0
 

@@ -75,7 +75,7 @@ class Governor(Struct, eq=False):
         return waits or state.start_of(probe, [*state.calls, probe], now) > now
 
     def enter(self, model: str, estimate: int, cached: int, now: float, *, is_retry: bool = False) -> PacedCall:
-        """Queue a call with an estimate of its input tokens, of which so many may be in the provider's cache.
+        """Queue a call with an estimate of its input tokens, of which `cached` may be in the provider's cache.
 
         A retry has waited already.
         """

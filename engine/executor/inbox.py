@@ -20,7 +20,7 @@ UNWANTED: Final = Refused("nobody waits for this any more")
 
 
 class Priority(IntEnum):
-    """Who is served first."""
+    """Order of service."""
 
     CANCEL = 0
     USER = 1
@@ -35,7 +35,7 @@ class InboxEntry(Struct, eq=False):
     caps: RunCaps = field(default_factory=RunCaps)
     receipt: asyncio.Future[Receipt] | None = None
     writes: tuple[Write, ...] = ()
-    """What belongs into the same transaction, if the machine takes the event; one that changes nothing else too."""
+    """Writes for the same transaction, if the machine accepts the event, even one without other changes."""
     wanted: Callable[[], Awaitable[bool]] | None = None
     """Asked when its turn comes, while no other move can be made; None: it always is. May raise StorageError."""
 
@@ -63,12 +63,12 @@ class Inbox(Struct, eq=False):
 
     @property
     def waiting(self) -> bool:
-        """Whether anything waits."""
+        """True while an entry waits."""
         return bool(self._heap)
 
     @property
     def stops(self) -> bool:
-        """Whether the user has asked to stop, and that is still to be served."""
+        """True while a stop of the user is unserved."""
         return bool(self._heap) and self._heap[0][0] is Priority.CANCEL
 
     async def take(self) -> InboxEntry:

@@ -141,7 +141,7 @@ class MoveLoop(Struct, eq=False):
         return committed, calls
 
     def _limits(self, entry: InboxEntry, saves: tuple[Save, ...]) -> tuple[Write, ...]:
-        """How long a run of the user's may take; what a sub-agent may is stored with it."""
+        """Time limit of a run of the user; a sub-agent's is stored with it."""
         began = [save for save in saves if isinstance(save, StartRun) and self.session.record.agent is None]
         return tuple(LimitRun(save.run_id, entry.caps.timeout) for save in began)
 
@@ -154,7 +154,7 @@ class MoveLoop(Struct, eq=False):
             session.publisher.publish(ConversationChanged(session.record))
 
     async def _wanted(self, wanted: Callable[[], Awaitable[bool]]) -> bool:
-        """Whether the event of an entry is to be; not where the store cannot say."""
+        """True when the event of an entry is still wanted; False when the store fails."""
         try:
             return await wanted()
         except StorageError as error:
@@ -162,7 +162,7 @@ class MoveLoop(Struct, eq=False):
             return False
 
     async def _mended(self, entry: InboxEntry) -> bool:
-        """Whether the store works again; if not, whoever asks is told why once more."""
+        """True when the store works again; if not, the sender receives the error again."""
         try:
             await mend(self.session)
         except StorageError as error:
@@ -220,7 +220,7 @@ class MoveLoop(Struct, eq=False):
                 publish(MessageSaved(message))
 
     def _close_live_text(self, event: Event, before: State, state: State, committed: Committed) -> None:
-        """Say that streamed text will not be stored, unless it was, or is being continued, or asked for again.
+        """Report that streamed text will not be stored, unless it was, is being continued, or is requested again.
 
         What a retry takes the place of stands until the retry says something (`model_call`).
         """
@@ -258,18 +258,18 @@ class MoveLoop(Struct, eq=False):
 
 
 def _may_be_named(record: ConversationRecord) -> bool:
-    """Whether its title is still to come: there is none, or only a command stands for it."""
+    """True while its title is still to come: there is none, or only a command."""
     by_command = record.title_by is TitleBy.FIRST_MESSAGE and record.title.startswith(COMMAND_TITLE)
     return by_command or not record.title
 
 
 def _ended(effects: tuple[Effect, ...]) -> str:
-    """How the run of a move ended; empty where none did."""
+    """Status of the run that a move ended; empty without one."""
     return next((effect.status.value for effect in effects if isinstance(effect, FinishRun)), "")
 
 
 def _waits_on(before: State, after: State) -> bool:
-    """Whether one of several sub-agents has ended: the wait for them goes on, and its clock."""
+    """True when one of several sub-agents has ended: the wait for them and its clock continue."""
     return isinstance(before, AwaitingSubagents) and isinstance(after, AwaitingSubagents)
 
 

@@ -34,7 +34,7 @@ class LoopGuard(Struct, eq=False):
 
 
 def warning(times: int) -> str:
-    """What the model reads below a result that it knows already; empty while it may be chance."""
+    """Warning to the model below a repeated result; empty while it may be chance."""
     if times < WARN_AT:
         return ""
     return (

@@ -22,14 +22,14 @@ MOST_WAITING = 100
 
 
 class MessageQueue:
-    """What waits, changed in one transaction each; a stop, an error or a restart holds it until the user goes on."""
+    """Queued messages, changed in one transaction each; a stop, an error or a restart holds them for the user."""
 
     def __init__(self, session: Session, cancel: Callable[[], None], rested: Callable[[], Awaitable[State]]) -> None:
         self.waiting: tuple[QueuedMessage, ...] = ()
         self.held = False
-        """Whether reaching idle sends nothing."""
+        """True when reaching idle sends nothing."""
         self._told = False
-        """Whether subscribers know of anything that waits: an emptied queue is told, held or not."""
+        """True when subscribers know a non-empty queue: an emptied one is reported, held or not."""
         self._session = session
         self._cancel = cancel
         self._rested = rested

@@ -124,7 +124,7 @@ async def _stream(
 
 
 def _begin_anew(session: Session, ask: RequestLlm) -> None:
-    """A retry says something: the text of the attempt that failed has stood on the screen until now."""
+    """Replace the text of the failed attempt, which stayed on the screen until the retry wrote something."""
     publisher = session.publisher
     if publisher.text or publisher.thinking:
         publisher.publish(LiveTextDropped(cancelled=False))

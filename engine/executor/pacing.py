@@ -15,14 +15,14 @@ from engine.ports import LimitsTold, ModelRequest, Provider, ProviderError
 from engine.updates import Paced
 
 LEAST_TOLD: Final = 1.0
-"""Seconds of a wait ahead of a call from which it is told of."""
+"""Seconds of a wait before a call from which it is reported."""
 LOOK_AGAIN: Final = 1.0
 """Seconds after which a wait is computed anew: other calls end, or are stopped."""
 THROTTLED: Final = frozenset({"rate_limit", "overloaded"})
 
 
 class Pacing:
-    """One call on its way through the governor."""
+    """One call passing through the governor."""
 
     def __init__(self, session: Session, call: PacedCall) -> None:
         self._session = session

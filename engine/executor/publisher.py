@@ -25,7 +25,7 @@ class Publisher(Struct, eq=False):
     _watching: int = 0
 
     def watch(self, listener: Listener) -> Callable[[], None]:
-        """Subscribe for somebody who looks on, in contrast to the engine's own parts; the result ends it."""
+        """Subscribe a viewer, in contrast to the engine's own parts; the result ends it."""
         remove, here = self.add(listener), True
         self._watching += 1
 
@@ -52,7 +52,7 @@ class Publisher(Struct, eq=False):
 
     @property
     def has_watchers(self) -> bool:
-        """Whether anyone looks on."""
+        """True while there are viewers."""
         return self._watching > 0
 
     def publish(self, update: Update) -> None:

@@ -1,4 +1,4 @@
-"""When calls may begin, so that no minute holds more of them than the limits of their model allow. Pure."""
+"""Start times of calls, so that no minute holds more of them than the limits of their model allow. Pure."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ async def reconsider(session: Session) -> None:
 
 
 def _shows_other(asked: AskedCall, request: ToolRequest, limits: Limits) -> str:
-    """What beside the mode is no longer as the question shows it: that takes another question."""
+    """Differences from the question besides the mode: they require another question."""
     return differences(asked, request, replace(limits, mode=asked.limits.mode))
 
 

@@ -1,4 +1,4 @@
-"""What is asked of a conversation from outside, and what it answers."""
+"""Requests to a conversation from outside, and its receipts."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class MemoryShort(EngineError):
 
 
 class ConversationOptions(Struct, frozen=True):
-    """What a new conversation begins with."""
+    """Options of a new conversation."""
 
     cwd: Path
     model: str
@@ -82,25 +82,25 @@ class ConversationOptions(Struct, frozen=True):
     system_prompt: str = ""
     append_system_prompt: str = ""
     supervisor: bool = False
-    """Whether a supervisor decides who answers each message."""
+    """True when a supervisor decides who answers each message."""
     sandbox: SandboxMode = SandboxMode.WORKSPACE
     sandbox_required: bool = False
     """True where it was chosen; False for the default."""
     scripted: bool = False
-    """Whether a script begins it, for itself: the list leaves it out until a person opens or names it."""
+    """True when a script begins it, for itself: the list leaves it out until a person opens or names it."""
     id: str = ""
     """Chosen by the caller (SPEC SDK-01); empty: made here."""
 
 
 class Activity(Struct, frozen=True):
-    """Something changed in a conversation that is open here."""
+    """Change in a conversation that is open here."""
 
     summary: ConversationSummary
     state: State
     needs_you: bool
     writing: bool = False
-    """Whether the answer, or a tool call, arrives."""
+    """True while the answer, or a tool call, arrives."""
     agents: int = 0
     """Sub-agents that work, or wait to."""
     agents_asking: int = 0
-    """Those that ask the user."""
+    """Number of its sub-agents with an open question."""

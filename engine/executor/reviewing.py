@@ -1,4 +1,4 @@
-"""What a user is shown of a summary before it takes effect, and what they may decide."""
+"""Review of a summary by the user before it takes effect, and the possible decisions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class Proposal(Struct, frozen=True):
     """A summary that waits for the user; nothing is changed yet."""
 
     summary: str
-    """As the model would read it; from outside."""
+    """Text as the model would read it; from outside."""
     summarized: int
-    """Messages it would stand for."""
+    """Number of messages it would replace."""
     kept: int
     """Messages that stay as they are."""
     sizes: str

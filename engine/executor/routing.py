@@ -63,7 +63,7 @@ async def route(session: Session, act: RouteRequest) -> None:
 
 
 async def _decide(session: Session) -> Made:
-    """The decision; whatever goes wrong, the main model answers alone and the reason is said."""
+    """Decide; on any error the main model answers alone and the reason is reported."""
     why = why_alone(session)
     if why:
         return Made(Route(fallback=why))
@@ -80,7 +80,7 @@ async def _decide(session: Session) -> Made:
 
 
 def why_alone(session: Session) -> str:
-    """Why a supervisor is not asked here at all; empty where it is."""
+    """Reason why a supervisor is not asked here at all; empty where it is."""
     record = session.record
     if session.ports.profiles is None or SPAWN not in session.tools:
         return "there are no sub-agents here"
@@ -106,7 +106,7 @@ async def _ask(session: Session) -> Made:
 
 
 async def _offer(session: Session, route: Route) -> Route:
-    """Show the decision until somebody answers or its time is up; what is to be done then."""
+    """Show the decision until it is answered or its time is up; returns the final route."""
     loop, wait = asyncio.get_running_loop(), session.settings.route_wait
     starts_at = session.ports.clock.monotonic() + wait
     offer = RouteOffer(RouteCard(session.ports.ids.new(), route, starts_at), loop.create_future())
@@ -168,7 +168,7 @@ class RoutingControl:
 
     @property
     def why_alone(self) -> str:
-        """Why every message would be answered by the main model alone; empty where a supervisor is asked."""
+        """Reason why the main model alone answers every message; empty where a supervisor is asked."""
         return why_alone(self._session)
 
     def answer(self, card_id: str, verdict: RouteVerdict) -> Receipt:
@@ -182,7 +182,7 @@ class RoutingControl:
         return Accepted()
 
     def _why_not(self, agents: tuple[RouteAgent, ...]) -> str:
-        """Why these cannot be started; empty where they can."""
+        """Reason why these cannot be started; empty where they can."""
         profiles = self._session.ports.profiles
         if len(agents) > MOST_TASKS:
             return f"{MOST_TASKS} agents are the most; there are {len(agents)}."

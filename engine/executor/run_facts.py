@@ -1,4 +1,4 @@
-"""What is known of a run while it works."""
+"""Facts about a working run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.executor.requests import RunCaps
 
 
 class RunFacts(Struct, eq=False):
-    """What is known of the run under way beside its state."""
+    """Facts about the current run besides its state."""
 
     started: float = 0.0
     """Monotonic."""
@@ -20,6 +20,6 @@ class RunFacts(Struct, eq=False):
     told_of_budget: bool = False
     loop_guard: LoopGuard = field(default_factory=LoopGuard)
     files_note: str | None = None
-    """What the model is told of files that went back ahead of it; None until the first request."""
+    """Note for the model about files that were rewound before it; None until the first request."""
     instructions: str | None = None
     """AGENTS.md as the first request found it (SPEC UNI-30)."""

@@ -47,7 +47,7 @@ NEVER = 101
 LONGEST_PARENT = 40
 """Characters of a conversation's title beside the name of its sub-agent."""
 KEPT_SECONDS = 300.0
-"""How long they stay while nothing runs."""
+"""Seconds that rows stay in memory while nothing runs."""
 
 
 async def nothing_enforced() -> Enforcement:
@@ -77,7 +77,7 @@ class Ports(Struct, frozen=True):
 
 
 class AgentStopper(Protocol):
-    """Who has the sub-agents of a conversation."""
+    """Owner of the sub-agents of a conversation."""
 
     def stop(self, agent_ids: Iterable[str]) -> None:
         """Stop these."""
@@ -92,11 +92,11 @@ class AgentStopper(Protocol):
         ...
 
     def views(self, parent_id: str) -> tuple[AgentView, ...]:
-        """How they stand."""
+        """Views of the sub-agents."""
         ...
 
     def results(self, parent_id: str) -> int:
-        """How many ends its model has not read yet."""
+        """Number of results that its model has not read yet."""
         ...
 
 
@@ -116,15 +116,15 @@ class EngineSettings(Struct, frozen=True):
     sandbox_network: bool = True
     """Commands that are allowed to may use the network inside the sandbox."""
     spills: tuple[Path, ...] = ()
-    """Where long output is spilled; of each the part of its working directory is free to a conversation's reading."""
+    """Folders of spilled output; a conversation may read the part of its working directory in each."""
     diagnostics: Diagnostics | None = None
-    """Where replies and failed requests are kept for debugging; None: nowhere."""
+    """Storage of replies and failed requests for debugging; None: none."""
     auto_title: bool = False
-    """Whether a model names a conversation after its first answer."""
+    """True when a model names a conversation after its first answer."""
     turn_summaries: bool = False
-    """Whether a model sums up each turn for the list of turns."""
+    """True when a model summarizes each turn for the list of turns."""
     snapshot_messages: int = 60
-    """How many of the newest messages a snapshot carries."""
+    """Number of the newest messages in a snapshot."""
     max_agents: int = 4
     """Sub-agents that work at the same time; more wait (SPEC SDK-10)."""
     agent_depth: int = 1
@@ -140,7 +140,7 @@ class EngineSettings(Struct, frozen=True):
     route_wait: float = 0.0
     """Seconds that a supervisor's decision can be overruled before it starts by itself."""
     why_full: Callable[[], str] = lambda: ""
-    """Why nothing new may begin now, in a sentence: memory is short; empty while there is enough."""
+    """Reason why nothing new may begin now, in a sentence: memory is short; empty while there is enough."""
     mode_rest: float = 1.0
     """Seconds without another change of mode or sandbox after which an open question is decided anew.
 
@@ -151,7 +151,7 @@ class EngineSettings(Struct, frozen=True):
 
 
 class CompactionDraft(Struct, frozen=True):
-    """What a compaction wants to write, once the machine takes its answer."""
+    """View that a compaction writes, once the machine accepts its answer."""
 
     view: ContextView
     tokens: int
@@ -169,9 +169,9 @@ class Session(Struct, eq=False):
     governor: Governor
     publisher: Publisher
     tools: Mapping[str, Tool]
-    """What its model may call."""
+    """Tools of its model."""
     profile: Profile | None = None
-    """What kind of sub-agent it is; None for the user's own."""
+    """Profile of the sub-agent; None for the user's own conversation."""
     sub_agents: AgentStopper | None = None
     read_only: str = ""
     """Not empty when another process owns the conversation: the sentence to show."""
@@ -188,7 +188,7 @@ class Session(Struct, eq=False):
     run: RunFacts = field(default_factory=RunFacts)
     limit: TimeLimit = field(default_factory=TimeLimit)
     restores_known: int = -1
-    """How many restores the log had stored when none was found that the model is to be told of."""
+    """Number of restores in the log when none was found to report to the model."""
     rules: dict[Rule, float] = field(default_factory=dict[Rule, float])
     """Allowed for this conversation only, while it is open, and since when (Unix time)."""
     question: Question | None = None
@@ -198,7 +198,7 @@ class Session(Struct, eq=False):
     rule_access: dict[Rule, Access] = field(default_factory=dict[Rule, Access])
     """Access beyond the sandbox that a rule was given for while the conversation is open."""
     drafted_question: Question | None = None
-    """What the current call would ask; open only once the machine waits for the answer."""
+    """Question of the current call; open only once the machine waits for the answer."""
     compaction: CompactionDraft | None = None
     """Of the newest compaction; taken with its answer."""
     offer: RouteOffer | None = None
@@ -206,25 +206,25 @@ class Session(Struct, eq=False):
     review: Review | None = None
     """Shows the next summary that the user has asked for before it takes effect."""
     compacted_at: int = 0
-    """How many messages there were when one was last tried or taken back: the next by itself waits for more."""
+    """Number of messages at the last compaction, tried or undone: the next automatic one waits for more."""
     calls: CallLog = field(default_factory=CallLog)
     """Of models, made for it."""
     growing: GrowingView = field(default_factory=GrowingView)
-    """What the rows are to a model."""
+    """Cached model view of `_rows`."""
     _rows: list[StoredMessage] | None = None
     _counted: tuple[int, int] = (0, 0)
-    """How many rows were counted, and their tokens."""
+    """Number of rows counted, and their tokens."""
     _forgetting: asyncio.TimerHandle | None = None
     _background: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     @property
     def rewinding(self) -> Rewinding | None:
-        """What keeps the files of its turns; those of a sub-agent belong to its parent's turn."""
+        """Service that keeps the files of its turns; those of a sub-agent belong to its parent's turn."""
         return self.ports.rewinding if self.record.agent is None else None
 
     @property
     def asker(self) -> str:
-        """Who asks where a tool of it needs a yes."""
+        """Author of its questions: the title, and the parent's title for a sub-agent."""
         title = self.record.title
         if self.above is None:
             return title
@@ -244,18 +244,18 @@ class Session(Struct, eq=False):
         self.record = replace(self.record, context_window=tokens)
 
     def background(self, work: Coroutine[None, None, None]) -> None:
-        """Do something nobody waits for; a failure goes to the log."""
+        """Run a coroutine in the background; a failure goes to the log."""
         task = asyncio.get_running_loop().create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background_ended)
 
     @property
     def has_background(self) -> bool:
-        """Whether something is done that nobody waits for."""
+        """True while background work is in progress."""
         return bool(self._background)
 
     async def finish_background(self) -> None:
-        """Wait for what nobody waits for: the conversation closes."""
+        """Wait for all background work before the conversation closes."""
         await asyncio.gather(*self._background, return_exceptions=True)
 
     def _background_ended(self, task: asyncio.Task[None]) -> None:
@@ -279,7 +279,7 @@ class Session(Struct, eq=False):
             self._rows += [message for message in messages if message.seq > newest]
 
     async def rows(self) -> list[StoredMessage]:
-        """What a request is made from; kept, so that neither a late step nor the next message waits for a read."""
+        """Rows of a request; kept, so that neither a late step nor the next message waits for a read."""
         self._stop_forgetting()
         while self._rows is None:
             count, first = self.record.message_count, max(1, self.record.context_start_seq)
@@ -289,7 +289,7 @@ class Session(Struct, eq=False):
         return self._rows
 
     def rest(self) -> None:
-        """The run is over: rows stay for the next one if it comes soon, somebody looks on, and a window holds them."""
+        """End a run: rows stay for the next one if it comes soon, there is a viewer, and they fit in a window."""
         self._stop_forgetting()
         if self._rows is None or not self.publisher.has_watchers or self._kept_tokens() > KEPT_TOKENS:
             self.forget_rows()
@@ -304,7 +304,7 @@ class Session(Struct, eq=False):
 
     @property
     def kept_rows(self) -> int:
-        """How many messages are in memory."""
+        """Number of messages in memory."""
         return len(self._rows or ())
 
     def _kept_tokens(self) -> int:
@@ -329,12 +329,12 @@ class Session(Struct, eq=False):
 
     @property
     def compact_due(self) -> bool:
-        """Whether a message that comes now finds the window too full."""
+        """True when the window is too full for the next message."""
         return 0 < self.compact_above <= self.record.context_tokens
 
     @property
     def resumable(self) -> bool:
-        """Whether the last message waits for an answer: "Resume interrupted turn" (SPEC STM-10)."""
+        """True when the last message waits for an answer: "Resume interrupted turn" (SPEC STM-10)."""
         return self.last in UNANSWERED
 
     def context_of(self, usage: Usage) -> int:
@@ -352,7 +352,7 @@ class Session(Struct, eq=False):
 
 
 def with_view(record: ConversationRecord, view: ContextView, tokens: int) -> ConversationRecord:
-    """The conversation with another view of its messages, and so many tokens in the window, estimated."""
+    """The conversation with another view of its messages, and `tokens` in the window, estimated."""
     return replace(
         record,
         summary=view.summary,
@@ -365,7 +365,7 @@ def with_view(record: ConversationRecord, view: ContextView, tokens: int) -> Con
 
 
 def kind_of(message: StoredMessage, before: LastMessage) -> LastMessage:
-    """What a model would see as the last message; notices change nothing."""
+    """Kind of the last message that a model would see; notices change nothing."""
     match message.role:
         case Role.SYSTEM:
             return before
@@ -378,7 +378,7 @@ def kind_of(message: StoredMessage, before: LastMessage) -> LastMessage:
 
 
 def _is_shell(message: StoredMessage) -> bool:
-    """Whether it is the row of a command of the user."""
+    """True for the row of a command of the user."""
     return message.role is Role.SYSTEM and any(isinstance(block, ToolUseBlock) for block in message.blocks)
 
 

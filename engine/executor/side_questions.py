@@ -46,7 +46,7 @@ class SideQuestions:
         """Questions that wait for their answer."""
 
     async def ask(self, question: str) -> str:
-        """What the conversation's own model answers.
+        """Ask the conversation's own model.
 
         Raises:
             ProviderError: the model cannot be asked, or takes too long.

@@ -1,4 +1,4 @@
-"""What model calls cost, while a conversation is open: its sums, and those of the one that a sub-agent works for."""
+"""Cost of model calls, while a conversation is open: its sums, and those of the parent of a sub-agent."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def count(session: Session, calls: Iterable[ModelCall]) -> None:
 
 
 def check_budget(session: Session) -> None:
-    """Before a model call: what the run may cost, its sub-agents included, and what one of these may cost itself.
+    """Check the budgets before a model call: that of the run, sub-agents included, and that of one sub-agent.
 
     A budget that a price nobody knows makes impossible to keep is told once a run.
 

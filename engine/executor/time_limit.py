@@ -1,4 +1,4 @@
-"""How long a run may still take: the time that its user takes for an answer is not the run's."""
+"""Remaining time of a run, without the time that its user takes for an answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class TimeLimit(Struct, eq=False):
     """Called when the time is up."""
     _timer: asyncio.TimerHandle | None = None
     _left: float | None = None
-    """Seconds that are kept while it stands still."""
+    """Seconds left while it is paused."""
 
     def begin(self, seconds: float) -> None:
         """A run begins that may take so long; 0: any time."""
@@ -44,10 +44,10 @@ class TimeLimit(Struct, eq=False):
 
     @property
     def left(self) -> float | None:
-        """Seconds that are kept while it stands still; None while it runs, or where there is none."""
+        """Seconds left while it is paused; None while it runs, or without a limit."""
         return self._left
 
     @property
     def runs(self) -> bool:
-        """Whether its time runs."""
+        """True while its time runs."""
         return self._timer is not None

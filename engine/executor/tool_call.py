@@ -45,11 +45,11 @@ from tools.contract import (
 log = logging.getLogger(__name__)
 
 TAIL = 4096
-"""Characters of a running call's newest output that a late subscriber is told."""
+"""Characters of a running call's newest output for a late subscriber."""
 
 
 class CallFacts(Struct, eq=False):
-    """What happened to a call while it ran."""
+    """Events of a call while it ran."""
 
     started: float = 0.0
     """Monotonic; 0 while it has not begun."""
@@ -100,7 +100,7 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
 
 
 async def _look_before(session: Session, ready: ReadyCall, grant: Allow) -> None:
-    """Keep what stands there before a tool that may change it, so that it can be brought back."""
+    """Keep the present files before a tool that may change them, so that they can be restored."""
     if session.rewinding is None:
         return
     recorder = session.rewinding.recorder
@@ -131,7 +131,7 @@ async def prepare(session: Session, call: ToolCall) -> ReadyCall:
 
 
 def _why_missing(session: Session, name: str) -> str:
-    """Why its model has no such tool."""
+    """Reason why its model has no such tool."""
     there = f"There are: {', '.join(session.tools)}"
     if name in SPAWN_TOOLS and session.record.agent is not None:
         return f"a sub-agent starts no sub-agents: do the task yourself. {there}"
@@ -215,7 +215,7 @@ def _context(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow, r
 
 
 def actor(record: ConversationRecord) -> str:
-    """How other conversations are told who wrote a file."""
+    """Author of a file as other conversations see it."""
     if record.agent is not None:
         return f"sub-agent '{heading_of(record.agent.task)}' ({record.id})"
     return f"conversation '{record.title}' ({record.id})" if record.title else ""

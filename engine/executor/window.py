@@ -1,4 +1,4 @@
-"""How full the window of a conversation is, and would be with another view of its messages."""
+"""Fill level of a conversation's window, now and with another view of its messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.records import ContextView, StoredMessage
 
 
 def prompt_facts(session: Session) -> PromptFacts:
-    """What the system prompt of this conversation speaks of now."""
+    """Facts for the present system prompt of this conversation."""
     record = session.record
     return PromptFacts(
         cwd=record.cwd,
@@ -44,7 +44,7 @@ def _appended(session: Session) -> str:
 
 
 def tokens_after(session: Session, rows: Sequence[StoredMessage], after: ContextView) -> int:
-    """What the window will hold: the count of now, less what the guess gets smaller by, in the same measure."""
+    """Future tokens of the window: the present count, less the reduction of the estimate, in the same measure."""
     facts, record = prompt_facts(session), session.record
     before = measure(facts, [row for row in rows if row.seq >= record.context_start_seq], record.view).total
     then = measure(facts, [row for row in rows if row.seq >= after.start_seq], after).total
