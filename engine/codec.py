@@ -1,57 +1,24 @@
 """Values of a conversation as JSON text and back: blocks, states, displays, usage and totals.
 
-A class that stands in a union carries its short name under `type`; every other class is known from its field.
-Decoding checks each field against its annotation, so what comes back is what the annotations say.
+A class that stands in a union carries its tag under `type`. Fields that a later version added take their defaults;
+fields that this version does not know are passed over.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from enum import StrEnum
+from collections.abc import Sequence
 from functools import cache
-from types import NoneType, UnionType
-from typing import Any, TypeAlias, TypeGuard, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import fields
 
-from engine.machine.messages import (
-    Block,
-    ImageBlock,
-    TextBlock,
-    ThinkingBlock,
-    ToolResult,
-    ToolResultBlock,
-    ToolUseBlock,
-    Usage,
-)
-from engine.machine.states import STATE_NAMES, CompactingContext, Requesting, RetryWait, Routing, State
+from engine.machine.messages import Block, TextBlock, ToolResult, Usage
+from engine.machine.states import State
 from engine.records import MOST_EARLIER, EarlierView, Omission
 from engine.totals import Totals
-from tools.contract import AgentsDisplay, DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
-
-Decoder: TypeAlias = Callable[[object], object]
-
-NAMES: dict[type, str] = {
-    TextBlock: "text",
-    ImageBlock: "image",
-    ThinkingBlock: "thinking",
-    ToolUseBlock: "tool_use",
-    ToolResultBlock: "tool_result",
-    Requesting: "requesting",
-    RetryWait: "retry_wait",
-    Routing: "routing",
-    CompactingContext: "compacting",
-    PlainDisplay: "plain",
-    TerminalDisplay: "terminal",
-    DiffDisplay: "diff",
-    ImageDisplay: "image",
-    AgentsDisplay: "agents",
-    **STATE_NAMES,
-}
-"""The `type` of every class that is part of a union; unique within each union."""
+from tools.contract import AgentsDisplay, Display
 
 UNREADABLE = "(Phoenix cannot read this part) "
 LONGEST_UNREADABLE = 4_000
@@ -105,9 +72,10 @@ def readable_blocks(text: str) -> tuple[tuple[Block, ...], str]:
 
 def _readable_block(raw: object) -> Block:
     try:
-        return cast("Block", _decoder(Block)(raw))
-    except (CodecError, RecursionError):
-        told: object = raw.get("text", raw) if _is_object(raw) else raw
+        return cast("Block", msgspec.convert(raw, Block))
+    except (msgspec.ValidationError, RecursionError):
+        fields = cast("dict[str, object]", raw) if isinstance(raw, dict) else {"text": raw}
+        told = fields.get("text", fields)
         words = told if isinstance(told, str) else msgspec.json.encode(told).decode()
         return TextBlock(UNREADABLE + storable(words[:LONGEST_UNREADABLE]))
 
@@ -196,117 +164,34 @@ def decode_all_totals(text: str) -> Totals:
 
 
 def _encode(value: object) -> str:
-    return msgspec.json.encode(_plain(value)).decode()
+    try:
+        written = msgspec.json.encode(value)
+    except UnicodeEncodeError:  # a lone surrogate
+        written = b""
+    if not written or rb"\u0000" in written:
+        written = msgspec.json.encode(_storable(msgspec.to_builtins(value)))
+    return written.decode()
 
 
-def _plain(value: object) -> object:
+def _storable(value: object) -> object:
+    """Copy a document with every text in it made storable."""
     if isinstance(value, str):
         return storable(value)
-    if isinstance(value, tuple):
-        return [_plain(item) for item in cast("tuple[object, ...]", value)]
-    if not isinstance(value, Struct):
-        return value
-    kind = type(value)
-    named = {"type": NAMES[kind]} if kind in NAMES else {}
-    told = {name: getattr(value, name) for name, _, _ in _shape(kind)}
-    if kind is TextBlock and not told["attached"]:
-        del told["attached"]  # few have it, and every message has text
-    return named | {name: _plain(each) for name, each in told.items()}
+    if isinstance(value, list | tuple):
+        return [_storable(each) for each in cast("Sequence[object]", value)]
+    if isinstance(value, dict):
+        return {name: _storable(each) for name, each in cast("dict[str, object]", value).items()}
+    return value
 
 
-def _decode(text: str, annotation: object) -> object:
+def _decode(text: str, kind: object) -> object:
     try:
-        raw = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise CodecError(f"This is not JSON: {error}.") from error
-    return _decoder(annotation)(raw)
+        return _decoder(kind).decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
+        raise CodecError(f"This cannot be read: {error}.") from error
 
 
 @cache
-def _shape(kind: type) -> tuple[tuple[str, Decoder, bool], ...]:
-    """Name, decoder and whether it must be there, for each field of a value."""
-    hints = get_type_hints(kind)
-    return tuple((field.name, _decoder(hints[field.name]), field.required) for field in fields(kind))
-
-
-@cache
-def _decoder(annotation: Any) -> Decoder:
-    """Build the function that turns parsed JSON into a value of `annotation`."""
-    if get_origin(annotation) is tuple:
-        return _of_tuple(_decoder(get_args(annotation)[0]))
-    if get_origin(annotation) in {Union, UnionType}:
-        return _of_union(get_args(annotation))
-    if issubclass(annotation, Struct):
-        return _of_class(cast("type", annotation))
-    if issubclass(annotation, StrEnum):
-        return _of_enum(annotation)
-    return _of_scalar(annotation)
-
-
-def _of_tuple(item: Decoder) -> Decoder:
-    def decode(raw: object) -> object:
-        if not isinstance(raw, list):
-            raise CodecError(f"A list is expected, not {raw!r:.80}.")
-        return tuple(item(each) for each in cast("list[object]", raw))
-
-    return decode
-
-
-def _of_union(options: tuple[type, ...]) -> Decoder:
-    if NoneType in options:
-        inner = _decoder(next(option for option in options if option is not NoneType))
-        return lambda raw: None if raw is None else inner(raw)
-    by_name = {NAMES[option]: option for option in options}
-
-    def decode(raw: object) -> object:
-        name = _object(raw).get("type")
-        if not isinstance(name, str) or name not in by_name:
-            raise CodecError(f"The type {name!r:.80} is none of {', '.join(sorted(by_name))}.")
-        return _decoder(by_name[name])(raw)
-
-    return decode
-
-
-def _of_class(kind: type) -> Decoder:
-    def decode(raw: object) -> object:
-        known = _object(raw)
-        values: dict[str, object] = {}
-        for name, decoder, required in _shape(kind):
-            if name in known:
-                values[name] = decoder(known[name])
-            elif required:
-                raise CodecError(f"The field {name!r} of {kind.__name__} is missing.")
-        return kind(**values)
-
-    return decode
-
-
-def _object(raw: object) -> dict[str, object]:
-    if not _is_object(raw):
-        raise CodecError(f"An object is expected, not {raw!r:.80}.")
-    return raw
-
-
-def _is_object(raw: object) -> TypeGuard[dict[str, object]]:
-    return isinstance(raw, dict)
-
-
-def _of_enum(kind: type[StrEnum]) -> Decoder:
-    def decode(raw: object) -> object:
-        if not isinstance(raw, str) or raw not in kind.__members__.values():
-            raise CodecError(f"{raw!r:.80} is no {kind.__name__}.")
-        return kind(raw)
-
-    return decode
-
-
-def _of_scalar(kind: type) -> Decoder:
-    """Text, a number or a truth value; a whole number will do for a float, a truth value for no number."""
-    accepted = (int, float) if kind is float else (kind,)
-
-    def decode(raw: object) -> object:
-        if not isinstance(raw, accepted) or (isinstance(raw, bool) and kind is not bool):
-            raise CodecError(f"{kind.__name__} is expected, not {raw!r:.80}.")
-        return float(raw) if kind is float and isinstance(raw, int) else raw
-
-    return decode
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:  # unions and tuples are no class to a type checker
+    """Build the decoder of a type at its first use, so that loading this module builds none."""
+    return msgspec.json.Decoder(kind)

@@ -90,13 +90,13 @@ class ToolInputError(ValueError):
 # when a display is there.
 
 
-class PlainDisplay(Struct, frozen=True):
+class PlainDisplay(Struct, frozen=True, tag="plain"):
     """Text as it is."""
 
     text: str
 
 
-class TerminalDisplay(Struct, frozen=True):
+class TerminalDisplay(Struct, frozen=True, tag="terminal"):
     """The outcome of a shell command."""
 
     output: str
@@ -110,7 +110,7 @@ class TerminalDisplay(Struct, frozen=True):
     """Lines of the whole output where `output` holds only its ends, else 0."""
 
 
-class DiffDisplay(Struct, frozen=True):
+class DiffDisplay(Struct, frozen=True, tag="diff"):
     """One changed file as a unified diff."""
 
     path: str
@@ -120,7 +120,7 @@ class DiffDisplay(Struct, frozen=True):
     created: bool = False
 
 
-class ImageDisplay(Struct, frozen=True):
+class ImageDisplay(Struct, frozen=True, tag="image"):
     """An image that went to the model."""
 
     name: str
@@ -142,7 +142,7 @@ class AgentEnd(Struct, frozen=True):
     seconds: float = 0.0
 
 
-class AgentsDisplay(Struct, frozen=True):
+class AgentsDisplay(Struct, frozen=True, tag="agents"):
     """Outcomes of the sub-agents of a call, in its order."""
 
     agents: tuple[AgentEnd, ...]

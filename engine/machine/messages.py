@@ -11,7 +11,7 @@ from msgspec import Struct
 from tools.contract import AgentEnd
 
 
-class TextBlock(Struct, frozen=True):
+class TextBlock(Struct, frozen=True, tag="text", omit_defaults=True):
     """Plain or Markdown text."""
 
     text: str
@@ -19,7 +19,7 @@ class TextBlock(Struct, frozen=True):
     """In a few words what the text is a copy of, where a message of the user attaches it; empty for words."""
 
 
-class ImageBlock(Struct, frozen=True):
+class ImageBlock(Struct, frozen=True, tag="image"):
     """A stored image, named by its attachment id; messages never contain its bytes (SPEC I9)."""
 
     attachment_id: str
@@ -27,7 +27,7 @@ class ImageBlock(Struct, frozen=True):
     height: int
 
 
-class ThinkingBlock(Struct, frozen=True):
+class ThinkingBlock(Struct, frozen=True, tag="thinking"):
     """Reasoning with the provider's signature, replayed unchanged (SPEC STM-12)."""
 
     text: str
@@ -36,7 +36,7 @@ class ThinkingBlock(Struct, frozen=True):
     """True: `signature` is the opaque data of a redacted block and `text` is empty."""
 
 
-class ToolUseBlock(Struct, frozen=True):
+class ToolUseBlock(Struct, frozen=True, tag="tool_use"):
     """The model's request to run a tool; `input_json` is a JSON object as text."""
 
     id: str
@@ -44,7 +44,7 @@ class ToolUseBlock(Struct, frozen=True):
     input_json: str
 
 
-class ToolResultBlock(Struct, frozen=True):
+class ToolResultBlock(Struct, frozen=True, tag="tool_result"):
     """The answer to one tool use."""
 
     tool_use_id: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, TypeAlias, assert_never
 
@@ -51,22 +52,22 @@ class Run(Struct, frozen=True):
         return replace(self, iteration=self.iteration + 1)
 
 
-class Requesting(Struct, frozen=True):
+class Requesting(Struct, frozen=True, tag="requesting"):
     """A model call is under way."""
 
 
-class RetryWait(Struct, frozen=True):
+class RetryWait(Struct, frozen=True, tag="retry_wait"):
     """The last call failed; the next one waits `seconds`."""
 
     seconds: float
     cause: str
 
 
-class Routing(Struct, frozen=True):
+class Routing(Struct, frozen=True, tag="routing"):
     """The supervisor chooses who answers."""
 
 
-class CompactingContext(Struct, frozen=True):
+class CompactingContext(Struct, frozen=True, tag="compacting"):
     """Older messages are being summarized before the next call."""
 
 
@@ -83,13 +84,13 @@ class BrokenText(Struct, frozen=True):
     """Names the message that it may become."""
 
 
-class Idle(Struct, frozen=True):
+class Idle(Struct, frozen=True, tag="idle"):
     """Nothing runs; a message starts a run."""
 
     gen: int
 
 
-class AwaitingLlm(Struct, frozen=True):
+class AwaitingLlm(Struct, frozen=True, tag="awaiting_llm"):
     """The model is asked, or is about to be asked again."""
 
     gen: int
@@ -128,7 +129,7 @@ class ToolRound(Struct, frozen=True):
     """For a user's shell command: as he wrote it."""
 
 
-class ToolExecuting(Struct, frozen=True):
+class ToolExecuting(Struct, frozen=True, tag="tool_executing"):
     """Tools run one at a time, in the order the model asked for them."""
 
     gen: int
@@ -136,7 +137,7 @@ class ToolExecuting(Struct, frozen=True):
     round: ToolRound
 
 
-class AwaitingApproval(Struct, frozen=True):
+class AwaitingApproval(Struct, frozen=True, tag="awaiting_approval"):
     """The current call waits for the user's yes or no."""
 
     gen: int
@@ -176,7 +177,7 @@ class AgentOutcome(Struct, frozen=True):
     seconds: float = 0.0
 
 
-class AwaitingSubagents(Struct, frozen=True):
+class AwaitingSubagents(Struct, frozen=True, tag="awaiting_subagents"):
     """Sub-agents work; every one of them is pending or has an outcome (SPEC I7)."""
 
     gen: int
@@ -192,7 +193,7 @@ class AwaitingSubagents(Struct, frozen=True):
         return unfinished(self.agents, self.outcomes)
 
 
-class Cancelling(Struct, frozen=True):
+class Cancelling(Struct, frozen=True, tag="cancelling"):
     """A tool or sub-agents are being stopped; at most 100 ms (SPEC STM-06)."""
 
     gen: int
@@ -211,13 +212,13 @@ class Cancelling(Struct, frozen=True):
         return unfinished(self.agents, self.outcomes)
 
 
-class Compacting(Struct, frozen=True):
+class Compacting(Struct, frozen=True, tag="compacting"):
     """The user asked for a summary of older messages."""
 
     gen: int
 
 
-class Errored(Struct, frozen=True):
+class Errored(Struct, frozen=True, tag="error"):
     """A run failed; the user can retry or send a message."""
 
     gen: int
@@ -227,14 +228,14 @@ class Errored(Struct, frozen=True):
     run_id: str
 
 
-class Completed(Struct, frozen=True):
+class Completed(Struct, frozen=True, tag="completed"):
     """A sub-agent handed in its result."""
 
     gen: int
     result: str
 
 
-class Failed(Struct, frozen=True):
+class Failed(Struct, frozen=True, tag="failed"):
     """A sub-agent ended without a result."""
 
     gen: int
@@ -256,17 +257,20 @@ State: TypeAlias = (
     | Failed
 )
 
-STATE_NAMES: dict[type[State], str] = {
-    Idle: "idle",
-    AwaitingLlm: "awaiting_llm",
-    ToolExecuting: "tool_executing",
-    AwaitingApproval: "awaiting_approval",
-    AwaitingSubagents: "awaiting_subagents",
-    Cancelling: "cancelling",
-    Compacting: "compacting",
-    Errored: "error",
-    Completed: "completed",
-    Failed: "failed",
+STATE_NAMES: Final[Mapping[type[State], str]] = {
+    kind: str(kind.__struct_config__.tag)
+    for kind in (
+        Idle,
+        AwaitingLlm,
+        ToolExecuting,
+        AwaitingApproval,
+        AwaitingSubagents,
+        Cancelling,
+        Compacting,
+        Errored,
+        Completed,
+        Failed,
+    )
 }
 """The names of the column `conversations.state`."""
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import operator
-from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import codec
-from engine.machine.messages import Block, ImageBlock, TextBlock, ToolResultBlock, ToolUseBlock, Usage
+from engine.machine.messages import Block, ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, Usage
 from engine.machine.states import STATE_NAMES, AwaitingLlm, Completed, Idle, Requesting, RetryWait, Run, State
 from engine.totals import Totals
 from tools.contract import Display, PlainDisplay
@@ -94,12 +93,15 @@ def test_arguments_nested_ten_thousand_deep_are_kept_as_they_came() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[", "not JSON"),
+        ("[", "truncated"),
         ('[{"type":"nothing"}]', "nothing"),
-        ('[{"type":"text"}]', "'text' of TextBlock"),
-        ('[{"type":"text","text":5}]', "str is expected"),
-        ('{"type":"text"}', "list is expected"),
-        ("[" * 100_000, "not JSON"),
+        ('[{"text":"a"}]', "missing required field `type`"),
+        ('[{"type":"text"}]', "missing required field `text`"),
+        ('[{"type":"text","text":5}]', "Expected `str`, got `int`"),
+        ('{"type":"text"}', "Expected `array`, got `object`"),
+        ("[" * 100_000, "Expected `object`, got `array`"),
+        ('[{"type":"text","text":"a","new":' + "[" * 100_000, "recursion"),
+        ('[{"type":"text","text":"\ud800"}]', "surrogates"),
     ],
 )
 def test_text_that_is_no_block_is_refused_by_name(text: str, problem: str) -> None:
@@ -118,10 +120,27 @@ def test_a_whole_number_of_seconds_is_read_as_a_float() -> None:
     assert codec.decode_state(text) == AwaitingLlm(1, Run("r", 1), RetryWait(2.0, "busy"))
 
 
-def test_names_are_unique_within_each_union() -> None:
-    for union in (State, Block, Display):
-        names = [codec.NAMES[kind] for kind in get_args(union)]
-        assert len(set(names)) == len(names)
+@pytest.mark.parametrize(
+    ("stored", "value"),
+    [
+        ('[{"type":"text","text":"a","new":{"deep":[1,null]}}]', TextBlock("a")),
+        ('[{"new":1,"type":"thinking","text":"a","signature":"s"}]', ThinkingBlock("a", "s")),
+    ],
+)
+def test_a_field_of_a_later_version_is_passed_over(stored: str, value: Block) -> None:
+    assert codec.decode_blocks(stored) == (value,)
+
+
+def test_a_block_of_a_later_version_becomes_text_and_the_others_stay() -> None:
+    blocks, problem = codec.readable_blocks('[{"type":"text","text":"a"},{"type":"sound","text":"la"}]')
+    assert blocks == (TextBlock("a"), TextBlock("(Phoenix cannot read this part) la"))
+    assert "'sound'" in problem
+
+
+def test_text_that_cannot_be_stored_is_mended_wherever_it_stands() -> None:
+    state = AwaitingLlm(1, Run("r\x00", 2), RetryWait(1.0, "a\ud800b"), partial=(TextBlock(r"\u0000"),))
+    read = codec.decode_state(codec.encode_state(state))
+    assert read == AwaitingLlm(1, Run("r", 2), RetryWait(1.0, "a\ufffdb"), partial=(TextBlock(r"\u0000"),))
 
 
 def test_a_number_where_a_name_belongs_is_no_state() -> None:
