@@ -14,10 +14,7 @@ async def history(ctx: CommandContext, argument: str) -> None:
     prompts = composer.draft.prompts
     if prompts is None:
         return
-    dock = ctx.dock
-    kept = dock.queue.outer_size.height + dock.queue.styles.margin.top if dock.queue.display else 0
-    sheet = HistorySheet(prompts.entries, prompts.everywhere, argument, kept=kept, lift=dock.lift)
-    chosen = await ctx.sheets.show(sheet)
+    chosen = await ctx.sheets.show(HistorySheet(prompts, ctx.dock, argument))
     if chosen is not None:
         composer.put(chosen)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from engine.records import Attachment
 from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.features.image_files import named_images
 from phoenix_tui.keys.active_keys import key
@@ -19,12 +18,8 @@ async def images(ctx: CommandContext, argument: str) -> None:
         ctx.tell(f"No image is attached. {key('paste')} pastes one, /image FILE or a dropped file is taken too.")
         return
 
-    def take_away(image: Attachment) -> None:
-        chips.images = tuple(one for one in chips.images if one.id != image.id)
-
     at = int(argument) - 1 if argument.isdecimal() and 0 < int(argument) <= len(chips.images) else 0
-    sheet = ImageSheet(chips.images, ctx.active.parts.pictures, take_away, at)
-    await ctx.sheets.show(sheet)
+    await ctx.sheets.show(ImageSheet(chips, ctx.active.parts.pictures, at))
 
 
 async def image(ctx: CommandContext, argument: str) -> None:

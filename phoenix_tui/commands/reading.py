@@ -51,7 +51,7 @@ async def btw(ctx: CommandContext, question: str) -> None:
     if conversation is None or refused:
         ctx.tell(refused)
     else:
-        await ctx.sheets.show(SideQuestionSheet(question, conversation.side.ask))
+        await ctx.sheets.show(SideQuestionSheet(question, conversation.side))
 
 
 async def copy(ctx: CommandContext, _: str) -> None:

@@ -147,7 +147,7 @@ async def theme(ctx: CommandContext, name: str) -> None:
     if name and name not in names:
         ctx.tell(f"There is no theme {name}. There are {', '.join(sorted(names))}.", bad=True)
         return
-    sheet = ThemeSheet(names, names[0], ctx.environment.colours.choose)
+    sheet = ThemeSheet(names, names[0], ctx.environment.colours)
     if chosen := name or await ctx.sheets.show(sheet):
         _keep(ctx, "theme", chosen)
 

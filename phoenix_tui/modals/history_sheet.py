@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -11,10 +11,12 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
+from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.keys.active_keys import fitting, hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.labels import Tone
+from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.row_choice import first_in_sight, moved
 from tools.clean import clean, clean_line
@@ -38,10 +40,6 @@ def matching(words: Sequence[str], prompts: Sequence[str]) -> list[str]:
     ]
 
 
-def _stays(_: int) -> None:
-    """Nothing has to make room."""
-
-
 class HistorySheet(Sheet[str]):
     """Ctrl+R again or Up: an older one; Ctrl+S: all folders; Enter takes it into the composer, Esc leaves."""
 
@@ -63,26 +61,17 @@ class HistorySheet(Sheet[str]):
         *bindings(Scope.HISTORY),
     ]
 
-    def __init__(
-        self,
-        here: Sequence[str],
-        everywhere: Callable[[], Sequence[str]],
-        text: str = "",
-        *,
-        kept: int = 0,
-        lift: Callable[[int], None] = _stays,
-    ) -> None:
+    def __init__(self, prompts: PromptHistory, dock: Dock, text: str = "") -> None:
         super().__init__()
-        self._kept = kept
+        self._kept = dock.queue.rows_taken
         """Rows of what waits to be sent: they stay in sight."""
-        self._lift = lift
-        """Called with the rows that the sheet takes, so that they can be above it."""
-        self._here = here
-        self._everywhere = everywhere
-        self._prompts = here
+        self._dock = dock
+        """Makes room above the sheet for what waits to be sent."""
+        self._history = prompts
+        self._prompts: Sequence[str] = prompts.entries
         self._wide = False
         self._text = text
-        self._found: list[str] = list(here)
+        self._found: list[str] = list(prompts.entries)
         self._chosen = 0
         """Counted from the newest."""
 
@@ -107,7 +96,7 @@ class HistorySheet(Sheet[str]):
 
     def on_unmount(self) -> None:
         """Nothing makes room any more."""
-        self._lift(0)
+        self._dock.lift(0)
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Narrow to prompts that hold every word."""
@@ -133,7 +122,7 @@ class HistorySheet(Sheet[str]):
     def action_widen(self) -> None:
         """Prompts of all folders, or of this one again."""
         self._wide = not self._wide
-        self._prompts = self._everywhere() if self._wide else self._here
+        self._prompts = self._history.everywhere() if self._wide else self._history.entries
         self._search()
 
     @property
@@ -168,7 +157,7 @@ class HistorySheet(Sheet[str]):
 
     def _make_room(self) -> None:
         if self.is_standing:
-            self._lift(self.query_one(".sheet").outer_size.height)
+            self._dock.lift(self.query_one(".sheet").outer_size.height)
 
     @property
     def _room(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.segment import Segment
@@ -25,6 +24,7 @@ from tools.contract import ImageRejected
 
 if TYPE_CHECKING:
     from phoenix_tui.images.boxes import Box
+    from phoenix_tui.widgets.image_chips import ImageChips
     from phoenix_tui.widgets.transcript.gallery import Pictures
 
 MARGIN: Final = 4
@@ -91,17 +91,11 @@ class ImageSheet(Sheet[None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.IMAGES)
     DEFAULT_CSS = "ImageSheet { & Static { height: auto; } }"
 
-    def __init__(
-        self,
-        images: Sequence[Attachment],
-        source: Pictures | None,
-        take_away: Callable[[Attachment], None],
-        at: int = 0,
-    ) -> None:
+    def __init__(self, chips: ImageChips, source: Pictures | None, at: int = 0) -> None:
         super().__init__()
-        self._images = list(images)
+        self._chips = chips
+        self._images = list(chips.images)
         self._source = source
-        self._take_away = take_away
         self._at = at
 
     def compose(self) -> ComposeResult:
@@ -125,7 +119,8 @@ class ImageSheet(Sheet[None]):
 
     def action_take_away(self) -> None:
         """This one does not go with the message."""
-        self._take_away(self._images.pop(self._at))
+        removed = self._images.pop(self._at)
+        self._chips.images = tuple(one for one in self._chips.images if one.id != removed.id)
         if not self._images:
             self.dismiss(None)
             return

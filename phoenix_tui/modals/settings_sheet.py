@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -15,6 +15,7 @@ from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
 from phoenix_tui.widgets.question_text import short_path
+from phoenix_tui.workspace.theme_control import ThemeControl
 
 RESET: Final = "-"
 """Before the name of a setting that is to be taken out of the file."""
@@ -59,10 +60,10 @@ def source(setting: Setting) -> str:
 class ThemeSheet(PickerSheet):
     """Shows each theme while it is under the cursor; Esc brings the old one back."""
 
-    def __init__(self, names: Sequence[str], current: str, show: Callable[[str], None]) -> None:
+    def __init__(self, names: Sequence[str], current: str, colours: ThemeControl) -> None:
         super().__init__("Colours", [PickerRow(name, name) for name in names], current=current)
         self._before = current
-        self._show = show
+        self._colours = colours
 
     def action_move(self, by: int) -> None:
         """Choose another, and look at it."""
@@ -76,9 +77,9 @@ class ThemeSheet(PickerSheet):
 
     def action_close(self) -> None:
         """Restore the former theme."""
-        self._show(self._before)
+        self._colours.choose(self._before)
         self.dismiss(None)
 
     def _look(self) -> None:
         if self._found:
-            self._show(self._found[self._chosen].key)
+            self._colours.choose(self._found[self._chosen].key)

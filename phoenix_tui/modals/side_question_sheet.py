@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from textual.content import Content
 
+from engine.api.conversation import SideQuestionsApi
 from phoenix_tui.features.side_questions import answer_of, in_one_line
 from phoenix_tui.modals.peek_text import markdown_rows
 from phoenix_tui.modals.text_sheet import TextSheet
@@ -18,10 +19,10 @@ WAITS: Final = "thinking… closing this drops the question"
 class SideQuestionSheet(TextSheet):
     """Asks when it opens; closing it ends the request. Neither question nor answer is stored."""
 
-    def __init__(self, question: str, ask: Callable[[str], Awaitable[str]]) -> None:
+    def __init__(self, question: str, side: SideQuestionsApi) -> None:
         super().__init__(in_one_line(question), Content.styled(WAITS, Tone.QUIET.value))
         self._question = question
-        self._ask = ask
+        self._side = side
         self._answered = ""
 
     def on_mount(self) -> None:
@@ -29,7 +30,7 @@ class SideQuestionSheet(TextSheet):
         self.run_worker(self._answer(), group="side")
 
     async def _answer(self) -> None:
-        answer = await answer_of(self._ask, self._question)
+        answer = await answer_of(self._side.ask, self._question)
         if answer.failed:
             self.fill(Content.styled(answer.text, Tone.BAD.value))
             return

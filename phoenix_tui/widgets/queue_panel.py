@@ -66,6 +66,11 @@ class QueuePanel(Still, Widget):
         self.waiting: tuple[QueuedMessage, ...] = ()
         self._held = False
 
+    @property
+    def rows_taken(self) -> int:
+        """Rows of the panel, its margin above included; 0 when nothing waits."""
+        return self.outer_size.height + self.styles.margin.top if self.display else 0
+
     def show(self, waiting: Sequence[QueuedMessage], *, held: bool) -> None:
         """Show these; the chosen message stays chosen where it went."""
         if not waiting and not self.waiting:

@@ -9,6 +9,7 @@ from textual.widget import Widget
 
 from engine.records import StoredMessage, ToolCallRecord
 from phoenix_tui.widgets.transcript.canvas import Canvas
+from phoenix_tui.widgets.transcript.scroller import Scroller
 
 History: TypeAlias = tuple[Sequence[StoredMessage], Sequence[ToolCallRecord]]
 Loader: TypeAlias = Callable[[int, int], Awaitable[History | None]]
@@ -22,11 +23,10 @@ AGAIN_SECONDS: Final = 2.0
 class HistoryReader:
     """Reads what the window shows and the model does not have; without a loader nothing."""
 
-    def __init__(self, view: Widget, canvas: Canvas, taken: Callable[[], None]) -> None:
+    def __init__(self, view: Widget, canvas: Canvas, scroller: Scroller) -> None:
         self._view = view
         self._canvas = canvas
-        self._taken = taken
-        """Called when messages came."""
+        self._scroller = scroller
         self._loader: Loader | None = None
         self._absent: set[int] = set()
         """Slots that were asked for in vain."""
@@ -59,7 +59,7 @@ class HistoryReader:
         found = {message.seq - 1 for message in history[0]}
         self._absent.update(slot for slot in range(before_seq - 1 - limit, before_seq - 1) if slot not in found)
         self._canvas.take_history(*history)
-        self._taken()
+        self._scroller.place_again()
 
 
 def window_for(missing: Iterable[int], count: int) -> tuple[int, int] | None:

@@ -26,6 +26,7 @@ from phoenix_tui.modals.history_sheet import HistorySheet
 from phoenix_tui.modals.hit_sheet import HitSheet
 from phoenix_tui.modals.image_sheet import ImageSheet
 from phoenix_tui.modals.peek_sheet import PeekSheet
+from phoenix_tui.widgets.image_chips import ImageChips
 from tests.phoenix_tui.shell.conftest import Shell
 from tests.phoenix_tui.shell.test_shell_rewind import HERS, prepare, two_turns
 from tests.phoenix_tui.shell.test_sub_agents import rows
@@ -121,13 +122,18 @@ async def test_every_sheet_names_the_user_s_keys(open_shell: Any, engine: FakeEn
         for view in views:
             engine.sub_agents.put(parent, view)
         sub_agents = AgentsSheet(engine, parent.id, shell.ctx.tell)
+        dock, prompts = shell.screen.parts.dock, shell.composer.draft.prompts
+        assert prompts is not None
+        prompts.add("one")
+        chips = ImageChips()
+        chips.images = (IMAGE,)
         pasted = EditSheet("A paste", "text", may_be_file=True)
         for made, hints in (
             (sub_agents, [("agent_stop", "stops"), ("agent_hint", "hint")]),
             (pasted, [("paste_keep", "keeps"), ("paste_file", "makes it a")]),
-            (HistorySheet(["one"], list), [("history_older", "older"), ("history_wide", "all folders")]),
+            (HistorySheet(prompts, dock), [("history_older", "older"), ("history_wide", "all folders")]),
             (HitSheet(shell.screen.parts.transcript, 0, 2), [("hit_stay", "stays here")]),
-            (ImageSheet([IMAGE], None, lambda _: None), [("image_remove", "takes it")]),
+            (ImageSheet(chips, None), [("image_remove", "takes it")]),
         ):
             await says(shell, partial(shell.app.push_screen, made), hints)
         assert f"{named('agents')} shows all" in shell.text
