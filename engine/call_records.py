@@ -56,7 +56,7 @@ class ModelCall(Struct, frozen=True):
     """The message it became; empty where it became none."""
     iteration: int = 0
     attempt: int = 0
-    """From 1 on for retries."""
+    """Number of the attempt, from 1 on for retries."""
     started_at: float = 0.0
     duration_ms: int = 0
     error: str = ""
@@ -77,6 +77,6 @@ class CallSum(Struct, frozen=True):
     failed: int = 0
     cancelled: int = 0
     retries: int = 0
-    """Of `calls`, those that were asked again after a failure."""
+    """Number of `calls` that repeated a failed one."""
     estimated: int = 0
     """Number of `calls` whose server counted no tokens, or not to the end."""

@@ -1,6 +1,6 @@
 """Values of a conversation as JSON text and back: blocks, states, displays, usage and totals.
 
-A class that stands in a union carries its tag under `type`. Fields that a later version added take their defaults;
+A class of a union has its tag under `type`. Fields that a later version added take their defaults;
 fields that this version does not know are passed over.
 """
 
@@ -33,7 +33,7 @@ class MessageFlags(Struct, frozen=True):
 
 
 class CodecError(ValueError):
-    """This text is no such value; the message says what is wrong."""
+    """Raised for text that is no such value; the message describes the fault."""
 
 
 def storable(text: str) -> str:
@@ -56,7 +56,7 @@ def decode_blocks(text: str) -> tuple[Block, ...]:
 def readable_blocks(text: str) -> tuple[tuple[Block, ...], str]:
     """The blocks of a message, and the first problem, empty without one; what is no block is kept as text.
 
-    For what stands in the database: another version may have written it, or a disk may have damaged it.
+    Serves rows of the database: another version may have written them, or a disk may have damaged them.
     """
     try:
         return decode_blocks(text), ""

@@ -77,7 +77,7 @@ class Engine:
 
     @property
     def warning(self) -> str:
-        """Not empty while nothing is kept on disk."""
+        """Warning while nothing is kept on disk; else empty."""
         return self.ports.store.warning
 
     @property
@@ -142,7 +142,7 @@ class Engine:
         return tuple(found[one] for one in ids if one in found)
 
     async def find(self, reference: str, *, partly: bool = False) -> Sequence[ConversationSummary]:
-        """By id, beginning of an id, slug or title; with `partly` also by a part of the title."""
+        """Find conversations by id, beginning of an id, slug or title; with `partly` also by a part of the title."""
         return await self.ports.store.find(reference, partly=partly)
 
     async def fork(self, conversation_id: str, up_to_seq: int | None = None) -> Conversation:

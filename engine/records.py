@@ -115,7 +115,7 @@ class Omission(Struct, frozen=True):
     """Index in the message."""
     kind: OmissionKind
     part: int = -1
-    """For an image inside a tool result: its place there."""
+    """Index of an image inside a tool result."""
 
 
 MOST_EARLIER = 20
@@ -128,7 +128,7 @@ class EarlierView(Struct, frozen=True):
     summary: str
     start_seq: int
     tokens: int
-    """In the window at that time."""
+    """Tokens in the window at that time."""
     estimated: bool = True
 
 
@@ -140,7 +140,7 @@ class ContextView(Struct, frozen=True):
     start_seq: int = 0
     omitted: tuple[Omission, ...] = ()
     earlier: tuple[EarlierView, ...] = ()
-    """Before each of the last `MOST_EARLIER` compactions, newest last."""
+    """Views before each of the last `MOST_EARLIER` compactions, newest last."""
 
 
 class ConversationRecord(Struct, frozen=True):
@@ -179,9 +179,9 @@ class ConversationRecord(Struct, frozen=True):
     omitted: tuple[Omission, ...] = ()
     earlier_views: tuple[EarlierView, ...] = ()
     compact_percent: int = 0
-    """From how full a window on older messages are summarized; 0: the default, above 100: never."""
+    """Fill level in per cent from which older messages are summarized; 0: the default, above 100: never."""
     last_usage: Usage | None = None
-    """Of the newest reply, as the provider counted it."""
+    """Usage of the newest reply, as the provider counted it."""
     agent: AgentFacts | None = None
     """Facts of a sub-agent; the user cannot write to it."""
     agents_totals: Totals = Totals()
@@ -213,7 +213,7 @@ class AgentRow(Struct, frozen=True):
     model: str
     state: State
     outcome: AgentOutcome | None
-    """None while it has not ended."""
+    """Outcome; None while it has not ended."""
     totals: Totals
     iterations: int
     """Model calls of its newest run, which its limit is about."""
@@ -221,9 +221,9 @@ class AgentRow(Struct, frozen=True):
     """Replies of its that called a tool (SPEC T-CMP)."""
     turns: int
     started_at: float
-    """Of its newest run; 0 before the first."""
+    """Start of its newest run; 0 before the first."""
     ended_at: float
-    """Of its newest run; 0 while it runs."""
+    """End of its newest run; 0 while it runs."""
 
 
 class ConversationSummary(Struct, frozen=True):
@@ -237,7 +237,7 @@ class ConversationSummary(Struct, frozen=True):
     context_tokens: int
     context_window: int
     totals: Totals
-    """With those of its sub-agents."""
+    """Totals including those of its sub-agents."""
     archived: bool
     unread: bool
     updated_at: float
@@ -343,7 +343,7 @@ class SearchHit(Struct, frozen=True):
     """The tool call, empty for a message."""
     archived: bool = False
     left_behind: bool = False
-    """In a branch that a rewind left: `/branches` shows it, the list does not."""
+    """True in a branch that a rewind left: `/branches` shows it, the list does not."""
 
 
 class SearchAnswer(Struct, frozen=True):

@@ -29,7 +29,7 @@ class Route(Struct, frozen=True):
     confidence: float = 0.0
     """0 to 1."""
     fallback: str = ""
-    """Not empty where the main model answers alone because nothing else could be decided: why."""
+    """Reason why the main model answers alone, when no other decision was possible; else empty."""
 
 
 class RouteCard(Struct, frozen=True):

@@ -1,6 +1,6 @@
 """Search queries and their syntax: words, "phrases", -exclusions, filters such as after:2026-11-01.
 
-Words and phrases are looked for as they stand, anywhere in a text, upper and lower case alike; all of them must occur.
+Words and phrases are searched verbatim, anywhere in a text, ignoring case; all of them must occur.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class SearchQuery(Struct, frozen=True):
     before: float | None = None
     speakers: frozenset[Speaker] = frozenset()
     folder: Path | None = None
-    """This folder and those below it."""
+    """Folder to search, including those below it."""
     title: str = ""
     """Text that the title of the conversation contains."""
     trash: bool = False
-    """Only in the trash, which is left out otherwise; archived conversations are always looked through."""
+    """True to search only in the trash, which is left out otherwise; archived conversations are always searched."""
 
     @property
     def is_empty(self) -> bool:

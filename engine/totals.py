@@ -33,7 +33,7 @@ class Totals(Struct, frozen=True):
         return self.input_tokens + self.output_tokens + self.cache_creation_tokens + self.cache_read_tokens
 
     def plus(self, other: Totals) -> Totals:
-        """Both together."""
+        """Sum of both."""
         return Totals(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,

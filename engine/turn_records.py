@@ -20,7 +20,7 @@ class TurnSummary(Struct, frozen=True):
     """Paths that edits changed, in order."""
     seconds: float = 0.0
     cost_usd: float | None = None
-    """None where a price is unknown or nothing ran."""
+    """Cost of the turn; None where a price is unknown or nothing ran."""
     summary: str = ""
     """A model's, in a sentence or two; empty where none was made."""
 

@@ -38,11 +38,11 @@ class AgentView(Struct, frozen=True):
     cost_usd: float | None
     last_output: float
     outcome: AgentOutcome | None = None
-    """None while it has not ended."""
+    """Outcome; None while it has not ended."""
     writing: bool = False
     """True while its reply arrives."""
     asked: float = 0.0
-    """Since when its question lies before the user."""
+    """Time at which its question was asked."""
 
 
 class Snapshot(Struct, frozen=True):
@@ -61,7 +61,7 @@ class Snapshot(Struct, frozen=True):
     question: Question | None
     resumable: bool
     read_only: str
-    """Not empty when another process owns it: the sentence to show."""
+    """Sentence to show when another process owns it; else empty."""
     run_started: float = 0.0
     """Monotonic time at which the run under way began; 0 between runs."""
     running: RunningCall | None = None
@@ -109,13 +109,13 @@ class MessageSaved(Struct, frozen=True):
 
 
 class TextArrived(Struct, frozen=True):
-    """More of the reply under way; merged, never reordered."""
+    """Further text of the current reply; merged, never reordered."""
 
     text: str
 
 
 class ThinkingArrived(Struct, frozen=True):
-    """More reasoning."""
+    """Further reasoning."""
 
     text: str
 
@@ -138,7 +138,7 @@ class ToolStarted(Struct, frozen=True):
 
     call: ToolCall
     request: ToolRequest | None
-    """None when its arguments made no sense."""
+    """Request of the call; None when its arguments were invalid."""
 
 
 class ToolProgressed(Struct, frozen=True):

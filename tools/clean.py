@@ -108,8 +108,8 @@ def clean_line(text: str) -> str:
 def reveal(text: str) -> str:
     """Give `text` with every control, hidden or odd blank character spelled out and nothing dropped.
 
-    For what runs, or would: what is shown stands for exactly that. Newlines stay; blanks at the end of a line and
-    long runs of them show as `␠`. Revealing twice is revealing once.
+    The input is text that runs, or would run: the output shows exactly that. Newlines stay; blanks at the end of a line
+    and long runs of them show as `␠`. The function is idempotent.
     """
     if _ORDINARY.fullmatch(text):
         return text

@@ -44,7 +44,7 @@ class PieceCleaner:
 
     def __init__(self) -> None:
         self._waiting = ""
-        """Not read yet: it may go on."""
+        """Unread rest: it may continue."""
         self._before = ""
         """Characters before the next one, hidden ones included."""
         self._joiner = ""

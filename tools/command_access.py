@@ -42,7 +42,7 @@ PREFIXES: Final = {
     "xargs": 0,
     "timeout": 1,
 }
-"""Programs that start another one, and how many words of their own stand before it."""
+"""Programs that start another one, and the number of their own words before it."""
 RUNNERS: Final = frozenset({"uv", "poetry", "pdm", "pipenv", "hatch", "bundle", "npm", "pnpm", "yarn"})
 """Programs whose `run` or `exec` starts another one."""
 REMOTE_URL: Final = re.compile(r"(?:ssh|git\+ssh)://|^[\w.-]+@[\w.-]+:")

@@ -40,11 +40,11 @@ class Access(StrEnum):
     """Access a call needs beyond its sandbox."""
 
     CONFINED = "confined"
-    """None: it reads, and writes only where the sandbox lets it."""
+    """No access beyond the sandbox: reads, and writes only where the sandbox permits."""
     NETWORK = "network"
     """The network, with the file system confined as before."""
     OUTSIDE = "outside"
-    """No sandbox at all: other folders, daemons, keys."""
+    """Access without a sandbox: other folders, daemons, keys."""
 
 
 ACCESS_RANK: Final = {access: rank for rank, access in enumerate(Access)}
@@ -61,7 +61,7 @@ class Sandbox(Struct, frozen=True):
 
 
 class Enforcement(StrEnum):
-    """Of a `Sandbox` the system can enforce all, only where files are written, or nothing."""
+    """Part of a `Sandbox` that the system can enforce: all, only where files are written, or nothing."""
 
     FULL = "full"
     FILES = "files"
@@ -205,7 +205,7 @@ class ToolRequest(Struct, frozen=True):
 
 
 class OutputChunk(Struct, frozen=True):
-    """More output, already cleaned text."""
+    """Further output, as cleaned text."""
 
     text: str
 
@@ -320,7 +320,7 @@ class Finished(Struct, frozen=True):
     """A command that ended, by itself or at its time limit."""
 
     exit_code: int | None
-    """None when a signal ended it; then `signal` says which."""
+    """Exit code; None when a signal ended it, see `signal`."""
     signal: int | None
     captured: Captured
     duration: float

@@ -195,7 +195,7 @@ def _whole_words(text: str, start: int, end: int) -> Iterator[Suspect]:
 
 
 def _quoted(text: str) -> list[int]:
-    """For each character, the number of the ASCII quotation around it, as a shell reads them; 0 outside."""
+    """The number of the ASCII quotation around each character, as a shell reads them; 0 outside."""
     inside: list[int] = []
     mark, number, skips = "", 0, False
     for character in text:
@@ -217,7 +217,7 @@ def is_right_to_left(character: str) -> bool:
 
 
 def in_order(text: str) -> str:
-    """The same words with `LEFT` behind each right-to-left one, so that they stand in the order in which they run."""
+    """The same words with `LEFT` behind each right-to-left one, so that they keep their order."""
     if text.isascii() or not any(map(is_right_to_left, text)):
         return text
     out: list[str] = []

@@ -30,7 +30,7 @@ class Kept(Struct, frozen=True):
     """One thing that is kept."""
 
     name: str
-    """In the plural, for the log."""
+    """Name in the plural, for the log."""
     order: Order
     count: Callable[[], int]
     drop: Callable[[], object]
@@ -54,7 +54,7 @@ class Shedding:
         self._kept.append(kept)
 
     def all(self) -> tuple[Kept, ...]:
-        """In the order in which they go."""
+        """Caches in the order in which they are dropped."""
         return tuple(sorted((one for kept in self._kept if (one := kept()) is not None), key=lambda one: one.order))
 
     def shed(self) -> str:

@@ -13,7 +13,7 @@ from tools.wording import counted
 MOST_BYTES = 128 * 1024
 """Largest output that is returned whole (SPEC REQ-BASH)."""
 KEPT_BYTES = 4 * 1024
-"""Of a longer one, this much of either end."""
+"""Bytes kept at either end of a longer output."""
 LONGEST_NAME = 80
 
 

@@ -82,7 +82,7 @@ class AgentFactory:
         )
 
     def _window(self, model: str) -> int:
-        """In tokens, 0 while unknown."""
+        """Context window of a model in tokens, 0 while unknown."""
         try:
             provider, name = self._ports.providers.resolve(model)
         except ProviderError:

@@ -170,7 +170,7 @@ class SubAgents:
         self._waker.follow(parent, update)
 
     def _mind_time(self, parent: Conversation | None) -> None:
-        """While those that a parent waits for do nothing but ask, its time is the user's, as theirs is."""
+        """Pause the parent's time limit while its sub-agents only wait for answers of the user."""
         if parent is not None and isinstance(parent.state, AwaitingSubagents):
             parent.agents.wait_for_user(asked=self._scheduler.only_asks(parent.id))
 

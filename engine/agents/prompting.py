@@ -53,7 +53,7 @@ SUBMISSIONS: Final = (
 def snapshot(rows: Sequence[StoredMessage], summary: str, call_id: str, window: int) -> str:
     """The parent's transcript up to a call in the form for its sub-agents: a quarter of `window` at most.
 
-    `summary` stands for what is older than `rows`; `window` is in tokens, 0 where it is unknown.
+    `summary` replaces everything older than `rows`; `window` is in tokens, 0 where it is unknown.
     """
     room = int((window or UNKNOWN_WINDOW) * SHARE) * CHARACTERS_PER_TOKEN
     return within(up_to_call(rows, call_id), summary, room)

@@ -65,7 +65,7 @@ class Spent(Struct, frozen=True):
     model: str = ""
     usage: Usage | None = None
     cost_usd: float | None = 0.0
-    """None where its price is unknown."""
+    """Cost of the decision; None where its price is unknown."""
 
 
 class NoDecision(Exception):

@@ -51,7 +51,7 @@ class Starter(Protocol):
 
 
 class SpawnAgents:
-    """Several sub-agents; the call waits for all of them."""
+    """Tool that starts several sub-agents; the call waits for all of them."""
 
     def __init__(self, starter: Starter, profiles: Profiles) -> None:
         self._starter = starter

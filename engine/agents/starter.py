@@ -1,4 +1,4 @@
-"""From a call to sub-agents that work: all of it happens, or those that were made end unbegun."""
+"""Start of sub-agents for a call: all of them start, or those created end unbegun."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def up_to_call(rows: Sequence[StoredMessage], call_id: str) -> list[StoredMessag
 def within(rows: Sequence[StoredMessage], summary: str, room: int) -> str:
     """The transcript in at most `room` characters: the oldest tool details go first, then the oldest words.
 
-    `summary` stands for what is older than `rows`.
+    `summary` replaces everything older than `rows`.
     """
     seen = [row for row in rows if row.role is not Role.SYSTEM and not row.silent]
     earlier = [f"{SUMMARY}\n{summary}"] if summary else []

@@ -120,7 +120,7 @@ class ContextApi(Protocol):
         ...
 
     async def set_threshold(self, percent: int) -> None:
-        """From how full a window on older messages are summarized; above 95 never."""
+        """Set the fill level in per cent from which older messages are summarized; above 95 never."""
         ...
 
 
@@ -186,7 +186,7 @@ class ConversationParts(Protocol):
 
     @property
     def read_only(self) -> str:
-        """Not empty when another process owns it: the sentence to show."""
+        """Sentence to show when another process owns it; else empty."""
         ...
 
     @property

@@ -88,7 +88,7 @@ class LibraryApi(Protocol):
         ...
 
     async def export(self, conversation_id: str) -> JsonObject:
-        """Everything of a conversation as JSON."""
+        """Export a conversation as JSON."""
         ...
 
 
@@ -218,7 +218,7 @@ class EngineApi(Protocol):
 
     @property
     def bulk(self) -> BulkApi:
-        """Many conversations at once, a look inside, the trash."""
+        """Operations on many conversations at once, previews, the trash."""
         ...
 
     async def create(self, options: ConversationOptions) -> ConversationApi:

@@ -24,7 +24,7 @@ TRUNCATED_TEXT = (
 
 
 class Assembly(Struct, frozen=True):
-    """Everything of a request that is not in the store."""
+    """Inputs of a request that are not in the store."""
 
     prompt: PromptFacts
     model: str

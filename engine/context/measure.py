@@ -44,7 +44,7 @@ class WindowPart(Struct, frozen=True):
     seq: int
     block: int
     part: int
-    """Of an image inside a tool result: its place there, else -1."""
+    """Index of an image inside a tool result, else -1."""
     filling: Filling
     label: str
     """A tool with its arguments, or the beginning of a text; from outside."""
@@ -66,7 +66,7 @@ class Measured(Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """Everything."""
+        """Sum of all shares."""
         return sum(tokens for _, tokens in self.shares)
 
 

@@ -109,13 +109,13 @@ def images(rows: Iterable[StoredMessage]) -> tuple[Omission, ...]:
 
 
 def joined(before: Sequence[Omission], more: Iterable[Omission]) -> tuple[Omission, ...]:
-    """Both; where the same part is named again the later kind counts."""
+    """Join two sets of omissions; where the same part is named again the later kind counts."""
     by_part = {(each.seq, each.block, each.part): each for each in (*before, *more)}
     return tuple(sorted(by_part.values(), key=lambda each: (each.seq, each.block, each.part)))
 
 
 def shortened(text: str) -> str:
-    """Both ends of a long text (SPEC T-PRN 3)."""
+    """Keep both ends of a long text (SPEC T-PRN 3)."""
     return text if len(text) <= LONG_RESULT else f"{text[:KEPT_END]}\n...\n{text[-KEPT_END:]}"
 
 

@@ -34,9 +34,9 @@ class AgentMailbox:
         return self._session.publisher.has_watchers
 
     def begin(self, facts: AgentFacts, results: str, stopped: Callable[[], bool]) -> asyncio.Future[Receipt]:
-        """This one is a sub-agent and its turn has come, unless it was stopped before; its inbox says what to do.
+        """Start the first run of this sub-agent, unless it was stopped before; its inbox has the task.
 
-        `results` are those of the ones before it. The receipt is there once it works, or never will.
+        `results` are those of the agents before it. The receipt follows once it works, or cannot.
         """
         session, new_id = self._session, self._session.ports.ids.new
         found = NewMessage(new_id(), Role.USER, Origin.SUBAGENT, (TextBlock(results),)) if results else None
@@ -56,14 +56,14 @@ class AgentMailbox:
         return self._put(Priority.USER, InboxEntry(AgentRecalled, writes=(*told, MakeBackground())))
 
     def drop(self, kind: str, error: str) -> asyncio.Future[Receipt]:
-        """This one is a sub-agent that will not start; one that its store failed is brought to rest."""
+        """End this sub-agent before its start; one that its store failed is brought to rest."""
         return self._put(Priority.OUTCOME, InboxEntry(lambda: AgentDropped(kind, error)))
 
     def ended(self, outcome: AgentOutcome) -> asyncio.Future[Receipt]:
         """Deliver the end of a sub-agent that this one waits for; the receipt follows once that is stored, or cannot
         be.
 
-        UNWANTED: it waits for it no more, and has told its model so.
+        UNWANTED: it waits no longer, and has reported that to its model.
         """
         session, message_id = self._session, self._session.ports.ids.new()
 

@@ -40,7 +40,7 @@ class ModelAnswer(Struct, frozen=True):
     text: str
     usage: Usage
     cost_usd: float | None
-    """None where its price is unknown."""
+    """Cost of the answer; None where its price is unknown."""
     model: str = ""
     """Name as its provider gives it."""
 

@@ -33,7 +33,7 @@ MOST_LOOKED_FOR: Final = 50
 """Names of which it is looked whether they are files: pasted code has many an `@`."""
 MOST_FILES: Final = 10
 MOST_CHARACTERS: Final = 100_000
-"""Of all files of a message, and no more than a quarter of the window, at four characters a token."""
+"""Characters of all files of a message; at most a quarter of the window, at four characters a token."""
 PATIENCE: Final = 10.0
 """Seconds that all files of a message may take: a file system over the network may never answer."""
 

@@ -40,7 +40,7 @@ class OpenCall(Struct, eq=False):
     """True once anything has come back: a request that is refused costs nothing."""
     ended: bool = False
     message_id: str = ""
-    """Of the message that it may become."""
+    """Id of the message that it may become."""
     written: list[str] = field(default_factory=list[str])
     """The text so far, in pieces."""
 

@@ -50,7 +50,7 @@ _Attempt: TypeAlias = tuple[Summary, tuple[CompactionDraft, str], bool]
 
 
 class NotCompacted(Exception):
-    """Nothing was changed, for this reason."""
+    """Raised with the reason when nothing was changed."""
 
 
 async def compact(session: Session, act: Compact) -> None:

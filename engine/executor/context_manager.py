@@ -55,9 +55,9 @@ class ContextReport(Struct, frozen=True):
     estimated: bool
     """True when `tokens` is estimated; the shares always are."""
     compact_percent: int
-    """From here on older messages are summarized; above 100 never."""
+    """Fill level in per cent from which older messages are summarized; above 100 never."""
     usage: Usage | None
-    """Of the newest reply, as the provider counted it."""
+    """Usage of the newest reply, as the provider counted it."""
     summarizable: int
     """Older messages that a summary would replace; 0 where nothing can be."""
     kept: int
@@ -75,7 +75,7 @@ class ContextReport(Struct, frozen=True):
 
 
 class SystemPrompt(Struct, frozen=True):
-    """Both parts of a system prompt as they are sent, and the names of the tools sent with it."""
+    """Both parts of a system prompt as sent, and the names of the tools sent with it."""
 
     static: str
     dynamic: str
@@ -205,7 +205,9 @@ class ContextManager:
         return edited
 
     async def set_threshold(self, percent: int) -> None:
-        """From how full a window on older messages are summarized; above the highest never. Raises StorageError."""
+        """Set the fill level in per cent from which older messages are summarized; above the highest never. Raises
+        StorageError.
+        """
         session = self._session
         if session.read_only:
             return

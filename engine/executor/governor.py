@@ -30,9 +30,9 @@ class _Model(Struct, eq=False):
 
     multiplier: float = LOWEST
     calls: list[PacedCall] = field(default_factory=list[PacedCall])
-    """In the order in which they came; those of the last minute and those that wait or run."""
+    """Calls in their order; those of the last minute and those that wait or run."""
     limits: dict[Unit, KnownLimit] = field(default_factory=dict[Unit, KnownLimit])
-    """From answers."""
+    """Limits known from answers."""
     configured: tuple[KnownLimit, ...] = ()
     ratio: float = 1.0
     """Input tokens that the provider counts for each that is estimated."""

@@ -37,7 +37,9 @@ class InboxEntry(Struct, eq=False):
     writes: tuple[Write, ...] = ()
     """Writes for the same transaction, if the machine accepts the event, even one without other changes."""
     wanted: Callable[[], Awaitable[bool]] | None = None
-    """Asked when its turn comes, while no other move can be made; None: it always is. May raise StorageError."""
+    """Condition evaluated when its turn comes, while no other move can be made; None: always wanted. May raise
+    StorageError.
+    """
 
     def settle(self, receipt: Receipt) -> None:
         """Tell who asked, if anyone still waits."""

@@ -171,7 +171,7 @@ class MoveLoop(Struct, eq=False):
         return True
 
     def _storage_failed(self, entry: InboxEntry, wanted: State, message: str) -> None:
-        """Nothing was written, so nothing starts; what runs is stopped, the draft goes back (SPEC STM-00)."""
+        """Handle a failed transaction: nothing starts, running tools are stopped, the draft returns (SPEC STM-00)."""
         session = self.session
         run = run_of(wanted) or run_of(session.state)
         self.runner.stop_all()
@@ -222,7 +222,7 @@ class MoveLoop(Struct, eq=False):
     def _close_live_text(self, event: Event, before: State, state: State, committed: Committed) -> None:
         """Report that streamed text will not be stored, unless it was, is being continued, or is requested again.
 
-        What a retry takes the place of stands until the retry says something (`model_call`).
+        Text that a retry will replace stays until the retry writes something (`model_call`).
         """
         saved = any(message.role is Role.ASSISTANT for message in committed.messages)
         if isinstance(before, AwaitingLlm) and not saved and not isinstance(state, AwaitingLlm):

@@ -20,7 +20,7 @@ class Publisher(Struct, eq=False):
     text: list[str] = field(default_factory=list[str])
     thinking: list[str] = field(default_factory=list[str])
     left: Callable[[], None] = lambda: None
-    """Called when the last one of those who look on has gone."""
+    """Called when the last viewer has left."""
     _listeners: list[Listener] = field(default_factory=list[Listener])
     _watching: int = 0
 

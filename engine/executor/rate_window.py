@@ -33,7 +33,7 @@ class PacedCall(Struct, eq=False):
     """Monotonic, as every time here."""
     earliest: float = 0.0
     began: float | None = None
-    """None while it waits."""
+    """Start of the call; None while it waits."""
     ended: float | None = None
 
     def amount(self, limit: RateLimit) -> int:

@@ -44,9 +44,9 @@ class ApprovalChoice(StrEnum):
     ONCE = "once"
     CONVERSATION = "conversation"
     ALWAYS = "always"
-    """In this project, in every conversation."""
+    """Allowed in this project, in every conversation."""
     EVERYWHERE = "everywhere"
-    """In every project."""
+    """Allowed in every project."""
     DENY = "deny"
 
 
@@ -68,7 +68,7 @@ class EngineError(Exception):
 
 
 class MemoryShort(EngineError):
-    """Nothing new begins until memory is less short."""
+    """Raised when nothing new may begin for lack of memory."""
 
 
 class ConversationOptions(Struct, frozen=True):

@@ -20,7 +20,7 @@ class Proposal(Struct, frozen=True):
     sizes: str
     """Tokens before and after, and what it cost."""
     problem: str = ""
-    """Not empty when what was decided last could not be done: why."""
+    """Reason why the last decision could not be carried out; else empty."""
 
 
 class TakeSummary(Struct, frozen=True):

@@ -16,7 +16,7 @@ class RunFacts(Struct, eq=False):
     caps: RunCaps = field(default_factory=RunCaps)
     cost_usd: float | None = 0.0
     agents_cost_usd: float | None = 0.0
-    """Of sub-agents, while the run is the newest one."""
+    """Cost of sub-agents, while the run is the newest one."""
     told_of_budget: bool = False
     loop_guard: LoopGuard = field(default_factory=LoopGuard)
     files_note: str | None = None

@@ -56,7 +56,7 @@ async def nothing_enforced() -> Enforcement:
 
 
 class Ports(Struct, frozen=True):
-    """Everything the engine is given from outside."""
+    """Dependencies of the engine from outside."""
 
     store: Store
     library: Library
@@ -70,7 +70,7 @@ class Ports(Struct, frozen=True):
     ids: Ids
     rewinding: Rewinding | None = None
     agents: AgentStore | None = None
-    """With the profiles: sub-agents can be had."""
+    """Store of sub-agents; together with profiles it enables them."""
     profiles: Profiles | None = None
     enforcement: Callable[[], Awaitable[Enforcement]] = nothing_enforced
     """Says how far this system can enforce a sandbox."""
@@ -136,7 +136,7 @@ class EngineSettings(Struct, frozen=True):
     agent_budget_usd: float = 0.0
     """Dollars of a sub-agent's run, beside the budget of the run it works for; 0: none of its own."""
     cheap_model: str = ""
-    """For small questions beside the conversation, such as who answers; empty: its own model."""
+    """Model for small questions beside the conversation, such as who answers; empty: its own model."""
     route_wait: float = 0.0
     """Seconds that a supervisor's decision can be overruled before it starts by itself."""
     why_full: Callable[[], str] = lambda: ""
@@ -155,9 +155,9 @@ class CompactionDraft(Struct, frozen=True):
 
     view: ContextView
     tokens: int
-    """In the window from then on, estimated."""
+    """Tokens in the window from then on, estimated."""
     cost_usd: float | None
-    """Of the calls that wrote the summary, for the row that tells of it."""
+    """Cost of the calls that wrote the summary, for the row about it."""
 
 
 class Session(Struct, eq=False):
@@ -174,7 +174,7 @@ class Session(Struct, eq=False):
     """Profile of the sub-agent; None for the user's own conversation."""
     sub_agents: AgentStopper | None = None
     read_only: str = ""
-    """Not empty when another process owns the conversation: the sentence to show."""
+    """Sentence to show when another process owns the conversation; else empty."""
     above: Session | None = None
     """The conversation whose sub-agent this one is, while it works."""
     broken: bool = False
@@ -200,7 +200,7 @@ class Session(Struct, eq=False):
     drafted_question: Question | None = None
     """Question of the current call; open only once the machine waits for the answer."""
     compaction: CompactionDraft | None = None
-    """Of the newest compaction; taken with its answer."""
+    """Draft of the newest compaction; taken with its answer."""
     offer: RouteOffer | None = None
     """The supervisor's decision that lies before the user."""
     review: Review | None = None
@@ -208,7 +208,7 @@ class Session(Struct, eq=False):
     compacted_at: int = 0
     """Number of messages at the last compaction, tried or undone: the next automatic one waits for more."""
     calls: CallLog = field(default_factory=CallLog)
-    """Of models, made for it."""
+    """Log of its model calls."""
     growing: GrowingView = field(default_factory=GrowingView)
     """Cached model view of `_rows`."""
     _rows: list[StoredMessage] | None = None

@@ -18,7 +18,7 @@ PATIENCE: Final = 120.0
 MAX_TOKENS: Final = 4_096
 """Room for a model that thinks before it answers."""
 CHARACTERS_PER_TOKEN: Final = 2
-"""Of the window for what was said: half of it, at four characters a token."""
+"""Characters of the conversation per token of the window: half of it, at four characters a token."""
 LONGEST: Final = 400_000
 SHORTEST: Final = 20_000
 """Characters of what was said that are read again, however large or unknown the window is."""

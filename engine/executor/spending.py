@@ -36,7 +36,7 @@ def count(session: Session, calls: Iterable[ModelCall]) -> None:
 def check_budget(session: Session) -> None:
     """Check the budgets before a model call: that of the run, sub-agents included, and that of one sub-agent.
 
-    A budget that a price nobody knows makes impossible to keep is told once a run.
+    A budget that an unknown price makes impossible to keep is reported once a run.
 
     Raises:
         ProviderError: it is used up.

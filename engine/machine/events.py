@@ -221,7 +221,7 @@ class RouteDecided(Struct, frozen=True):
     spawn: ToolCall | None = None
     strategy: Strategy = Strategy.SINGLE
     decision_json: str = "{}"
-    """For the record of the run."""
+    """Decision for the record of the run."""
     note: str = ""
     """The quiet row that tells of the decision."""
 

@@ -16,7 +16,7 @@ class TextBlock(Struct, frozen=True, tag="text", omit_defaults=True):
 
     text: str
     attached: str = ""
-    """In a few words what the text is a copy of, where a message of the user attaches it; empty for words."""
+    """Short name of the source when a message of the user attaches the text; empty for words."""
 
 
 class ImageBlock(Struct, frozen=True, tag="image"):
@@ -143,7 +143,7 @@ class ToolResult(Struct, frozen=True):
 
     @property
     def is_error(self) -> bool:
-        """Everything but success is an error to the model."""
+        """True for everything but success."""
         return self.status is not ToolStatus.SUCCESS
 
 
@@ -161,7 +161,7 @@ class Usage(Struct, frozen=True):
         return self.input_tokens + self.cache_read_tokens + self.cache_creation_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        """Both together."""
+        """Sum of both."""
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,

@@ -85,7 +85,7 @@ class BrokenText(Struct, frozen=True):
 
 
 class Idle(Struct, frozen=True, tag="idle"):
-    """Nothing runs; a message starts a run."""
+    """State without a run; a message starts one."""
 
     gen: int
 
@@ -122,11 +122,11 @@ class ToolRound(Struct, frozen=True):
     results: tuple[ToolResult, ...] = ()
     origin: ToolOrigin = ToolOrigin.MODEL
     send_to_model: bool = False
-    """For a user's shell command: whether the model will read it."""
+    """True when the model will read a user's shell command."""
     opens_turn: bool = False
-    """For a user's shell command that the model reads: whether it begins a turn."""
+    """True when a user's shell command that the model reads begins a turn."""
     command: str = ""
-    """For a user's shell command: as he wrote it."""
+    """A user's shell command, as the user wrote it."""
 
 
 class ToolExecuting(Struct, frozen=True, tag="tool_executing"):
@@ -169,7 +169,7 @@ class AgentOutcome(Struct, frozen=True):
     agent_id: str
     status: AgentStatus
     text: str = ""
-    """Its result, or the text it had written when it failed."""
+    """Result, or the text it had written when it failed."""
     reason: str = ""
     """Reason of a failure; empty for a success."""
     turns: int = 0
@@ -184,7 +184,7 @@ class AwaitingSubagents(Struct, frozen=True, tag="awaiting_subagents"):
     run: Run
     round: ToolRound
     agents: tuple[AgentTask, ...]
-    """In the order the call named them."""
+    """Tasks in the order of the call."""
     outcomes: tuple[AgentOutcome, ...] = ()
 
     @property
@@ -203,7 +203,7 @@ class Cancelling(Struct, frozen=True, tag="cancelling"):
     """Whole seconds the run had taken when the user stopped it."""
     timed_out: bool = False
     agents: tuple[AgentTask, ...] = ()
-    """Of a spawn call, all of them."""
+    """All tasks of a spawn call."""
     outcomes: tuple[AgentOutcome, ...] = ()
 
     @property

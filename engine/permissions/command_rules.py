@@ -12,7 +12,7 @@ from tools.clean import reveal
 from tools.wording import one_line
 
 STAR: Final = "[*]"
-"""At the end of a pattern: the command itself ends with a star."""
+"""End of a pattern for a command that itself ends with a star."""
 SHORTEST_TO_CUT: Final = 60
 """Characters of a pattern from which a sentence shows only its beginning."""
 
@@ -70,7 +70,7 @@ def _why_not_covered(first: tuple[str, ...], words: tuple[str, ...], working_dir
 def command_pattern(command: str, working_dir: Path) -> str | None:
     """The pattern that is offered for a command: itself, or the first words of a program that only reads.
 
-    None for a command that no pattern stands for: one that ends as if its star were meant literally.
+    None for a command that no pattern can express: one whose last star would be taken for a wildcard.
     """
     if command.endswith(STAR):
         return None

@@ -12,7 +12,7 @@ _INTERPRETERS = """
     swift crystal nim raku janet jq gdb lldb bc
 """
 INTERPRETERS: Final = frozenset(_INTERPRETERS.split())
-"""By stem: `python3.11` is `python`. The word behind them must be a script."""
+"""Interpreters by stem: `python3.11` is `python`. The word behind them must be a script."""
 _EXACT = """
     sed gsed awk gawk mawk nawk xargs parallel watch script ssh scp sftp rsync su runuser at batch crontab vi
     vim nvim view ex ed nano less more man tar bsdtar gtar cpio zip tmux screen flock unshare nsenter chroot

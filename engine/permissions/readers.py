@@ -28,7 +28,7 @@ class Reader(Struct, frozen=True):
 
     words: tuple[str, ...]
     refused: Mapping[str, str] = {}
-    """By option, the reason."""
+    """Reason by option."""
     harmless: frozenset[str] = frozenset()
     """Whole long options that are also the beginning of a refused one."""
     long_dash: bool = False
@@ -104,7 +104,9 @@ _READERS: Final = (
     ),
 )
 READERS: Final = {reader.words: reader for reader in _READERS}
-"""Without jq, ps, less, man, sed, awk and tar: they evaluate text, show environments or start programs."""
+"""Readers by their words; jq, ps, less, man, sed, awk and tar are missing: they evaluate text, show environments or
+start programs.
+"""
 
 
 def reader_of(words: tuple[str, ...]) -> Reader | None:
@@ -117,7 +119,7 @@ def refused_option(reader: Reader, words: tuple[str, ...]) -> str:
     """The first option that makes it do more than read, and why: `--output writes a file`; empty for none.
 
     Looks at every word, also behind `--`, which an option before it may have taken for its value. An abbreviation
-    counts as every option it may stand for, a letter among short options as itself, whatever it may be.
+    counts as every option it may mean, a letter among short options as itself.
     """
     for word in words:
         for option, reason in reader.refused.items():

@@ -15,14 +15,14 @@ _WORD: Final = re.compile(rf"(?:{_PLAIN}|{_SINGLE}|{_DOUBLE})+")  # not possessi
 _PIECE: Final = re.compile(rf"{_PLAIN}|{_SINGLE}|{_DOUBLE}")
 _GAP: Final = re.compile(r"[ \t]++")
 _PROGRAM: Final = re.compile(r"[A-Za-z0-9_./+-]+")
-"""Without `=`, so that an assignment before the program is no program."""
+"""Pattern of a program, without `=`, so that an assignment before the program is no program."""
 
 
 def plain_words(command: str) -> tuple[str, ...]:
     """Words of `command`, unquoted; none unless it is one simple command without any expansion.
 
-    Accepts what is known to stand for itself, rather than refusing what is known to act. Outside quotes that is
-    ASCII alone: in some locales a byte of another letter is a blank to bash.
+    Accepts text known to be literal, rather than refusing text known to be special. Outside quotes that is ASCII alone:
+    in some locales a byte of another letter is a blank to bash.
     """
     text = command.strip(BLANKS)
     if not text.replace("\t", " ").isprintable():

@@ -55,7 +55,7 @@ class DatabaseWaits:
         return goes_on
 
     def over(self) -> None:
-        """This thread waits no longer."""
+        """End the wait of this thread."""
         with self._lock:
             waited = self._since.pop(get_ident(), None) is not None
             last = waited and not self._since and self._told

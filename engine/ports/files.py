@@ -75,7 +75,7 @@ class Coverage(Struct, frozen=True):
     too_large: tuple[str, ...] = ()
     """Files above the size limit for one file, at most 20 of them."""
     refusal: str = ""
-    """Not empty when commands are not covered at all: why, in one sentence."""
+    """Reason in one sentence why commands are not covered at all; else empty."""
     secret: tuple[str, ...] = ()
     """Files that hold keys, whose content is never copied; at most 20 of them."""
     over: int = 0
@@ -90,11 +90,11 @@ class CheckpointLimits(Struct, frozen=True):
     file: int = 10 * 1024 * 1024
     """A larger file is known by size and time only."""
     total: int = 1024 * 1024 * 1024
-    """Of the whole file of contents: above it the oldest goes first. 0: nothing is kept."""
+    """Bytes of the whole file of contents: above it the oldest goes first. 0: nothing is kept."""
 
     @property
     def folder(self) -> int:
-        """Of one folder as it is now: a quarter, so that no folder drives out all others."""
+        """Bytes of one folder as it is now: a quarter, so that no folder drives out all others."""
         return self.total // 4
 
 
@@ -162,7 +162,7 @@ class Folders(Protocol):
     ) -> tuple[Restored, ...]:
         """Make these changes; a path that is neither `before` nor `after` any more is left as it is.
 
-        `made` is told, from another thread, how many are done.
+        `made` is called, from another thread, with the number done.
         """
         ...
 

@@ -38,7 +38,7 @@ class ModelRequest(Struct, frozen=True):
     messages: tuple[ModelMessage, ...]
     tools: tuple[ToolSpec, ...] = ()
     images: Mapping[str, ImageBytes] = field(default_factory=dict[str, ImageBytes])
-    """By attachment id: every image that `messages` name."""
+    """Every image that `messages` name, by attachment id."""
     max_tokens: int | None = None
     """Limit of output tokens; None for the model's maximum, else 8,192 (SPEC BED-006)."""
 

@@ -51,13 +51,13 @@ class Profile(Struct, frozen=True):
 
     name: str
     description: str = ""
-    """For the model that chooses one."""
+    """Description for the model that chooses one."""
     model: str = ""
     """PROVIDER/MODEL; empty: the parent's."""
     tools: tuple[str, ...] = ()
     """Allowed tools; empty: all of them."""
     permission_mode: PermissionMode | None = None
-    """None: the parent's."""
+    """Permission mode; None: the parent's."""
     max_turns: int = 0
     """Model replies; 0: the limit that is set for sub-agents (SPEC DEC-11), the user's own limit otherwise."""
     timeout: float = 0.0
@@ -69,7 +69,7 @@ class Profile(Struct, frozen=True):
     source: str = BUILT_IN
     """BUILT_IN, or the path of its file."""
     sandbox: str = ""
-    """For a conversation begun with it: off, workspace, read-only; empty: the user's."""
+    """Sandbox of a conversation begun with it: off, workspace, read-only; empty: the user's."""
     project: bool = False
     """True for a project's own profile, which can only narrow what the user allowed (CONTRACT 4)."""
 

@@ -22,7 +22,7 @@ class RateLimit(Struct, frozen=True):
 
     unit: Unit
     limit: int
-    """At least 1."""
+    """Limit, at least 1."""
     remaining: int | None = None
     """The part that is unused; None where only the limit is known."""
     full_in: float | None = None

@@ -104,7 +104,7 @@ class OwnedElsewhere(Exception):
 
 
 class Store(Protocol):
-    """Everything that stays. Every method may raise StorageError."""
+    """Permanent storage. Every method may raise StorageError."""
 
     @property
     def waits(self) -> DatabaseWaits:
@@ -265,7 +265,7 @@ class Library(Protocol):
         ...
 
     async def export(self, conversation_id: str) -> JsonObject:
-        """Everything of a conversation as JSON, lossless."""
+        """Export a conversation as JSON, lossless."""
         ...
 
     async def import_conversation(self, data: JsonObject, at: float, terms: ImportTerms) -> Imported:

@@ -50,9 +50,9 @@ class FileStep(Struct, frozen=True):
     changes: tuple[FileChange, ...] = ()
     coverage: Coverage = Coverage()
     undone_from: str = ""
-    """Of a branch: the conversation that was left, so that undoing goes back to it."""
+    """Conversation that a branch left, so that undoing goes back to it."""
     target_seq: int = 0
-    """Of a restore or a branch: the prompt before which it went back to."""
+    """Prompt before which a restore or a branch went back."""
 
 
 class PromptRow(Struct, frozen=True):

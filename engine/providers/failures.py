@@ -81,7 +81,7 @@ class ServerRefusal(Struct, frozen=True):
 
 
 def unreachable(service: Service, detail: str = "") -> ProviderError:
-    """No connection came about."""
+    """Error for a failed connection."""
     return _network(f"Could not reach {service.host}", service, _NUMBER.sub("", detail))
 
 
@@ -91,7 +91,7 @@ def broken(service: Service) -> ProviderError:
 
 
 def silent(service: Service, seconds: float) -> ProviderError:
-    """Nothing came for the idle limit."""
+    """Error for silence longer than the idle limit."""
     return _network(f"{service.host} sent nothing for {seconds:g} s", service, "")
 
 
@@ -120,12 +120,12 @@ def redirected(service: Service, location: str) -> ProviderError:
 
 
 def missing_key(service: Service) -> ProviderError:
-    """No key is configured."""
+    """Error for a missing key."""
     return ProviderError(f"No API key: set {service.key_variable}.", kind="auth", retryable=False)
 
 
 def unsendable(service: Service) -> ProviderError:
-    """No request can be made with this key, or with another header that was set."""
+    """Error for a key, or another configured header, with which no request is possible."""
     key = service.key_variable
     fix = f"Set {key} to the key alone, on one line." if key else "Look at its key and headers in the settings."
     return ProviderError(

@@ -26,11 +26,11 @@ class HungUp(TransportError):
 
 
 class ConnectTimeout(TransportError):
-    """No connection came about within `CONNECT_TIMEOUT`."""
+    """Raised when no connection came about within `CONNECT_TIMEOUT`."""
 
 
 class ReadTimeout(TransportError):
-    """Nothing came for the idle limit."""
+    """Raised after silence longer than the idle limit."""
 
 
 class InvalidResponse(TransportError):
@@ -62,7 +62,7 @@ class HttpResponse(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """By their names in lower case."""
+        """Headers by their names in lower case."""
         ...
 
     def pieces(self) -> AsyncIterator[bytes]:

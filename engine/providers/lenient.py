@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 
 T = TypeVar("T", bound=Struct)
 LARGEST: Final = 1e15
-"""Beyond it a float is no count; infinity is none, either."""
+"""Bound beyond which a float is no count; infinity is none, either."""
 _MISSING: Final = object()
 """Marker for a value that cannot be converted."""
 

@@ -78,7 +78,7 @@ class Fail(Struct, frozen=True):
 
 
 class Hang(Struct, frozen=True):
-    """Nothing more comes until the stream is closed."""
+    """Silence until the stream is closed."""
 
 
 class Cut(Struct, frozen=True):
@@ -96,9 +96,9 @@ class Reply(Struct, frozen=True):
     usage: Usage = DEFAULT_USAGE
     truncated_call: bool = False
     when: str = ""
-    """Only for a request whose texts hold this."""
+    """Text that a request must contain for this reply; empty: any."""
     always: bool = False
-    """Not used up: answers every request that fits."""
+    """True for a reply that answers every matching request."""
 
     @property
     def reason(self) -> StopReason:
@@ -112,9 +112,9 @@ class Script(Struct, frozen=True):
 
     replies: tuple[Reply, ...] = ()
     after: Reply = Reply((Text("SCRIPT-END"),))
-    """For requests past the end."""
+    """Reply to requests past the end."""
     aside: Reply = Reply((Text("aside"),))
-    """For requests without tools (titles, summaries), which use nothing up; not where replies have a `when`."""
+    """Reply to requests without tools (titles, summaries), which uses nothing up; not where replies have a `when`."""
 
 
 def says(*texts: str) -> Script:
@@ -181,10 +181,10 @@ class ScriptedProvider:
         return [self.describe(model) for model in self._progress]
 
     async def warm(self) -> None:
-        """Nothing to open."""
+        """Do nothing: there is no connection."""
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is no connection."""
 
     async def _play(self, part: Part, blocks: list[Block]) -> AsyncGenerator[StreamItem, None]:
         match part:

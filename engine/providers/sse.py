@@ -11,8 +11,8 @@ BOM = b"\xef\xbb\xbf"
 class EventParser:
     """Cuts a byte stream into events; the result is the same at every split of the bytes.
 
-    Only the payload is kept: the event's name stands in the JSON of every provider that names events.
-    Carriage returns, comments and a byte order mark are understood, and a line of any length costs linear time.
+    Only the payload is kept: every provider that names events has the name in its JSON. Carriage returns, comments and
+    a byte order mark are understood, and a line of any length costs linear time.
     """
 
     def __init__(self) -> None:

@@ -48,7 +48,7 @@ class Written:
         self._number = 0
         self._bytes = 0
         self._kept: OrderedDict[ModelMessage, tuple[int, msgspec.Raw]] = OrderedDict()
-        """With the number of the request that said it last, oldest first."""
+        """Messages with the number of the request that contained them last, oldest first."""
         shedding.add("messages as JSON", Order.READ, self.__len__, self.clear)
 
     def __len__(self) -> int:

@@ -29,8 +29,8 @@ class PathChange(Struct, frozen=True):
 def wanted(steps: Sequence[FileStep], seq: int) -> tuple[PathChange, ...]:
     """Reverse the changes to files from the prompt `seq` on.
 
-    A step that followed the conversation to another branch is no change of this one: it tells how files were left, not
-    how they were. Only before a turn is a gap the work of somebody else: a restore begins with what was shown.
+    A step that followed the conversation to another branch is no change of this one: it records the files as left, not
+    as they were. Only before a turn is a gap the work of others: a restore begins with the shown state.
     """
     found: dict[bytes, PathChange] = {}
     for step in steps:

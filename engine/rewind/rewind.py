@@ -30,7 +30,7 @@ UNFINISHED = "A restore of files was cut off: finish it or take it back first."
 
 
 class CannotRewind(Exception):
-    """Nothing was changed; the message is one sentence that names the fix."""
+    """Raised when nothing was changed; the message is one sentence that names the fix."""
 
 
 class Rewinding(Struct, eq=False):

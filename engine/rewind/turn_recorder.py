@@ -63,12 +63,12 @@ class TurnRecorder(Struct, eq=False):
     settling: float = SETTLING
     closing: float = CLOSING
     begun: dict[str, Begun] = field(default_factory=dict[str, "Begun"])
-    """By conversation, while its run is under way."""
+    """Recordings by conversation, while its run is in progress."""
     _aside: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
     _ending: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, "asyncio.Task[None]"])
     _tidying: bool = False
     _resting: asyncio.TimerHandle | None = None
-    """Until what is kept in memory goes: one for all runs, set anew by each."""
+    """Timer that drops the snapshots in memory: one for all runs, set anew by each."""
 
     def command_drafted(self, record: ConversationRecord) -> None:
         """The model writes a command that may run: look meanwhile, where that means to read what changed alone."""

@@ -41,7 +41,7 @@ class Takeback(Struct, frozen=True):
 
 
 class RewindList(Struct, frozen=True):
-    """Everything that can be gone back to, newest first."""
+    """All points to go back to, newest first."""
 
     folder: Path
     points: tuple[RewindPoint, ...]
@@ -57,7 +57,7 @@ class PreviewFile(Struct, frozen=True):
 
     change: FileChange
     conflict: str = ""
-    """Not empty when it is not as this conversation left it: why it is left alone unless asked for."""
+    """Reason why it is skipped unless requested, when others changed it since; else empty."""
     possible: bool = True
 
 
@@ -67,7 +67,7 @@ class Preview(Struct, frozen=True):
     files: tuple[PreviewFile, ...]
     coverage: Coverage
     refusal: str = ""
-    """Not empty when no file can be restored: why."""
+    """Reason why no file can be restored; else empty."""
 
 
 class ChangedFile(Struct, frozen=True):

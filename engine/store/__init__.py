@@ -81,7 +81,7 @@ async def open_store(
 
 
 async def _open_patiently(paths: StorePaths, end: float, waits: DatabaseWaits | None) -> Transactions:
-    """Again and again while the database is busy, until `end`; each try is short, so that it can be given up."""
+    """Try repeatedly while the database is busy, until `end`; each try is short, so that it can be given up."""
     reading = partial(open_for_reading, paths.database)
     try:
         while True:

@@ -22,14 +22,14 @@ from engine.records import SpawnMode
 from engine.store import agent_rows, inbox
 
 ENDED: Final = frozenset({STATE_NAMES[Completed], STATE_NAMES[Failed]})
-"""Of the column `conversations.state`."""
+"""Final values of the column `conversations.state`."""
 
 
 def tell_parent(connection: sqlite3.Connection, agent_id: str, state: State, at: float, *, quiet: bool) -> None:
     """Put the completion of a background sub-agent into its parent's inbox (SPEC UNI-23).
 
-    A `quiet` one wakes nobody: its user stopped it, or a restart may begin nothing by itself (SPEC DEC-03). So does
-    one whose parent was stopped before this transaction.
+    A `quiet` one wakes no parent: its user stopped it, or a restart may begin nothing by itself (SPEC DEC-03). The same
+    holds when its parent was stopped before this transaction.
     """
     if not isinstance(state, Completed | Failed):
         return

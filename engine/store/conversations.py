@@ -44,13 +44,13 @@ NO_FOLDER: Final = Path("/dev/null/no folder")
 _COUNTED = """(SELECT MAX(seq) FROM messages WHERE conversation_id = c.id) AS message_count,
     (SELECT status FROM runs WHERE conversation_id = c.id ORDER BY rowid DESC LIMIT 1) AS last_status,
     (SELECT json_group_array(json(totals_json)) FROM conversations WHERE parent_id = c.id) AS agents_totals"""
-"""Each is one step down an index, however long the conversation."""
+"""Columns that each take one step down an index, however long the conversation."""
 _ROWS = f"SELECT c.*, {_COUNTED} FROM conversations AS c"
 LISTED = f"""SELECT c.id, c.title, c.slug, c.cwd, c.model, c.state, c.context_tokens, c.context_window, c.totals_json,
     c.archived_at, c.deleted_at, c.unread, c.updated_at, c.owner_instance, c.pinned_at, c.draft <> '' AS has_draft,
     c.user_initiated,
     {_COUNTED} FROM conversations AS c"""
-"""Without what may be long: a summary or a state of a whole screen would be read for every row."""
+"""Columns of a list without long ones: a summary or a state would be read for every row."""
 
 NOT_SUPERSEDED = """NOT EXISTS (SELECT 1 FROM conversations AS head
     WHERE head.id = c.superseded_by AND head.deleted_at IS NULL)"""
@@ -161,7 +161,7 @@ def list_page(
 ) -> list[ConversationSummary]:
     """The user's conversations that match, newest first; removed ones by the time of removal.
 
-    The trash holds archived and other ones alike.
+    The trash contains archived and other ones.
     """
     conditions = ["c.kind = 'user'", "c.partial IS NULL", f"c.deleted_at IS {'NOT NULL' if query.deleted else 'NULL'}"]
     values: list[str | int] = []

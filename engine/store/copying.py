@@ -67,7 +67,7 @@ def columns_of(connection: sqlite3.Connection, table: str) -> list[str]:
 
 
 def read_rows(connection: sqlite3.Connection, conversation_id: str) -> Rows:
-    """Everything of a conversation. Raises StorageError when there is none."""
+    """Read all rows of a conversation. Raises StorageError when there is none."""
     rows = {
         table: _select(connection, table, condition, order, conversation_id)
         for table, (condition, order) in TABLES.items()
@@ -98,7 +98,7 @@ def _insert_each(
 def _insert_at_once(
     connection: sqlite3.Connection, table: str, columns: Sequence[str], values: Iterable[tuple[Value, ...]]
 ) -> None:
-    """In one statement: with each one the search index writes down what it holds in memory, however little."""
+    """Insert in one statement: the search index flushes its memory after each one, however little it holds."""
     names = ", ".join(columns)
     connection.execute("DROP TABLE IF EXISTS temp.staged")
     connection.execute(f"CREATE TEMP TABLE staged AS SELECT {names} FROM {table} LIMIT 0")

@@ -28,7 +28,7 @@ class PutAway(Struct, frozen=True):
 
     count: int = 0
     bytes: int = 0
-    """Of their texts and images."""
+    """Bytes of their texts and images."""
     expired: int = 0
     """Number of them that exceed the retention time."""
 

@@ -195,7 +195,7 @@ def _fresh_start(source: Row, at: float, up_to_seq: int | None) -> Row:
 
 
 def _omitted_up_to(source: Row, up_to_seq: int | None) -> str:
-    """Behind the cut other messages will take the same numbers."""
+    """Omissions up to the cut: behind it other messages will take the same numbers."""
     omitted = decode_omitted(str(source["context_omitted_json"]))
     return encode_omitted([each for each in omitted if up_to_seq is None or each.seq <= up_to_seq])
 

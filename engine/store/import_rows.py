@@ -33,7 +33,7 @@ from tools.contract import JsonValue
 NO_EXPORT: Final = "This is no conversation that Phoenix exported: `conversations export --format json` writes one."
 _UNFIT: Final = "The parts of this conversation do not fit together"
 _AGENT_ID: Final = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
-"""Only what looks like an id that Phoenix makes is renamed inside texts."""
+"""Pattern of ids that Phoenix makes: only these are renamed inside texts."""
 _TELLING: Final = frozenset({"content_json", "text", "input_json", "output_text", "output_json", "display_json"})
 """Columns whose text may name a sub-agent."""
 _OWN: Final = {
@@ -144,7 +144,7 @@ def _check(table: str, members: Iterable[Row], known: set[str]) -> None:
 
 
 def _conversation(row: Row, terms: ImportTerms, parent_id: str) -> Row:
-    """At rest, with the settings of who imports it."""
+    """Row of an idle conversation, with the settings of the importing user."""
     state = _state(row) if parent_id else Idle(0)
     shared: Row = {
         "model": terms.model,

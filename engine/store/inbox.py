@@ -49,7 +49,7 @@ def wakes(connection: sqlite3.Connection, conversation_id: str) -> bool:
 
 
 def hush(connection: sqlite3.Connection, conversation_id: str) -> None:
-    """None of those that wait begins a turn any more."""
+    """Keep the waiting entries from beginning a turn."""
     connection.execute(
         "UPDATE inbox SET quiet = 1 WHERE conversation_id = ? AND consumed_at IS NULL", (conversation_id,)
     )

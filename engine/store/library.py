@@ -132,7 +132,7 @@ class SqliteLibrary:
         return await self._transactions.read(lambda connection: model_calls.by_purpose(connection, conversation_id))
 
     async def export(self, conversation_id: str) -> JsonObject:
-        """Everything of a conversation as JSON, lossless."""
+        """Export a conversation as JSON, lossless."""
         return await self._transactions.read(
             lambda connection: transfer.export(connection, self._folder, conversation_id)
         )

@@ -23,7 +23,7 @@ BUSY_SECONDS = 30.0
 BUSY_AT_OPENING = 1.0
 """Seconds of such waits while opening: the waiting thread cannot be stopped, and the user may want to leave."""
 PAGE_CACHE_KIB = 8 * 1024
-"""Of a connection that reads: searches look at the same pages again and again."""
+"""Page cache of a reading connection: searches read the same pages again and again."""
 WRITER_CACHE_KIB = 1024
 """A move touches a few dozen pages; more would fill with pages of old turns, 7 kB a turn."""
 MOST_IN_MEMORY = 512 * 1024 * 1024

@@ -16,7 +16,7 @@ _OWNERS = """SELECT c.owner_instance, (SELECT owner_instance FROM conversations 
 
 
 class Instance:
-    """This process among those that share the database. It registers with what it first makes its own."""
+    """Identity of this process among those that share the database. It registers with its first ownership."""
 
     def __init__(self, locks: Path) -> None:
         self.id = uuid4().hex

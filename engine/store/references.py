@@ -16,7 +16,7 @@ _USERS = "c.kind = 'user' AND c.deleted_at IS NULL AND c.partial IS NULL"
 
 
 def find(connection: sqlite3.Connection, reference: str, instance: Instance) -> list[ConversationSummary]:
-    """By whole id, else by the beginning of an id, the slug and the title, all of them together."""
+    """Find by whole id, else by the beginning of an id, the slug and the title, all of them together."""
     wanted = storable(reference)
     if not wanted:
         return []
@@ -30,7 +30,7 @@ def find(connection: sqlite3.Connection, reference: str, instance: Instance) -> 
 
 
 def find_part(connection: sqlite3.Connection, reference: str, instance: Instance) -> list[ConversationSummary]:
-    """By the beginning of the title or slug, else by a part of the title, whatever the case."""
+    """Find by the beginning of the title or slug, else by a part of the title, ignoring case."""
     wanted, slug = storable(reference).strip().casefold(), slug_of(reference)
     if not wanted:
         return []

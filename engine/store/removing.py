@@ -7,7 +7,7 @@ import sqlite3
 from engine.store.ownership import Instance
 
 ROWS = 300
-"""Of a table without long texts; runs take their traces and spans along."""
+"""Rows per slice of a table without long texts; runs take their traces and spans along."""
 _MESSAGES = 500
 _SMALL = ("events", "runs", "turns", "file_steps")
 

@@ -12,7 +12,7 @@ LONGEST: Final = 40
 READ: Final = 200
 """Characters of a title that are looked at."""
 WITHOUT_LETTERS: Final = "conversation"
-"""For a title that no ASCII keyboard can type."""
+"""Slug of a title without any ASCII letter."""
 _OTHER: Final = re.compile(r"[^a-z0-9]+")
 _NUMBER: Final = re.compile(r"-(\d{1,9})")
 

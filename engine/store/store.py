@@ -71,7 +71,7 @@ class SqliteStore:
 
     @property
     def warning(self) -> str:
-        """Not empty while nothing is kept on disk: why, and what to do."""
+        """Reason and remedy while nothing is kept on disk; else empty."""
         return self._warning
 
     @property

@@ -104,7 +104,7 @@ class AgentReports:
     """The sub-agents that worked during a run, oldest first."""
 
     used: dict[str, Used] = field(default_factory=dict[str, Used])
-    """By their ids, of this run alone."""
+    """Usage by the ids of sub-agents, of this run alone."""
     _before: dict[str, float] = field(default_factory=dict[str, float])
     """Start of the last run of earlier sub-agents."""
     _views: tuple[AgentView, ...] = ()

@@ -1,4 +1,4 @@
-"""From arguments to what they ask for, and from every failure to one sentence and an exit code."""
+"""Dispatch of arguments to their command, and conversion of every failure to one sentence and an exit code."""
 
 from __future__ import annotations
 

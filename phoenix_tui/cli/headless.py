@@ -54,16 +54,16 @@ class HeadlessRun:
     link: ZygoteLink | None = None
     """Link to the zygote, which sees signals that the loop does not handle; None without one."""
     limit: MemoryLimit = NO_LIMIT
-    """Of this process's memory."""
+    """Limit of this process's memory."""
     _caps: RunCaps = field(default_factory=RunCaps)
     _watch: LoopWatch | None = None
     _over: asyncio.Event = field(default_factory=asyncio.Event)
     _runs: int = 0
     """Runs that have ended."""
     _waiting: asyncio.Task[None] | None = None
-    """For what goes on in the background."""
+    """Task that waits for background work."""
     _reading: asyncio.Future[None] | None = None
-    """Until what was printed is read."""
+    """Future that completes when the output was read."""
     _answers: set[asyncio.Task[Receipt]] = field(default_factory=set["asyncio.Task[Receipt]"])
 
     async def perform(self, prompt: str, images: list[bytes], caps: RunCaps) -> Exit:
@@ -71,7 +71,7 @@ class HeadlessRun:
 
         Raises:
             CommandError: an image is unusable or the conversation takes no message; nothing was sent.
-            BrokenPipeError: nobody reads stdout any more; the run is stopped.
+            BrokenPipeError: the reader of stdout has gone; the run is stopped.
         """
         try:
             image_ids = [(await self.conversation.attach(image)).id for image in images]

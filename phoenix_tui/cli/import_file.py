@@ -15,9 +15,9 @@ from tools.contract import JsonObject, JsonValue
 from tools.files.own_files import read_given
 
 MOST_BYTES: Final = 256 * 1024 * 1024
-"""Of the file; 50,000 messages with 100 images come to 150 MB."""
+"""Bytes of the file; 50,000 messages with 100 images come to 150 MB."""
 MOST_VALUES: Final = 4_000_000
-"""Of its JSON: each costs up to 200 bytes of memory, however short it is."""
+"""Number of its JSON values: each costs up to 200 bytes of memory, however short it is."""
 MOST_NESTED: Final = 8
 """Levels; an export has six."""
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)

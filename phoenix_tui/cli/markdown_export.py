@@ -30,7 +30,7 @@ _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 PARENT: Final = "Parent"
 """Speaker of messages to a sub-agent."""
 _HEADING: Final = re.compile(r"^(?: {0,3}(?:>|[-*+](?=\s)|\d{1,9}[.)](?=\s)))*[ \t]{0,3}#{1,4}(?=[ \t]|$)")
-"""Also in a quote or a list."""
+"""Pattern of a heading, also in a quote or a list."""
 _UNDERLINE: Final = re.compile(r" {0,3}(?:-+|=+)[ \t]*")
 _TAG: Final = re.compile(r"<(?=/?h[12]\b)", re.IGNORECASE)
 
@@ -40,8 +40,8 @@ def markdown(
 ) -> str:
     """The whole conversation; no text in it can control a terminal (FAULTS 59) or appear as another speaker's.
 
-    Headings of the first two levels are Phoenix's own, those of a text stand two levels lower. A heading stands
-    wherever another one begins to speak; changes of files are shown as diffs where `calls` has them.
+    Headings of the first two levels are Phoenix's own, those of a text are lowered by two levels. Each change of
+    speaker has a heading; changes of files are shown as diffs where `calls` has them.
     """
     lines = [
         f"# {clean_line(record.title) or 'Untitled'}",

@@ -47,7 +47,7 @@ STOPS = {"content_filter": "refusal"}
 
 @dataclass(slots=True)
 class RunOutcome:
-    """Everything a result object says; fed with every update of the run."""
+    """Data of a result object; fed with every update of the run."""
 
     session_id: str
     model: str

@@ -22,12 +22,12 @@ class Partials:
     _index: int = 0
 
     def text(self, text: str) -> Iterator[JsonObject]:
-        """More of the answer."""
+        """Lines for further text of the answer."""
         yield from self._switch("text", {"type": "text", "text": ""})
         yield self._delta({"type": "text_delta", "text": text})
 
     def thinking(self, text: str) -> Iterator[JsonObject]:
-        """More of the reasoning."""
+        """Lines for further reasoning."""
         yield from self._switch("thinking", {"type": "thinking", "thinking": "", "signature": ""})
         yield self._delta({"type": "thinking_delta", "thinking": text})
 

@@ -70,7 +70,7 @@ class OnStderr(Struct, eq=False):
     """Unwritten lines of calls, by call: a refused call never ran, and must not look as if it had."""
 
     def begin(self) -> None:
-        """Nothing is written before the result."""
+        """Write nothing before the result."""
 
     def follow(self, update: Update) -> None:
         """One line of progress for what takes time."""
@@ -145,7 +145,7 @@ class StreamReporter(Struct, frozen=True):
     tools: Sequence[str]
     partials: Partials | None = None
     agent_partials: dict[str, Partials] = field(default_factory=dict[str, Partials])
-    """By sub-agent, where there are partials at all."""
+    """Partials by sub-agent, where there are partials at all."""
     filled: dict[str, int] = field(default_factory=dict[str, int])
     """Tokens in the window of each conversation, by its id."""
 
@@ -165,7 +165,7 @@ class StreamReporter(Struct, frozen=True):
         write_json_line(framed(init | session_fields(self.permission_mode)))
 
     def follow(self, update: Update) -> None:
-        """Everything a script may want, in order."""
+        """Write every update as a line, in order."""
         for line in self._objects(update, self.partials, self.model, self.session_id):
             write_json_line(framed(line | {"session_id": self.session_id}))
 

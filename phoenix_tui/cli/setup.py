@@ -1,4 +1,4 @@
-"""Everything that is known before the engine exists: folders, settings, keys, the working directory and its trust."""
+"""Facts known before the engine exists: folders, settings, keys, the working directory and its trust."""
 
 from __future__ import annotations
 

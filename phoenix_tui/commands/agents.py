@@ -60,7 +60,7 @@ async def _choose(ctx: CommandContext, current: str) -> None:
 
 
 async def _step(ctx: CommandContext, views: Sequence[AgentView], by: int) -> None:
-    """To the next one; from their parent to the first, or the last, of those at work, else of all."""
+    """Go to the next sub-agent; from their parent to the first, or the last, of those at work, else of all."""
     conversation = ctx.active.conversation
     assert conversation is not None, "asked for with a conversation in view"
     ids = [view.id for view in views]

@@ -29,7 +29,7 @@ class UndoStep(Struct, frozen=True):
 
 
 class CommandContext(Struct, frozen=True):
-    """Everything a command may touch."""
+    """Objects that a command may use."""
 
     screen: PhoenixScreen[None]
     active: ActiveConversation

@@ -32,12 +32,12 @@ class CompletionOffer(Protocol):
     """Shows completions; `chosen` is the row that Enter takes."""
 
     def __call__(self, completions: Sequence[Completion], chosen: int = 0) -> None:
-        """None closes."""
+        """Offer these completions; none closes the popup."""
         ...
 
 
 async def no_mentions(_: str) -> Sequence[Completion]:
-    """Before there are services."""
+    """Return no completions: the services are not open yet."""
     return ()
 
 
@@ -131,7 +131,7 @@ class Completer:
         self._offer([hint] if whole else [hint, *found], 1 if wanted and not whole and found else 0)
 
     def _show(self, token: Token, found: Sequence[Completion]) -> None:
-        """Nothing is offered for a file that is written in full; a command stays to be run."""
+        """Offer the completions, except for a file that is written in full; a command stays to be run."""
         if any(one.text == token.text and not one.goes_on for one in found):
             found = [one for one in found if one.text == token.text and not token.text.startswith("@")]
         self._offer(found)

@@ -41,7 +41,7 @@ async def split(ctx: CommandContext, reference: str) -> None:
 
 
 async def split_with(ctx: CommandContext, conversation_id: str) -> None:
-    """This conversation beside the one in view, or an empty pane; where it is in a pane already, that one is shown.
+    """Show this conversation beside the one in view, or an empty pane; a pane that has it already gets the focus.
 
     Raises:
         EngineError: there is no such conversation.
@@ -76,7 +76,7 @@ async def _choose(ctx: CommandContext) -> str | None:
 
 
 async def pane(ctx: CommandContext, where: str) -> None:
-    """To another pane: next, previous or its number."""
+    """Go to another pane: next, previous or its number."""
     panes = panes_of(ctx)
     if panes is None:
         ctx.tell(NO_PANES)

@@ -70,7 +70,7 @@ class SheetRewindAsker:
         return await self._bench.sheets.show(sheet)
 
     async def show(self, branch: ConversationApi) -> None:
-        """In view, and in the list."""
+        """Show the branch, and list it."""
         await self._bench.active.show(branch)
         await self._bench.active.index.reload()
 

@@ -5,6 +5,6 @@ from __future__ import annotations
 IMAGES = ("auto", "kitty", "sixel", "blocks", "off")
 PERMISSION_MODES = ("ask", "accept-edits", "auto", "plan", "deny")
 SANDBOXES = ("off", "workspace", "read-only")
-"""From the most to the least that a command may write."""
+"""Sandboxes from the most to the least that a command may write."""
 OUTPUT_FORMATS = ("text", "json", "stream-json")
 NOTIFICATIONS = ("auto", "bell", "off")

@@ -12,7 +12,9 @@ from tools.files.own_files import read_file
 
 
 class Instructions(Struct, frozen=True):
-    """Called with a working directory; reads the files anew, so that trust taken back counts at once."""
+    """Reader of the instructions of a working directory; reads the files each time, so that withdrawn trust applies at
+    once.
+    """
 
     own: Path
     trust: TrustFile

@@ -18,7 +18,7 @@ class Preset(Struct, frozen=True):
     base_url: str
     """`${VARIABLE}` is replaced."""
     variables: tuple[str, ...]
-    """Of its key: the first that is set counts."""
+    """Variables of its key: the first that is set counts."""
     default_model: str = ""
     """Model for its bare name; empty where its server is asked."""
     replay_reasoning: bool = False
@@ -51,5 +51,5 @@ PRESETS: Final = {
         ),
     )
 }
-"""By name."""
+"""Presets by name."""
 KEY_VARIABLES: Final = frozenset(variable for preset in PRESETS.values() for variable in preset.variables)

@@ -1,7 +1,7 @@
 """All profiles of a folder: the built-in ones, the user's files over them, and the project's beside them.
 
-A user's file takes the place of a built-in profile of its name. A project's takes nobody's: where its name is taken it
-is called `project/NAME`, and it counts only while the project's files are trusted as they are.
+A user's file replaces a built-in profile of its name. A project's replaces none: where its name is taken it is called
+`project/NAME`, and it counts only while the project's present files are trusted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ENDING: Final = ".md"
 FILE_LIMIT: Final = 256 * 1024
 """Bytes of a profile."""
 PROJECT: Final = "project/"
-"""Before the name of a project's profile whose own name is taken."""
+"""Prefix of a project's profile whose own name is taken."""
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 NAME_WORDS: Final = "a profile's name is up to 40 letters, digits, '-' and '_'"
 
@@ -118,7 +118,7 @@ class ProfileFiles(Struct):
         return path
 
     def _all(self, project: Project) -> dict[str, _Kept]:
-        """By name, broken ones too."""
+        """All profiles by name, broken ones too."""
         found = {one.name: _Kept("", one) for one in BUILT_IN_PROFILES}
         files = [path for path in self.files() if NAME.fullmatch(path.stem) is not None]
         for path in [one for one in self._kept if one.parent == self.folder and one not in files]:

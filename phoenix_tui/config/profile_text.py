@@ -151,7 +151,7 @@ def _goes_on(field: _Field, line: str, bare: str) -> bool:
 
 
 def _value(text: str) -> str:
-    """Without quotes, or without a comment behind it."""
+    """Strip quotes, or a comment behind the value."""
     quoted = _QUOTED.fullmatch(text)
     if quoted is None:
         return _COMMENT.sub("", text, count=1).rstrip()

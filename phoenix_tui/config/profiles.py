@@ -73,7 +73,7 @@ def with_profile(user: Layer, narrowing: Layer, profile: Profile | None) -> tupl
 
 
 def instructed(settings: Settings, profile: Profile | None) -> Settings:
-    """With the profile's prompt before what else is added to the system prompt."""
+    """Settings with the profile's prompt before other additions to the system prompt."""
     if profile is None or not profile.prompt:
         return settings
     added = settings.text("append_system_prompt")

@@ -30,7 +30,7 @@ class ProjectFile(SecretFields, Struct, frozen=True):
     path: Path
     content: bytes
     known_digest: str = ""
-    """Of a file whose content is no longer kept."""
+    """Digest of a file whose content is no longer kept."""
 
     @property
     def digest(self) -> str:
@@ -110,7 +110,7 @@ def _inside(path: Path, root: Path) -> Path | None:
 
 
 def _places(folder: Path) -> list[Path]:
-    """From the root of the repository down to `folder`; only `folder` where there is no repository.
+    """Folders from the root of the repository down to `folder`; only `folder` outside a repository.
 
     `.git` is looked for and never read: a worktree's pointer must not send us elsewhere (FAULTS 65).
     """

@@ -20,7 +20,7 @@ from tools.clean import reveal
 from tools.files.own_files import read_regular, write_file
 
 MOST_BYTES: Final = 1_000_000
-"""Of rules.toml: 10,000 rules of 100 letters. It is read at each decision."""
+"""Bytes of rules.toml: 10,000 rules of 100 letters. It is read at each decision."""
 HEAD: Final = "# Tool calls that run without asking: everywhere, and below in each project.\n"
 
 
@@ -92,7 +92,7 @@ class RulesInMemory(Struct, eq=False):
         return self.kept
 
     def trouble(self) -> str:
-        """Nothing is wrong with what is in memory."""
+        """Return an empty text: rules in memory have no faults."""
         return ""
 
     def add(self, rule: KeptRule) -> None:

@@ -235,7 +235,7 @@ class ProviderSettings(Struct, frozen=True):
     """Tokens of reasoning for models that take a budget."""
     tool_protocol: Literal["native", "json"] = "native"
     max_tokens: int = 0
-    """Most tokens of one reply; 0 for what is known of the model."""
+    """Largest number of tokens of one reply; 0 for the known limit of the model."""
     context_window: int = 0
     """Tokens of the window of its models; 0 for what the server or the catalogue says."""
     tokens_per_minute: int = 0

@@ -53,7 +53,7 @@ class ChangeSet(Struct, frozen=True):
 
 
 class FolderChanges(Struct, frozen=True):
-    """Everything that changed in a folder, whether or not something was said there yet."""
+    """All changes in a folder, even without a conversation there."""
 
     folder: Path
     runner: ProcessRunner

@@ -22,7 +22,7 @@ class SentPrompt(Struct, frozen=True):
 
 
 def sent_prompt(conversation: ConversationApi) -> SentPrompt:
-    """Both as they may be shown."""
+    """Both parts of the prompt in a form to show."""
     sent = conversation.context.prompt()
     tools = f"{counted(len(sent.tools), 'tool')}: {clean_line(', '.join(sent.tools)) or 'none'}"
     return SentPrompt(clean(f"{sent.static}\n\n{sent.dynamic}"), tools)

@@ -40,7 +40,7 @@ def _last_line(draft: str, kind: str) -> tuple[str, str]:
 
 
 def _folds(places: str, length: int) -> tuple[tuple[int, int], ...]:
-    """None where one of them does not fit the text: then it is folded as a whole."""
+    """Parse positions and lengths; empty if one of them does not fit the text: then it is folded as a whole."""
     pairs = [place.split("+") for place in places.split()]
     if not all(len(pair) == 2 and all(part.isdecimal() for part in pair) for pair in pairs):
         return ()

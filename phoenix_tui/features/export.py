@@ -15,7 +15,7 @@ from phoenix_tui.features.sub_agents import views_of
 from phoenix_tui.lifecycle.launch import Services
 
 ALL: Final = 1 << 40
-"""More messages than any conversation has."""
+"""Limit above the number of messages of any conversation."""
 SHORT_ID: Final = 8
 
 

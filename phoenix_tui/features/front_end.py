@@ -50,7 +50,7 @@ class InView(Protocol):
 
     @property
     def conversation(self) -> ConversationApi | None:
-        """None while a new one has nothing in it."""
+        """Conversation in view; None while a new one is empty."""
         ...
 
     async def current(self) -> ConversationApi:

@@ -20,7 +20,7 @@ class LocalOffer(Struct, frozen=True):
     source: str
     """Source of the model, in words."""
     refusal: str = ""
-    """Not empty when this machine cannot run it: why, in one sentence."""
+    """Reason in one sentence why this machine cannot run it; else empty."""
 
 
 class InstallProgress(Struct, frozen=True):

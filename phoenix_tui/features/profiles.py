@@ -22,7 +22,7 @@ class ProfileUse(Struct, frozen=True):
     model: str = ""
     """Empty: the model in use stays."""
     mode: PermissionMode | None = None
-    """None: the mode in use stays."""
+    """Permission mode; None: the present one stays."""
     special: str = ""
     """Settings of the profile, in words; empty when it sets neither model, mode nor sandbox."""
 

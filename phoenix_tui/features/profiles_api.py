@@ -26,9 +26,9 @@ class ProfileChoice(Struct, frozen=True):
     model: str = ""
     """Empty: the model in use."""
     mode: PermissionMode | None = None
-    """None: the mode in use."""
+    """Permission mode; None: the present one."""
     sandbox: SandboxMode | None = None
-    """None: the sandbox in use."""
+    """Sandbox; None: the present one."""
 
 
 class ProfilesApi(Protocol):

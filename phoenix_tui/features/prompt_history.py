@@ -99,7 +99,7 @@ class PromptHistory:
             _append(self._path, text)
 
     def _rewrite(self) -> None:
-        """Only what counts, the lines of other processes included."""
+        """Rewrite the file with the current entries, the lines of other processes included."""
         self._entries = _deduplicated([*_lines(self._path), *self._read()[-1:]])
         write_file(self._path, "".join(json.dumps(entry) + "\n" for entry in self._entries))
         self._lines = len(self._entries)

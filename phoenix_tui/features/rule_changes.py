@@ -44,7 +44,7 @@ class RuleChanges:
         return "Kept; it counts from now on."
 
     def move(self, rule: ActiveRule, here: str) -> str:
-        """From a project to everywhere, or from everywhere to the project `here`."""
+        """Move a rule from a project to everywhere, or from everywhere to the project `here`."""
         if rule.conversation_id:
             raise EngineError("A rule of one conversation ends with it: write it anew to keep it longer.")
         if not rule.project and any(one.text == rule.text and one.project == here for one in self._rules.all()):

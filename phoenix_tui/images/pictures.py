@@ -105,7 +105,7 @@ class SixelPicture(Struct, frozen=True):
 
     columns: int
     marks: tuple[str, ...]
-    """For each row the character that the driver replaces."""
+    """Characters that the driver replaces, one for each row."""
 
     def cells(self, row: int, background: Color) -> Sequence[Segment]:
         """The cells of one row."""

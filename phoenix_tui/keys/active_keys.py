@@ -10,14 +10,14 @@ from rich.cells import cell_len
 from phoenix_tui.keys.keymap import KEYS_BY_ID, UNBOUND, key_names
 
 GAP: Final = " · "
-"""Between two hints."""
+"""Separator of two hints."""
 ARROWS: Final = {"Up": "↑", "Down": "↓", "Left": "←", "Right": "→"}
 _own: dict[str, str] = {}
 """The user's, by action."""
 
 
 def take(keymap: Mapping[str, str]) -> bool:
-    """From now on the user's keys are these, every other action has its own; whether that is news."""
+    """Set the user's keys, every other action keeps its own; returns True for a change."""
     is_news = _own != keymap
     _own.clear()
     _own.update(keymap)
@@ -53,7 +53,7 @@ def keys(*names: str) -> str:
 
 
 def meanings(actions: Mapping[str, str]) -> dict[str, str]:
-    """By key, what `actions` says of the action it does."""
+    """Texts of `actions` by the key of each action."""
     return {one: word for name, word in actions.items() for one in _own.get(name, KEYS_BY_ID[name].keys).split(",")}
 
 

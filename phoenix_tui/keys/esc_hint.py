@@ -23,7 +23,7 @@ from phoenix_tui.text.labels import AgentCounts
 from tools.wording import counted
 
 CLOSES: Final = "Esc closes"
-"""Of whatever lies over the workspace; a sheet where Esc does something else says so itself."""
+"""Hint of a layer over the workspace; a sheet with another action of Esc has its own."""
 BACK: Final = "Esc back"
 """Hint of a widget that has the keys for a while before they return to the composer."""
 SHELL: Final = "bash"
@@ -69,7 +69,7 @@ def background_hint(state: State, elapsed: float, *, has_text: bool) -> str:
 
 
 def vim_hint(state: State, way_out: str, *, has_text: bool, is_prose: bool = True) -> str:
-    """While vim writes, or waits for the rest of a command: Esc does `way_out` before it does anything else."""
+    """Hint while vim writes, or waits for the rest of a command: `way_out` is Esc's first action."""
     first: tuple[str, str] | str = ""
     if isinstance(state, AwaitingApproval):
         first = _answers(has_text=has_text, is_prose=is_prose)
@@ -83,7 +83,7 @@ def vim_hint(state: State, way_out: str, *, has_text: bool, is_prose: bool = Tru
 
 
 def _agent_hint(state: State, *, has_text: bool) -> str:
-    """In a sub-agent's transcript: Esc stops this one, and once it has ended goes back to its parent."""
+    """Hint in a sub-agent's transcript: Esc stops this one, and once it has ended goes back to its parent."""
     match state:
         case Completed() | Failed() | Errored():
             return hint(("send", "sends a hint"), _clears()) if has_text else hint(("stop", "goes back to its parent"))
@@ -96,7 +96,7 @@ def _agent_hint(state: State, *, has_text: bool) -> str:
 
 
 def _family_hint(state: State, agent_counts: AgentCounts, *, has_text: bool, is_prose: bool) -> str:
-    """With sub-agents at work Esc stops them too: it says so before it does."""
+    """Hint while sub-agents work: Esc stops them too, and the hint says so."""
     those = counted(agent_counts.agents, "sub-agent")
     what = those if isinstance(state, Idle | AwaitingSubagents) else f"this and {those}"
     match state:

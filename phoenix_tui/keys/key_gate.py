@@ -78,7 +78,7 @@ class KeyGate:
         self._place: tuple[object, object] = (None, None)
         """Screen and widget in focus as the last key came."""
         self._since = NEVER
-        """Since when at the latest; a focus that a key moved is as old as that key."""
+        """Latest time at which the focus was set; a focus that a key moved is as old as that key."""
         self._redirected = False
         """True while a text is typed that began where letters are keys: its Enter and Tab have no effect."""
         self._judged_at: tuple[object, object] = (None, None)

@@ -129,7 +129,7 @@ class KeyOrder:
         self._follow(event, target)
 
     def then(self, call: Callable[[], None]) -> None:
-        """Once all keys so far are done."""
+        """Call it once all keys so far are done."""
         if self._under_way is None and self._waits is None:
             call()
         else:

@@ -1,1 +1,1 @@
-"""From the first instruction of the process to its last: isolation, signals, memory, crashes, shutdown."""
+"""The process from its first instruction to its last: isolation, signals, memory, crashes, shutdown."""

@@ -36,7 +36,7 @@ class OpenMark:
         self._shown = ""
 
     def show(self, conversation_id: str) -> None:
-        """This one is on the screen now; costs nothing while it stays. A disk that takes nothing is no matter."""
+        """Mark this conversation as open; costs nothing while it stays. A disk that accepts nothing is ignored."""
         if conversation_id == self._shown:
             return
         self._shown = conversation_id

@@ -32,7 +32,7 @@ async def fully_enforced() -> Enforcement:
 
 
 class Services(Struct, frozen=True):
-    """Everything behind the screens, opened after the first frame."""
+    """Services behind the screens, opened after the first frame."""
 
     engine: EngineApi
     library: LibraryApi

@@ -99,7 +99,7 @@ class LoopWatch:
             self._memory.look()
 
     def _see_to_the_end(self, number: int) -> None:
-        """Until the loop has ended; what it leaves to do is atexit's, and the zygote waits for that."""
+        """Wait until the loop has ended; the rest belongs to atexit, and the zygote waits for that."""
         came = time.monotonic()
         while not self._over.is_set():
             after = time.monotonic() - came

@@ -29,13 +29,13 @@ MEGABYTE: Final = 1 << 20
 LEAST: Final = 768 * MEGABYTE
 MOST: Final = 4096 * MEGABYTE
 SHARE: Final = 0.25
-"""Of what the machine, or the control group, has; within `LEAST` and `MOST`. 60 MB are usual."""
+"""Share of the memory of the machine, or the control group; within `LEAST` and `MOST`. 60 MB are usual."""
 AT_ALL: Final = 0.8
-"""Of what there is: on a small machine `LEAST` would be more than that."""
+"""Share of all memory that bounds `LEAST` on a small machine."""
 SHORT: Final = 0.6
-"""Of the ceiling: from here on caches are given up."""
+"""Share of the ceiling from which caches are dropped."""
 FULL: Final = 0.8
-"""Of the ceiling: from here on nothing new begins. A turn takes 10 to 50 MB while it runs."""
+"""Share of the ceiling from which nothing new begins. A turn takes 10 to 50 MB while it runs."""
 OVER_AT: Final = 0.9
 """Share of the threshold below which memory is no longer short, and the next shortage is reported again."""
 AGAIN: Final = 60.0

@@ -29,7 +29,7 @@ def heeded(numbers: Iterable[signal.Signals] = ENDING) -> list[signal.Signals]:
 
 
 def end_early() -> None:
-    """Until the event loop takes them: give the terminal back and end; nothing has been begun."""
+    """Let the signals give the terminal back and end, until the event loop handles them; nothing has been begun."""
     for number in heeded():
         signal.signal(number, _end)
 

@@ -17,7 +17,7 @@ from phoenix_tui.text.labels import clock, money, tokens
 from tools.clean import clean_line
 
 MESSAGES: Final = 200
-"""Of a sub-agent's transcript that are read out."""
+"""Messages of a sub-agent's transcript that are printed."""
 SILENT_FROM: Final = 20.0
 """Seconds without output from which the silence is shown."""
 USAGE: Final = "/agents takes stop, or the id or the beginning of the task of one."

@@ -48,7 +48,7 @@ class LinearApp:
         self.link = link
         """Link to the zygote, which sees signals that the loop does not handle; None without one."""
         self.limit = limit
-        """Of this process's memory."""
+        """Limit of this process's memory."""
         self._watch: LoopWatch | None = None
         self.ctx = LinearContext(services, launch, terminal)
         self._notifier = ApprovalNotifier(self.ctx)
@@ -57,7 +57,7 @@ class LinearApp:
         self._interrupted = float("-inf")
 
     async def run(self) -> int:
-        """Until the user leaves; gives the exit code."""
+        """Run until the user leaves; returns the exit code."""
         ticking = asyncio.create_task(self._tick())
         unwatch = self.ctx.services.engine.watch(self._notifier.follow)
         told = told_here(told_once(self.ctx.say, f"{WAITING} Ctrl+C gives up."))

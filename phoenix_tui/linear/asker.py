@@ -69,7 +69,7 @@ class LineAsker(FrontEnd):
         return options[chosen].key if chosen is not None else ""
 
     async def confirm(self, question: str, yes: str, no: str) -> bool:
-        """Yes or no; anything but the number of yes is no."""
+        """Ask yes or no; anything but the number of yes is no."""
         return await self.choose(question, (no, yes)) == 1
 
     def leave(self, code: int) -> None:

@@ -56,7 +56,7 @@ class LinearConversation:
         self.launch = launch
         self.terminal = terminal
         self.model = launch.model
-        """Of the next new conversation."""
+        """Model of the next new conversation."""
         self.mode: PermissionMode = launch.permission_mode
         self.sandbox: SandboxMode | None = None
         """Mode and chosen sandbox of a conversation that is still empty; the one after it begins as `launch` says."""

@@ -106,7 +106,7 @@ class Keyboard:
 
 
 def _single_keys() -> Attributes:
-    """No echo, key by key; Ctrl+C and Ctrl+Z stay signals. Gives what to restore."""
+    """Switch echo off and read key by key; Ctrl+C and Ctrl+Z stay signals. Returns the attributes to restore."""
     before: Attributes = termios.tcgetattr(0)
     now = termios.tcgetattr(0)
     now[0] &= ~(termios.ICRNL | termios.IXON)

@@ -13,7 +13,7 @@ from tools.clean import clean, clean_line
 YOU: Final = "You"
 ASSISTANT: Final = "Assistant"
 SIGNS_INSIDE: Final = 2
-"""Most levels of Markdown signs inside each other: code in emphasis."""
+"""Levels of nested Markdown signs: code in emphasis."""
 LONG_PARAGRAPH: Final = 300
 """Characters after which an incomplete paragraph is printed up to its last sentence."""
 _FENCE: Final = re.compile(r"\s*(?:```|~~~)\s*([\w+#.-]*)\s*$")

@@ -116,7 +116,7 @@ class LineTerminal:
             self._write("\a")
 
     async def heard(self) -> None:
-        """Until there is a request; it stays for who asks for it."""
+        """Wait for a request; it stays until it is taken."""
         await self._heard.wait()
 
     async def next_request(self) -> LineRequest:

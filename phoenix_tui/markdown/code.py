@@ -41,7 +41,7 @@ _TONES = {
 }
 _KINDS = tuple(_TONES)
 _LOOKS = (*_TONES.values(), CODE)
-"""By the index of a kind; the last is for -1, a piece of no kind."""
+"""Styles by the index of a kind; the last is for -1, a piece of no kind."""
 
 
 def code_rows(spans: Sequence[Span], gutter: tuple[Span, ...], width: int) -> list[StyledLine]:

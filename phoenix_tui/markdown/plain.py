@@ -69,7 +69,7 @@ class LongText:
     """The lines of a long text, of which those beyond the first step are laid out while it is in sight."""
 
     jobs: tuple[CodeJob, ...] = ()
-    """No code to colour."""
+    """Empty: there is no code to colour."""
 
     def __init__(self, lines: list[StyledLine], rows: Iterable[StyledLine]) -> None:
         self.lines = lines
@@ -90,5 +90,5 @@ class LongText:
         return first
 
     def colour(self, limit: int) -> tuple[int, int] | None:
-        """Nothing to colour."""
+        """Return None: there is no code to colour."""
         return None

@@ -33,7 +33,7 @@ from tools.clean import clean, clean_line
 from tools.clock import SYSTEM_CLOCK, Clock
 
 BESIDE: Final = "beside:"
-"""Before the id of one that is to be shown in a pane beside."""
+"""Prefix of the id of one to show in a separate pane."""
 TICK: Final = 1.0
 POINTER: Final = 2
 """Cells of the sign before a row."""
@@ -59,7 +59,7 @@ KEYS: Final = (
 class AgentsSheet(AnsweringSheet):
     """Returns the id of the one to open, with `BESIDE` before it for a pane; other actions leave it open.
 
-    The question of the chosen one stands in the place of what else is said of it.
+    The question of the selected one replaces its details.
     """
 
     DEFAULT_CSS = """

@@ -22,7 +22,7 @@ from phoenix_tui.widgets.question_panel import ROWS_BESIDE, QuestionPanel
 MOST_ROWS: Final = 6
 """Rows of the list in sight beside a question; its text needs the room."""
 SHARE: Final = 0.9
-"""Of the rows of the screen that a sheet with a question may take."""
+"""Share of the rows of the screen that a sheet with a question may take."""
 AROUND: Final = 11
 """Rows of the sheet beside list and text: rule, heading, blank, asker, where (2), answers (3), remark, and one over."""
 

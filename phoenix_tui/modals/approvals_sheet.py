@@ -120,5 +120,5 @@ class ApprovalsSheet(AnsweringSheet):
             self._show()
 
     def action_go(self) -> None:
-        """To the conversation of the chosen one."""
+        """Go to the conversation of the selected one."""
         self.dismiss(self._waiting[self._chosen].conversation.id)

@@ -143,7 +143,7 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
         self.say_way_out(event.way_out)
 
     def say_way_out(self, words: str) -> None:
-        """From now on Esc does this; without words what it does at first."""
+        """Set the action of Esc; without words the initial one."""
         self.way_out = words or type(self).way_out
         workspace = self.app.screen_stack[0]
         if self.is_current and isinstance(workspace, PhoenixScreen):

@@ -107,7 +107,7 @@ class ContextSheet(Sheet[str]):
         self._draw()
 
     def action_go(self) -> None:
-        """To the message of the chosen part; a result is shown with the call it answers, one message earlier."""
+        """Go to the message of the selected part; a result is shown with the call it answers, one message earlier."""
         if part := self._part():
             answers = part.filling is Filling.RESULTS or part.part >= 0
             self.dismiss(f"#{part.seq - answers}")

@@ -54,15 +54,15 @@ class DiffSheet(Sheet[None]):
         self._view.to_change(by)
 
     def action_scroll(self, by: int) -> None:
-        """By rows."""
+        """Scroll by rows."""
         self._view.scroll_relative(y=by, animate=False)
 
     def action_page(self, by: int) -> None:
-        """By what is in sight, two rows kept."""
+        """Scroll by the visible rows, two kept."""
         self.action_scroll(by * max(self._view.size.height - 2, 1))
 
     def action_end(self, by: int) -> None:
-        """To the first or the last row."""
+        """Scroll to the first or the last row."""
         self._view.scroll_to(y=0 if by < 0 else self._view.max_scroll_y, animate=False)
 
     def action_turn(self) -> None:

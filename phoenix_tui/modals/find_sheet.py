@@ -103,7 +103,7 @@ class FindSheet(Sheet[str]):
         self._draw()
 
     def on_unmount(self) -> None:
-        """Nothing is marked any more."""
+        """Remove all marks."""
         self._mark("")
 
     def on_resize(self) -> None:

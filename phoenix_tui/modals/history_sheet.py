@@ -95,7 +95,7 @@ class HistorySheet(Sheet[str]):
         self._draw()
 
     def on_unmount(self) -> None:
-        """Nothing makes room any more."""
+        """Move the lifted widgets back."""
         self._dock.lift(0)
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:

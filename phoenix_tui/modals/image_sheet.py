@@ -109,7 +109,7 @@ class ImageSheet(Sheet[None]):
         self._show()
 
     def on_resize(self) -> None:
-        """In the new room."""
+        """Redraw for the new size."""
         self._show()
 
     def action_step(self, by: int) -> None:
@@ -118,7 +118,7 @@ class ImageSheet(Sheet[None]):
         self._show()
 
     def action_take_away(self) -> None:
-        """This one does not go with the message."""
+        """Remove this image from the message."""
         removed = self._images.pop(self._at)
         self._chips.images = tuple(one for one in self._chips.images if one.id != removed.id)
         if not self._images:

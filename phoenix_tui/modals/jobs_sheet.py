@@ -27,7 +27,7 @@ from tools.wording import counted
 
 TICK: Final = 1.0
 SHARE: Final = 0.7
-"""Of the screen's height, what a sheet takes at most (`Sheet`)."""
+"""Share of the screen's height that a sheet takes at most (`Sheet`)."""
 CHROME: Final = 3
 """Rows beside those of commands and output: rule, heading, blank."""
 LEAST_OUTPUT: Final = 3

@@ -36,7 +36,7 @@ class Sheets:
         return await self.show(LineSheet(heading, text, secret=secret))
 
     async def confirm(self, question: str, yes: str, no: str) -> bool:
-        """Yes or no; Esc is no. The words say what each does."""
+        """Ask yes or no; Esc is no. The words name both actions."""
         from phoenix_tui.modals.confirm_sheet import ConfirmSheet  # noqa: PLC0415 - as above
 
         return await self.show(ConfirmSheet(question, yes, no)) is True

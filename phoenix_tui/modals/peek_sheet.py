@@ -212,7 +212,7 @@ class PeekSheet(Sheet[str]):
         return refusal is not None
 
     def action_reply(self) -> None:
-        """To the line."""
+        """Move the focus to the line."""
         self.set_focus(self._line)
 
     def action_open(self) -> None:

@@ -27,7 +27,7 @@ MOST_WORK: Final = 24_000
 """Work (`heft`) of laying them out, at most about 40 ms: they are laid out ten times a second while they arrive."""
 INDENT: Final = 2
 TONES: Final = ("", *(tone.value for tone in (Tone.QUIET, Tone.YOU, Tone.WORK, Tone.NEEDS_YOU, Tone.GOOD, Tone.BAD)))
-"""By the number of a tone of `markdown.lines`; those of code stay plain here."""
+"""Tones by their number in `markdown.lines`; those of code stay plain here."""
 
 
 def newest_rows(

@@ -23,11 +23,11 @@ MOST_ROWS: Final = 12
 SIGN: Final = 2
 """Cells before the words, where the chosen row has its mark."""
 SHARE_PERCENT: Final = 70
-"""Of the screen, what a sheet takes at most (`Sheet`)."""
+"""Per cent of the screen that a sheet takes at most (`Sheet`)."""
 FRAME_ROWS: Final = 3
 """Border, heading and the line to narrow."""
 WORDS_PERCENT: Final = 60
-"""Of a row, at most, where there are remarks too."""
+"""Per cent of a row that words take at most, where there are remarks too."""
 
 
 class PickerRow(Struct, frozen=True):

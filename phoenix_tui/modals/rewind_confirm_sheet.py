@@ -91,7 +91,7 @@ class RewindConfirmSheet(Sheet[HowFar]):
         self.dismiss(HowFar(self._look.ways[self._way][0], self._overwrite))
 
     def action_summarize(self) -> None:
-        """Nothing goes back: what came before the prompt becomes a summary."""
+        """Choose the summary of the earlier messages instead of a rewind."""
         if self._look.summarizes:
             self.dismiss(HowFar(Instead.SUMMARY))
 
@@ -108,7 +108,7 @@ class RewindConfirmSheet(Sheet[HowFar]):
             self.run_worker(self._read(file.change), group="diff")
 
     async def _read(self, change: FileChange) -> None:
-        """Behind the keys: a folder may take its time."""
+        """Read the diff in the background: a folder may be slow."""
         found = await self._diff(change)
         lines = found if found is not None and found.diff else None
         if self.is_current:

@@ -25,7 +25,7 @@ from tools.wording import counted
 
 INDENT: Final = 2
 SHARE: Final = 0.92
-"""Of the screen's height that the sheet may take."""
+"""Share of the screen's height that the sheet may take."""
 FRAME: Final = 3
 """Rows of that for border and margin."""
 FILES_SHOWN: Final = 6

@@ -29,7 +29,7 @@ from tools.clean import clean_line
 from tools.clock import SYSTEM_CLOCK, Clock
 
 SHARE: Final = 0.85
-"""Of the rows of the screen that the sheet may take."""
+"""Share of the rows of the screen that the sheet may take."""
 AROUND: Final = 10
 """Rows of the sheet beside the rules: rule, heading, remark (2), line, its effect (2), keys, margin."""
 
@@ -156,7 +156,7 @@ class RulesSheet(Sheet[None]):
             self._do(lambda: self._changes.remove(rule))
 
     def action_shift(self) -> None:
-        """From this project to everywhere, or back."""
+        """Move a rule from this project to everywhere, or back."""
         if (rule := self._row) is not None and not self._writing:
             self._do(lambda: self._changes.move(rule, self._project))
 
@@ -195,7 +195,7 @@ class RulesSheet(Sheet[None]):
         self._draw()
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
-        """In this project, or where the edited one held."""
+        """Keep the rule in this project, or in the scope of the edited one."""
         event.stop()
         self._keep(event.text, ActiveRule("", project=self._project))
 

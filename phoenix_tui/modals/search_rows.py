@@ -41,7 +41,7 @@ LONGEST_PIECE: Final = 12
 
 
 def hit_rows(hit: SearchHit, words: Sequence[str], width: int, *, chosen: bool, now: float | None = None) -> Content:
-    """Both rows of a hit, each exactly `width` cells."""
+    """Draw both rows of a hit, each exactly `width` cells."""
     first = _heading(hit, width, now=time.time() if now is None else now, chosen=chosen)
     second = _snippet(hit, words, width, chosen=chosen)
     return Content("\n").join([first, second])

@@ -142,7 +142,7 @@ class SearchSheet(Sheet[SearchHit]):
         self.action_move(by * max(self.query_one(HitList).fitting - 1, 1))
 
     def action_here(self) -> None:
-        """Only in this folder, or everywhere."""
+        """Search only in this folder, or everywhere."""
         self._memory.only_here = not self._memory.only_here
         self._memory.chosen = 0
         self._ask()

@@ -18,7 +18,7 @@ from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.workspace.theme_control import ThemeControl
 
 RESET: Final = "-"
-"""Before the name of a setting that is to be taken out of the file."""
+"""Prefix of a setting that is to be removed from the file."""
 
 
 class SettingsSheet(RowsSheet):
@@ -48,7 +48,7 @@ class SettingsSheet(RowsSheet):
 
 
 def when(setting: Setting) -> str:
-    """From when on a change counts."""
+    """Time from which a change applies."""
     return "counts at once" if setting.live else "counts from the next start"
 
 

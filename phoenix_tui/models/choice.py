@@ -48,7 +48,7 @@ class ModelFacts(Struct, frozen=True):
     preset: str = ""
     """PROVIDER/MODEL of the one well-known service with a default model whose key is set; empty for none or several."""
     servers: Sequence[LocalServer] = ()
-    """Of this machine, said yes to before."""
+    """Servers of this machine that the user accepted."""
     waiting: Sequence[LocalServer] = ()
     """Servers without the user's consent: another user of this machine may listen there."""
     embedded: Sequence[str] = ()

@@ -40,7 +40,7 @@ class Endpoint(Struct, frozen=True):
 
     @property
     def base_url(self) -> str:
-        """Of its OpenAI-compatible interface."""
+        """Base URL of its OpenAI-compatible interface."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}/v1"
 
@@ -50,7 +50,7 @@ class LocalServer(Struct, frozen=True):
 
     kind: ServerKind
     base_url: str
-    """Of its OpenAI-compatible interface, `/v1` included."""
+    """Base URL of its OpenAI-compatible interface, `/v1` included."""
     models: tuple[str, ...]
 
     @property
@@ -88,7 +88,7 @@ def ollama_address(environment: Mapping[str, str]) -> SplitResult:
 
 
 def ollama_base_url(environment: Mapping[str, str]) -> str:
-    """Of its OpenAI-compatible interface."""
+    """Base URL of its OpenAI-compatible interface."""
     return f"{ollama_address(environment).geturl()}/v1"
 
 

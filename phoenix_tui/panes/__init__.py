@@ -1,1 +1,1 @@
-"""Several conversations in one screen, side by side or stacked, all of them live."""
+"""Panes: several live conversations in one screen, side by side or stacked."""

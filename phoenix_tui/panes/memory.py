@@ -12,7 +12,7 @@ from tools.files.own_files import read_file, write_file
 
 FILE: Final = "panes.json"
 MOST_BYTES: Final = 1024 * 1024
-"""Of the file; 200 folders take 60 kB."""
+"""Bytes of the file; 200 folders take 60 kB."""
 MOST_FOLDERS: Final = 200
 """Folders that are remembered; the one used longest ago goes first."""
 

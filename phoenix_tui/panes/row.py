@@ -36,11 +36,11 @@ class Pane:
     side: SideRule = field(default_factory=SideRule)
     top: TopRule = field(default_factory=TopRule)
     visible: ConversationView | None = None
-    """None while it is the one in focus, and for an empty pane."""
+    """View of the pane; None while it has the focus, and for an empty pane."""
 
     @property
     def own(self) -> tuple[Widget, ...]:
-        """Its own widgets, which exist as long as there are panes."""
+        """Widgets of the pane itself, which exist as long as there are panes."""
         return self.foot, self.side, self.top
 
     @property

@@ -1,4 +1,4 @@
-"""Several conversations in one screen: which pane has the dock, and how that changes."""
+"""Panes in one screen: the pane with the dock, and its changes."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class ClipboardText(Struct, frozen=True):
 
 
 class ClipboardTrouble(Struct, frozen=True):
-    """Nothing could be read: why, and what would help."""
+    """Result when nothing could be read: the reason and the remedy."""
 
     reason: str
 
@@ -112,7 +112,7 @@ class Clipboard:
     async def _run(
         self, argv: tuple[str, ...], *, stdin: bytes | None = None, keep: int = 65_536, seconds: float | None = SECONDS
     ) -> Finished | None:
-        """None where the program is not there. It gets the names of the display, which tools do not."""
+        """Run a program; None when it is missing. It gets the names of the display, which tools do not."""
         wanted = {name: self._environment[name] for name in DISPLAY_NAMES if name in self._environment}
         command = Command(argv, Path("/"), seconds, wanted, stdin, keep_head=keep, keep_tail=0, sandbox=UNCONFINED)
         try:

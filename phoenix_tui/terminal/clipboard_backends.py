@@ -36,14 +36,14 @@ class ClipboardBackend(Struct, frozen=True):
     holds: bool = False
     """True when `copy` runs for as long as the text is to be on the clipboard."""
     images: tuple[tuple[str, ...], ...] = ()
-    """Each writes an image to stdout or fails; tried in order."""
+    """Commands that write an image to stdout or fail; tried in order."""
     text: tuple[str, ...] = ()
     encoded_images: bool = False
     """True when `images` write base64."""
     missing: str = ""
     """Package to install when the programs are missing."""
     refusal: str = ""
-    """Not empty where no clipboard can be reached at all: why, and what works instead."""
+    """Reason why no clipboard can be reached at all, with the alternative; else empty."""
 
 
 def choose(environment: Mapping[str, str], platform: str) -> ClipboardBackend:

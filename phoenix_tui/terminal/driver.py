@@ -46,7 +46,7 @@ class LastingFile:
         self.writes = 0
         """Number of writes that have left the thread's queue."""
         self.when_empty: Callable[[], None] | None = None
-        """Called once, on the writer's thread, when nothing waits any more."""
+        """Called once, on the writer's thread, when the queue is empty."""
 
     def fileno(self) -> int:
         """The terminal's."""

@@ -21,12 +21,12 @@ class Guest(Struct):
 
 
 _guests: Final[dict[int, Guest]] = {}
-"""By process id."""
+"""Foreground programs by process id."""
 
 
 @contextmanager
 def has_terminal(pid: int) -> Generator[Guest]:
-    """For as long as it runs."""
+    """Register a program while it runs."""
     _guests[pid] = guest = Guest()
     try:
         yield guest

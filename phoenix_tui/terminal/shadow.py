@@ -43,7 +43,7 @@ class ShadowScreen:
         self._pieces = Pieces()
 
     def forget(self) -> None:
-        """Nothing is known of the terminal any more: another program, a resize or a lost frame changed it."""
+        """Forget the content of the terminal: another program, a resize or a lost frame changed it."""
         self._rows = [CellRow.of(UNKNOWN, self._size.width) for _ in range(self._size.height)]
         self._cursor = ""
 

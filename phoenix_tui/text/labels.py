@@ -76,7 +76,7 @@ class StatusDetails(Struct, frozen=True):
     """Inputs of a label besides the state; times in seconds."""
 
     elapsed: float = 0.0
-    """Since the state began."""
+    """Seconds since the state began."""
     writing: bool = False
     """True once the answer has begun to arrive."""
     drafting: str = ""
@@ -341,7 +341,7 @@ def sandbox_set(sandbox: SandboxMode, *, enforced: bool) -> str:
 
 SECOND_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 TOKEN_UNITS: Final = ((1_000_000, "M", 1), (10_000, "k", 0), (1_000, "k", 1))
-"""From this many on: the unit and its digits after the point."""
+"""Units of tokens: least number, letter and digits after the point."""
 CENT: Final = 0.01
 
 

@@ -15,7 +15,7 @@ from tools.clean import clean_line
 
 GAP: Final = "  "
 HOUSE: Final = "claude-"
-"""Before the names of models that everybody knows without it."""
+"""Prefix left out of the names of well-known models."""
 SILENT_FROM: Final = 20.0
 """Seconds without output from which a row warns of it."""
 
@@ -58,7 +58,7 @@ def time_used(view: AgentView, now: float) -> str:
 
 
 def model_words(view: AgentView) -> str:
-    """Its model, shortened as far as it stays recognizable."""
+    """Name of its model, shortened as far as it stays recognizable."""
     return short_model(view.model).removeprefix(HOUSE)
 
 

@@ -56,7 +56,7 @@ class AgentPanel(Still, Widget):
         self._drawn = Content()
         """Text drawn last."""
         self._drawn_for: tuple[int, Size] | None = None
-        """Its width and the screen's size at that time."""
+        """Width of the panel and the screen's size at that time."""
 
     @property
     def ticking(self) -> bool:

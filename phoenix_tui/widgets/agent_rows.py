@@ -42,7 +42,7 @@ LEAST_NAME: Final = 8
 LEAST_WORDS: Final = 14
 """Cells that what it does now keeps."""
 NAME_SHARE: Final = 45
-"""Of a hundred cells that task and doing share: what the task may take."""
+"""Share of the task in a hundred cells of task and activity."""
 SIGN: Final = 2
 """Cells of the sign before a row."""
 BY_WIDTH: Final[tuple[tuple[int, tuple[FigureColumn, ...]], ...]] = (

@@ -61,31 +61,31 @@ class NoHost:
     """A composer with nothing around it."""
 
     def answer(self, letter: str) -> None:
-        """Nothing is asked."""
+        """Do nothing: no question is open."""
 
     def refuse(self, reason: str) -> bool:
-        """Nothing is asked."""
+        """Return False: no question is open."""
         return False
 
     def above(self) -> None:
-        """Nothing lies above."""
+        """Do nothing: there is no widget above."""
 
     def below(self) -> None:
-        """Nothing lies below."""
+        """Do nothing: there is no widget below."""
 
     def catch_up(self) -> None:
-        """Nothing is offered."""
+        """Do nothing: there are no completions."""
 
 
 class Entered(Enum):
-    """What Enter behind a text does while something is asked."""
+    """Action of Enter behind a text while a question is open."""
 
     MESSAGE = auto()
-    """What it always does."""
+    """The usual action."""
     ANSWER = auto()
     """The text answered, or is the reason of a no."""
     HELD = auto()
-    """Nothing yet: the text was begun before the question."""
+    """No action: the text was begun before the question."""
 
 
 class Answering:
@@ -102,12 +102,12 @@ class Answering:
         self.settled: events.Key | None = None
         """The newest letter behind which nothing was typed (`key_gate.py`): no other one answers."""
         self._begun = NEVER
-        """When the text in the box was begun, by hand; a draft or an older prompt counts as begun long ago."""
+        """Time at which the text in the box was begun by hand; a draft or an older prompt counts as begun long ago."""
         self._tried = NEVER
-        """When Enter was pressed on a text that was begun before the question."""
+        """Time of Enter on a text that was begun before the question."""
 
     def typed(self) -> None:
-        """Something was written."""
+        """Note the time of typing."""
         self.typed_at = self.clock.monotonic()
 
     def begin(self, *, by_hand: bool = True) -> None:
@@ -115,7 +115,7 @@ class Answering:
         self._begun = self.clock.monotonic() if by_hand else NEVER
 
     def wants(self, key: str, *, is_empty: bool) -> bool:
-        """Whether a key would answer now."""
+        """True when a key would answer now."""
         rested = self.since is not None and self.clock.monotonic() - max(self.since, self.typed_at) >= TYPING_PAUSE
         return is_empty and rested and key in meanings(self.letters)
 
@@ -130,7 +130,7 @@ class Answering:
 
     @property
     def is_own_text(self) -> bool:
-        """Whether the text was begun while the question stood there, and so may be meant for it."""
+        """True when the text was begun while the question was visible, and so may be meant for it."""
         return self.since is not None and self._begun - self.since >= TYPING_PAUSE
 
     def enter(self, text: str) -> Entered:

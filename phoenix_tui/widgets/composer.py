@@ -142,8 +142,8 @@ class Composer(Still, ShellKeys, TextArea):
     def action_order(self, name: str) -> None:
         """Run a key of the composer.
 
-        The app runs priority bindings itself, ahead of keys that still wait in this widget's queue: each stands in
-        line behind them before it looks at the text.
+        The app runs priority bindings itself, ahead of keys that still wait in this widget's queue: each call queues
+        behind them before it reads the text.
         """
         self.call_later(self.keys.orders[name])
 

@@ -70,7 +70,7 @@ class ConversationList(Still, Widget):
 
         action: str
         ids: tuple[str, ...]
-        """Everything marked, else the one under the cursor."""
+        """Ids of everything marked, else of the one under the cursor."""
 
     @dataclass
     class EndedUnseen(Message):
@@ -94,7 +94,7 @@ class ConversationList(Still, Widget):
         """Start of the window at that time, the text of its foot, and the row of the cursor."""
         self.ticker = Ticker(self, 1.0, lambda: self._look(everything=False))
         self.ages = Ticker(self, AGES_EVERY, lambda: self._look(everything=False))
-        """For the ages of what rests; wakes once a minute, and paints the rows that say something else then."""
+        """Timer for the ages of idle conversations; wakes once a minute, and paints the rows whose text changes."""
         self._way_out = ""
 
     @property
@@ -188,10 +188,10 @@ class ConversationList(Still, Widget):
         self._look()
 
     async def on_key(self, event: events.Key) -> None:
-        """While a filter is written, letters are letters.
+        """Handle letters of a filter while one is written.
 
-        Else its own keys are done here and now: a binding runs later, behind letters of a filter typed in haste, and
-        would meet another row than the one it was meant for.
+        Otherwise its own keys run at once: a binding runs later, behind letters of a filter typed in haste, and would
+        meet another row than the one it was meant for.
         """
         if self.model.filtering and event.key in ERASERS:
             self._find(ERASERS[event.key](self.model.text))

@@ -134,7 +134,7 @@ class DiffView(ScrollView):
         self.refresh()
 
     async def _colour(self, block: DiffBlock) -> None:
-        """Behind the first frame; no key waits for the lexing process."""
+        """Colour behind the first frame; no key waits for the lexing process."""
         for job in list(block.colours.jobs):
             await asyncio.to_thread(job.lex)
         while block is self._block and (changed := block.colours.colour(COLOURED)) is not None:

@@ -40,7 +40,7 @@ TO_YOU: Final = "shell · only you see the output"
 
 
 class Dock(completing.Completing, StillColumn):
-    """Everything that grows upwards from the composer; the composer's last row never moves."""
+    """Column of all that grows upwards from the composer; the composer's last row never moves."""
 
     DEFAULT_CSS = """
     Dock { height: auto; }

@@ -30,7 +30,7 @@ class ListModel(Struct, eq=False):
     """ARCHIVED or TRASH; None: the list itself."""
     clock: Clock = SYSTEM_CLOCK
     text: str = ""
-    """Only what this finds is shown."""
+    """Filter of the list."""
     filtering: bool = False
     """True while letters go into `text`."""
     current: str = ""
@@ -40,7 +40,7 @@ class ListModel(Struct, eq=False):
     known: bool = False
     """True once it was read; before that it shows no count."""
     marked: dict[str, None] = field(default_factory=dict[str, None])
-    """In the order of marking."""
+    """Marked ids in the order of marking."""
     _cursor: int = 0
     _summaries: dict[str, ConversationSummary] = field(default_factory=dict[str, ConversationSummary])
     _live: Mapping[str, Live] = field(default_factory=dict[str, Live])
@@ -80,7 +80,7 @@ class ListModel(Struct, eq=False):
     def arrange(self, chosen: str = "", *, at_top: bool = False) -> None:
         """Sort all rows; the selected one keeps its row on the screen, and if it is gone, its neighbour is selected.
 
-        With `at_top`, where nobody chooses, a window at the top stays there: the first heading is not scrolled away.
+        With `at_top` and without a choice, a window at the top stays there: the first heading is not scrolled away.
         """
         row = self._cursor - self.top
         chosen = chosen or self.chosen or self.current

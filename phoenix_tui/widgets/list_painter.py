@@ -27,7 +27,7 @@ NOTHING_FOUND: Final = ("Nothing matches.", "Fewer letters find more.")
 
 
 class ListPainter:
-    """For one line; asks its widget for colours and the model for everything else."""
+    """Painter of one line; takes colours from its widget and everything else from the model."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class ListPainter:
         return self._quiet(f" {line}")
 
     def hint(self, y: int) -> Strip:
-        """Below the last line: what an empty list says, else nothing."""
+        """Row below the last line: the text of an empty list, else nothing."""
         words = NOTHING_FOUND if self._model.text else EMPTY[self._model.view]
         return self._quiet("" if self._model.order or not self._model.known or y >= len(words) else f" {words[y]}")
 

@@ -61,7 +61,7 @@ COLUMNS: Final = (
     ListColumn("cost", 7, 2, right=True),
     ListColumn("when", 3, 0, right=True),
 )
-"""From left to right."""
+"""Columns from left to right."""
 Piece = tuple[str, Ink]
 
 
@@ -93,7 +93,7 @@ def _room(tail: list[Piece], width: int) -> int:
 
 @lru_cache(maxsize=8)
 def shown_columns(width: int) -> tuple[ListColumn, ...]:
-    """As many columns as leave the title its least; unused room of the title goes to the folder."""
+    """Choose as many columns as leave the title its least; unused room of the title goes to the folder."""
     room = width - PREFIX - LEAST_TITLE - 1
     taken: list[ListColumn] = []
     for column in sorted(COLUMNS, key=lambda each: each.rank):

@@ -37,7 +37,7 @@ from tools.contract import DiffDisplay
 ROWS_BESIDE: Final = 13
 """Rows of the screen that the body of a question never takes: title, answers, composer, status, some context."""
 WHERE_ROWS: Final = 2
-"""Of them for where and why; a longer text takes its rows from the body, so that the answers stay in sight."""
+"""Rows for place and reason; a longer text takes its rows from the body, so that the answers stay visible."""
 BORDER: Final = 2
 """Cells beside the text of where and why."""
 SCROLLBAR: Final = 1
@@ -216,7 +216,7 @@ class QuestionPanel(RequestReading):
         self._draw_answers()
 
     def on_blur(self) -> None:
-        """None is chosen any more."""
+        """Clear the selection."""
         self._chosen = NONE
         self._draw_answers()
 

@@ -58,7 +58,7 @@ def letters_of(question: Question) -> str:
 def answer_rows(question: Question, width: int, *, guarded: bool = False, chosen: int = -1) -> list[Content]:
     """Numbers and letters and their actions; those that keep a rule say what it allows. No answer is torn off.
 
-    Without them, `guarded`, they stand where they will stand with them. `chosen` is the place of the one Enter gives.
+    Without the keys, `guarded`, they keep their places. `chosen` is the index of the one that Enter gives.
     """
     grant = rule_grant(question)
     words = {

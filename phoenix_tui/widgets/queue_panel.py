@@ -86,7 +86,7 @@ class QueuePanel(Still, Widget):
         self.refresh(layout=True)
 
     def on_focus(self) -> None:
-        """From below: the last row is nearest."""
+        """Select the last row, the nearest from below."""
         self.chosen = max(len(self.waiting) - 1, 0)
         self.post_message(Opened(BACK))
         self.refresh(layout=True)

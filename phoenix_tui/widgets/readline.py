@@ -39,7 +39,7 @@ class ShellKeys(_Base):
         self.call_later(self.readline.run, name)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Without a text nothing is at the left: the key is free for what the screen does with it."""
+        """Refuse `left` in an empty text: the key is free for an action of the screen."""
         return super().check_action(action, parameters) if self.text or parameters != ("left",) else False
 
 

@@ -80,7 +80,7 @@ class Live(Struct, frozen=True):
 
 
 class Here(Struct, frozen=True):
-    """Now, on both clocks, and this process."""
+    """Present time on both clocks, and this process."""
 
     wall: float
     monotonic: float
@@ -114,7 +114,7 @@ def arrange(
 ) -> list[PlacedRow]:
     """Sort everything that `text` finds into the order of the list.
 
-    Pins stand as they were pinned. What waits or works stands in the order in which it began to, so that a new one
+    Pins keep their order of pinning. Waiting and working ones keep the order in which they began, so that a new one
     moves no other. The rest is newest first.
     """
     words = text.lower().split()

@@ -149,7 +149,7 @@ def _cut(rows: list[Content], most: int, width: int) -> list[Content]:
 
 
 def _keys(words: tuple[tuple[str, str], ...], width: int) -> Content:
-    """As many of the keys as fit."""
+    """Draw as many of the keys as fit."""
     row = Content("")
     for name, meaning in words:
         if not (letter := key(name)):

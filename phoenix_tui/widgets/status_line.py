@@ -52,7 +52,7 @@ LEAST_GAP: Final = 2
 
 
 class Status(Struct, frozen=True):
-    """Everything the row says; `since` is monotonic."""
+    """Data of the row; `since` is monotonic."""
 
     state: State = field(default_factory=lambda: Idle(0))
     since: float = 0.0
@@ -73,7 +73,7 @@ class Status(Struct, frozen=True):
     vim_way_out: str = ""
     """Action of Esc on vim's mode, or on an unfinished command, before any other."""
     details: StatusDetails = field(default_factory=StatusDetails)
-    """Without `elapsed`: the row has its own clock."""
+    """Details without `elapsed`: the row has its own clock."""
     jobs: int = 0
     """Background commands that run."""
     read_only: bool = False
@@ -108,7 +108,7 @@ class StatusLine(Still, MeterRow):
         self._drawn = ""
         """Last text of the state: a tick that changes nothing costs no paint."""
         self.beside: Callable[[], None] | None = None
-        """Called right before a tick paints: what waits to be painted is painted along with it."""
+        """Called right before a tick paints, so that pending changes are painted along with it."""
 
     def watch_status(self, before: Status, status: Status) -> None:
         """Start the clock with a run and end it with the run; a changed pace alone is drawn with the next tick."""

@@ -121,7 +121,7 @@ def _put(state: State, draft: Draft, *, behind: bool) -> VimStep:
 
 
 def _joined(state: State, draft: Draft) -> VimStep:
-    """This line and the next ones as one, a blank between."""
+    """Join this line and the next ones, a blank between."""
     text, end = draft.text, line_end(draft.text, draft.at)
     joined, place = text[line_start(text, end) : end], end
     start = end - len(joined)

@@ -50,7 +50,7 @@ def _blank(text: str, span: tuple[int, int]) -> bool:
 
 
 def _quoted(text: str, at: int, quote: str, *, whole: bool) -> tuple[int, int] | None:
-    """Between two quotes of the line: those around the place, else the next ones."""
+    """Span between two quotes of the line: those around the place, else the next ones."""
     start, end = line_start(text, at), line_end(text, at)
     places = [found.start() + 1 for found in re.finditer(rf"(?<!\\){quote}", text[start:end])]
     for opening, closing in zip(places[::2], places[1::2], strict=False):

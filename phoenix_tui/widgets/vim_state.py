@@ -64,7 +64,7 @@ class State(Struct, frozen=True):
         return min((self.times or 1) * (self.count or 1), MOST) if self.times or self.count else 0
 
     def rest(self, mode: Mode = Mode.NORMAL) -> State:
-        """Nothing begun, in this mode."""
+        """State without a pending command, in this mode."""
         return replace(self, mode=mode, count=0, operator="", times=0, prefix="", keys="")
 
 

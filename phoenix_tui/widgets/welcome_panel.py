@@ -64,7 +64,7 @@ class WelcomePanel(Vertical):
         self._welcome: Welcome | None = None
         self._words = Flowing(id="words")
         self.held = False
-        """Not shown for now: something was asked for at the start, and a greeting would only be laid out to vanish."""
+        """True to hide it for now: an action was requested at the start, and a greeting would vanish at once."""
 
     def compose(self) -> ComposeResult:
         """The words."""
@@ -97,7 +97,7 @@ def _indent(line: str) -> int:
 
 
 def words(welcome: Welcome) -> Content:
-    """Everything the panel says, by what is there."""
+    """Build all text of the panel."""
     lines: list[tuple[str, str]] = [(f"{NAME}\n", "bold"), (f"{welcome.mode}\n\n", Tone.QUIET.value)]
     if welcome.needs_model:
         lines += _without_model(welcome)

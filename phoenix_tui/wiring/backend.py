@@ -1,4 +1,4 @@
-"""Everything behind a screen or a script: processes, store, tools, providers and the engine on top."""
+"""Services behind a screen or a script: processes, store, tools, providers and the engine on top."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ async def open_backend(
 ) -> Backend:
     """Open everything for `setup`; a requested sandbox is tested here.
 
-    `strict_guide` is for runs that nobody watches: then no conversation is named by a model either. `patient` waits
-    without end for a database that another process keeps busy: somebody watches who can leave; `waits` tell of it.
+    `strict_guide` is for unattended runs: then no conversation is named by a model either. `patient` waits without end
+    for a database that another process keeps busy: a user can leave; `waits` reports it.
 
     Raises:
         StorageError: the database cannot be opened.

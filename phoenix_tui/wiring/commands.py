@@ -100,7 +100,7 @@ async def doctor(setup: Setup, arguments: CommandArguments) -> Exit:
 
 
 async def findings(setup: Setup) -> list[Finding]:
-    """Everything the doctor has to say."""
+    """Run all checks of the doctor."""
     found = await machine_findings(setup.paths, setup.credentials, os.environ)
     async with _processes(setup) as processes:
         support = await processes.probe()

@@ -24,7 +24,7 @@ from tools.contract import ProcessRunner
 from tools.secret_fields import SecretFields
 
 DEFAULT_OPENAI_MODEL = "gpt-5.2"
-"""For OpenAI's own service, whose list of models begins anywhere."""
+"""Default for OpenAI's own service, whose list of models has no useful order."""
 LOCAL_SERVERS = {one.kind.value: one.base_url for one in endpoints_of({})}
 """Servers on this machine and where they listen by default."""
 

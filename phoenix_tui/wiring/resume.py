@@ -35,9 +35,9 @@ def resumed_id(arguments: RunArguments, setup: Setup) -> tuple[str, str]:
 def _at_a_glance(arguments: RunArguments, setup: Setup) -> str:
     """Read the id once from the file as it is, empty where that does not settle it.
 
-    Opening the whole store takes up to 0.2 s, and again as much once the screen stands: it is done here only where
-    something must be written, or to say what is wrong. A damaged file, one of another version and one that an
-    unclean exit left half written are all left to it.
+    Opening the whole store takes up to 0.2 s, and again as much after the screen opened: it happens here only to write,
+    or to explain an error. A damaged file, one of another version and one that an unclean exit left half written are
+    all left to it.
     """
     if arguments.fork:
         return ""

@@ -121,7 +121,7 @@ class LateServices(Struct):
     _opener: ServiceOpener | None = None
 
     async def open(self) -> Services:
-        """Everything behind the screens. Raises CannotOpen."""
+        """Open all services behind the screens. Raises CannotOpen."""
         module = await load("phoenix_tui.wiring.services")
         opener: ServiceOpener = module.ServiceOpener(
             self.setup, os.environ, self.link, self.choice.reference, self._notices()

@@ -50,7 +50,7 @@ class ServiceOpener(SecretFields, Struct, eq=False):
     environment: Mapping[str, str]
     link: ZygoteLink
     model: str = ""
-    """Of new conversations."""
+    """Model of new conversations."""
     notices: tuple[str, ...] = ()
     """Notices from before the screen opened, such as a fallback."""
     _backend: Backend | None = None

@@ -152,7 +152,7 @@ class ActiveConversation:
                 await conversation.change(ConversationChanges(unread=False, permission_mode=mode))
 
     async def begin(self) -> None:
-        """No conversation in view: nothing is created before something is written."""
+        """Clear the view: nothing is created before something is written."""
         async with self.changing:
             await self.put_away()
             self._reset()

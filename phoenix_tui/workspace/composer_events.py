@@ -1,4 +1,4 @@
-"""From a draft to a message or a command: what the composer asks for, done as soon as the services are there."""
+"""Events of the composer: from a draft to a message or a command, done as soon as the services are open."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ComposerEvents:
             self._ready.then(lambda ctx: self._handed_over(ctx.sending.send(text)))
 
     async def _handed_over(self, sending: Awaitable[None]) -> None:
-        """Until it is taken Tab queues behind it, as while the agent works."""
+        """Wait until a message is accepted; until then Tab queues, as while the agent works."""
         try:
             await sending
         finally:

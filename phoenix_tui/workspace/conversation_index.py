@@ -27,7 +27,7 @@ PAGE: Final = 500
 
 
 class InSight(Protocol):
-    """Several conversations in sight (`panes.row.PaneRow`)."""
+    """Source of the ids of several visible conversations (`panes.row.PaneRow`)."""
 
     @property
     def in_sight(self) -> Collection[str]:
@@ -104,7 +104,7 @@ class ConversationIndex:
         return Live(state, time.monotonic(), writing, began)
 
     def select(self, conversation_id: str) -> None:
-        """This one is on the screen now, and so is read."""
+        """Mark this conversation as visible, and so as read."""
         self._current = conversation_id
         if summary := self._summaries.get(conversation_id):
             self._summaries[conversation_id] = replace(summary, unread=False)

@@ -99,7 +99,7 @@ class ConversationView:
         self._front = False
 
     def step_forward(self, parts: WorkspaceWidgets) -> None:
-        """This pane has the dock again."""
+        """Give this pane the dock again."""
         before, line = self._parts.status.status, parts.status.status
         self._parts = replace(parts)
         self._front = True

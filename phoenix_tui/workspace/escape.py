@@ -39,22 +39,22 @@ class EscAction(Enum):
     CLOSE_LIST = auto()
     """Put away the list over a narrow screen."""
     LEAVE_BLOCKS = auto()
-    """From the blocks of the conversation back to writing."""
+    """Return from the blocks of the conversation to writing."""
     STOP_INSTALLING = auto()
     LEAVE_INSERT = auto()
-    """From vim's INSERT to NORMAL."""
+    """Return from vim's INSERT to NORMAL."""
     STOP_RUN = auto()
     """Stop what runs in view, or put its error away."""
     LEAVE_LIST = auto()
-    """From the list beside the conversation back to writing."""
+    """Return from the list beside the conversation to writing."""
     GO_TO_PARENT = auto()
-    """From a sub-agent that has ended to its parent."""
+    """Go from a sub-agent that has ended to its parent."""
     DISMISS_NOTICE = auto()
     AWAIT_SECOND = auto()
-    """Nothing yet: the first of a pair."""
+    """Wait for the second press of a pair."""
     CLEAR_DRAFT = auto()
     GO_BACK = auto()
-    """To an earlier message of the conversation."""
+    """Go back to an earlier message of the conversation."""
     ASK_AGAIN = auto()
     """Say that the next Ctrl+C quits."""
     QUIT = auto()
@@ -155,7 +155,7 @@ class DoublePress:
         return self.clock.monotonic() - self._begun < self._seconds
 
     def begin(self) -> None:
-        """This press may be the first."""
+        """Note this press as the first of a pair."""
         self._begun = self.clock.monotonic()
 
     def end(self) -> None:

@@ -124,7 +124,7 @@ class Welcoming:
             self._show(progress)
 
     def _show(self, progress: InstallProgress) -> None:
-        """In the panel, and in the status line once a conversation has taken the panel's place."""
+        """Show the progress in the panel, and in the status line once a conversation has replaced the panel."""
         self._facts = replace(self._facts, installing=progress)
         share = f" {100 * progress.done // progress.total}%" if progress.total else "…"
         self._status.errand = f"installing a model{share}"

@@ -16,7 +16,7 @@ UNTIL_SENT: Final = 0.03
 
 
 class PaintPause:
-    """Once, behind the first frame: drawing the frames between would hold the request up by 60 ms."""
+    """Pauses drawing once, behind the first frame: the frames between would delay the request by 60 ms."""
 
     def __init__(self, screen: PhoenixScreen[None]) -> None:
         self._screen = screen

@@ -43,7 +43,7 @@ PAGES: Final = {"page_up": -10, "page_down": 10}
 
 
 class WorkspaceScreen(PhoenixScreen[None]):
-    """Many conversations, one in view; drawn before anything is opened. What is asked for goes to what it owns."""
+    """Screen of many conversations, one visible; drawn before anything is opened. Its objects handle requests."""
 
     AUTO_FOCUS: ClassVar[str | None] = ""
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.WORKSPACE)
@@ -271,7 +271,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
             self.parts.view.action_view(what)
 
     def action_list(self) -> None:
-        """To the list and back."""
+        """Move the focus to the list and back."""
         self.drawer.toggle()
 
     def action_go(self, number: int) -> None:

@@ -102,7 +102,7 @@ class Sending:
     async def answer(self, call_id: str, answer: ApprovalAnswer) -> None:
         """Answer the question in view: the conversation's own, or that of one of its sub-agents.
 
-        A reason that came too late stands in the composer: it is no message before it is sent.
+        A reason that came too late goes into the composer: it is no message before it is sent.
         """
         active, composer = self._desk, self._desk.parts.dock.composer
         taken = await active.accepts(lambda one: asked_by(active.services.engine, one, call_id).answer(call_id, answer))

@@ -42,7 +42,7 @@ class Sidebar:
             self._ready.then(lambda ctx: ctx.active.open(order[number - 1]))
 
     def toggle(self) -> None:
-        """To the list and back."""
+        """Move the focus to the list and back."""
         if self.rows.has_focus:
             self.leave()
             return

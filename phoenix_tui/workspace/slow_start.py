@@ -25,7 +25,7 @@ KEPT: Final = "What you send goes out when that is done."
 
 
 class SlowStart:
-    """From the first frame until the services are there."""
+    """State of a start from the first frame until the services are open."""
 
     def __init__(self, screen: PhoenixScreen[None], launch: Launch, dock: Dock) -> None:
         self._launch = launch

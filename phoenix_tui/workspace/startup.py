@@ -1,4 +1,4 @@
-"""From the first frame to the open services; what is asked for before waits for them, in the order of asking."""
+"""Start from the first frame to the open services; earlier requests wait for them, in their order."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Startup:
         self.ctx: CommandContext | None = None
         """Context of the commands; None until the services are open."""
         self.slow_start: SlowStart | None = None
-        """Until the services are open."""
+        """Notice of a slow start, until the services are open."""
         self._actions: Actions | None = None
         self._ready = asyncio.Event()
         self._frame_stands = False

@@ -42,7 +42,7 @@ class Suggesting:
             self._screen.run_worker(self._ask(visible), group="suggestion")
 
     async def _ask(self, visible: ConversationView) -> None:
-        """Behind the keys; a model that cannot be asked proposes nothing."""
+        """Ask in the background; a model that cannot be asked proposes nothing."""
         text = ""
         with suppress(ProviderError, StorageError):
             text = await visible.conversation.side.suggestion()

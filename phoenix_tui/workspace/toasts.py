@@ -16,7 +16,7 @@ TOAST_SECONDS: Final = 5.0
 REJECTED_SECONDS: Final = 20.0
 """Seconds that the notice of a broken file stays."""
 READ_SECONDS: Final = 1.0
-"""In which something short is seen and read; a sheet that comes sooner belongs to what was said."""
+"""Seconds for reading a short text; a sheet that opens sooner belongs to it."""
 
 
 def notify_rejected(app: App[object], error: Exception | str, kept: str) -> None:

@@ -33,7 +33,7 @@ class Glob:
         self._sets: list[frozenset[int]] = []
         """Places that a text may have reached, by a number."""
         self._steps: list[dict[str, int]] = []
-        """For each number where a character leads."""
+        """Transitions of each number by character."""
         self._numbers: dict[frozenset[int], int] = {}
 
     def matches(self, text: str) -> bool:

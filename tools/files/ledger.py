@@ -36,7 +36,7 @@ class Version(Struct, frozen=True):
 
 class _Written(Struct, frozen=True):
     by: str
-    """In words."""
+    """Author in words."""
     version: Version
 
 

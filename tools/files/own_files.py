@@ -1,7 +1,7 @@
 """Files and folders that Phoenix keeps for itself: 0600 and 0700 under any umask, never through a planted link.
 
-Every file that Phoenix writes for itself goes through here (`tests/test_shape.py` finds another way). What is read is
-a regular file: a pipe or a device holds nobody up. `OSError.strerror` completes "NAME cannot be read: …".
+Every file that Phoenix writes for itself goes through here (`tests/test_shape.py` finds another way). Only regular
+files are read: a pipe or a device cannot block a reader. `OSError.strerror` completes "NAME cannot be read: …".
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ SHELL_FILES: Final = (
     ".ssh",
     ".gnupg",
 )
-"""Below the home folder: what a shell, a login or an editor runs at its next start."""
+"""Files below the home folder that a shell, a login or an editor runs at its next start."""
 PHOENIX_FOLDERS: Final = (".config/phoenix", ".local/share/phoenix", ".local/state/phoenix")
 """Default places of Phoenix's settings and records; each may be missing."""
 SECRET_PLACES: Final = (
@@ -285,7 +285,7 @@ SECRET_PLACES: Final = (
     ".irb_history",
     ".local/share/fish/fish_history",
 )
-"""Below the home folder: keys, tokens, cookies and the history of what was typed."""
+"""Places below the home folder with keys, tokens, cookies and histories of input."""
 
 
 def secret_paths(home: Path) -> tuple[Path, ...]:

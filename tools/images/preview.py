@@ -20,7 +20,7 @@ from PIL import Image
 from tools.images import worker
 
 COLOURS = 200
-"""Of a sixel palette; terminals promise 256."""
+"""Colours of a sixel palette; terminals promise 256."""
 _BAND = 6
 """Rows of pixels one sixel holds."""
 _REPEATED = re.compile(rb"(.)\1{3,}", re.DOTALL)

@@ -13,7 +13,7 @@ from tools.images.program import UNDECODABLE, ImageAnswer, ask
 
 TIMEOUT = 20.0
 MOST_BYTES = 16 * 1024 * 1024
-"""Of an answer: a large photo as sixels has about two."""
+"""Bytes of an answer: a large photo as sixels has about two million."""
 _RGBA = 4
 
 

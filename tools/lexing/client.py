@@ -24,7 +24,7 @@ KEPT: Final = 256
 """Texts that are remembered for having killed it."""
 _WORKER: Final = Path(__file__).parent / "worker.py"
 Pieces: TypeAlias = Sequence[tuple[int, int]]
-"""Of one line: the index of a kind, -1 for none, and how many characters."""
+"""Pieces of one line: the index of a kind, -1 for none, and the number of characters."""
 
 
 class Lexing:

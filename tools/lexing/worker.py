@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import Any
 
 CPU_SECONDS = 2.0
-"""Of processor time for one text; 100,000 characters of honest code take 0.3 to 0.8 s."""
+"""Seconds of processor time for one text; 100,000 characters of honest code take 0.3 to 0.8 s."""
 MEMORY = 400 * 1024 * 1024
 IDLE = 30.0
 """Seconds without a text after which it ends: it takes 12 MB."""

@@ -43,7 +43,7 @@ class Guarded(Struct, frozen=True):
     path: Path
     is_file: bool
     content: str | None = None
-    """Of the placeholder of a file; None: one that no program can open and git does not see."""
+    """Content of a file's placeholder; None: one that no program can open and git does not see."""
     is_pointer: bool = False
     """True where a link is kept as it is, and not what it leads to."""
 
@@ -80,7 +80,7 @@ def bare_control(folder: Path) -> tuple[Guarded, ...]:
 
 
 def _without_git(folder: Path) -> Iterator[Guarded]:
-    """Of a folder that git would take for a bare repository as soon as HEAD, objects and refs stand in it."""
+    """Guards of a folder that git would take for a bare repository once HEAD, objects and refs exist in it."""
     yield Guarded(folder / ".git", is_file=False)
     missing = [name for name in (HEAD, "refs", "objects") if not os.path.lexists(folder / name)]
     if missing:
@@ -128,8 +128,8 @@ def _named(config: Path, worktree: Path, depth: int = DEEPEST_INCLUDE) -> Iterat
 def _linked(pointer: Path) -> tuple[Path | None, Path | None]:
     """The git folders of a linked worktree or submodule: its own, and the shared one.
 
-    A repository's contents could name any folder as its git folder, so the folder named must name this one back:
-    git writes that, and nobody else can.
+    A repository's contents could name any folder as its git folder, so the folder named must name this one back: only
+    git writes that.
     """
     own = _target(pointer)
     if own is None or not (own / HEAD).is_file():

@@ -17,7 +17,7 @@ HEADER: Final = struct.Struct(">4sII")
 SUBMODULE: Final = (0o160000).to_bytes(4, "big")
 MODE_OFFSET: Final = 24
 NAME_OFFSET: Final = 40
-"""Of an entry: where its mode, and the name of its object, begin."""
+"""Offset of the mode, and the name of the object, in an entry."""
 EXTENDED: Final = 0x4000
 HASHES: Final = (20, 32)
 """Bytes of an object's name; the configuration says which applies, so both are tried."""

@@ -28,7 +28,7 @@ from tools.process.git_index import submodules
 from tools.process.nested import NestedControl
 
 Traps: TypeAlias = dict[Path, tuple[object, ...]]
-"""By path, by what a change of it is known."""
+"""Traps by path, with the values that reveal a change."""
 MOST_CONFIG: Final = 256 * 1024
 MOST_REPOSITORIES: Final = 5_000
 MOST_LINKS: Final = 200_000

@@ -13,7 +13,7 @@ from typing import Final
 from weakref import WeakSet
 
 ENVIRONMENT: Final = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"}
-"""Nothing of the user's: no key, no path to a module."""
+"""Environment without anything of the user's: no key, no path to a module."""
 READ_AT_ONCE: Final = 64 * 1024
 MOST_ANSWER: Final = 16 * 1024 * 1024
 """Bytes of one answer; an answer about 100,000 characters takes at most 2 million."""

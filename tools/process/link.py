@@ -34,7 +34,7 @@ class ZygoteLink:
         self._terminal = -1 if terminal is None else os.dup(terminal)
         self._settings = "" if terminal is None else terminals.describe(terminal)
         self._alarms = {number: _pipe() for number in ALARMS.values()}
-        """By signal: the zygote's end of a pipe and ours."""
+        """Pipes by signal: the zygote's end and ours."""
         self._memory = 0
         self.pid: int
         self._socket: socket.socket
@@ -71,9 +71,9 @@ class ZygoteLink:
             self.bound(self._memory)
 
     def arm(self, numbers: Iterable[int]) -> None:
-        """Have the zygote see these signals, whatever Phoenix is doing; its own handlers must stand already.
+        """Let the zygote see these signals, whatever Phoenix is doing; its own handlers must be set already.
 
-        A signal that is ignored stays ignored.
+        Ignored signals stay ignored.
         """
         for number in numbers:
             if signal.getsignal(number) not in {signal.SIG_IGN, None}:

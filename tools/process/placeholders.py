@@ -1,7 +1,7 @@
 """Placeholders for paths that must not be created, shared by commands that run together.
 
-An empty folder for a folder. For a file a socket that nobody listens at: programs cannot open it, and git sees
-neither of the two.
+A folder's placeholder is an empty folder. A file's is a socket without a listener: programs cannot open it, and git
+ignores both.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from tools.process.claims import Journal
 
 FOLDER_MODE = 0o500
-"""Also the mark by which a folder is known that a killed Phoenix left behind."""
+"""Mode of a placeholder folder, and the mark of one that a killed Phoenix left behind."""
 FILE_MODE = 0o400
 CONTENTS = (b"", b".\n", b"../..\n")
 
@@ -25,7 +25,7 @@ CONTENTS = (b"", b".\n", b"../..\n")
 class Placeholders:
     """Counts the users of each placeholder and removes it with the last. Called from threads.
 
-    `journals` is a folder that every Phoenix of this user shares; None where this one shares with nobody.
+    `journals` is a folder that every Phoenix of this user shares; None without sharing.
     """
 
     def __init__(self, journals: Path | None = None) -> None:

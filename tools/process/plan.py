@@ -1,4 +1,4 @@
-"""From a command to the request its supervisor gets: environment, mechanism, sandbox."""
+"""The way from a command to the request of its supervisor: environment, mechanism, sandbox."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOTHING = Confinement()
 
 
 class SandboxUnavailableError(OSError):
-    """This system cannot enforce the sandbox in force; the message says why."""
+    """Raised when this system cannot enforce the sandbox in force; the message gives the reason."""
 
 
 class CommandPlan(Struct, frozen=True):

@@ -37,15 +37,15 @@ class Confinement(Struct, frozen=True):
     """One command's sandbox."""
 
     places: tuple[MountPlace, ...] = ()
-    """From the outermost to the innermost; all paths resolved."""
+    """Places from the outermost to the innermost; all paths resolved."""
     writable: tuple[Path, ...] = ()
     secret: tuple[Path, ...] = ()
-    """Both for Landlock, which knows no places."""
+    """Secret places for Landlock, which cannot mount over them."""
     temporary: Path | None = None
     """The private folder for temporary files, as it is called outside."""
     placeholders: tuple[Path, ...] = ()
     lease: Lease | None = None
-    """Both to be given back at the command's end."""
+    """Lease to be returned at the command's end."""
     watched: Path | None = None
     """The workspace whose repositories are looked at then."""
 

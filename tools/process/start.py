@@ -29,7 +29,7 @@ class ProcessSettings(Struct, frozen=True):
     hidden: tuple[Path, ...] = ()
     """Phoenix's own folders: empty to every sandboxed command."""
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    """Of Phoenix; commands see the harmless part."""
+    """Environment of Phoenix; commands see the harmless part."""
     journals: Path | None = None
     """Folder of the journals of every Phoenix of this user; None when no other Phoenix shares workspaces."""
     mechanism: str = ""
@@ -37,7 +37,7 @@ class ProcessSettings(Struct, frozen=True):
 
 
 class Processes:
-    """Everything that can start a program."""
+    """The service that starts programs."""
 
     def __init__(self, settings: ProcessSettings, link: ZygoteLink) -> None:
         self.link = link

@@ -59,7 +59,7 @@ class AnthropicProvider:
         self._callers: set[str] = set()
         """Models whose calls the server parses itself: their text contains no calls."""
         self._windows: dict[str, int] = {}
-        """By model: what /v1/models said."""
+        """Windows by model, from /v1/models."""
 
     @property
     def name(self) -> str:

@@ -45,7 +45,7 @@ class WireBlock(msgspec.Struct, gc=False):
 
 
 class WireDelta(msgspec.Struct, gc=False):
-    """More of a block, or the end of the message."""
+    """Addition to a block, or the end of the message."""
 
     type: str = ""
     text: str = ""
@@ -67,7 +67,7 @@ class WireEvent(msgspec.Struct, gc=False):
     id: str = ""
     model: str = ""
     content: list[WireBlock] | None = None
-    """With `id`, `model` and `stop_reason`: of a reply in one piece."""
+    """Blocks of a reply in one piece, with `id`, `model` and `stop_reason`."""
     stop_reason: str | None = None
     error: ErrorDetail | str | None = None
 

@@ -40,14 +40,14 @@ class AnthropicSettings(SecretFields, Struct, frozen=True):
     """Tokens of reasoning for models that take a budget; 0 leaves such models without. Newer models decide alone."""
 
     max_tokens: int = 0
-    """Most tokens of a reply, where the caller knows; 0 asks the catalogue."""
+    """Largest number of tokens of a reply, where the caller knows; 0 asks the catalogue."""
     window: int = 0
     """Tokens of context of its models, where the caller knows; 0 asks the catalogue."""
     tokens_per_minute: int = 0
     """Rate limit of each model, where the caller knows; 0 leaves it to the headers of answers."""
     requests_per_minute: int = 0
     headers: Mapping[str, str] = {}
-    """More headers of each request over HTTP, names in lower case."""
+    """Additional headers of each request over HTTP, names in lower case."""
     secrets: tuple[str, ...] = ()
     """Values that no text may contain, in addition to those above."""
 

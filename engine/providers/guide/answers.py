@@ -1,4 +1,4 @@
-"""From a request and what the tools answered to Markdown for the person."""
+"""Answers: from a request and the results of tools to Markdown for the person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a planned step to a call of a tool that is really on offer."""
+"""Conversion of a planned step to a call of a tool that is really on offer."""
 
 from __future__ import annotations
 

@@ -97,10 +97,10 @@ class GuideProvider:
         return [self.describe(MODEL)]
 
     async def warm(self) -> None:
-        """Nothing to open."""
+        """Do nothing: there is no connection."""
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is no connection."""
 
 
 def _closed(answer: str) -> str:

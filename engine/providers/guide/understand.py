@@ -1,4 +1,4 @@
-"""From what a person typed to a `Request`: regular expressions and a little tolerance, no model."""
+"""Parser from the person's text to a `Request`: regular expressions and a little tolerance, no model."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class CompactTool(Struct, frozen=True):
     description: str
     parameters: tuple[str, ...]
     expand: Callable[[Mapping[str, str]], JsonObject]
-    """From these arguments to those of the real tool."""
+    """Conversion from these arguments to those of the real tool."""
 
 
 def _as_they_are(given: Mapping[str, str]) -> JsonObject:

@@ -44,7 +44,7 @@ class ReplyReader:
     def __init__(self) -> None:
         self._written = ""
         self._position: int = 0
-        """In `_written`: what lies before is decoded."""
+        """Index into `_written`: the text before it is decoded."""
         self._in_reply = False
         self._ended = False
         self._tool = ""

@@ -1,7 +1,7 @@
 """The child process: serves one GGUF on loopback until its standard input or its parent is gone.
 
-Run by path, never imported. Configuration comes as one JSON object on standard input, so that the key stands in no
-argument list and no environment. Prints `phoenix-engine INFO` once the engine is loaded (a processor that lacks its
+Run by path, never imported. Configuration comes as one JSON object on standard input, so that no argument list and no
+environment contains the key. Prints `phoenix-engine INFO` once the engine is loaded (a processor that lacks its
 instructions dies before that, in this process) and `phoenix-ready URL` once requests are answered.
 """
 

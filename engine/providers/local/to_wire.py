@@ -13,7 +13,7 @@ from tools.contract import JsonObject, JsonValue
 
 TEMPERATURE = 0.2
 MAX_TOKENS = 2048
-"""Of a reply; a quarter of the window."""
+"""Tokens of a reply; a quarter of the window."""
 SYSTEM_LIMIT = 600
 """Characters of Phoenix's own system prompt that fit beside the compact one."""
 NEW_RESULT_LIMIT = 6_000

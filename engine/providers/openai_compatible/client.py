@@ -49,7 +49,7 @@ class OpenAiCompatibleProvider:
             limit_field="max_completion_tokens" if is_openai else "max_tokens",
         )
         self._dialects: dict[str, Dialect] = {}
-        """By model: one server may hold models with tools and models without."""
+        """Dialects by model: one server may hold models with tools and models without."""
         self._offers = Offers(settings, self._http)
         self._callers: set[str] = set()
         """Models whose calls this server parses itself: their text contains no calls."""

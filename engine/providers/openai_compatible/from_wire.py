@@ -30,7 +30,7 @@ class WirePart(msgspec.Struct):
 
 
 class WireDelta(msgspec.Struct, gc=False):
-    """More of the answer. Reasoning has two names: the first at DeepSeek and llama.cpp, the second at OpenRouter."""
+    """Part of the answer. Reasoning has two names: the first at DeepSeek and llama.cpp, the other at OpenRouter."""
 
     content: str | list[WirePart] | None = None
     reasoning_content: str | None = None
@@ -77,7 +77,7 @@ _STOPS = {
     "spii": StopReason.CONTENT_FILTER,
     "sensitive": StopReason.CONTENT_FILTER,
 }
-"""In lower case: OpenAI's words, then those that gateways to Claude, Gemini and GLM put in their place."""
+"""Stop reasons in lower case: OpenAI's words, then those of gateways to Claude, Gemini and GLM."""
 _BREAKS = frozenset({"error", "network_error", "insufficient_system_resource", "abort"})
 """Reasons that are failures of the server: OpenRouter's, GLM's, DeepSeek's, vLLM's."""
 
@@ -102,7 +102,7 @@ class ReplyBuilder:
         self._by_protocol = isinstance(reader, StepReader)
         self._text = AnswerText(reader)
         self._characters = 0
-        """Of the text."""
+        """Characters of the text."""
         self._refusal: list[str] = []
         """Words by which the model declines; they have a field of their own."""
         self._reasoning = Reasoning()

@@ -35,7 +35,7 @@ class JsonKind(Enum):
     REPLY = auto()
     CALL = auto()
     PLAIN = auto()
-    """Not JSON: the model talks without the protocol."""
+    """The model answers without JSON."""
     OVER = auto()
     """The reply's closing quote has come; what follows is not shown."""
 

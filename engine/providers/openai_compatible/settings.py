@@ -48,20 +48,20 @@ class OpenAiCompatibleSettings(SecretFields, Struct, frozen=True):
     replay_reasoning: bool = False
     """True where the service wants the reasoning of earlier answers back; else its refusal teaches that."""
     temperature: float | None = None
-    """None leaves it to the server."""
+    """Sampling temperature; None leaves it to the server."""
     window: int = 0
     """Tokens of context of every model of this server, where the caller knows; 0 asks the catalogue."""
     max_tokens: int = 0
-    """Most tokens of a reply, where the caller knows; 0 asks the catalogue."""
+    """Largest number of tokens of a reply, where the caller knows; 0 asks the catalogue."""
     tokens_per_minute: int = 0
     """Rate limit of each model, where the caller knows; 0 leaves it to the headers of answers."""
     requests_per_minute: int = 0
     headers: Mapping[str, str] = {}
-    """More headers of each request, names in lower case."""
+    """Additional headers of each request, names in lower case."""
     query: Mapping[str, str] = {}
-    """Behind the address of each request."""
+    """Query parameters of each request's address."""
     extra_body: Mapping[str, JsonValue] = {}
-    """In the body of each request."""
+    """Additional fields in the body of each request."""
     secrets: tuple[str, ...] = ()
     """Values that no text may contain, in addition to those above."""
 

@@ -23,15 +23,15 @@ class NoFolders:
         return FolderSnapshot("", Coverage(refusal=self._refusal))
 
     async def knows(self, folder: Path) -> bool:
-        """No folder is known."""
+        """Return False: no folder is known."""
         return False
 
     async def before_edit(self, folder: Path, paths: Sequence[bytes], look: str = "") -> dict[bytes, FileState | None]:
-        """Nothing is kept."""
+        """Return no states: nothing is kept."""
         return {}
 
     async def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
-        """None are known."""
+        """Return no changes: none are known."""
         return ()
 
     async def states(self, folder: Path, paths: Sequence[bytes]) -> dict[bytes, FileState | None]:
@@ -39,11 +39,11 @@ class NoFolders:
         raise FilesError(self._refusal)
 
     async def diff(self, change: FileChange) -> DiffDisplay | None:
-        """Nothing to compare."""
+        """Return None: there is nothing to compare."""
         return None
 
     async def lost(self, states: Sequence[FileState]) -> frozenset[bytes]:
-        """Nothing was kept."""
+        """Return no contents: nothing was kept."""
         return frozenset()
 
     async def count(self, changes: Sequence[FileChange]) -> tuple[FileChange, ...]:
@@ -57,18 +57,18 @@ class NoFolders:
         raise FilesError(self._refusal)
 
     async def keep_only(self, changes: Sequence[FileChange], looks: Sequence[str]) -> int:
-        """Nothing to drop."""
+        """Return 0: there is nothing to drop."""
         return 0
 
     def use(self) -> None:
-        """Nothing is ever kept."""
+        """Return None: nothing is ever kept."""
 
     async def tidy(self) -> bool:
-        """Nothing to do."""
+        """Return False: there is nothing to do."""
         return False
 
     async def rest(self) -> None:
-        """Nothing is in memory."""
+        """Do nothing: nothing is in memory."""
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: nothing is open."""

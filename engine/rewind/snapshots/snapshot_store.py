@@ -13,7 +13,7 @@ from engine.rewind.snapshots.folder_snapshots import NOTHING, LookAt, decode, en
 from tools.files.protected import looks_secret
 
 FOLDERS_IN_MEMORY = 3
-"""Of how many folders the newest look stays in memory, about 300 bytes a file."""
+"""Number of folders whose newest snapshot stays in memory, about 300 bytes a file."""
 STAMPS_BEHIND = 500
 """Files that may be read once more after a restart, rather than writing a look now."""
 

@@ -70,7 +70,7 @@ class Walker:
         """Folders with rule files that must not be opened, see `tools.files.ignoring`."""
 
     def walk(self) -> FolderWalk:
-        """Everything covered.
+        """Walk all covered entries.
 
         Raises:
             OSError: the folder itself cannot be read.

@@ -33,10 +33,10 @@ class _Looked(Struct):
 
     found: list[Candidate]
     lowest: int
-    """Everything from this id on was looked at."""
+    """Lowest id searched so far."""
     characters: int = 0
     shared: dict[str, int] | None = msgspec.field(default_factory=dict[str, int])
-    """By conversation: its messages up to this one are also in the branch that replaced it. None in the trash."""
+    """Last shared message by conversation: up to it they are also in the branch that replaced it. None in the trash."""
 
 
 def search(

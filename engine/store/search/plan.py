@@ -62,7 +62,9 @@ def plan_for(
 
 
 _ENDS: Final = "SELECT (SELECT MIN(id) FROM search_rows) AS low, (SELECT MAX(id) FROM search_rows) AS high"
-"""Both at once would read every row: SQLite takes one of them from the end of a table, never two."""
+"""Ends of the index in two queries. One query for both would read every row: SQLite takes one of them from the end of a
+table, never two.
+"""
 
 
 def _indexed(asked: _Filter, *, by_index: bool) -> str:

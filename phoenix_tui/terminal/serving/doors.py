@@ -34,12 +34,12 @@ class PageAddress(Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        """Without the token."""
+        """Address without the token."""
         return self.public_url.rstrip("/") or f"http://{_bracketed(self.host)}:{self.port}"
 
     @property
     def invitation(self) -> str:
-        """With the token, for the first visit."""
+        """Address with the token, for the first visit."""
         return f"{self.url}/?token={self.token}"
 
     @property

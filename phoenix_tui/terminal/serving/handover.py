@@ -1,7 +1,7 @@
 """Starts a tab: no shell, no import from the working directory, no key in its environment (SECURITY V1, V11).
 
-A new process shows its first environment to every program of the same user until it has hardened itself. So it gets
-what is harmless, hardens itself, says so over a socket, and is told the rest there.
+A new process shows its first environment to every program of the same user until it has hardened itself. So it gets the
+harmless part, hardens itself, reports that over a socket, and receives the rest there.
 """
 
 from __future__ import annotations

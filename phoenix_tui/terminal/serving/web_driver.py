@@ -29,9 +29,9 @@ def _size_of_tab() -> tuple[int, int]:
 
 
 class QuietWebDriver(WebDriver):
-    """Only what draws goes out; a tab or a server that is gone ends Phoenix as a hang-up would.
+    """Driver that sends only what draws; a tab or a server that is gone ends Phoenix as a hang-up would.
 
-    A tab that takes nothing gets no frames until it does: then all is drawn again.
+    A tab that accepts nothing gets no frames until it does: then all is drawn again.
     """
 
     def __init__(

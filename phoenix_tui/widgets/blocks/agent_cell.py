@@ -21,14 +21,14 @@ _STARTED: Final = r"^(\S+) started$"
 _COMPLETION: Final = r"\[SYSTEM\] Child task (\S+) has (completed successfully|failed: (.*))\.$"
 """The texts of engine/machine/agent_texts.py, which are byte-stable; compiled with the first of them."""
 NAME_SHARE: Final = 45
-"""Of a hundred cells of a row that names may take; more where the words beside them leave it."""
+"""Share of names in a hundred cells of a row; larger where the words beside them leave room."""
 WIDE: Final = 60
 """Cells of a row from which it says how much was used."""
 MARKS: Final = {
     AgentStatus.SUCCESS.value: Span("✓ ", TextStyle(TextTone.GOOD)),
     AgentStatus.CANCELLED.value: Span("■ ", QUIET),
 }
-"""Before a row; every other end is a failure."""
+"""Marks before a row; every other end is a failure."""
 FAILED: Final = Span("✗ ", TextStyle(TextTone.BAD))
 
 

@@ -103,7 +103,7 @@ class DiffJob:
         self._line = 1
         """Line of the next pair: the first line is the heading."""
         self._colours: list[tuple[Coloured, Coloured]] | None = None
-        """Of each pair."""
+        """Colours of each pair."""
 
     @property
     def is_lexed(self) -> bool:

@@ -103,7 +103,7 @@ def marked_runs(rows: Sequence[DiffRow]) -> Iterator[tuple[list[MarkedRow], list
 
 
 def compared(old: str, new: str) -> tuple[tuple[DiffPiece, ...], tuple[DiffPiece, ...]] | None:
-    """Both lines in pieces; None where they have too little in common for marks to help."""
+    """Split both lines into pieces; None where they have too little in common for marks to help."""
     if max(len(old), len(new)) > LONGEST_COMPARED or not old.strip() or not new.strip():
         return None
     was, now = re.findall(_WORDS, old), re.findall(_WORDS, new)

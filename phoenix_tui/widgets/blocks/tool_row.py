@@ -20,7 +20,7 @@ from tools.wording import counted
 TAIL_LINES: Final = 3
 """Lines under a running call."""
 RUNS_ON: Final = Span("▸", QUIET)
-"""Before a command that was sent to the background: how it ends is not known here."""
+"""Mark of a command that was sent to the background: its end is not known here."""
 FAILURE_HEAD: Final = 2
 """Lines from the start of a failed call's output; one more comes from its end."""
 OWN_HEAD: Final = 12

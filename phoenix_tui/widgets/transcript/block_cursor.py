@@ -68,7 +68,7 @@ class BlockCursor:
         return list(found)
 
     def move(self, by: int) -> bool:
-        """To the next block up (-1) or down (1); False at either end."""
+        """Move to the next block up (-1) or down (1); False at either end."""
         stop = self._here()
         found = None if stop is None else next_stop(self._stack, stop, by)
         if isinstance(found, int):
@@ -78,7 +78,7 @@ class BlockCursor:
         return found is not None
 
     def go(self, slot: int, by: int = 1) -> None:
-        """To the first block of a slot (the last one when it is entered from below); loads it where it must."""
+        """Go to the first block of a slot (the last one when it is entered from below); loads it if needed."""
         drawn = self._stack.drawn(slot)
         if drawn is None:
             self._want(slot, by)
@@ -88,7 +88,7 @@ class BlockCursor:
             self._stand(found[0] if by > 0 else found[-1])
 
     def end(self, by: int) -> None:
-        """To the first block of all (-1) or the last (1)."""
+        """Go to the first block of all (-1) or the last (1)."""
         if by < 0:
             self.go(0)
             return

@@ -64,7 +64,7 @@ class BlockKeys:
         return True
 
     def go_prompt(self, by: int) -> None:
-        """To the nearest prompt above (-1) or below (1), with the cursor where that is on."""
+        """Go to the nearest prompt above (-1) or below (1), with the cursor where that is on."""
         model, viewport = self._canvas.model, self._canvas.viewport
         here = viewport.slot if self._cursor.slot is None else self._cursor.slot
         slot = here if by < 0 and self._cursor.slot is None and viewport.row else here + by
@@ -88,7 +88,7 @@ class BlockKeys:
         return None if chosen is None else target_of(self._canvas.model, chosen)
 
     def _move(self, by: int) -> None:
-        """To the block above or below; without the cursor a row up or down."""
+        """Move to the block above or below; without the cursor a row up or down."""
         if self._cursor.is_on:
             self._cursor.move(by)
             self._scroller.fit()
@@ -96,7 +96,7 @@ class BlockKeys:
             self._scroller.row(by)
 
     def _end(self, by: int) -> None:
-        """To the first or the last block; without the cursor to the first or the last row."""
+        """Move to the first or the last block; without the cursor to the first or the last row."""
         if self._cursor.is_on:
             self._cursor.end(by)
             self._scroller.fit()

@@ -1,4 +1,4 @@
-"""Everything drawn of a conversation, seen through one window: what changed, and what is in sight."""
+"""Canvas of a conversation, seen through one window: changed and visible parts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PlacedPart(Struct, frozen=True):
 
 
 class Canvas:
-    """Everything drawn of a model, seen through one window."""
+    """All drawn parts of a model, seen through one window."""
 
     def __init__(self, model: TranscriptModel) -> None:
         self.model = model

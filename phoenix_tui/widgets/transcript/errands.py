@@ -60,6 +60,6 @@ class Errands:
             self.see_to()
 
     async def _colour_later(self, job: CodeJob | DiffJob) -> None:
-        """No key waits for the lexing process."""
+        """Colour later, so that no key waits for the lexing process."""
         await asyncio.to_thread(job.lex)
         self._colour()

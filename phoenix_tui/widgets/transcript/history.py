@@ -17,7 +17,7 @@ Loader: TypeAlias = Callable[[int, int], Awaitable[History | None]]
 WINDOW: Final = 64
 """Messages loaded at once."""
 AGAIN_SECONDS: Final = 2.0
-"""Until rows that could not be read are asked for again."""
+"""Seconds until rows that could not be read are requested again."""
 
 
 class HistoryReader:

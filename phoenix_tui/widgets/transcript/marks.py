@@ -1,6 +1,6 @@
 """Search in a transcript: its places marked, one of them the current one, scrolled into view.
 
-A text may be broken over rows, so places are told in the joined text of a part and mapped back to its lines.
+A text may be broken over rows, so places are found in the joined text of a part and mapped back to its lines.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Marks:
         self._opened: list[str] = []
         self._styles: tuple[Painter, Style, Style] | None = None
         self._places: dict[str, tuple[Sequence[StyledLine], list[list[tuple[int, int, int]]]]] = {}
-        """Of parts in sight: their lines, and per line the places with the number of each."""
+        """Lines of visible parts, and per line the places with the number of each."""
         self.words: tuple[str, ...] = ()
 
     def look_for(self, words: tuple[str, ...]) -> None:

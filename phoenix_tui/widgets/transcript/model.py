@@ -115,7 +115,7 @@ def _words(block: Block) -> str:
 
 
 class TranscriptModel:
-    """Everything the view shows; rebuilt from one `Snapshot` at any time."""
+    """Content of the view; rebuilt from one `Snapshot` at any time."""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self.clock = clock
@@ -175,14 +175,14 @@ class TranscriptModel:
         self.dirty.add(self.count)
 
     def add_text(self, text: str) -> None:
-        """More of the answer."""
+        """Append text of the answer."""
         self._restart_after_stop()
         self.live.pieces.append(text)
         self.live.drafting = None
         self.dirty.add(self.count)
 
     def add_thinking(self, text: str) -> None:
-        """More reasoning."""
+        """Append reasoning."""
         self._restart_after_stop()
         self.live.thinking.add(text)
         self.dirty.add(self.count)

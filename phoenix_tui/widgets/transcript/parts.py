@@ -125,7 +125,7 @@ def located(rows: Iterable[tuple[int, int, Drawn | None]]) -> Iterator[tuple[Par
 def with_gaps(parts: list[Part], before: PartKind | None) -> Drawn:
     """Parts with blank rows between them, none in a run of tool rows or of notes and above images.
 
-    `before` is the kind above. How a turn ended stands apart.
+    `before` is the kind above. The end of a turn is set apart.
     """
     for part in parts:
         goes_on = before is part.kind and part.kind in IN_RUNS and part.key not in ENDS

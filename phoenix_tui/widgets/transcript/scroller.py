@@ -26,7 +26,7 @@ class Scroller:
         """The scrollbar, made when it is first asked for."""
         self._bar_at = float("-inf")
         self.followers: Sequence[Callable[[], None]] = ()
-        """Called in their order each time the window was placed: other rows may be in sight."""
+        """Called in their order each time the window was placed: other rows may be visible."""
 
     def place_again(self) -> None:
         """Find the window's place and paint all of it."""
@@ -58,7 +58,7 @@ class Scroller:
         self._move(self._view.scroll_y + by * max(self._view.size.height - 2, 1))
 
     def end(self, by: int) -> None:
-        """To the first message (-1), or to the end (1), which is followed from then on."""
+        """Go to the first message (-1), or to the end (1), which is followed from then on."""
         self._move(0 if by < 0 else self._view.virtual_size.height)
 
     def jump(self, seq: int) -> None:

@@ -19,9 +19,9 @@ from phoenix_tui.markdown.lines import StyledLine
 from phoenix_tui.widgets.transcript.stack import Stack
 
 _NEWEST: Final = 1
-"""Of two texts side by side, the one that is copied where a selection did not begin in the other."""
+"""Index of the newer of two texts side by side, copied unless a selection began in the other."""
 SLOT_ROWS: Final = 1_000_000
-"""More rows than any message has."""
+"""Bound above the number of rows of any message."""
 
 
 def row_number(slot: int, row: int) -> int:

@@ -1,7 +1,7 @@
 """The transcript of one conversation as a single widget (docs/decisions/textual.md).
 
-Here is what Textual asks of a widget, handed on; the work is done by what it owns: `canvas` what is drawn, `scroller`
-where the window stands, `blocks` the block cursor, `history` older messages, `gallery` pictures, `frames` when to draw.
+The methods that Textual calls pass to the owned objects: `canvas` what is drawn, `scroller` the position of the window,
+`blocks` the block cursor, `history` older messages, `gallery` pictures, `frames` when to draw.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ ENVIRONMENT = 47
 """Fields of /proc/self/stat behind the name (proc(5), less three): where a block begins; its end comes next."""
 
 M_ARENA_MAX = -8
-"""Of mallopt(3)."""
+"""Parameter of mallopt(3)."""
 
 AT_FDCWD = -100
 AT_EMPTY_PATH = 0x1000

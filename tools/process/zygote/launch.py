@@ -1,4 +1,4 @@
-"""From a supervisor to a running program: fork, the last settings, exec."""
+"""The last steps from a supervisor to a running program: fork, the last settings, exec."""
 
 from __future__ import annotations
 

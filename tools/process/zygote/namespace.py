@@ -27,7 +27,7 @@ def enter(request: SupervisorRequest, first: Callable[[], None]) -> None:
     PID 1 dies with this process, and the kernel ends every other process of the namespace with it.
 
     Raises:
-        OSError: namespaces are not to be had here.
+        OSError: namespaces are not available here.
     """
     user, group = os.getuid(), os.getgid()
     flags = kernel.CLONE_NEWUSER | kernel.CLONE_NEWPID | kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC
@@ -46,7 +46,7 @@ def enter(request: SupervisorRequest, first: Callable[[], None]) -> None:
 
 
 def outer_pid() -> int:
-    """This process's number outside, readable while /proc is still the outer one."""
+    """Number of this process outside, readable while /proc is still the outer one."""
     return int(os.readlink("/proc/self"))  # noqa: PTH115 - no pathlib in the zygote
 
 

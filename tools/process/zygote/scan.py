@@ -94,7 +94,7 @@ class ScanningSupervisor(Supervisor):
 
 
 def list_processes() -> list[SeenProcess]:
-    """Everything `ps` shows, itself left out; empty when it cannot be run."""
+    """All processes that `ps` shows, itself left out; empty when it cannot be run."""
     reader, writer = os.pipe()
     actions = [(os.POSIX_SPAWN_DUP2, writer, 1)]
     try:

@@ -40,7 +40,7 @@ def children(pid: int) -> list[int]:
 
 
 def descendants(pid: int) -> list[int]:
-    """Everything below `pid`, parents before their children."""
+    """All processes below `pid`, parents before their children."""
     found: list[int] = []
     waiting = [pid]
     while waiting:
@@ -85,8 +85,8 @@ def send(pid: int, number: int) -> None:
 def freeze(root: int, spare: frozenset[int] = frozenset()) -> set[int]:
     """Stop everything below `root` until a walk finds nothing new.
 
-    A process is stopped before its children are read, and a stopped parent reaps nobody, so no pid
-    seen here can be given to a stranger before it is signalled (FAULTS 20).
+    A process is stopped before its children are read, and a stopped parent reaps no child, so no pid seen here can be
+    reused before it is signalled (FAULTS 20).
     """
     frozen: set[int] = set()
     for _ in range(FREEZE_ROUNDS):
