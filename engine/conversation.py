@@ -147,7 +147,7 @@ class Conversation:
         await self.wait_idle()
         receipt = await self.say(text, image_ids, caps)
         if isinstance(receipt, Accepted) and not held:
-            self.queue.release()  # the user steers; he does not stop what he queued
+            self.queue.release()  # the user steers, and does not stop queued messages
         return receipt
 
     async def attach(self, data: bytes) -> Attachment:
@@ -166,7 +166,7 @@ class Conversation:
         if self.read_only:
             return
         session = self._session
-        session.ports.store.waits.give_up()  # else nothing could be told before the database is free
+        session.ports.store.waits.give_up()  # otherwise nothing could be reported before the database is free
         self.queue.hold()
         self._performer.interrupt()
         if session.sub_agents is not None:
@@ -223,7 +223,7 @@ class Conversation:
             if session.sub_agents is not None:
                 session.sub_agents.reconsider(self.id)
         if session.sub_agents is not None and (changes.archived or changes.deleted):
-            session.sub_agents.stop_all(self.id)  # nobody waits for what they find
+            session.sub_agents.stop_all(self.id)  # their results are not awaited
         if changes.model:
             session.set_window(window_of(session, changes.model))
         session.publisher.publish(ConversationChanged(session.record))
@@ -233,7 +233,7 @@ class Conversation:
         try:
             provider, _ = self._session.ports.providers.resolve(self.record.model)
         except ProviderError:
-            return  # said when a message is sent
+            return  # reported when a message is sent
         self._session.background(self._warmed(provider))
 
     async def _warmed(self, provider: Provider) -> None:
@@ -269,7 +269,7 @@ class Conversation:
         busy = is_busy(self.state)
         if busy:
             self.cancel()
-        if busy or session.record.agent is not None:  # that one may be about to be told that it will not begin
+        if busy or session.record.agent is not None:  # a sub-agent may be about to be dropped
             with suppress(TimeoutError):
                 async with asyncio.timeout(session.settings.close_grace):
                     await self.wait_idle()
@@ -281,7 +281,7 @@ class Conversation:
         session.forget_rows()
         await session.finish_background()
         if session.calls.waiting and not session.read_only:
-            with suppress(StorageError):  # the conversation closes however that goes
+            with suppress(StorageError):  # the conversation closes in any case
                 await keep(self, session, ConversationChanges())
         if rests:
             self.jobs.leave()

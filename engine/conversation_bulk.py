@@ -52,6 +52,6 @@ class ConversationBulk:
             except OwnedElsewhere:
                 refused.append(conversation_id)
         if self._ports.rewinding is not None:
-            with suppress(FilesError):  # what stays is dropped another time
+            with suppress(FilesError):  # the next collection drops the rest
                 await self._ports.rewinding.collect()
         return refused

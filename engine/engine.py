@@ -127,7 +127,7 @@ class Engine:
         """
         while True:
             if (closing := self._closing.get(conversation_id)) is not None:
-                await closing.wait()  # else it would lose here what it gives up there; others open meanwhile
+                await closing.wait()  # it would lose here what that one releases; others open meanwhile
             async with self._opening:
                 if conversation_id not in self._closing:
                     return self._open.get(conversation_id) or await self._take(conversation_id)
@@ -287,7 +287,7 @@ class Engine:
         titler, notes = self._askers[record.id] = Titler(conversation, session), TurnNotes(conversation, session)
         publisher.add(titler.follow)
         runner.after_run = notes.begin
-        if record.agent is None:  # sub-agents stand in no list
+        if record.agent is None:  # sub-agents are in no list
             publisher.add(ActivityTeller(conversation, self._watchers).follow)
             publisher.left = partial(self.resting.soon, conversation)
         else:

@@ -95,7 +95,7 @@ class Following:
         session.record = _as_known(before, record)
         session.remember(tuple(new))
         for message in new:
-            await self._settle()  # results stand ahead of the message that tells the model of them
+            await self._settle()  # results come before the message that gives them to the model
             publish(MessageSaved(message))
             self._expect(message)
         await self._settle()
@@ -135,13 +135,13 @@ class Following:
         session = self._session
         try:
             await session.ports.store.take(session.record.id)
-        except OwnedElsewhere as owner:  # another window that looked on was first
+        except OwnedElsewhere as owner:  # another window was first
             self._hold_back(why_read_only(owner.pid))
             return
         record = await session.ports.store.conversation(session.record.id)
         if record is None:
             raise NoConversation(session.record.id)
-        await self._tell(record)  # what taking over closed, such as a run that a kill cut off
+        await self._tell(record)  # rows closed by the takeover, such as a run that a kill cut off
         session.read_only = ""
         await self._conversation.load()
         session.publisher.publish(ConversationChanged(session.record))

@@ -198,7 +198,7 @@ class _Asked:
                 year, month, day = (int(part or 1) for part in date.groups())
                 return datetime(year, month, day).astimezone().timestamp()
         except (ValueError, OverflowError, OSError):
-            pass  # a day that is in no calendar; said below
+            pass  # a day in no calendar; reported below
         sentence = f"{piece.value} is no day: write {_EXAMPLES['after']}, after:7d or after:yesterday."
         raise SearchSyntaxError(sentence, piece.start, piece.end)
 

@@ -64,7 +64,7 @@ def _prepare_screen() -> None:
     import os  # noqa: PLC0415 - as above
 
     atexit.register(restore)
-    gc.disable()  # until the first frame stands: collecting while importing costs 25 ms
+    gc.disable()  # until the first frame: collecting while importing costs 25 ms
     sys.setswitchinterval(0.0005)  # input and output are threads; 5 ms would be felt at every key
     os.environ.setdefault("TEXTUAL_FPS", "500")  # read by Textual at import; a paint waits up to one frame
     os.environ.setdefault("ESCDELAY", "40")  # ms until a lone ESC byte is the Esc key

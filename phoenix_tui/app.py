@@ -180,7 +180,7 @@ class PhoenixApp(App[None]):
             log.info("a widget that is being removed missed another", exc_info=error)
             return
         crashed = self._running and self.ending.crashed(error)
-        if self.ending.under_way or not self._running:  # a widget that is taken down misses what it stood beside
+        if self.ending.under_way or not self._running:  # a widget being removed misses its former neighbours
             return
         if crashed:
             self._exception = error
@@ -215,7 +215,7 @@ class PhoenixApp(App[None]):
         await module.WorkspaceServices(workspace, services, self._terminal, keymap).start()
 
     def _keymap_of_user(self) -> dict[str, str]:
-        # Not before the first frame, which needs none of it.
+        # Not before the first frame, which does not need it.
         from phoenix_tui.keys.keymap_file import KeymapError, read_keymap  # noqa: PLC0415 - as above
 
         try:

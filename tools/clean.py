@@ -13,7 +13,7 @@ from typing import Final
 
 # ESC and C1 introducers. A string (OSC, DCS, APC, PM, SOS) ends at BEL or ST; one that never ends is cut at
 # the end of its line, so that it cannot swallow what follows. Bodies stop at the next introducer and every
-# repetition is possessive: each character is looked at a fixed number of times.
+# repetition is possessive: each character is read a fixed number of times.
 _STRING_BODY: Final = r"\x07\x1b\x80-\x9f"
 _LINE_BREAK: Final = "[\x0b\x0c\x85\u2028\u2029]"
 _CONTROL: Final = r"[\x00-\x07\x0e-\x1f\x7f-\x9f]"
@@ -70,7 +70,7 @@ _BLANK_LOOKING: Final = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u0
 
 @cache
 def _terminal() -> re.Pattern[str]:
-    # Not at import, as `_hidden`: they take 2 ms, and what stands on the first frame is plain.
+    # Not at import, as `_hidden`: they take 2 ms, and the text of the first frame is plain.
     return re.compile(terminal_sequences())
 
 

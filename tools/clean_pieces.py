@@ -29,7 +29,7 @@ def _acting() -> re.Pattern[str]:
 
 @cache
 def _unfinished() -> re.Pattern[str]:
-    # What the next characters may still belong to: it waits for them.
+    # Incomplete sequences at the end, held until the next characters complete them.
     arguments, body = f"{{0,{MOST_ARGUMENTS}}}+", rf"[^\x07\x1b\x80-\x9f]{{0,{LONGEST_STRING}}}+"
     return re.compile(
         rf"(?:\r|\x1b[\x20-\x2f]{arguments}|(?:\x1b\[|\x9b)[\x30-\x3f]{arguments}[\x20-\x2f]{arguments}"

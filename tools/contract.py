@@ -86,8 +86,8 @@ class ToolInputError(ValueError):
     """The arguments make no sense; the message is written for the model."""
 
 
-# What the eye gets. The model never sees a display, the screen never sees `ToolOutput.text`
-# when a display is there.
+# Content of the screen. The model never sees a display, the screen never sees `ToolOutput.text`
+# when there is a display.
 
 
 class PlainDisplay(Struct, frozen=True, tag="plain"):
@@ -201,7 +201,7 @@ class ToolRequest(Struct, frozen=True):
         force_setattr(self, "summary", reveal_line(self.summary))
 
 
-# What a tool says while it runs.
+# Output of a tool while it runs.
 
 
 class OutputChunk(Struct, frozen=True):
@@ -281,7 +281,7 @@ class Foreseeing(Protocol):
         ...
 
 
-# Processes. Only `tools.process` starts them; everyone else is given these Protocols.
+# Processes. Only `tools.process` starts them; all other modules get these Protocols.
 
 
 class Command(Struct, frozen=True):

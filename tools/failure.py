@@ -29,7 +29,7 @@ _SENTENCES = {
 
 def explain(error: OSError, name: str) -> str:
     """One sentence for a system error about the file `name`."""
-    name = reveal_name(name)  # one that writes over itself would name another file
+    name = reveal_name(name)  # a name that overwrites itself would show another file
     sentence = _SENTENCES.get(error.errno or 0)
     return sentence.format(name=name) if sentence else f"{name}: {error.strerror or error}."
 

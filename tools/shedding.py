@@ -64,7 +64,7 @@ class Shedding:
             try:
                 count = one.count()
                 one.drop()
-            except Exception:  # the app edge: what cannot be dropped must not keep the rest
+            except Exception:  # the app edge: an error of one cache must not keep the rest
                 log.exception("%s could not be dropped", one.name)
                 continue
             if count:

@@ -86,7 +86,7 @@ class AgentFactory:
         try:
             provider, name = self._ports.providers.resolve(model)
         except ProviderError:
-            return 0  # said when it is asked
+            return 0  # the call itself reports it
         return provider.describe(name).context_window
 
     def _profile(self, name: str, parent: ConversationRecord) -> Profile:

@@ -53,7 +53,7 @@ class AgentMessages:
         else:
             await self._store.tell(agent_id, text, sender, self._clock.now())
             log_read_on(running.conversation.record)
-            if running.is_over():  # meanwhile: nobody may have read it
+            if running.is_over():  # another reader may have taken it meanwhile
                 await self.hear_late(running)
 
     async def hear_late(self, running: RunningAgent) -> None:
@@ -63,7 +63,7 @@ class AgentMessages:
         if running.stopped or not running.begun or not await self._store.waiting(agent_id):
             return
         conversation = await self._reopen(agent_id)
-        # A parent that closes waits for this: it is not opened anew.
+        # A closing parent waits for this: it is not opened again.
         if self._opened.get(parent.id) is parent and self._scheduler.get(agent_id) is None:
             await self._go_on(conversation, running.facts, parent, "", USER)
 
@@ -72,10 +72,10 @@ class AgentMessages:
         if row is None:
             raise EngineError("This conversation is no sub-agent: send it a message.")
         parent = await self._reopen(row.facts.parent_id)
-        conversation = await self._reopen(agent_id)  # last: it may be closed while nobody looks at it
+        conversation = await self._reopen(agent_id)  # last: it may be closed while it has no viewers
         if read_only := conversation.read_only or parent.read_only:
             raise EngineError(read_only)
-        if self._scheduler.get(agent_id) is not None:  # somebody was quicker
+        if self._scheduler.get(agent_id) is not None:  # another caller was first
             await self.tell(agent_id, text, sender)
         else:
             await self._go_on(conversation, row.facts, parent, text, sender)

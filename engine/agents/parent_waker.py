@@ -32,7 +32,7 @@ class ParentWaker:
                 self._compacting.discard(parent.id)
                 self._wake(parent)
             case _:
-                pass  # nothing comes to rest
+                pass  # no other state is idle
 
     def stopped(self, parent_id: str) -> None:
         """Keep new results waiting, since the user stopped the parent."""

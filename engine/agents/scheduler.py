@@ -144,12 +144,12 @@ class AgentScheduler:
         """Find out how it ended, tell its parent, let the next ones start."""
         agent_id, parent = running.conversation.id, running.parent
         if isinstance(state, Errored):
-            # Brings it to rest where the store allows.
+            # Brings it to rest if the store works.
             await running.conversation.agents.drop(state.kind, state.message)
         running.outcome = outcome = await self._results.outcome(agent_id, state)
         self._queue.leave(agent_id)
         if running.background:
-            await self._results.recount(parent, self._board)  # first: what Esc stops is at work, or waits to be read
+            await self._results.recount(parent, self._board)  # first, so that Esc finds it working or unread
         view = self._board.get(parent.id, agent_id)
         if view is not None:
             ended = replace(
@@ -159,7 +159,7 @@ class AgentScheduler:
         told = parent.agents.ended(outcome) if not running.background else None
         self.start([one for one in self._running.values() if running in one.after])
         if told is not None:
-            # Before that it may not go on: a crash would leave its parent another end.
+            # Before that it must not resume: a crash would leave its parent a second end.
             await self._results.hear(parent, outcome, await told, self._board)
         del self._running[agent_id]
         running.settled.set()

@@ -73,7 +73,7 @@ def background_request(args: JsonObject) -> TaskRequest | ResumeRequest:
     """
     known = ("task_description", "initial_prompt", "task_id", "message", "profile", "max_turns", "timeout")
     fields = Arguments(args, known)
-    if args.get("task_id") or (args.get("message") and "task_description" not in args):  # empty where it fills a form
+    if args.get("task_id") or (args.get("message") and "task_description" not in args):  # empty when it fills a form
         agent_id, message = fields.text("task_id").strip(), fields.text("message").strip()
         if not agent_id or not message:
             raise ToolInputError("To go on with an earlier task give its task_id and a message, neither empty.")

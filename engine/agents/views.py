@@ -79,10 +79,10 @@ class AgentBoard:
             case TextArrived() | ThinkingArrived() | ToolProgressed():
                 writing = view.writing or isinstance(update, TextArrived)
                 self._views[parent_id][agent_id] = replace(view, last_output=self._now(), writing=writing)
-                return  # too often to tell: whoever draws looks at the time
+                return  # too frequent to report: the screen reads the time when it draws
             case StateChanged(state=state):
                 view, run = self._without_asking(view, state), run_of(state)
-                waits = isinstance(state, Idle)  # before its first run, or told how to go on after it had ended
+                waits = isinstance(state, Idle)  # before its first run, or after a resume
                 began = isinstance(view.state, Idle) or view.outcome is not None
                 view = replace(
                     view,
@@ -103,7 +103,7 @@ class AgentBoard:
             case ContextChanged(used=used, cost_usd=cost):
                 view = replace(view, tokens=used, cost_usd=cost)
             case ApprovalAsked(question):
-                # The question itself is the conversation's; who shows it looks there.
+                # The conversation has the question itself.
                 view = replace(view, asked=view.asked or self._now()) if question is not None else view
             case _:
                 return

@@ -133,7 +133,7 @@ def _shortened_length(size: int) -> int:
 
 def _without(blocks: tuple[Block, ...], omitted: Sequence[Omission]) -> tuple[Block, ...]:
     changed = list(blocks)
-    for each in sorted(omitted, key=lambda each: each.kind is not OmissionKind.IMAGE):  # places shift with the rest
+    for each in sorted(omitted, key=lambda each: each.kind is not OmissionKind.IMAGE):  # indexes shift with the rest
         if 0 <= each.block < len(changed):
             changed[each.block] = _changed(changed[each.block], each)
     return tuple(changed)

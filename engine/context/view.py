@@ -119,7 +119,7 @@ def _without_orphans(messages: list[ModelMessage], seen: set[str]) -> list[Model
     for message in messages:
         blocks: list[Block] = []
         if message.role is Role.ASSISTANT:
-            unanswered = set()  # only the very next message may answer
+            unanswered = set()  # only the next message may answer
         for block in message.blocks:
             match block:
                 case ToolUseBlock(id=call):

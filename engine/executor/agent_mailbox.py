@@ -72,7 +72,7 @@ class AgentMailbox:
             return isinstance(state, AwaitingSubagents | Cancelling) and outcome.agent_id in state.pending
 
         finished = InboxEntry(lambda: AgentFinished(session.state.gen, outcome, message_id), wanted=awaited)
-        if session.broken:  # it has ended without them; only its user may set it going again
+        if session.broken:  # it has ended without them; only its user may resume it
             return _answered(Refused(session.state.message if isinstance(session.state, Errored) else ""))
         return self._put(Priority.OUTCOME, finished)
 
@@ -106,7 +106,7 @@ class AgentMailbox:
         store, session = self._session.ports.agents, self._session
         if store is None or not isinstance(session.state, Idle) or not await store.wakes(session.record.id):
             return False
-        return not session.inbox.stops  # Esc came while the store looked: all that waits is about to be quiet
+        return not session.inbox.stops  # Esc came during the read: all waiting entries are about to become quiet
 
     def tell(self, views: tuple[AgentView, ...], results: int) -> None:
         """Send subscribers the views of its sub-agents, and the number of unread results."""

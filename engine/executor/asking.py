@@ -88,7 +88,7 @@ async def _reply(provider: Provider, request: ModelRequest, call: OpenCall, paci
                     call.usage = item.usage
                     return item
                 case _:
-                    pass  # the whole is in the reply
+                    pass  # the reply has all of it
     raise broke_off(retryable=False)
 
 

@@ -82,7 +82,7 @@ def _file_of(word: str, cwd: Path) -> Path | None:
             path = resolve(name, cwd)
             mode = path.stat().st_mode
         except (OSError, ValueError):
-            continue  # nothing there, or no name of a file
+            continue  # no such file, or no valid name
         return None if stat.S_ISDIR(mode) else path
     return None
 
@@ -118,7 +118,7 @@ def _sees(session: Session) -> bool:
     try:
         provider, name = session.ports.providers.resolve(session.record.model)
     except ProviderError:
-        return True  # said when the message is answered
+        return True  # reported when the message is answered
     return provider.describe(name).vision is not False
 
 

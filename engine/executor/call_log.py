@@ -123,9 +123,9 @@ class CallLog(Struct, eq=False):
     async def take(self, price: Price) -> tuple[ModelCall, ...]:
         """Take the finished calls, with their prices; the caller stores them, or gives them back."""
         waiting = self._ended
-        for place, (reference, call) in enumerate(waiting):  # those that end meanwhile, too
+        for place, (reference, call) in enumerate(waiting):  # including calls that end meanwhile
             waiting[place] = (reference, await _priced(reference, call, price))
-        # Not before all have a price: whoever is cancelled at one leaves the calls to the next.
+        # Only when all have a price: a cancelled caller leaves the calls to the next one.
         taken, self._ended = self._ended, []
         return tuple([call for _, call in taken])
 

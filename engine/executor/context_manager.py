@@ -183,7 +183,7 @@ class ContextManager:
         view = self._session.record.view
         earlier = self._before[-1]
         if (view.start_seq, view.summary) != (earlier.start_seq, earlier.summary):
-            self._before.clear()  # a compaction came in between; what it did is taken back by restore
+            self._before.clear()  # a compaction came in between; restore undoes it
             return Refused(NOTHING_TO_UNDO)
         edited = await self._take(view, earlier, abs(len(view.omitted) - len(earlier.omitted)) or 1)
         if isinstance(edited, Edited):
@@ -201,7 +201,7 @@ class ContextManager:
         after = ContextView(back.summary, back.start_seq, view.omitted, view.earlier[:-1])
         edited = await self._take(view, after, again, least=back.tokens)
         if isinstance(edited, Edited):
-            self._session.compacted_at = self._session.record.message_count  # else the next message would undo this
+            self._session.compacted_at = self._session.record.message_count  # or the next message would undo this
         return edited
 
     async def set_threshold(self, percent: int) -> None:
@@ -231,7 +231,7 @@ class ContextManager:
             if refusal:
                 return Refused(refusal)
             before, was = session.record.view, session.record.context_tokens
-            if before != seen:  # a compaction or another edit came between the look and the lock
+            if before != seen:  # a compaction or another edit came between the read and the lock
                 return Refused(CHANGED)
             rows = await self._rows(after if after.start_seq < before.start_seq else before)
             tokens = max(await asyncio.to_thread(tokens_after, session, rows, after), least)

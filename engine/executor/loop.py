@@ -69,7 +69,7 @@ class MoveLoop(Struct, eq=False):
             except Exception as error:
                 log.exception("a move failed")
                 self._storage_failed(entry, self.session.state, f"{FAILED_INSIDE}: {type(error).__name__}.")
-            finally:  # the conversation may close in the middle of a move: whoever asked waits no longer
+            finally:  # the conversation may close during a move: the sender must not wait
                 entry.settle(Refused(CLOSED))
             self.moving = False
             self.settled.set()
@@ -100,7 +100,7 @@ class MoveLoop(Struct, eq=False):
             self.runner.run_started(entry.caps)
         acts = [effect for effect in after.effects if not isinstance(effect, Save | Refuse)]
         only_asks = all(isinstance(act, RequestLlm) for act in acts)
-        if only_asks:  # it publishes nothing, so the request may go out ahead of all that the updates set off
+        if only_asks:  # it publishes nothing, so the request may leave before the work that the updates cause
             self._start(acts)
         self._tell(event, before, after, committed, calls)
         if not only_asks:
@@ -185,7 +185,7 @@ class MoveLoop(Struct, eq=False):
             session.publisher.publish(RunEnded(run.id, "failure", message, "storage", run.iteration))
         session.publisher.publish(StateChanged(failed, session.state_since))
 
-    # What subscribers learn of a move, in the order of SPEC STM-12.
+    # Updates about a move, in the order of SPEC STM-12.
 
     def _tell(
         self, event: Event, before: State, after: Step, committed: Committed, calls: tuple[ModelCall, ...]

@@ -12,7 +12,7 @@ from engine.machine.messages import Origin, Role, TextBlock
 from engine.records import ConversationSummary, StoredMessage
 from tools.clean import clean_line
 
-# A fixed beginning is found fast in a paste of megabytes; what stands before it is looked at only then.
+# A fixed beginning is found fast in a paste of megabytes; the text before it is checked only then.
 REFERENCE: Final = re.compile(r"@conversation:(?<![\w@]@conversation:)([0-9A-Za-z][0-9A-Za-z-]{3,63})")
 MOST_MENTIONS: Final = 4
 NEWEST: Final = 40

@@ -52,7 +52,7 @@ class MessageQueue:
         if len(self.waiting) >= MOST_WAITING:
             return Refused(f"{MOST_WAITING} messages wait already: send or remove some first.")
         if not self.waiting:
-            self.held = isinstance(self._session.state, Errored)  # whatever held it before is over
+            self.held = isinstance(self._session.state, Errored)  # the former reason for holding is over
         self._caps = caps or RunCaps()
         message = QueuedMessage(self._session.ports.ids.new(), text, tuple(image_ids), is_shell)
         receipt = await self._change(lambda waiting: (*waiting, message))
@@ -178,7 +178,7 @@ class MessageQueue:
                 receipt = Refused(str(error))
             if isinstance(receipt, Accepted):
                 self.waiting = self.waiting[1:]
-            elif not is_busy(self._session.state):  # else somebody was quicker: the next time it is idle
+            elif not is_busy(self._session.state):  # otherwise another sender was first: retry when idle again
                 self.held = True
                 self._session.publisher.publish(Noticed(f"The queue waits: {receipt.reason}"))
             self._tell()

@@ -190,7 +190,7 @@ def _note_failure(session: Session, request: ModelRequest | None, error: Provide
 
 async def _fail(session: Session, ask: RequestLlm, error: ProviderError, message_id: str, written: str) -> None:
     if error.kind == REFUSED:
-        with suppress(StorageError):  # the failure itself is what is told
+        with suppress(StorageError):  # the failure itself is reported
             error = await without_images(session, error)
     _failed(session, ask, error, message_id, written)
 

@@ -68,7 +68,7 @@ class Publisher(Struct, eq=False):
                 self.text.clear()
                 self.thinking.clear()
             case _:
-                pass  # everything else leaves the live text as it is
+                pass  # other updates leave the live text unchanged
         for listener in tuple(self._listeners):
             self._tell(listener, update)
 

@@ -274,7 +274,7 @@ class Session(Struct, eq=False):
             else:
                 self.last = kind_of(message, self.last)
         if self._rows is not None:
-            # A commit may have been read already when it is told of.
+            # A read may include a commit before its update arrives.
             newest = self._rows[-1].seq if self._rows else 0
             self._rows += [message for message in messages if message.seq > newest]
 
@@ -284,7 +284,7 @@ class Session(Struct, eq=False):
         while self._rows is None:
             count, first = self.record.message_count, max(1, self.record.context_start_seq)
             found = await self.ports.store.messages(self.record.id, first_seq=first)
-            if count == self.record.message_count:  # else something was saved that the read may not have seen
+            if count == self.record.message_count:  # otherwise a row was saved that the read may have missed
                 self._rows = found
         return self._rows
 

@@ -103,7 +103,7 @@ class SideQuestions:
 def suggested(text: str) -> str:
     """An answer as a message of one line; empty where it is none."""
     if any(unicodedata.category(letter) in {"Cc", "Cf"} and not letter.isspace() for letter in text):
-        return ""  # what is not seen would be sent with one Tab and one Enter
+        return ""  # invisible text would be sent with one Tab and one Enter
     line = " ".join(text.split()).strip('"“”').strip()
     if line.startswith(("!", "/", "@", "#", "！", "／", "＠", "＃")):
         return ""

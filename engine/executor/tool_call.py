@@ -194,7 +194,7 @@ async def _run(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow,
         return await ready.tool.run(ready.args, context)
     except ToolInputError as error:
         return ToolOutput(f"{call.name}: {error}", is_error=True)
-    except Exception as error:  # one of the two places: a tool that breaks is an error result
+    except Exception as error:  # one of the two places where a fault of a tool becomes an error result
         log.exception("tool %s failed", call.name)
         return ToolOutput(f"{call.name} failed: {type(error).__name__}: {error}", is_error=True)
 

@@ -155,7 +155,7 @@ def _end(state: AwaitingLlm, event: LlmReplied, blocks: tuple[Block, ...]) -> St
     if broken.has_content(blocks):
         return Step(done, (_assistant(event, blocks), finish, AfterRun(run.id)))
     if event.last in {LastMessage.TOOL_RESULT, LastMessage.CUT}:
-        return Step(done, (finish, AfterRun(run.id)))  # nothing more to say after its tools, or what it had said
+        return Step(done, (finish, AfterRun(run.id)))  # nothing further after its tools, or the text it had written
     empty = LlmFailed(event.gen, "empty", texts.EMPTY_REPLY, retryable=True, message_id=event.message_id)
     return _failed(state, empty)
 

@@ -169,7 +169,7 @@ def _granted(need: Access, limits: Limits) -> Allow:
     """Limits of a command that a person, a rule or the mode allows."""
     if not limits.confines or need is Access.OUTSIDE:
         return Allow(outside=True)
-    # Where the network cannot be turned off, asking for that would refuse what was just allowed.
+    # Where the network cannot be turned off, requesting it would refuse the command just allowed.
     return Allow(sandbox=Sandbox(limits.sandbox, network=limits.network or not limits.confines_network))
 
 

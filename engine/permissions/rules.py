@@ -152,12 +152,12 @@ def suggest(spec: ToolSpec, request: ToolRequest, working_dir: Path) -> Rule | N
         pattern = command_pattern(call.command, working_dir)
         return None if pattern is None else Rule(spec.name, pattern)
     if spec.tool_class is ToolClass.SPAWN:
-        return Rule(spec.name, "*")  # no two tasks read alike; what sub-agents do asks for itself
+        return Rule(spec.name, "*")  # no two tasks are equal; calls of sub-agents ask on their own
     if not request.paths:
         return Rule(spec.name, request.summary)
     first, *more = request.paths
     if more:
-        return None  # one pattern for all of them would let through more than was asked
+        return None  # one pattern for all of them would allow more than was asked
     rule = Rule(spec.name, escape(str(first)))
     return rule if allows(rule, call) else None
 

@@ -30,7 +30,7 @@ def is_straight(base_url: str) -> bool:
         return False
     if not plain or base.scheme not in {"http", "https"}:
         return False
-    if sys.platform != "linux":  # elsewhere the system has proxies and certificates of its own
+    if sys.platform != "linux":  # otherwise the system has its own proxies and certificates
         return base.scheme == "http" and is_loopback(base_url)
     return is_loopback(base_url) or not _has_proxy()
 

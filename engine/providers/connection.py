@@ -61,7 +61,7 @@ class _Watched(asyncio.StreamReaderProtocol):
         super().data_received(data)
 
     def eof_received(self) -> bool | None:
-        self.spoilt = True  # many servers close after an answer, often before anybody has read all of it
+        self.spoilt = True  # many servers close after an answer, often before all of it was read
         return super().eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -157,6 +157,6 @@ async def connect(address: SplitResult) -> HttpConnection:
             )
     except TimeoutError:
         raise ConnectTimeout from None
-    except OSError as error:  # what TLS refuses, too
+    except OSError as error:  # also TLS failures
         raise TransportError(str(error)) from None
     return HttpConnection(reader, asyncio.StreamWriter(transport, protocol, reader, loop), protocol)

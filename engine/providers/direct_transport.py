@@ -54,7 +54,7 @@ class DirectTransport:
         line = rested or await connect(self._base)
         try:
             head = await self._asked(line, request, body)
-            if head is None and rested is not None:  # it was closing while it rested: nobody has to wait for that
+            if head is None and rested is not None:  # it was closing while idle: no wait is needed
                 line.drop()
                 line = await connect(self._base)
                 head = await self._asked(line, request, body)
@@ -106,7 +106,7 @@ def _request(method: str, url: SplitResult, headers: Mapping[str, str], length: 
     lines = header_lines(own | dict(headers))
     try:
         return h11.Request(method=method, target=target, headers=lines)
-    except h11.LocalProtocolError:  # which quotes the header, and that may be the key
+    except h11.LocalProtocolError:  # its text quotes the header, which may be the key
         raise Unsendable from None
 
 

@@ -40,7 +40,7 @@ def new_client(base_url: str, idle_timeout: float, *, bounded: bool = False) -> 
         logging.getLogger(library).setLevel(logging.WARNING)
     plain = urlsplit(base_url).scheme == "http" and is_loopback(base_url)
     return httpx2.AsyncClient(
-        # An unloaded context trusts nobody: right for http://, where it is never used.
+        # An empty context trusts no certificate: right for http://, where it is never used.
         verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else httpx2.create_ssl_context(),
         timeout=httpx2.Timeout(idle_timeout, connect=CONNECT_TIMEOUT),
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=MOST_KEPT, keepalive_expiry=KEEPALIVE),
@@ -97,7 +97,7 @@ def carried(error: Exception) -> TransportError:
             return ConnectTimeout()
         case httpx2.ReadTimeout():
             return ReadTimeout()
-        case httpx2.LocalProtocolError():  # which quotes the header, and that may be the key
+        case httpx2.LocalProtocolError():  # its text quotes the header, which may be the key
             return Unsendable()
         case httpx2.DecodingError() | httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
             return InvalidResponse(str(error))
@@ -142,7 +142,7 @@ class HttpxTransport:
         with _failures():
             async with contextlib.AsyncExitStack() as answering:
                 asked = client.stream(method, url, content=body or None, headers=encoded)
-                try:  # its own limit begins anew with every byte of a head that never ends
+                try:  # its own limit restarts with every byte of an endless head
                     async with asyncio.timeout(self._idle_timeout):
                         response = await answering.enter_async_context(asked)
                 except TimeoutError:

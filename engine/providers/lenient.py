@@ -57,7 +57,7 @@ def _fit_struct(value: object, wanted: type[Struct]) -> object:
     kept = {name: fit for name, fit in fits.items() if fit is not _MISSING}
     try:
         return wanted(**kept)
-    except TypeError:  # without a default there is nothing to put in its place
+    except TypeError:  # without a default there is no replacement
         return _MISSING
 
 

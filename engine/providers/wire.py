@@ -28,7 +28,7 @@ CONTINUE = "Continue."
 MAX_TOOL_ID = 64
 """Characters; OpenAI's limit. Anthropic's alphabet is the narrower one."""
 
-# Possessive: a loop that can go back keeps 16 bytes of each character.
+# Possessive: a backtracking loop keeps 16 bytes of each character.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _JSON_OBJECT = msgspec.json.Decoder(dict[str, object])
 Event = TypeVar("Event", bound=msgspec.Struct)

@@ -107,7 +107,7 @@ class TurnRecorder(Struct, eq=False):
         await self._wait_for(look)
         if not look.task.done():
             return look
-        old = self.clock.monotonic() - look.began > FRESH  # somebody may have worked while the question was open
+        old = self.clock.monotonic() - look.began > FRESH  # files may have changed while the question was open
         return None if old or look.task.result() is None else look
 
     async def _wait_for(self, look: Begun) -> None:
@@ -120,7 +120,7 @@ class TurnRecorder(Struct, eq=False):
         look = self.begun.pop(record.id, None)
         if look is not None:
             self._ending[record.id] = task = asyncio.create_task(self._end(record.id, look))
-            self._aside.add(task)  # the end of the next run may take its place while it waits for a folder
+            self._aside.add(task)  # the end of the next run may overlap with it while it waits for a folder
             task.add_done_callback(self._aside.discard)
 
     async def settled(self, conversation_id: str) -> None:
@@ -134,7 +134,7 @@ class TurnRecorder(Struct, eq=False):
                     await self._close_open(conversation_id)
         except TimeoutError:
             log.warning("what a turn changed is not known yet: the folder does not answer")
-        except FilesError as error:  # the step stays open: once the folder is back, it is found out
+        except FilesError as error:  # the step stays open: its changes are found once the folder is back
             log.warning("what a turn changed could not be found out: %s", error)
 
     async def so_far(self, conversation_id: str) -> FileStep | None:
@@ -160,7 +160,7 @@ class TurnRecorder(Struct, eq=False):
         left = {*self._aside, *self._ending.values(), *(look.task for look in self.begun.values())}
         for task in left:
             task.cancel()
-        if left:  # they wait for answers of threads alone, so they end at once
+        if left:  # they only wait for threads, so they end at once
             await asyncio.wait(left)
 
     def _later(self, work: Coroutine[None, None, None]) -> None:

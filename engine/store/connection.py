@@ -40,7 +40,7 @@ class Connection(aiosqlite.Connection):
         try:
             await self
         except BaseException:
-            self._thread.join()  # it has nothing left to do but answer a loop that may be gone by then
+            self._thread.join()  # it can only answer a loop that may be gone by then
             raise
 
     async def run(self, job: Callable[[sqlite3.Connection], T]) -> T:
@@ -149,7 +149,7 @@ class Transactions:
     def _shrunk(self, task: asyncio.Future[None]) -> None:
         self._shrinking.discard(task)
         if not task.cancelled():
-            task.exception()  # a store that closes, or a disk that fails, says so where it matters
+            task.exception()  # a closing store, or a failing disk, is reported where it matters
 
     async def close(self) -> None:
         """End all when everything queued is done."""

@@ -260,7 +260,7 @@ def set_state(connection: sqlite3.Connection, conversation_id: str, state: State
             words = partial or agent_rows.last_words(connection, conversation_id)
             _set_result(connection, conversation_id, status, words, error)
         case _:
-            pass  # every other state is one of a conversation that has no result
+            pass  # in every other state a conversation has no result
 
 
 def set_context(connection: sqlite3.Connection, conversation_id: str, context: SetContext) -> None:

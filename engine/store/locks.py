@@ -34,7 +34,7 @@ def is_held(folder: Path, instance_id: str) -> bool:
     try:
         descriptor = open_own(_path(folder, instance_id))
     except OSError:
-        return False  # gone, or nothing that a Phoenix could hold
+        return False  # gone, or no lock of a Phoenix
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -46,7 +46,7 @@ def is_held(folder: Path, instance_id: str) -> bool:
 
 def forget(folder: Path, instance_id: str) -> None:
     """Remove the lock file of a dead process."""
-    with suppress(OSError):  # a folder in its place stays
+    with suppress(OSError):  # a folder at this path stays
         _path(folder, instance_id).unlink()
 
 

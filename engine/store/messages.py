@@ -113,7 +113,7 @@ def newest_visible(connection: sqlite3.Connection, conversation_id: str) -> Stor
 def _name_conversation(connection: sqlite3.Connection, conversation_id: str, message: NewMessage) -> None:
     """Call one without a title after its first human message, or until there is one after a command."""
     if message.origin is Origin.HUMAN and plain_text(message.blocks):
-        words = next(block for block in message.blocks if isinstance(block, TextBlock))  # digests stand behind them
+        words = next(block for block in message.blocks if isinstance(block, TextBlock))  # their digests come last
         name_after(connection, conversation_id, storable(words.text))
     if message.role is Role.SYSTEM and (call := _own_call(message.blocks)) is not None:
         name_after_command(connection, conversation_id, storable(command_of(call.input_json)))

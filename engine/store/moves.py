@@ -51,7 +51,7 @@ def commit(connection: sqlite3.Connection, move: Move, instance: Instance) -> Co
         if isinstance(write, StartRun):
             runs.place_in_turn(connection, move.conversation_id, write.run_id)
     conversations.set_state(connection, move.conversation_id, move.state, move.at)
-    if before["state"] not in agent_ends.ENDED:  # a notice that comes later is no second end
+    if before["state"] not in agent_ends.ENDED:  # a later notice is no second end
         stopped = isinstance(move.state, Failed) and move.state.kind == CANCELLED
         agent_ends.tell_parent(connection, move.conversation_id, move.state, move.at, quiet=stopped)
     return Committed(tuple(stored))

@@ -49,7 +49,7 @@ def open_for_writing(paths: StorePaths, migrations: Sequence[Migration] = MIGRAT
     elif not paths.database.stat().st_size:
         raise DamagedDatabase(paths.database, fresh_beside(paths.database), "is empty")
     _refuse_read_only(paths.database)
-    close_to_others(paths.database)  # one that was copied here; its journals get its mode
+    close_to_others(paths.database)  # a copied database; its journals get its mode
     connection = connect(str(paths.database), BUSY_AT_OPENING)
     try:
         connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KIB}")
@@ -131,7 +131,7 @@ def _make_database(path: Path, migrations: Sequence[Migration]) -> None:
     try:
         connection = connect(str(part))
         try:
-            connection.execute("PRAGMA journal_mode = MEMORY")  # a part is nothing until it is whole,
+            connection.execute("PRAGMA journal_mode = MEMORY")  # an incomplete part is ignored,
             connection.execute("PRAGMA synchronous = OFF")  # so it reaches the disk once, below
             migrate(connection, migrations)
         finally:

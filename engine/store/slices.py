@@ -105,7 +105,7 @@ class Slices:
         def mark(connection: sqlite3.Connection) -> bool:
             if still is not None and not still(connection):
                 return False
-            ours = self._instance.owns(connection, conversation_id)  # raises where another does
+            ours = self._instance.owns(connection, conversation_id)  # raises if another process has it
             if still is not None and ours:
                 return False
             self._instance.register(connection, at)
@@ -153,7 +153,7 @@ class Slices:
                 await asyncio.sleep(PAUSE)
                 await self._timed(lambda connection: slice_of(connection, first=False))
         except StorageError:
-            with suppress(StorageError):  # then the next start removes it
+            with suppress(StorageError):  # the next start removes it
                 await self._empty(work.conversation_id)
             raise
         return done[0]
@@ -161,7 +161,7 @@ class Slices:
     async def _empty(self, conversation_id: str) -> None:
         for agent_id in await self._transactions.read(partial(agent_rows.ids_of, parent_id=conversation_id)):
             await self._empty(agent_id)
-        # Ahead of the rows that name them, so that a kill in between leaves no file behind.
+        # Before the rows that name them, so that a kill in between leaves no file behind.
         calls = await self._transactions.read(partial(removing.calls_of, conversation_id=conversation_id))
         await asyncio.to_thread(self._remains.remove, conversation_id, calls)
         empty = False

@@ -168,7 +168,7 @@ class SqliteStore:
         """
 
         def job(connection: sqlite3.Connection) -> None:
-            self._instance.owns(connection, conversation_id)  # raises where another does
+            self._instance.owns(connection, conversation_id)  # raises if another process has it
             conversations.change(connection, conversation_id, changes, at)
             for call in changes.calls:
                 runs.record_call(connection, conversation_id, call)
@@ -206,7 +206,7 @@ class SqliteStore:
     async def close(self) -> None:
         """Finish queued writes and close; releases every ownership."""
         if self._instance.registered:
-            with suppress(StorageError):  # then the next start checks the file
+            with suppress(StorageError):  # the next start checks the file
                 await self._transactions.write(self._instance.leave)
         await self._transactions.close()
         self._instance.unlock()

@@ -117,7 +117,7 @@ class AgentReports:
             case AgentsChanged(agents=views):
                 self._views = tuple(view for view in views if self._before.get(view.id) != view.started)
             case _:
-                pass  # nothing of sub-agents
+                pass  # no update of sub-agents
 
     def follow_agent(self, agent_id: str, update: Update) -> None:
         """Take in an update of one of them."""

@@ -144,7 +144,7 @@ def _honest(text: str) -> Iterator[str]:
             yield line
         else:
             if before.strip() and _UNDERLINE.fullmatch(line):
-                yield ""  # it would make a heading of what stands above it
+                yield ""  # it would turn the line above into a heading
             yield _TAG.sub("&lt;", _HEADING.sub(r"\g<0>##", line))
         before = line
     if fence:

@@ -94,7 +94,7 @@ class RunOutcome:
             case RunEnded():
                 self.ended = update
             case _:
-                pass  # what is only for the eye
+                pass  # for the screen only
 
     def settle(self, state: State) -> None:
         """Take in the state the conversation came to rest in."""

@@ -97,7 +97,7 @@ class OnStderr(Struct, eq=False):
                 if line:
                     write_progress(line)
             case _:
-                pass  # nothing that takes time
+                pass  # nothing slow
 
     def _tell_started(self, call_id: str) -> None:
         if line := self.started.pop(call_id, ""):
@@ -204,7 +204,7 @@ class StreamReporter(Struct, frozen=True):
             case Noticed(text):
                 write_progress(text)
             case _:
-                pass  # what is only for the eye
+                pass  # for the screen only
 
 
 def _retry_object(attempt: int, seconds: float, cause: str) -> JsonObject:

@@ -101,7 +101,7 @@ def prepare(arguments: RunArguments, environment: Mapping[str, str]) -> Setup:
     except OSError as error:
         raise CommandError(_cannot_write(error)) from error
     if trust.trust is Trust.REFUSED or (arguments.headless and trust.trust is not Trust.GIVEN):
-        project = project.without_contents()  # nobody will be shown them, and no model is to be sent them
+        project = project.without_contents()  # they are neither shown nor sent to a model
     return Setup(paths, settings, credentials, project, trust, settings_now, arguments.ephemeral)
 
 

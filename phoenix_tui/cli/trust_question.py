@@ -24,7 +24,7 @@ def ask_trust(trust_file: TrustFile, project: Project, status: TrustStatus) -> b
     reason = "changed since you last answered" if changed else "would be read as instructions and settings"
     names = "".join(f"  {reveal_name(path)}\n" for path in status.changed)
     _say(f"These files of {reveal_name(project.folder)} {reason}:\n{names}\n")
-    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)  # what was typed before cannot be an answer
+    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)  # earlier input cannot be an answer
     while True:
         _say("Trust them? y yes · n work without them · s show · q quit ")
         key = os.read(sys.stdin.fileno(), 1).decode("latin1").lower()

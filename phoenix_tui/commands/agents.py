@@ -67,7 +67,7 @@ async def _step(ctx: CommandContext, views: Sequence[AgentView], by: int) -> Non
     if conversation.id in ids:
         await ctx.active.open(ids[(ids.index(conversation.id) + by) % len(ids)])
     else:
-        seen = [view.id for view in at_work(views)] or ids  # those that have a row; earlier ones are behind them
+        seen = [view.id for view in at_work(views)] or ids  # those with a row; earlier ones are behind them
         await ctx.active.open(seen[0 if by > 0 else -1])
 
 

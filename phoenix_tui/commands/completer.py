@@ -62,7 +62,7 @@ class Completer:
 
         self._files = self._indexes.setdefault(folder, FileIndex(folder))
         if "@" in self._composer.text:
-            self.look()  # written before there was anything to look in
+            self.look()  # written before there was a listing
 
     def look(self) -> None:
         """The text or the cursor changed: offer what completes it now, or as soon as it is found."""

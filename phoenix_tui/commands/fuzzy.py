@@ -81,7 +81,7 @@ def _matched(query: str, name: str) -> tuple[int, tuple[int, ...]] | None:
 
 def _small(name: str) -> str:
     low = name.lower()
-    return low if len(low) == len(name) else name  # a few letters grow: places must stay places
+    return low if len(low) == len(name) else name  # some letters grow: offsets must stay valid
 
 
 def _run(start: int, query: str) -> tuple[int, ...]:
@@ -149,7 +149,7 @@ class Corpus:
     def _containing(self, wanted: str, most: int) -> list[str]:
         """The best of those that hold it in one piece, if enough of them hold it where a word begins."""
         if len(wanted) > LONG_QUERY:
-            return []  # few paths hold its letters at all
+            return []  # few paths contain its letters at all
         hits = re.finditer(re.escape(wanted), self._text)
         lines = {bisect_right(self._starts, found.start()) - 1 for found in hits}
         ranked = [found for line in lines if (found := rank(wanted, self.names[line])) and found[0] <= WORD_BEGINS]

@@ -47,7 +47,7 @@ async def _entries(ctx: CommandContext, recent: Sequence[str]) -> list[SheetRow]
     try:
         settings = ctx.active.services.settings.all()
     except EngineError:
-        settings = ()  # /config says what is wrong with the file
+        settings = ()  # /config reports the fault of the file
     entries = [*_commands(ctx.keymap), *_conversations(listed), *_settings(settings)]
     by_key = {entry.key: entry for entry in entries}
     first = [by_key[key] for key in recent if key in by_key]

@@ -114,7 +114,7 @@ async def restore(ctx: CommandContext) -> bool:
         return False
     stored = {row.id for row in await engine.list(ConversationQuery())}
     opened = [await engine.open(one) for one in ids if one in stored]
-    mine = [one for one in opened if not one.read_only]  # what another process has is not ours to show
+    mine = [one for one in opened if not one.read_only]  # conversations of other processes cannot be shown
     if len(mine) < LEAST or wanted not in {one.id for one in mine}:
         return False
     if active.conversation is None:

@@ -122,7 +122,7 @@ class ProfileFiles(Struct):
         found = {one.name: _Kept("", one) for one in BUILT_IN_PROFILES}
         files = [path for path in self.files() if NAME.fullmatch(path.stem) is not None]
         for path in [one for one in self._kept if one.parent == self.folder and one not in files]:
-            del self._kept[path]  # removed: one that is made anew has no version before it
+            del self._kept[path]  # removed: a new file of this name has no earlier version
         for path in files:
             found[path.stem] = self._read(path)
         if self.trust.status(project).trust is Trust.GIVEN:

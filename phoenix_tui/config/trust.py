@@ -82,7 +82,7 @@ class TrustFile(Struct, frozen=True):
         entries = self._entries()
         device, inode = _identity(project.folder)
         digests = {str(file.path): file.digest for file in project.files}
-        # A text that was refused is kept nowhere: only its digest, to notice that it changes.
+        # A refused text is not kept: only its digest, to notice changes.
         kept = project.files if trusted else ()
         texts = {str(file.path): file.text for file in kept if len(file.content) <= TEXT_LIMIT}
         entries[str(project.folder)] = _Entry(device, inode, trusted, digests, texts)

@@ -42,6 +42,6 @@ def _path(conversation: ConversationApi, name: str) -> Path:
     wanted = Path(name or f"phoenix-{conversation.id[:SHORT_ID]}.md")
     try:
         wanted = wanted.expanduser()
-    except RuntimeError as error:  # a home folder of nobody
+    except RuntimeError as error:  # no such user
         raise CommandError(f"{wanted} cannot be written: {error}") from error
     return conversation.record.cwd / wanted

@@ -98,7 +98,7 @@ def stop_in_view(engine: EngineApi, conversation: ConversationApi | None) -> boo
         if runs and sub_agents is not None:
             sub_agents.stop((conversation.id,))
     elif runs or (sub_agents is not None and sub_agents.results(conversation.id)):
-        conversation.cancel()  # also what a sub-agent brings back in this moment is to begin nothing
+        conversation.cancel()  # also results that arrive in this moment must not begin a turn
     return runs
 
 

@@ -25,7 +25,7 @@ DIFF: Final = (
     "--no-ext-diff",
     "--no-textconv",
     "--no-renames",
-    "--ignore-submodules=dirty",  # to look for changes in one, git would run itself there
+    "--ignore-submodules=dirty",  # git would run itself in one to find changes
 )
 MOST_BYTES: Final = 4 * 1024 * 1024
 MOST_UNKNOWN: Final = 200

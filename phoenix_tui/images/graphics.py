@@ -50,7 +50,7 @@ def known_way(setting: str, environment: Mapping[str, str]) -> GraphicsProtocol 
     if environment.get("NO_COLOR") or term in {"", "dumb", "linux"}:
         return GraphicsProtocol.OFF
     if "TMUX" in environment or "STY" in environment or term.startswith(("screen", "tmux")):
-        return GraphicsProtocol.BLOCKS  # a multiplexer between: what the terminal can do does not reach it
+        return GraphicsProtocol.BLOCKS  # a multiplexer in between hides the terminal's abilities
     if term in {"xterm-kitty", "xterm-ghostty"}:
         return GraphicsProtocol.KITTY
     return None

@@ -155,7 +155,7 @@ class KeyGate:
     def _special(self, event: events.Key) -> KeyVerdict:
         """A key without a character. Those with Ctrl or Alt, and Esc, say that something else begins."""
         if self._redirected and (event.key in {"enter", "tab"} or (event.key == "escape" and self._in_workspace)):
-            self._redirected = event.key != "escape"  # it has given the keys back to the composer already
+            self._redirected = event.key != "escape"  # it has already returned the focus to the composer
             return KeyVerdict.DROP
         if "+" in event.key or event.key == "escape":
             self._text_at = NEVER

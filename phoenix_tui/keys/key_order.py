@@ -89,7 +89,7 @@ class KeyOrder:
                 self._waits = event
                 self._timer = self._app.set_timer(SETTLE, self.settle)
             case KeyVerdict.TEXT if isinstance(event, events.Key) and not self._gate.to_text(event):
-                pass  # nobody reads it
+                pass  # dropped without a reader
             case KeyVerdict.DROP:
                 pass
             case _:
@@ -146,7 +146,7 @@ class KeyOrder:
         if goes_up:
             self._follow(event, node.parent)
         elif self._opens is event:
-            pass  # goes on with its release
+            pass  # continues with its release
         elif self._held:
             self._app.call_later(self._done, event)
         elif self._under_way is event:

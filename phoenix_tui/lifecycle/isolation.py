@@ -36,7 +36,7 @@ def _drop_relative_entries(name: str) -> None:
         return
     kept = os.pathsep.join(entry for entry in value.split(os.pathsep) if entry.startswith("/"))
     if kept != value:
-        # Without PATH the C library looks in the working directory or in its default; the default is meant.
+        # Without PATH the C library searches the working directory or its default; the default is set here.
         os.environ[name] = kept or (os.defpath if name == "PATH" else "")
 
 

@@ -130,7 +130,7 @@ class LoopWatch:
 
     def _force(self, number: int) -> None:
         """End at once; what was committed is in the database, and the zygote ends every program."""
-        self._link.begun()  # it waits for these last acts, which take 1.2 s where the terminal takes nothing
+        self._link.begun()  # it waits for these last acts, which take 1.2 s when the terminal accepts nothing
         stack = stack_of(self._loop_thread)
         words = f"phoenix: It did not react to signal {number} and was ended; the log says where it stood.\n"
         words = f"{words}phoenix: {self.last_words}\n" if self.last_words else words

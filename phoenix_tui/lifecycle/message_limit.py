@@ -104,7 +104,7 @@ class MessageBound:
 
 def bound_messages(bound: MessageBound) -> None:
     """Have every pump of Textual, its own widgets too, ask this bound before it handles a message."""
-    # The one place that every message of every pump passes; Textual offers none that can wait.
+    # All messages of all pumps pass here; Textual offers no place that can wait.
     take: Take = MessagePump._get_message  # pyright: ignore[reportPrivateUsage] - as said
     original: Take = getattr(take, "__wrapped__", take)
 

@@ -22,7 +22,7 @@ MISSED: Final = NoMatches, NoScreen
 
 def is_being_removed(node: object) -> bool:
     """Tell whether a widget or screen is being removed or has been: its children go before it does."""
-    # Textual says it nowhere else until the node is detached, which is after its children.
+    # Textual offers no other sign before the node is detached, which is after its children.
     return isinstance(node, DOMNode) and (node._pruning or not node.is_attached)  # pyright: ignore[reportPrivateUsage] - as said
 
 

@@ -67,7 +67,7 @@ class Ending:
         self.wanted = True
         if self._watch is not None:
             self._watch.end_begins()
-        # Not exclusive: a second signal would cancel what the first one has begun.
+        # Not exclusive: a second signal would cancel the work of the first one.
         self._app.run_worker(self._finish(return_code), group="finish")
 
     def crashed(self, error: Exception) -> bool:

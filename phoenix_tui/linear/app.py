@@ -67,7 +67,7 @@ class LinearApp:
             try:
                 await self._begin()
                 while self.ctx.leaving is None:
-                    if not self.ctx.terminal.keyboard.is_terminal:  # the lines of a pipe are taken one after the other
+                    if not self.ctx.terminal.keyboard.is_terminal:  # the lines of a pipe are taken one by one
                         await self.ctx.active.rested.wait()
                     if self.ctx.active.rested.is_set():
                         self.ctx.active.invite()

@@ -47,11 +47,11 @@ async def next_proposal(
     offered, rested = asyncio.ensure_future(proposals.get()), asyncio.ensure_future(ctx.active.rested.wait())
     listens = ctx.terminal.keyboard.is_terminal
     while True:
-        # The lines of a pipe are answers to what is still to come.
+        # The lines of a pipe answer later questions.
         heard = asyncio.ensure_future(ctx.terminal.heard() if listens else asyncio.Event().wait())
         done, _ = await asyncio.wait({offered, rested, heard}, return_when=asyncio.FIRST_COMPLETED)
         ready = offered in done
-        if ready or rested in done:  # what was typed in the same moment is for whoever asks next
+        if ready or rested in done:  # input of the same moment belongs to the next reader
             heard.cancel()
             (rested if ready else offered).cancel()
             return offered.result() if ready else None

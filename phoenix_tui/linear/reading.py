@@ -55,7 +55,7 @@ async def _btw(ctx: LinearContext, question: str) -> None:
     asked = ctx.side_questions.ask(conversation, question)
     if ctx.terminal.keyboard.is_terminal:
         ctx.say(ASKED)
-    else:  # the lines of a pipe are taken one after the other
+    else:  # the lines of a pipe are handled one after the other
         await asyncio.wait((asked,))
 
 

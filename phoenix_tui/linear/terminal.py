@@ -125,7 +125,7 @@ class LineTerminal:
         request = self._requests.popleft()
         if not self._requests:
             self._heard.clear()
-        if isinstance(request, Typed) and not self.keyboard.is_terminal:  # nobody has echoed it
+        if isinstance(request, Typed) and not self.keyboard.is_terminal:  # not echoed by a terminal
             self.show_prompt()
             self._at_prompt = False
             self._write(f"{request.text}{self._end}")

@@ -158,7 +158,7 @@ class LinearTranscript:
             case Origin.HUMAN:
                 return attached(message) if message.id in self.own else message_lines(YOU, text)
             case Origin.NOTICE:
-                told = message.role is Role.USER  # what a command of theirs printed: said as it ended
+                told = message.role is Role.USER  # output of the user's command, printed when it ended
                 return [f"Note: {clean_line(text)}"] if text and not told else []
             case _:
                 return []

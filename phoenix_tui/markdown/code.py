@@ -113,7 +113,7 @@ class CodeJob:
     def work(self, lines: list[StyledLine], limit: int) -> tuple[int, int]:
         """Colour up to `limit` more source lines in place; gives the first row changed and the one after the last."""
         if self._coloured is None:
-            self.lex()  # who draws has it lexed in a thread before
+            self.lex()  # the caller has lexed it in a thread before
         start = self.first + self._row
         for _ in range(limit):
             spans = None if self._coloured is None else next(self._coloured, None)

@@ -261,7 +261,7 @@ class MarkdownStream:
         opening, _, rest = self._tail.partition("\n")
         match = _FENCE.match(opening)
         if match is None or ("|" in opening and "\n" not in rest):
-            return False  # with a bar in it, the next line decides whether it heads a table
+            return False  # with a bar in it, the next line decides if it heads a table
         mark = match[2]
         closer = re.compile(rf" {{0,3}}{mark[0]}{{{len(mark)},}}[ \t]*")
         if self.lines:
@@ -290,7 +290,7 @@ class MarkdownStream:
             if not closes:
                 self._put_code(fence, rest, page, gutter)
             return self._close_fence(fence)
-        if rest.strip(f" {fence.mark}"):  # what may become the closing line is not shown as code
+        if rest.strip(f" {fence.mark}"):  # a possible closing line is not shown as code
             page.code_line(_outdented(rest, fence.indent), gutter)
         return False
 

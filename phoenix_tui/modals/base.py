@@ -117,7 +117,7 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
         for sheet in self.query(".sheet"):
             sheet.styles.margin = (0, 0, 1, self._left)
         if self.key_order is not None:
-            self.call_later(self.key_order.release)  # behind what gives the focus to its line
+            self.call_later(self.key_order.release)  # after the change of focus to its line
 
     @property
     def _left(self) -> int:

@@ -141,7 +141,7 @@ class ContextSheet(Sheet[str]):
             self._said = Content.styled(outcome.reason, Tone.NEEDS_YOU.value)
         else:
             count = counted(outcome.count, "part")
-            # A part that was hardly longer than the words in its place changes nothing that can be estimated.
+            # The estimate cannot show the omission of a part hardly longer than its replacement.
             change = f": {outcome.before:,} → ~{outcome.after:,} tokens" if outcome.after != outcome.before else ""
             self._said = Content.styled(f"{words.format(count=count)}{change}.", Tone.GOOD.value)
         await self._measure()

@@ -119,7 +119,7 @@ class PeekSheet(Sheet[str]):
             case StateChanged(since=since):
                 self._since = since
             case TextArrived(text=text):
-                self._live = (self._live + text)[-LONGEST:]  # of megabytes all would be copied for each piece
+                self._live = (self._live + text)[-LONGEST:]  # for megabytes of text each piece would cost a copy
             case MessageSaved(message=message):
                 self._messages = [*self._messages[-ENOUGH:], message]
                 self._live = ""
@@ -184,7 +184,7 @@ class PeekSheet(Sheet[str]):
     def action_scroll(self, by: int) -> None:
         """Move through what is taller than its room."""
         body = self.query_one("#body", VerticalScroll)
-        page = max(body.size.height - 1, 1)  # a page takes no row past the eye
+        page = max(body.size.height - 1, 1)  # a page skips no unread row
         self._look()
         body.scroll_relative(y=max(-page, min(by, page)), animate=False)
         self.call_after_refresh(self._look)

@@ -65,7 +65,7 @@ def question_rows(question: Question, row: ConversationSummary, width: int) -> S
 @lru_cache(maxsize=4)
 def markdown_rows(text: str, width: int) -> tuple[Content, ...]:
     """The end of an answer as the transcript lays it out, indented; code stays plain."""
-    # The parser, for the first look inside.
+    # The parser loads with the first preview.
     from phoenix_tui.markdown.bounded import last_piece  # noqa: PLC0415 - as said
     from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - as said
 

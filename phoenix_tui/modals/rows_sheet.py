@@ -209,10 +209,10 @@ def find(entries: Sequence[SheetRow], query: str) -> list[SheetRow]:
         found = [one for word in words if (one := _rank(word, entry)) is not None]
         if len(found) == len(words):
             worst = max(found, default=0)
-            name = entry.words.removeprefix(COMMAND)  # the sign makes no command longer than what else is called so
+            name = entry.words.removeprefix(COMMAND)  # the slash does not count in a comparison of lengths
             ranked.append((worst, len(name) if words and worst < IN_MEANING else 0, place))
     ranked.sort()
-    if ranked and ranked[0][0] < BASE_SCATTERED:  # scattered letters only where nothing holds them together
+    if ranked and ranked[0][0] < BASE_SCATTERED:  # scattered letters only without a contiguous match
         ranked = [one for one in ranked if not BASE_SCATTERED <= one[0] < IN_MEANING]
     return [entries[place] for *_, place in ranked]
 

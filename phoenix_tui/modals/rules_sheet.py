@@ -170,7 +170,7 @@ class RulesSheet(Sheet[None]):
             raise SkipAction
         line = self.query_one(LineInput)
         if self._edited is None and self._here:
-            # Behind the letters typed before it.
+            # After the letters typed before it.
             line.call_later(lambda: self._keep(line.text, ActiveRule("", self._here)))
 
     def action_everywhere(self) -> None:
@@ -203,7 +203,7 @@ class RulesSheet(Sheet[None]):
         """A rule that can match something; another one stays in its line with the reason below it."""
         text, old = text.strip(), self._edited
         if old is not None and text in {old.text, clean_line(old.text).strip()}:
-            self.action_close()  # untouched, also where a line cannot show it as it is
+            self.action_close()  # unchanged, even if a line cannot show it exactly
         elif not self._rules.problem(text):
             kept_as = replace(old or new, text=text)
             self._do(lambda: self._changes.keep(old, kept_as))

@@ -57,7 +57,7 @@ def _heading(hit: SearchHit, width: int, *, now: float, chosen: bool) -> Content
     )
     widest = max(width * 2 // 3, 1)
     folder = f"{clean_line(short_path(hit.cwd))}  " if width >= FOLDER_FROM else ""
-    # A long folder gives way, who spoke and when never do.
+    # A long folder is cut, speaker and time never are.
     where = Content.styled(folder, Tone.QUIET.value).truncate(max(widest - known.cell_length, 0), ellipsis=True)
     right = (where + known).truncate(widest, ellipsis=True)
     title = Content.styled(clean_line(hit.title) or "New conversation", "bold")

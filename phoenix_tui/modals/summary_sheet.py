@@ -134,7 +134,7 @@ class SummarySheet(Sheet[str]):
 
     def action_close(self) -> None:
         """Drop the summary, or stop the model that writes it."""
-        self._asked = False  # what it comes to closes nothing any more
+        self._asked = False  # its end must not close the sheet again
         if self._verdict is None:
             self._conversation.cancel()
         self.dismiss(None)

@@ -117,7 +117,7 @@ class Split:
         if visible is None or visible.conversation is not conversation:
             visible = ConversationView(conversation, self._parts, self._tell)
             visible.panes = self
-        self._column.call_later(self._changed)  # another conversation in this pane is to be remembered too
+        self._column.call_later(self._changed)  # the other conversation of this pane must be remembered too
         return visible
 
     async def _insert(self, place: int) -> Pane:
@@ -179,7 +179,7 @@ class Split:
 
     def _changed(self) -> None:
         self.row.say()
-        self._column.call_after_refresh(self._desk.index.recount)  # who is in sight is known once it is drawn
+        self._column.call_after_refresh(self._desk.index.recount)  # the visible panes are known after drawing
         self._column.run_worker(self._remember(), group="panes")
 
     async def _remember(self) -> None:

@@ -36,12 +36,12 @@ def _divide(strip: Strip, cuts: Iterable[int]) -> Sequence[Strip]:
 def _keep_colours_alone() -> None:
     method: Any = StylesCache.get_inner_outer
     computed: Any = getattr(method, "__wrapped__", None)
-    if computed is None:  # done before, or mended by Textual
+    if computed is None:  # done before, or fixed in Textual
         return
 
     @lru_cache(KEPT)
     def colours(base: Color, background: Color) -> Any:
-        return computed(None, base, background)  # it does not look at its object
+        return computed(None, base, background)  # it does not use its object
 
     def get_inner_outer(_: StylesCache, base: Color, background: Color) -> Any:
         return colours(base, background)

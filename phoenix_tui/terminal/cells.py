@@ -125,7 +125,7 @@ class Pieces:
 
     def piece(self, strip: Strip, colours: ColorSystem) -> CellRow:
         """The cells of a strip; not to be changed."""
-        kept = self._kept.get(id(strip))  # held here, so that no other strip gets its number
+        kept = self._kept.get(id(strip))  # referenced here, so that no other strip gets its id
         if kept is not None and kept[0] is strip and kept[1] is colours:
             return kept[2]
         piece = _piece_of(strip, colours)

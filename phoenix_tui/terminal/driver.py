@@ -97,8 +97,8 @@ class QuietDriver(LinuxDriver):
         self._frame: list[str] | None = None
         """Writes of the current frame: each write would cost a wake-up of the writing thread."""
         self.shadow = ShadowScreen(capable=is_capable(os.environ))
-        # In the loop, never in the midst of its work: a stock handler that runs while this thread holds the lock of
-        # the writer's queue waits for that lock for ever.
+        # In the loop, never during its work: a stock handler that runs while this thread holds the lock of
+        # the writer's queue would wait for that lock forever.
         self._loop = asyncio.get_running_loop()
         self._loop.add_signal_handler(signal.SIGTSTP, self._stop)
         self._loop.add_signal_handler(signal.SIGCONT, self._continue)

@@ -85,7 +85,7 @@ def reset(fd: int = 0, output: int = 1) -> None:
 
 def restore(fd: int = 0, output: int = 2) -> None:
     """Give the terminal back as it was; for `atexit`, signal handlers and crashes. May be called at any time."""
-    if _Saved.attributes is not None:  # first: a terminal that was stopped with Ctrl+S takes no sequence
+    if _Saved.attributes is not None:  # first: a terminal stopped with Ctrl+S accepts no sequence
         with contextlib.suppress(termios.error):
             termios.tcsetattr(fd, termios.TCSANOW, _Saved.attributes)
     if _Saved.entered:

@@ -64,7 +64,7 @@ class RowWriter:
             text = "".join(cells[x:stop])
             self._style_of(text, codes[x])
             self._out.append(text)
-            # Behind the last column a terminal waits to wrap; behind an odd character nobody knows where it stands.
+            # Behind the last column a terminal waits to wrap; behind an odd character the position is unknown.
             self._at = (y, stop) if stop < self._columns and not is_odd else None
             x = stop
 

@@ -138,7 +138,7 @@ class Answering:
         if self.since is None or self.letters is not ANSWERS:
             return Entered.MESSAGE
         now, tried = self.clock.monotonic(), self._tried
-        self._tried = now  # each press: a key that is held down never becomes the second one
+        self._tried = now  # each press: a held key never becomes the second one
         if self.is_own_text or TYPING_PAUSE <= now - tried < AGAIN:
             return Entered.ANSWER if self._give(text) else Entered.MESSAGE
         return Entered.HELD

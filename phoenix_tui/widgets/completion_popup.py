@@ -79,7 +79,7 @@ class CompletionPopup(Widget):
     def show(self, completions: Sequence[Completion], chosen: int = 0) -> None:
         """Offer these; none closes."""
         if not completions and not self._completions:
-            return  # at nearly every key: a layout of the whole screen for nothing
+            return  # at nearly every key: an unnecessary layout of the whole screen
         self._completions = tuple(completions)
         self.chosen = chosen
         self.display = bool(completions)

@@ -190,7 +190,7 @@ class Composer(Still, ShellKeys, TextArea):
         elif not self.text and (message := _meaning_when_empty(event)) is not None:
             self.post_message(message)
         elif self.vim.take(event) or (self.text and edit_at_once(self, event)):
-            self.marks.step_out()  # not when the message of the move arrives: the next key may be here before it
+            self.marks.step_out()  # not when the message of the move arrives: the next key may be earlier
         else:
             return
         event.stop()

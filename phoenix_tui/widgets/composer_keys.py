@@ -115,7 +115,7 @@ class ComposerKeys:
         """Send the whole text unchanged."""
         text = self.take()
         self.sending += is_prose(text) or is_shell_line(text)
-        # Straight to the screen: each of the five parents between would cost the request a round of the loop.
+        # Straight to the screen: each of the five parents between costs the request a round of the loop.
         self._area.screen.post_message(messages.Submitted(text))
 
     def take(self) -> str:

@@ -113,7 +113,7 @@ class ConversationList(Still, Widget):
     def _look(self, *, everything: bool = True) -> None:
         """Draw what is in view; a list of many rows in which a clock moves costs one row."""
         if self.size.height and self.model.height != self.size.height - 1:
-            self.model.resize(self.size.height - 1)  # its resize may still be on the way: a frame may cover many keys
+            self.model.resize(self.size.height - 1)  # its resize may still be pending: a frame may cover many keys
         if (words := way_out(self.model)) != self._way_out:
             self._way_out = words
             self.post_message(Opened(words))

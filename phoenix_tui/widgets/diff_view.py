@@ -129,7 +129,7 @@ class DiffView(ScrollView):
             room = min(width, SPLIT_FROM - 1) if self._unified else width
             self._block = block = diff_block(self._display, room, is_open=True, right=self._words)
             self._lines = block.lines
-            self.run_worker(self._colour(block), group="colour")  # exclusive, one might end before it began
+            self.run_worker(self._colour(block), group="colour")  # if exclusive, one could end before it began
         self.virtual_size = Size(width, len(self._lines))
         self.refresh()
 

@@ -106,7 +106,7 @@ class Dock(completing.Completing, StillColumn):
         below = max(rows - covered, 0) if self.queue.display else 0
         if self.styles.margin.bottom != below:
             self.styles.margin = (0, 0, below, 0)
-            # What lies behind a sheet is painted where it changes, and all of it moved.
+            # The area behind a sheet is painted where it changes, and all of it moved.
             sheet = self.app.screen  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
             self.call_after_refresh(sheet.refresh)
 

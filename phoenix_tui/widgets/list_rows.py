@@ -81,7 +81,7 @@ def pieces(row: RosterRow, signs: Signs, width: int) -> list[Piece]:
     most = TITLE_LENGTH if width >= COLUMNS_FROM else room
     rest = max(room - most, 0)
     while len(tail) > 1 and tail[0][0].isspace() and cell_len(row.title) > room - rest:
-        del tail[0]  # a long title goes on over columns that have nothing to say of it
+        del tail[0]  # a long title extends over columns without values
         room = _room(tail, width)
     title = shorten(shorten(row.title, min(room - rest, most)), room - rest)
     return [*start, (title, Ink.TITLE), *tail, (" " * rest, Ink.TEXT)]

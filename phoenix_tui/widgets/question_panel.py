@@ -129,9 +129,9 @@ class QuestionPanel(RequestReading):
     def show(self, question: Question | None, folder: Path, place: str) -> None:
         """Show a question, or none; `place` says which of how many it is."""
         if question is None and self._question is None:
-            return  # hidden as it was: a layout of the whole screen for nothing
+            return  # still hidden: an unnecessary layout of the whole screen
         if question == self._question:
-            return  # told again: an open line and the place in a long text stay
+            return  # repeated: an open line and the position in a long text stay
         if question is not None and goes_on(question, self._question):
             self._question = question
             self.query_one("#where", Static).update(Content(where_text(question, folder)))
@@ -154,7 +154,7 @@ class QuestionPanel(RequestReading):
         odd.display = bool(self._remarks)
         odd.update(self._remarks)
         self.query_one("#tail").display = False
-        self.run_worker(self._colour(question), group="colour")  # exclusive, one might end before it began
+        self.run_worker(self._colour(question), group="colour")  # if exclusive, one could end before it began
         self.query_one("#where", Static).update(Content(where_text(question, folder)))
         self._offer(question, guarded=True)
         self.set_timer(GRACE, partial(self._offer, question, guarded=False))
@@ -167,7 +167,7 @@ class QuestionPanel(RequestReading):
         preview = question.request.preview
         if not isinstance(preview, DiffDisplay):
             return
-        # Behind the first frame, with the first change that is asked about.
+        # After the first frame, with the first question about a change.
         from phoenix_tui.widgets.question_colours import (  # noqa: PLC0415 - as said
             changed_words,
             code_styles,
@@ -355,7 +355,7 @@ class QuestionPanel(RequestReading):
         self.gate.forget()
         self._look()
         asked = self.query_one("#asked", VerticalScroll)
-        page = max(asked.size.height - 1, 1)  # a page takes no row past the eye
+        page = max(asked.size.height - 1, 1)  # a page skips no unread row
         asked.scroll_relative(y=max(-page, min(by, page)), animate=False)
 
     def on_answer_line_written(self, event: AnswerLine.Written) -> None:

@@ -176,7 +176,7 @@ class RoutePanel(Still, Widget):
         if not agents and self._tell is not None:
             self._tell(NO_AGENT, bad=True)
         if not agents or not self._answer(StartAgents(agents)):
-            self.action_edit()  # what was written is not lost: it can be mended
+            self.action_edit()  # the text is kept for correction
 
     def _hold(self) -> bool:
         card, conversation = self._card, self._conversation

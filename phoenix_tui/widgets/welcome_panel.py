@@ -73,7 +73,7 @@ class WelcomePanel(Vertical):
     def show(self, welcome: Welcome | None) -> None:
         """Show these words, or nothing."""
         if welcome == self._welcome and self.display is (welcome is not None):
-            return  # a layout of the whole screen for nothing
+            return  # an unnecessary layout of the whole screen
         self._welcome = welcome
         self.display = welcome is not None
         if welcome is not None:

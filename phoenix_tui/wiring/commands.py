@@ -162,7 +162,7 @@ def _put_away(path: Path, days: float) -> list[Finding]:
         with closing(open_for_reading(path)) as connection:
             found = expiring.put_away(connection, expires_before(days, time.time()))
     except sqlite3.Error:
-        return []  # said of the database itself
+        return []  # reported with the database itself
     if not found.count:
         return []
     size = f"{counted(found.count, 'conversation')} put away, {found.bytes / 1e6:.1f} MB"

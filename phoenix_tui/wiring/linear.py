@@ -27,7 +27,7 @@ def run_linear(arguments: RunArguments, setup: Setup) -> int:
     Raises:
         CommandError: the arguments make no sense, or nothing can be opened.
     """
-    restore()  # what the screen would have needed was set before the settings were read
+    restore()  # the screen's variables were set before the settings were read
     link = spawn_zygote(terminal=0)
     try:
         choice = chosen_model(setup)

@@ -117,7 +117,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
             provider, _ = self.resolve(f"{name}/any")
             return await provider.models()
         except ProviderError:
-            return []  # a server that does not answer offers nothing
+            return []  # a server without an answer offers nothing
 
     async def forget(self, name: str) -> None:
         """Make the provider anew when it is next asked for: its key has changed."""

@@ -151,12 +151,12 @@ async def _settle(backend: Backend) -> None:
     await backend.processes.clear()
     if backend.engine.ports.rewinding is not None:
         await asyncio.sleep(CONTENTS_AFTER)
-        with suppress(StorageError, FilesError):  # nothing is lost by keeping what nobody needs
+        with suppress(StorageError, FilesError):  # unused contents may stay
             await backend.engine.ports.rewinding.collect()
 
 
 def _warm() -> None:
-    # No TLS context here: its 3 MB are made, off the loop too, with the first letter, and only for https.
+    # No TLS context here: its 3 MB are allocated with the first letter, also outside the loop, and only for https.
     from phoenix_tui.markdown.warm import warm  # noqa: PLC0415 - after the first frame (docs/decisions/textual.md)
 
     warm()

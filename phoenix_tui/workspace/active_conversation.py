@@ -134,7 +134,7 @@ class ActiveConversation:
         """Show an opened conversation, with its draft in the composer."""
         async with self.changing:
             if conversation.record.agent is not None:
-                await self.services.engine.open(conversation.record.agent.parent_id)  # it knows the others
+                await self.services.engine.open(conversation.record.agent.parent_id)  # it has the others
             await self.put_away()
             unsent = parsed(conversation.record.draft)
             images = await self.services.engine.attachments(unsent.image_ids)
@@ -193,7 +193,7 @@ class ActiveConversation:
     async def put_away(self) -> None:
         """Keep the draft and follow the conversation no longer; an empty one vanishes."""
         async with self.changing:
-            await self.drafts.keep(anyway=self.conversation is not None)  # what a command took out was not told yet
+            await self.drafts.keep(anyway=self.conversation is not None)  # removals by a command are not reported yet
             visible, self.visible = self.visible, None
             if visible is None:
                 return

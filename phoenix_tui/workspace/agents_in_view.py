@@ -63,7 +63,7 @@ class AgentsInView:
         if dock.agents is None:
             if not self._batch and self._conversation.record.agent is None:
                 return
-            # Behind the first frame, with the first sub-agent.
+            # After the first frame, with the first sub-agent.
             from phoenix_tui.widgets.agent_panel import AgentPanel  # noqa: PLC0415 - as said
 
             dock.agents = AgentPanel(plain=dock.plain)

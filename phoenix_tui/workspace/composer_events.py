@@ -46,7 +46,7 @@ class ComposerEvents:
     def submit(self, text: str) -> None:
         """A message, a command, a shell command, or a yes to what is offered."""
         if self._ready.ctx_in_use is not None:
-            self._ready.ctx_in_use.active.drafts.typed("")  # what says that the box is empty now comes the long way
+            self._ready.ctx_in_use.active.drafts.typed("")  # the message about the empty box takes the long way
         elif self._ready.slow_start is not None:
             self._ready.slow_start.send(text)
         if not text.strip() and not self._parts.dock.chips.images:
@@ -90,7 +90,7 @@ class ComposerEvents:
 
     def send_now(self) -> None:
         """Stop what runs and send what is written, else what is queued."""
-        self._composer.call_later(self._send_now)  # behind the letters typed before it
+        self._composer.call_later(self._send_now)  # after the letters typed before it
 
     def _send_now(self) -> None:
         text = self._composer.take()

@@ -75,7 +75,7 @@ class ConversationView:
         tell: Notify,
     ) -> None:
         self.conversation = conversation
-        self._parts = replace(parts)  # its own: the ones in focus change
+        self._parts = replace(parts)  # its own: the focused ones change
         self._front = True
         self._tell = tell
         self._route = RouteInView(conversation, tell)
@@ -166,7 +166,7 @@ class ConversationView:
             case ContextChanged() | ConversationChanged() | JobsChanged() | AgentsChanged() | Routed():
                 self._changed(update)
             case _:
-                return  # the transcript alone shows the rest
+                return  # only the transcript shows the rest
         if not isinstance(update, TextArrived) and self.panes is not None:
             self.panes.noticed()
 
@@ -298,7 +298,7 @@ class ConversationView:
         match update:
             case MessageSaved(message=message):
                 self._show_transcript(True)
-                if message.role is not Role.SYSTEM:  # a notice follows the text that was stopped
+                if message.role is not Role.SYSTEM:  # a notice follows the stopped text
                     self._stream, self.unsaved = Stream(), ""
                     self._live.clear()
             case LiveTextDropped(cancelled=cancelled):

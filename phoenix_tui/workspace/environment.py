@@ -126,7 +126,7 @@ class Environment:
             case "terminal_title":
                 self._wish(Wishes(self._wishes.notifications, value == "true", self._wishes.plain))
             case _:
-                pass  # counts from the next start
+                pass  # applies from the next start
 
     def watch_mouse(self, wanted: bool) -> None:
         """Take the mouse, or leave it to the terminal."""

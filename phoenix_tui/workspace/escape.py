@@ -203,7 +203,7 @@ class EscapeHandler:
         """Esc, from any focus and in every state."""
         action = escape_action(self._context(self.escapes))
         if action in AT_REST:
-            self._startup.stop()  # what the key before asked for may not have come here yet, nor a sub-agent's end
+            self._startup.stop()  # requests of the key before, and a sub-agent's end, may not have arrived yet
             self._screen.clear_selection()
         self.actions[action]()
 

@@ -36,7 +36,7 @@ def waiting_words(dock: Dock, text: str) -> Generator[None]:
             "It is tried for half a minute; then the words come back into the box.",
         )
         if dock.composer.draft.prompts is not None:
-            with suppress(OSError):  # the disk is the trouble already
+            with suppress(OSError):  # the disk is already the trouble
                 dock.composer.draft.prompts.add(text)
 
     timer = asyncio.get_running_loop().call_later(PATIENCE, show)

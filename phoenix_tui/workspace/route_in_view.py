@@ -33,7 +33,7 @@ class RouteInView:
         if dock.route is None:
             if self._card is None:
                 return
-            # Behind the first frame, with the first decision.
+            # After the first frame, with the first decision.
             from phoenix_tui.widgets.route_panel import RoutePanel  # noqa: PLC0415 - as said
 
             dock.route = RoutePanel(plain=dock.plain)

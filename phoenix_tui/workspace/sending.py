@@ -66,7 +66,7 @@ class Sending:
         if not isinstance(receipt, Refused):
             chips.images = ()
             if conversation is not None and conversation.record.agent is not None:
-                # Till it is read it stands in no message of the transcript.
+                # Until it is read no message of the transcript contains it.
                 words = one_line(clean_line(text), SHOWN_OF_HINT)
                 active.parts.transcript.apply(Noticed(f"your hint is read with its next step: {words}"))
         elif images and active.conversation is not None and not is_busy(active.conversation.state):
@@ -94,7 +94,7 @@ class Sending:
             self._tell(in_keys(receipt.reason), bad=True)
             return
         self._desk.drafts.sent()
-        if trouble := remember(composer.draft.prompts, text):  # at once: who quits with the next key finds it
+        if trouble := remember(composer.draft.prompts, text):  # at once: a user who quits with the next key finds it
             self._tell(trouble, bad=True)
         await asyncio.sleep(REQUEST_FIRST)
         await self._desk.drafts.keep()

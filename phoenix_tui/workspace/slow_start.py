@@ -52,7 +52,7 @@ class SlowStart:
         """Phoenix is left before they are there: Up finds the words at the next start."""
         history = PromptHistory(self._launch.state_folder, self._launch.cwd)
         for text in (*self.sent, self._composer.content):
-            with suppress(OSError):  # there is nothing else that could be done for them
+            with suppress(OSError):  # no other action is possible for them
                 history.add(text)
 
     def over(self) -> None:

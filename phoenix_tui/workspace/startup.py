@@ -62,7 +62,7 @@ class Startup:
 
     def begin(self) -> None:
         """Do what was asked for meanwhile: the conversation of the command line is open."""
-        self._held_at_start = self._parts.welcome.held  # what was asked for takes it back as soon as it is begun
+        self._held_at_start = self._parts.welcome.held  # the pending request resets it as soon as it begins
         self._ready.set()
 
     def settle(self) -> None:
@@ -138,7 +138,7 @@ class Startup:
         if self.ctx_in_use is not None:
             self.ctx_in_use.sending.stop()
         else:
-            self._screen.call_later(self._stop_early)  # behind an Enter that was pressed before
+            self._screen.call_later(self._stop_early)  # after an Enter pressed before
 
     def _stop_early(self) -> None:
         if self.ctx_in_use is not None:

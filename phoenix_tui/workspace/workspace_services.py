@@ -84,7 +84,7 @@ class WorkspaceServices:
         self._services.engine.waits.listen(told_here(partial(setattr, active.parts.status, "database_busy")))
         self._services.engine.watch(lambda _: self._name_other_questions())
         if launch.reopened:
-            await active.begin()  # nor are panes opened again: the text that stopped Phoenix may stand in one
+            await active.begin()  # panes are not opened again either: the text that stopped Phoenix may be in one
             self._offer(launch.conversation_id)
             return
         if launch.conversation_id:

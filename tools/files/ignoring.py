@@ -37,7 +37,7 @@ def allowed(folder: bytes, there: int) -> frozenset[bytes] | None:
     builder = WalkBuilder(Path(os.fsdecode(folder))).hidden(False).require_git(False).follow_links(False).max_depth(1)
     found: list[DirEntry] = []
     entries = builder.build()
-    for _ in range(2 * there + ERRORS):  # each entry, and what cannot be read of it
+    for _ in range(2 * there + ERRORS):  # each entry, and errors of reading it
         try:
             found.append(next(entries))
         except StopIteration:

@@ -18,7 +18,7 @@ from tools.files.location import Location
 
 # O_PATH passes through folders that may be entered but not listed; it exists on Linux only.
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Without O_NONBLOCK opening a named pipe would wait for its other end for ever.
+# Without O_NONBLOCK opening a named pipe would wait for its other end forever.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 

@@ -40,7 +40,7 @@ def make_folder(folder: Path) -> None:
         status = os.fstat(descriptor)
         _refuse_foreign(status, folder)
         if status.st_mode & OTHERS:
-            with suppress(PermissionError):  # ours: a file system without modes
+            with suppress(PermissionError):  # our file, on a file system without modes
                 os.fchmod(descriptor, FOLDER_MODE)
     finally:
         os.close(descriptor)
@@ -199,7 +199,7 @@ def open_own(path: Path, *, follow: bool = False) -> int:
         OSError: it is gone, is a link and `follow` is not set, or is something else.
     """
     try:
-        # A device may do something when it is opened, so what a name leads to is looked at first.
+        # Opening a device may have effects, so the target of a name is checked first.
         _refuse_irregular(path.stat(follow_symlinks=follow), path)
         descriptor = os.open(path, os.O_RDONLY | _ANY | (0 if follow else os.O_NOFOLLOW))
     except OSError as error:
@@ -230,7 +230,7 @@ def _open_folder(folder: Path) -> int:
     except OSError as error:
         if error.errno not in {errno.ELOOP, errno.ENOTDIR} or not stat.S_ISLNK((link := folder.lstat()).st_mode):
             raise
-    if link.st_uid:  # one of root's is the administrator's
+    if link.st_uid:  # a file of root is the administrator's
         _refuse_foreign(link, folder)
     return os.open(folder, _FOLDER)
 

@@ -52,7 +52,7 @@ OPTIONS: Final = (
     "--literal-pathspecs",
     *("-c", "core.fsmonitor=false"),
     *("-c", "core.quotepath=off"),
-    *("-c", "core.safecrlf=false"),  # its warnings would stand among what is read
+    *("-c", "core.safecrlf=false"),  # its warnings would mix with the output
 )
 
 

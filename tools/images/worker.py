@@ -136,7 +136,7 @@ def _is_fit(image: Image.Image, raw: bytes) -> bool:
 def _converted(image: Image.Image, kind: str) -> Encoded:
     orientation = image.getexif().get(_ORIENTATION, 1)
     if image.mode in {"L", "RGB"}:
-        # Lets the JPEG decoder skip what would be thrown away.
+        # Lets the JPEG decoder skip pixels that would be dropped.
         image.draft(None, (2 * TARGET_SIDE, 2 * TARGET_SIDE))
     picture = _eight_bit(image)
     picture.thumbnail((TARGET_SIDE, TARGET_SIDE), Image.Resampling.LANCZOS)

@@ -77,7 +77,7 @@ def _slices(text: str, language: str, kinds: Sequence[str]) -> Iterator[list[lis
 
 
 def _lexer(language: str) -> Any:
-    # Not those of plug-ins: looking for them takes longer than lexing.
+    # Not those of plug-ins: finding them takes longer than lexing.
     lexers: Any = importlib.import_module("pygments.lexers")  # behind the limits, and it ships no types
     known = {alias for _, _, aliases, _, _ in lexers.LEXERS.values() for alias in aliases}
     return lexers.get_lexer_by_name(language, stripnl=False, ensurenl=True) if language in known else None

@@ -101,7 +101,7 @@ class Journal:
             lock = open_file(self._folder / LOCK, os.O_RDWR)
             own = self._folder / f"{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
             descriptor = open_file(own, os.O_RDWR | os.O_APPEND)
-        except OSError:  # a full or read-only disk: the placeholders themselves tell what they are
+        except OSError:  # a full or read-only disk: the placeholders themselves can be recognized
             self._folder = None
             return False
         fcntl.flock(descriptor, fcntl.LOCK_EX)

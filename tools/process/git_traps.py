@@ -158,7 +158,7 @@ def _take_away(path: Path, roots: tuple[Path, ...]) -> str:
     shown = reveal_name(path.relative_to(root))
     try:
         with opened_folder(Location(root, path.relative_to(root).parts, "")) as folder:
-            with suppress(OSError):  # a command may have closed it to its owner
+            with suppress(OSError):  # a command may have removed its owner's access
                 Path(f"/proc/self/fd/{folder}").chmod(stat.S_IMODE(os.fstat(folder).st_mode) | stat.S_IRWXU)
             if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
                 target = os.readlink(name, dir_fd=folder)

@@ -72,7 +72,7 @@ class Helper:
         process = self._process
         if process is not None:
             process.kill()
-        if self._lock.acquire(blocking=False):  # else the thread that waits for an answer tidies up
+        if self._lock.acquire(blocking=False):  # otherwise the thread that waits for an answer cleans up
             try:
                 self._end()
             finally:
@@ -109,7 +109,7 @@ class Helper:
         process = self._process
         if process is None or process.poll() is not None:
             self._end()
-            # Its own session: no signal of the terminal is meant for it.
+            # Its own session: no signal of the terminal reaches it.
             process = self._process = subprocess.Popen(
                 self._argv,
                 stdin=subprocess.PIPE,

@@ -75,7 +75,7 @@ class JobTable:
         try:
             finished = await self._supervision.see_through(running, command.timeout, awaited.let_go)
         finally:
-            if self._awaited.get(place) is awaited:  # one that dies slowly may have been followed by its like
+            if self._awaited.get(place) is awaited:  # while one dies slowly, another may have started
                 del self._awaited[place]
         if finished is not None:
             return finished

@@ -84,7 +84,7 @@ class ZygoteLink:
         for number in self._alarms:
             faulthandler.unregister(number)
             if threading.current_thread() is threading.main_thread():
-                # It puts back the handler it found, which may be one that asyncio has taken away since.
+                # faulthandler restores the handler it found, which asyncio may have removed since.
                 signal.signal(number, signal.getsignal(number))
 
     def begun(self) -> None:
@@ -125,7 +125,7 @@ class ZygoteLink:
         atexit.unregister(self.say_goodbye)
         self.say_goodbye()
         self.disarm()
-        with contextlib.suppress(OSError):  # a thread that listens (`heard`) would keep it open for the zygote
+        with contextlib.suppress(OSError):  # a listening thread (`heard`) would keep it open for the zygote
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         for ends in self._alarms.values():

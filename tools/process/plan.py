@@ -86,7 +86,7 @@ class Planner:
         try:
             confinement = await to_the_end(planning)
         except asyncio.CancelledError:
-            if planning.exception() is None:  # nobody else would give back what it took
+            if planning.exception() is None:  # its resources would never be returned otherwise
                 await self._undo(planning.result())
             raise
         return CommandPlan(self._request(command, mechanism, confinement, network=limits.network), confinement)
@@ -147,7 +147,7 @@ class Planner:
         environment = without_relative_entries({**inherited, "PWD": str(command.working_dir), **command.environment})
         if confinement is NOTHING and "/" not in argv[0]:  # a program of Phoenix itself: shells have an absolute path
             environment["PATH"] = outside_entries(environment.get("PATH", os.defpath), command.working_dir)
-        resolved = confinement.temporary is not None  # the link to it may lie in a folder that is covered
+        resolved = confinement.temporary is not None  # the link to it may be in a covered folder
         return wire.SupervisorRequest(
             mechanism,
             str(command.working_dir.resolve() if resolved else command.working_dir),

@@ -103,9 +103,9 @@ class SandboxLayout:
         self._home = Path.home().resolve()
         self._workspace = wanted.working_dir.resolve()
         if str(self._workspace) != os.path.abspath(wanted.working_dir):  # noqa: PTH100 - what was named, unresolved
-            # A command in the folder above may have put a link here: its target is not what was allowed.
+            # A command in the folder above may have put a link here: its target was not allowed.
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(wanted.working_dir))
-        if not self._workspace.is_dir():  # a placeholder would be made in its place
+        if not self._workspace.is_dir():  # a placeholder would be created in its place
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(wanted.working_dir))
         self._writes = wanted.mode is SandboxMode.WORKSPACE
         self._places: dict[Path, MountPlace] = {}
@@ -172,7 +172,7 @@ class SandboxLayout:
         for path in needed:
             resolved = path.resolve()
             if self._workspace in resolved.parents:
-                continue  # what the workspace holds comes with it, writable
+                continue  # the content of the workspace comes with it, writable
             if resolved.exists() and any(folder == resolved or _inside(resolved, folder) for folder in covered):
                 self._put(places.READ_ONLY, resolved)
 

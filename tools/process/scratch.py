@@ -110,7 +110,7 @@ class Scratch:
             base = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
             self._descriptor = os.open(base / "new", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            (base / "new").rename(base / LOCK)  # no sweep of another Phoenix finds it before it is held
+            (base / "new").rename(base / LOCK)  # another Phoenix cannot sweep it before it is held
             (base / "empty").touch(mode=0o444)
             self.base = base
         return self.base

@@ -34,7 +34,7 @@ CARGO_FILES: Final = ("credentials", "credentials.toml")
 
 def key_places(environment: Mapping[str, str], home: Path) -> tuple[Path, ...]:
     """Existing files and folders with keys, resolved; never an ancestor of the home folder."""
-    # Looked at anew for each command, 0.5 ms: what is remembered could be swapped, or be made, in between.
+    # Read anew for each command, 0.5 ms: remembered places could be replaced, or created, in between.
     named = set(map(os.fspath, _named(environment, home)))
     found = {Path(os.path.realpath(path)) for path in named if os.path.exists(path)}  # noqa: PTH110 - a fifth of the time
     return tuple(sorted(path for path in found if not home.is_relative_to(path)))

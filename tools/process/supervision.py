@@ -67,7 +67,7 @@ class Supervision:
                 unsupervised += 1
                 if unsupervised == ATTEMPTS:
                     break
-            except FileNotFoundError:  # what the plan guards or hides may have been removed since
+            except FileNotFoundError:  # guarded or hidden paths may have been removed since the plan
                 if plan.confinement.lease is None or attempt == PLANS:
                     raise
         raise OSError("the process helper of Phoenix does not stay alive")
@@ -139,7 +139,7 @@ class Supervision:
         try:
             await running.execution.start(plan.request, self._link)
             await _begin(running.execution)
-        except BaseException as error:  # also a cancellation: nothing may stay behind
+        except BaseException as error:  # also after a cancellation: no process may survive
             await self.end(running)
             if isinstance(error, asyncio.CancelledError):
                 running.execution.report_end()

@@ -65,7 +65,7 @@ class SdkTransport:
                     cast_to=anthropic.types.Message,
                     body=msgspec.json.decode(body),
                     stream=True,
-                    stream_cls=anthropic.AsyncStream[object],  # as plain values: kinds that it does not know end it
+                    stream_cls=anthropic.AsyncStream[object],  # plain values: typed ones fail on unknown kinds
                 )
             started = True
             head.limits = limits_in(stream.response.headers)

@@ -150,7 +150,7 @@ class _Messages:
         """A message as it was written for the last request, unless it depends on more than itself."""
         if self._written is None or self._depends(message):
             return self._message(message)
-        # msgspec writes what is JSON already as it is.
+        # msgspec writes raw JSON unchanged.
         return cast("JsonValue", self._written.of(message, self._message))
 
     def _depends(self, message: ModelMessage) -> bool:

@@ -56,7 +56,7 @@ class AnswerText:
         whole = self._read(cut=cut, called=called)
         thinking = "".join(self._thinking)
         if self._splitter.unclosed and not cut and not whole.text.strip() and not whole.calls:
-            # It never ended: nobody can tell that it was no answer (SPEC T-SAN 14).
+            # It never ended, so it may have been the answer (SPEC T-SAN 14).
             return WholeText(text=self._splitter.unclosed + thinking)
         before, text = split_at_closing(whole.text)
         return WholeText(thinking or before, text, whole.calls, whole.is_cut)

@@ -133,7 +133,7 @@ class ReplyBuilder:
             ProviderError: the event is an error, or unreadable.
         """
         if payload == DONE:
-            # A call that is not whole without any finish reason: the stream was cut by something in between.
+            # An incomplete call without a finish reason: the stream was cut on the network.
             self.done = bool(self._finish) or not self._calls.is_open
             return
         chunk = decoded(_DECODER, payload, self._service)

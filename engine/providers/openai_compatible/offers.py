@@ -56,7 +56,7 @@ class Offers:
                 async with asyncio.timeout(SHORT_PATIENCE):
                     await self.read()
             except ProviderError as error:
-                self._asked = error.kind not in {"network", "server"}  # it may only be about to start
+                self._asked = error.kind not in {"network", "server"}  # the server may still be starting
             except TimeoutError:
                 return
 

@@ -243,7 +243,7 @@ def _from_xml(name: str, body: str, tools: dict[str, ToolSpec]) -> Call | None:
     if name not in tools:
         return None
     arguments: JsonObject = {}
-    for part in body.split(_PARAMETER)[1:]:  # no pattern: one without an end would be looked for again and again
+    for part in body.split(_PARAMETER)[1:]:  # no pattern: one without an end would be searched again and again
         key, _, rest = part.partition(">")
         value, end, _ = rest.partition("</parameter>")
         if end:
@@ -254,7 +254,7 @@ def _from_xml(name: str, body: str, tools: dict[str, ToolSpec]) -> Call | None:
 def _call(name: str, arguments: JsonObject) -> Call | None:
     try:
         return name, encode_json(arguments).decode("utf-8")
-    except (msgspec.MsgspecError, OverflowError, RecursionError):  # numbers and depths that no request can hold
+    except (msgspec.MsgspecError, OverflowError, RecursionError):  # numbers and depths beyond every request
         return None
 
 

@@ -114,7 +114,7 @@ class _Writer:
                 case Role.ASSISTANT:
                     messages.append(self._assistant(message))
                 case Role.SYSTEM:
-                    # Notices for the eye; the context never sends them.
+                    # Notices for the user; the context never sends them.
                     pass
                 case _:
                     assert_never(message.role)

@@ -117,7 +117,7 @@ class Capture(Struct, eq=False):
                 state = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 return self._see(folder, path, state).state if kind_of(state.st_mode) else None
         except OSError:
-            return None  # nothing there, or not to be reached without following a link
+            return None  # missing, or not reachable without following a link
 
     def flush(self) -> None:
         """Store what was read so far."""
@@ -150,7 +150,7 @@ class Capture(Struct, eq=False):
         except OSError:
             return None
         if found is None or stamp_of(found[0]) != stamp_of(walked):
-            return None  # it changes while it is looked at
+            return None  # it changes while it is read
         state, content = found
         if begins_as_key(content):
             return _by_its_look(state)

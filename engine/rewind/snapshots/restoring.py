@@ -43,7 +43,7 @@ class Restoring(Struct, eq=False):
             self._check(ordered)
             good = [change for change in ordered if change.path not in self._problems]
             places = {change.path.rpartition(b"/")[0] for change in good}
-            self._sweep(places)  # first, since no folder goes that holds something
+            self._sweep(places)  # first, since only empty folders can be removed
             self._each([one for one in reversed(good) if _goes(one)], self._remove)
             self._each([one for one in good if one.after is not None], self._put)
             self._each([one for one in reversed(good) if _is_folder(one.after)], self._set_mode)
@@ -77,13 +77,13 @@ class Restoring(Struct, eq=False):
             with holder(self._folder, change.path) as (folder, name):
                 state = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 if stat.S_ISDIR(state.st_mode) != _is_folder(change.before):
-                    return  # it is already what it shall be
+                    return  # it is already in the target state
                 if stat.S_ISDIR(state.st_mode):
                     os.rmdir(name, dir_fd=folder)
                 else:
                     os.unlink(name, dir_fd=folder)
         except (FileNotFoundError, NotADirectoryError):
-            return  # gone, with all that it lay in
+            return  # gone, with its folder
 
     def _put(self, change: FileChange) -> None:
         wanted = change.after
@@ -126,7 +126,7 @@ def _is_expected(found: FileState | None, change: FileChange) -> bool:
     """True without changes by others: it is as before, as wanted, or as a crash between the two leaves it."""
     if found is None and _goes(change):
         return True
-    if _is_folder(found):  # while it is filled it has other mode bits
+    if _is_folder(found):  # it has other mode bits until it is complete
         return _is_folder(change.before) or _is_folder(change.after)
     return same_state(found, change.before) or same_state(found, change.after)
 

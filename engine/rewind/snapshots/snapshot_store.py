@@ -107,7 +107,7 @@ class LookBook:
         contents = self._contents
         if contents.size <= limit:
             return
-        aim = limit * 9 // 10  # not again with the next turn
+        aim = limit * 9 // 10  # so that the next turn need not repeat it
         newest = contents.newest_looks()
         needed = {look_id: _contents_of(self.load(look_id)) for look_id, _ in newest}
         own = {look_id for look_id, _ in self._newest.values()}

@@ -37,7 +37,7 @@ class Worker:
         answer.add_done_callback(_seen)
 
         def ended(result: object, error: BaseException | None) -> None:
-            with suppress(RuntimeError):  # the loop may be gone by then, and nobody waits
+            with suppress(RuntimeError):  # the loop may be gone by then, with all callers
                 loop.call_soon_threadsafe(_settle, answer, result, error)
 
         if self._thread is None:
@@ -59,7 +59,7 @@ class Worker:
                 ended(None, error)
             else:
                 ended(result, None)
-            del item, job, ended  # what a job holds must not stay until the next one
+            del item, job, ended  # the objects of a job must not stay until the next one
 
 
 def _seen(answer: asyncio.Future[object]) -> None:

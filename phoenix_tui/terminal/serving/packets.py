@@ -26,7 +26,7 @@ class PacketWriter:
         self._dropped = False
         """True when the listener is to be called once the queue is empty."""
         self._ended: Event | None = None
-        # A daemon: nothing ends a write to a pipe that nobody reads.
+        # A daemon: a write to an unread pipe never ends.
         self._thread = Thread(target=self._write, name="phoenix-web", daemon=True)
         self._thread.start()
 

@@ -72,7 +72,7 @@ class TokenServer(Server):
 
     async def on_startup(self, app: web.Application) -> None:
         """End by signals from now on, whatever the loop does, and say where it is."""
-        listen(asyncio.get_running_loop(), IN_A_TAB, self._told)  # in the place of those of aiohttp, which know no HUP
+        listen(asyncio.get_running_loop(), IN_A_TAB, self._told)  # replaces the handlers of aiohttp, which ignore HUP
         self._link.arm(IN_A_TAB)
         self._watch = LoopWatch(self._link, NO_LIMIT, no_one)
         self._started()
@@ -179,7 +179,7 @@ def serve(arguments: Sequence[str], address: PageAddress, listener: socket.socke
     link = spawn_zygote()
     server = TokenServer(arguments, address, started, link)
     quiet: dict[str, Any] = {"print": None, "access_log": None}
-    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)  # a request that makes no sense is answered, not traced
+    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)  # an invalid request gets an answer, not a traceback
     loop = asyncio.new_event_loop()
     try:
         web.run_app(server.make_app(), sock=listener, shutdown_timeout=SECONDS_TO_CLOSE, loop=loop, **quiet)

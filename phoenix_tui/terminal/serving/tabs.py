@@ -79,11 +79,11 @@ class Tab(AppService):
                 break
             with suppress(ProcessLookupError):
                 process.send_signal(number)
-        with suppress(TimeoutError, ConnectionError):  # one that was ended has not closed its page
+        with suppress(TimeoutError, ConnectionError):  # an ended process has not closed its page
             async with asyncio.timeout(TELLING):
                 await self.remote_close()
         await asyncio.wait((task,), timeout=TELLING)
-        with suppress(TimeoutError):  # its pipes may close a moment before it ends, and the loop with it
+        with suppress(TimeoutError):  # its pipes may close a moment before the process ends, and the loop with it
             async with asyncio.timeout(TELLING):
                 await process.wait()
 

@@ -127,7 +127,7 @@ class DiffJob:
         """
         limit = max(limit // 2, 1)
         if self._colours is None:
-            self.lex()  # who draws has it lexed in a thread before
+            self.lex()  # the caller has lexed it in a thread before
         colours = (self._colours or [])[self._place : self._place + limit]
         start = self._line
         for pair, (left, right) in zip(self._pairs[self._place : self._place + limit], colours, strict=True):

@@ -83,7 +83,7 @@ class TranscriptBar(Still, ScrollBar):
         return self._filtered([self._row(kind, bar.style) for kind in kinds_of(size, *self._thumb)])
 
     def _filtered(self, rows: Sequence[Strip]) -> list[Strip]:
-        # The colours are true colours already; the others (NO_COLOR) keep their result with each row.
+        # The colours are already true colours; the others (NO_COLOR) keep their result with each row.
         filters = [each for each in self.get_line_filters() if not isinstance(each, ANSIToTruecolor)]
         found = list(rows)
         for each in filters:

@@ -62,7 +62,7 @@ class Drawing(Struct, frozen=True):
         if message.role is Role.SYSTEM:
             notes = [self._notice(key, texts)] if texts else []
             if message is self.model.stop_notice:
-                notes = []  # stands below the text that was stopped
+                notes = []  # below the text that was stopped
             return notes + list(self._call_parts([b for b in message.blocks if isinstance(b, ToolUseBlock)]))
         if message.origin in _REPORTS:
             rows = speech.report_rows(

@@ -50,7 +50,7 @@ class LiveAnswer:
         from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - 21 ms (docs/decisions/libraries.md)
 
         part, growing = self._part, self._stream
-        has_ended = self._reply is not live  # text that was stopped stays, and may begin as an earlier answer does
+        has_ended = self._reply is not live  # stopped text stays, and may begin like an earlier answer
         if has_ended and part is not None and growing is not None and text.startswith(growing.source):
             stream, strips = growing, part.strips
             del strips[stream.end(text[len(stream.source) :]) :]

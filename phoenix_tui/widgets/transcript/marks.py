@@ -116,7 +116,7 @@ class Marks:
         if drawn is None:
             return None
         while self._stack.lay_slice(slot, drawn):
-            pass  # the place may stand in what has not been laid out
+            pass  # the place may be in text without a layout
         spots = list(self._spots(drawn, goal))
         if not spots and self._open_folded(drawn, goal):
             drawn = self._stack.drawn(slot) or drawn
@@ -192,7 +192,7 @@ class Marks:
             colours = painter.colours
             under = _blend(colours.background, colours.needs_you)
             usual = Style(bgcolor=under.rich_color, underline=True)
-            # Reversed, so that it stands out without colours too.
+            # Reversed, so that it is visible without colours too.
             current = Style(
                 color=colours.needs_you.rich_color, bgcolor=colours.background.rich_color, bold=True, reverse=True
             )

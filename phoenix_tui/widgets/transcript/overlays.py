@@ -74,7 +74,7 @@ class Overlays:
             text = f" ↓ {label} "
             if cells(text) >= painter.width:
                 return under
-            room = painter.width - cells(text) - 1  # the scrollbar lies over the last column
+            room = painter.width - cells(text) - 1  # the scrollbar covers the last column
             style = painter.style(TextStyle(TextTone.YOU, Surface.CODE, bold=True)) + Style(
                 meta={"@click": "view('bottom')"}
             )

@@ -62,7 +62,7 @@ class PaintedRows:
         view = self._view
         rows = self._sight.strips(painter, view.text_selection, is_late=self._kept.is_late)
         for line_filter in view.get_line_filters():
-            # The painter's colours are true colours already, so this filter would only copy every row.
+            # The painter's colours are already true colours, so this filter would only copy every row.
             if not isinstance(line_filter, ANSIToTruecolor):
                 rows = [row.apply_filter(line_filter, view.background_colors[1]) for row in rows]
         self._kept.painted(rows, painter)

@@ -43,7 +43,7 @@ class Scroller:
 
     def scrolled(self, y: int) -> None:
         """Textual was scrolled: what comes into sight is measured, and the rows under the eye stay where they are."""
-        # Textual clamps the position to a new height before it tells of that height.
+        # Textual clamps the position to a new height before it reports that height.
         self._canvas.viewport.height = self._view.size.height - self._canvas.reserved
         self._canvas.viewport.move_to(y)
         self._canvas.cursor.come_along()

@@ -80,7 +80,7 @@ class VisibleRows:
         model, viewport = self.canvas.model, self.canvas.viewport
         if not strips or viewport.height < STICKY_HEIGHT:
             return
-        # What is still being written, and what was stopped before it was stored, has no message of its own yet.
+        # An incomplete reply, and one stopped before it was stored, has no message of its own yet.
         seq = min(viewport.slot + 1, model.count)
         starts_here = viewport.row == 0 and viewport.slot < model.count and is_prompt(model, seq)
         prompt = None if starts_here else prompt_above(model, seq)

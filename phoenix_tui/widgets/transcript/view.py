@@ -120,9 +120,9 @@ class TranscriptView(ScrollView, can_focus=True):
                 self.canvas.note_new(counts=not shows_nothing(message), follow=mine)
                 self.frames.request(REQUEST_FIRST if mine else 0.0)
             case TextArrived() | ThinkingArrived() if begins:
-                self.frames.flush()  # what a user waits for: the first word
+                self.frames.flush()  # the user waits for the first word
             case RunEnded():
-                self.frames.flush()  # and the last one
+                self.frames.flush()  # and for the last one
             case _:
                 self.frames.request()
 

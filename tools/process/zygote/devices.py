@@ -38,7 +38,7 @@ def replace(*, writable: bool) -> None:
         os.mkdir(folder, 0o755)  # noqa: PTH102 - no pathlib in the zygote
     for name, target in LINKS.items():
         os.symlink(target, f"/dev/{name}")  # noqa: PTH211 - as above
-    with contextlib.suppress(OSError):  # a container that forbids it: then there is no terminal to be had
+    with contextlib.suppress(OSError):  # a container that forbids it: then there is no terminal
         kernel.mount("devpts", "/dev/pts", "devpts", OPTIONS, "newinstance,ptmxmode=0666,mode=0620")
     if writable:
         kernel.mount("tmpfs", "/dev/shm", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, SHARED_MEMORY)

@@ -26,7 +26,7 @@ ARCHITECTURE_OFFSET = 4
 ARGUMENT_OFFSET = 16
 EVERYONE = -1
 
-# kill, tkill, tgkill, rt_sigqueueinfo, pidfd_open: each names its target in the first argument.
+# kill, tkill, tgkill, rt_sigqueueinfo, pidfd_open: each has its target in the first argument.
 CALLS = {
     "x86_64": (0xC000003E, (62, 200, 234, 129, 434)),
     "aarch64": (0xC00000B7, (129, 130, 131, 138, 434)),

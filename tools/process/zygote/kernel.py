@@ -219,7 +219,7 @@ def hide_in_environment(is_secret: Callable[[str], bool]) -> None:
         name, _, value = entry.partition(b"=")
         if value and is_secret(os.fsdecode(name)):
             if name in os.environb:
-                os.environb[name] = os.environb[name]  # from here on the C library has a copy of its own
+                os.environb[name] = os.environb[name]  # from here on the C library has its own copy
             ctypes.memset(place + len(name) + 1, ord("*"), len(value))
         place += len(entry) + 1
 

@@ -99,7 +99,7 @@ class Supervisor:
         while self.anything_left():
             self._killed |= self.kill_once()
             if namespace:
-                send(-1, signal.SIGKILL)  # everything in this world but PID 1, at once
+                send(-1, signal.SIGKILL)  # all processes of this namespace but PID 1, at once
             late = time.monotonic() - began > STUCK_AFTER
             if self.anything_left():
                 self._pause(PATIENT_PAUSE if late else BRISK_PAUSE)

@@ -7,7 +7,7 @@ import os
 import termios
 
 RESET = (
-    b"\x1b[<u"  # kitty keys: popped before the alternate screen goes, which has its own stack
+    b"\x1b[<u"  # kitty keys: popped before the alternate screen is left, which has its own stack
     b"\x1b[?2026l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?1016l"
     b"\x1b[?1004l\x1b[?2004l\x1b[?2031l\x1b[?2048l\x1b[?7h\x1b[?1049l\x1b[?25h\x1b[0 q\x1b[0m\r"
 )
