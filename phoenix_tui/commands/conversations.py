@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from phoenix_tui.commands.archive import archive_or_delete
 from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.commands.screen_front_end import on_screen
-from phoenix_tui.commands.shelving import put_aside
 from phoenix_tui.features import conversations
 
 
@@ -18,13 +18,13 @@ async def new(ctx: CommandContext, _: str) -> None:
 async def archive(ctx: CommandContext, _: str) -> None:
     """Put the open conversation away."""
     if ctx.active.conversation is not None:
-        await put_aside(ctx, [ctx.active.conversation.id], delete=False)
+        await archive_or_delete(ctx, [ctx.active.conversation.id], delete=False)
 
 
 async def delete(ctx: CommandContext, _: str) -> None:
     """Move the open conversation to the trash."""
     if ctx.active.conversation is not None:
-        await put_aside(ctx, [ctx.active.conversation.id], delete=True)
+        await archive_or_delete(ctx, [ctx.active.conversation.id], delete=True)
 
 
 RUNS: Final[dict[str, Run]] = {

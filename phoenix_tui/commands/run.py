@@ -14,14 +14,14 @@ from phoenix_tui.keys.active_keys import key
 
 MODULES: Final[dict[str, tuple[str, ...]]] = {
     "conversations": ("archive", "delete", "fork", "new", "rename", "resume", "retry", "stop", "stopall"),
-    "exporting": ("export",),
+    "export": ("export",),
     "settings": ("config", "doctor", "key", "model", "mouse", "permissions", "sandbox", "theme", "vim"),
     "profiles": ("profile",),
-    "routing": ("route",),
+    "route": ("route",),
     "reading": ("btw", "copy", "cost", "help", "quit"),
     "jobs": ("background", "jobs"),
-    "shelving": ("archived", "pin", "trash"),
-    "searching": ("find", "search"),
+    "archive": ("archived", "pin", "trash"),
+    "search": ("find", "search"),
     "context": ("compact", "context", "prompt"),
     "blocks": ("turns",),
     "changes": ("diff",),
@@ -29,7 +29,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "agents": ("agents",),
     "approvals": ("approvals",),
     "rules": ("rules",),
-    "rewinding": ("branches", "rewind", "undo"),
+    "rewind": ("branches", "rewind", "undo"),
     "history": ("history",),
     "images": ("image", "images"),
 }

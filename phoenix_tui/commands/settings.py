@@ -4,54 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from textual.content import Content
-
 from engine.executor.requests import EngineError
-from engine.ports import ConversationChanges, ModelInfo
-from engine.ports.profiles import SANDBOX_FREEDOM
 from engine.records import PermissionMode
 from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.commands.rules import rules
+from phoenix_tui.commands.screen_front_end import ScreenFrontEnd, on_screen
+from phoenix_tui.features import model
+from phoenix_tui.features.doctor import doctor
+from phoenix_tui.features.permissions import choose_mode, choose_sandbox, use_mode
 from phoenix_tui.features.settings_api import Setting
 from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.modals.settings_sheet import RESET, SettingsSheet, ThemeSheet, when
-from phoenix_tui.text.labels import MODE_MEANINGS, SANDBOX_MEANINGS, sandbox_set, tokens, widening
 from phoenix_tui.widgets.pasting import provider_of
-from tools.contract import Enforcement, SandboxMode
-from tools.wording import counted
-
-RULES: Final = "rules"
-"""Key of the rules next to the modes."""
-
-
-async def model(ctx: CommandContext, reference: str) -> None:
-    """Choose the model of this conversation."""
-    if not reference:
-        now = ctx.active.conversation.record.model if ctx.active.conversation else ctx.active.model
-        offered = await ctx.active.services.models()
-        choices = {one.reference: PickerRow(one.reference, one.reference, _remark(one)) for one in offered}
-        present = choices.pop(now, PickerRow(now, now, "in use"))
-        sheet = PickerSheet("Model of this conversation", [present, *choices.values()], current=now, free=True)
-        reference = await ctx.sheets.show(sheet) or ""
-    if reference:
-        await use_model(ctx, reference)
-
-
-def _remark(one: ModelInfo) -> str:
-    window = f"{tokens(one.context_window)} window" if one.context_window else ""
-    return " · ".join(part for part in ("on this machine" if one.local else "", window, one.note) if part)
 
 
 async def use_model(ctx: CommandContext, reference: str) -> None:
     """Use this model here and for new conversations of this session."""
-    ctx.active.prefer(model=reference)
-    try:
-        await ctx.active.services.onboarding.accept_server(reference)
-    except EngineError as error:
-        ctx.tell(str(error), bad=True)
-    if reference.startswith("local/"):
-        ctx.tell("A small local model: check its work.")
-    await ctx.active.attempt(lambda conversation: conversation.change(ConversationChanges(model=reference)))
+    await model.use_model(ScreenFrontEnd(ctx), reference)
 
 
 async def key(ctx: CommandContext, _: str) -> None:
@@ -80,26 +49,8 @@ async def keep_key(ctx: CommandContext, secret: str) -> None:
 
 async def permissions(ctx: CommandContext, word: str) -> None:
     """Choose what runs without asking."""
-    modes = {mode.value: mode for mode in PermissionMode}
-    if word and word not in {*modes, RULES}:
-        ctx.tell(f"Modes: {', '.join(modes)}; {RULES} shows the rules.", bad=True)
-        return
-    if not word:
-        choices = [PickerRow(mode.value, mode.value, MODE_MEANINGS[mode]) for mode in PermissionMode]
-        count = len(ctx.active.services.engine.rules.all())
-        choices.append(PickerRow(RULES, RULES, f"{counted(count, 'rule')}: see, edit, take back"))
-        now = ctx.active.conversation.record.permission_mode if ctx.active.conversation else ctx.active.mode
-        word = await ctx.sheets.show(PickerSheet("What runs without asking", choices, current=now.value)) or ""
-    if word == RULES:
+    if await choose_mode(ScreenFrontEnd(ctx), word):
         await rules(ctx, "")
-    elif word:
-        await use_mode(ctx, modes[word])
-
-
-async def use_mode(ctx: CommandContext, mode: PermissionMode) -> None:
-    """Use this mode here."""
-    ctx.active.prefer(mode=mode)
-    await ctx.active.attempt(lambda conversation: conversation.change(ConversationChanges(permission_mode=mode)))
 
 
 CYCLE: Final = (PermissionMode.ASK, PermissionMode.ACCEPT_EDITS, PermissionMode.AUTO, PermissionMode.PLAN)
@@ -108,37 +59,16 @@ CYCLE: Final = (PermissionMode.ASK, PermissionMode.ACCEPT_EDITS, PermissionMode.
 
 async def next_mode(ctx: CommandContext) -> None:
     """The mode after the present one."""
-    now = ctx.active.conversation.record.permission_mode if ctx.active.conversation else ctx.active.mode
-    place = CYCLE.index(now) if now in CYCLE else -1
-    await use_mode(ctx, CYCLE[(place + 1) % len(CYCLE)])
+    front = ScreenFrontEnd(ctx)
+    place = CYCLE.index(front.mode) if front.mode in CYCLE else -1
+    await use_mode(front, CYCLE[(place + 1) % len(CYCLE)])
 
 
 async def sandbox(ctx: CommandContext, word: str) -> None:
     """Choose the sandbox of this conversation; a wider one is confirmed."""
-    active = ctx.active
-    record = active.conversation.record if active.conversation else None
-    now = record.sandbox if record else active.sandbox or active.launch.sandbox
-    if not word:
-        choices = [PickerRow(one.value, one.value, SANDBOX_MEANINGS[one]) for one in SandboxMode]
-        word = await ctx.sheets.show(PickerSheet("Sandbox of this conversation", choices, current=now.value)) or ""
-    if word not in set(SandboxMode):
-        if word:
-            ctx.tell(f"Sandboxes: {', '.join(SandboxMode)}.", bad=True)
-        return
-    wanted = SandboxMode(word)
-    wider = SANDBOX_FREEDOM[wanted] > SANDBOX_FREEDOM[now]
-    if wider and not await ctx.sheets.confirm(widening(now, wanted), "change it", "keep it"):
-        return
-    if active.conversation is None:
-        active.sandbox = wanted
-        active.prefer()
-    else:
-        await active.attempt(lambda conversation: conversation.change(ConversationChanges(sandbox=wanted)))
-        if active.conversation.record.sandbox is not wanted:
-            return
-    enforced = wanted is SandboxMode.OFF or await active.services.enforcement() is not Enforcement.NONE
-    active.parts.status.enforced = enforced
-    ctx.tell(sandbox_set(wanted, enforced=enforced))
+    enforced = await choose_sandbox(ScreenFrontEnd(ctx), word)
+    if enforced is not None:
+        ctx.active.parts.status.enforced = enforced
 
 
 async def theme(ctx: CommandContext, name: str) -> None:
@@ -231,23 +161,14 @@ def _apply(ctx: CommandContext, name: str) -> None:
             ctx.environment.apply(name, one.value)
 
 
-DOCTOR_COLUMN: Final = 20
-"""Cells before what the doctor found (`ServiceOpener._doctor`)."""
-
-
-async def doctor(ctx: CommandContext, _: str) -> None:
-    """Show the checks of this machine."""
-    ctx.sheets.read("Doctor", Content(await ctx.active.services.doctor()), DOCTOR_COLUMN)
-
-
 RUNS: Final[dict[str, Run]] = {
-    "model": model,
+    "model": on_screen(model.choose_model),
     "key": key,
     "permissions": permissions,
     "sandbox": sandbox,
     "theme": theme,
     "config": config,
-    "doctor": doctor,
+    "doctor": on_screen(doctor),
     "mouse": mouse,
     "vim": vim,
 }

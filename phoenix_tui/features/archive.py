@@ -11,7 +11,7 @@ from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
 
 
-class PutAside(Struct, frozen=True):
+class ArchiveOutcome(Struct, frozen=True):
     """Conversations that were archived or deleted, and the number of refused ones."""
 
     ids: tuple[str, ...]
@@ -25,16 +25,20 @@ class PutAside(Struct, frozen=True):
         many = "" if len(self.ids) == 1 else f" {len(self.ids)}"
         done = f"Moved{many} to the trash" if self.deleted else f"Archived{many}"
         parts = [f"{done} · {undo}." if undo else f"{done}."] if self.ids else []
-        if self.running:
-            one = self.running == 1
-            parts.append("It is running: stop it first." if one else f"{self.running} are running: stop them first.")
-        if self.elsewhere:
-            them = "it" if self.elsewhere == 1 else "them"
-            parts.append(f"{self.elsewhere} open in another Phoenix: close {them} there.")
-        return " ".join(parts)
+        return " ".join([*parts, *filter(None, (not_done(self.running, self.elsewhere),))])
 
 
-async def put_aside(engine: EngineApi, ids: Sequence[str], *, delete: bool) -> PutAside:
+def not_done(running: int, elsewhere: int) -> str:
+    """Why some conversations stay as they are; empty where none does."""
+    parts: list[str] = []
+    if running:
+        parts.append("It is running: stop it first." if running == 1 else f"{running} are running: stop them first.")
+    if elsewhere:
+        parts.append(f"{elsewhere} open in another Phoenix: close {'it' if elsewhere == 1 else 'them'} there.")
+    return " ".join(parts)
+
+
+async def archive_or_delete(engine: EngineApi, ids: Sequence[str], *, delete: bool) -> ArchiveOutcome:
     """Archive or trash those that rest. Raises StorageError."""
     running = {one.id for one in engine.live() if is_busy(one.state)}
     resting = [one for one in ids if one not in running]
@@ -43,4 +47,4 @@ async def put_aside(engine: EngineApi, ids: Sequence[str], *, delete: bool) -> P
     moved = tuple(one for one in resting if one not in refused)
     for one in moved:
         await engine.forget(one)
-    return PutAside(moved, delete, len(ids) - len(resting), len(refused))
+    return ArchiveOutcome(moved, delete, len(ids) - len(resting), len(refused))

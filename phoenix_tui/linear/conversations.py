@@ -6,7 +6,7 @@ from typing import Final
 
 from engine.search import SearchSyntaxError, parse_search
 from phoenix_tui.features import conversations
-from phoenix_tui.features.archive import put_aside
+from phoenix_tui.features.archive import archive_or_delete
 from phoenix_tui.linear.asker import MOST_LISTED
 from phoenix_tui.linear.context import LinearContext, Run
 from tools.wording import counted
@@ -58,21 +58,21 @@ async def _find(ctx: LinearContext, text: str) -> None:
 
 
 async def _delete(ctx: LinearContext, _: str) -> None:
-    await _put_aside(ctx, delete=True)
+    await _archive_or_delete(ctx, delete=True)
 
 
 async def _archive(ctx: LinearContext, _: str) -> None:
-    await _put_aside(ctx, delete=False)
+    await _archive_or_delete(ctx, delete=False)
 
 
-async def _put_aside(ctx: LinearContext, *, delete: bool) -> None:
+async def _archive_or_delete(ctx: LinearContext, *, delete: bool) -> None:
     conversation = ctx.conversation
     if conversation is None:
         ctx.say("No conversation is open.")
         return
     if not ctx.active.busy and not conversation.read_only:
         await ctx.active.put_away("")
-    ctx.say((await put_aside(ctx.services.engine, [conversation.id], delete=delete)).words())
+    ctx.say((await archive_or_delete(ctx.services.engine, [conversation.id], delete=delete)).words())
 
 
 RUNS: Final[dict[str, Run]] = {

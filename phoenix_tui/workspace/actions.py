@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.executor.requests import Refused
 from engine.records import QueuedMessage
-from phoenix_tui.commands import blocks, settings, shelving
+from phoenix_tui.commands import archive, blocks, settings
 from phoenix_tui.commands.palette import palette
 from phoenix_tui.commands.run import run_command
 from phoenix_tui.features.catalogue import split_command
@@ -55,7 +55,7 @@ class Actions:
 
     async def rows(self, action: str, ids: tuple[str, ...]) -> None:
         """Archive, delete, pin … rows of the list."""
-        await shelving.act(self._ctx, action, ids)
+        await archive.act(self._ctx, action, ids)
 
     async def resume(self, *, interrupted: bool) -> None:
         """Open the conversation on offer, else go on with what was interrupted: Enter on an empty line."""

@@ -14,17 +14,16 @@ from engine.machine.states import Errored, Idle, is_busy
 from engine.ports import ConversationChanges
 from engine.updates import Noticed
 from phoenix_tui.features.draft_codec import Unsent, joined
-from phoenix_tui.features.image_files import read_image
+from phoenix_tui.features.image_files import attach_image
+from phoenix_tui.features.jobs import send_to_background
 from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.features.sub_agents import Hinting, asked_by, runs_in_view, stop_in_view
-from phoenix_tui.text.job_text import NOTHING_RUNS, RUNS_ON
 from phoenix_tui.text.refusals import in_keys
 from phoenix_tui.widgets.notices import Notify
 from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.pending_text import waiting_words
 from tools.clean import clean_line
-from tools.contract import ImageRejected
 from tools.wording import one_line
 
 REQUEST_FIRST: Final = 0.05
@@ -114,12 +113,8 @@ class Sending:
         active = self._desk
         for image in images:
             try:
-                content = image if isinstance(image, bytes) else await asyncio.to_thread(read_image, image)
-                attachment = await (await active.current()).attach(content)
-            except OSError as error:
-                name = "The image" if isinstance(image, bytes) else clean_line(image.name)
-                self._tell(f"{name} cannot be read: {error.strerror}.", bad=True)
-            except (*ENGINE_ERRORS, ImageRejected) as error:
+                attachment = await attach_image(active, image)
+            except ENGINE_ERRORS as error:
                 self._tell(str(error), bad=True)
             else:
                 active.parts.dock.chips.images = (*active.parts.dock.chips.images, attachment)
@@ -143,9 +138,7 @@ class Sending:
 
     def let_go(self) -> None:
         """Send the command that runs in view to the background, at once: an Esc right behind finds it there."""
-        conversation = self._desk.conversation
-        receipt = conversation.jobs.background() if conversation is not None else Refused(NOTHING_RUNS)
-        self._tell(receipt.reason if isinstance(receipt, Refused) else RUNS_ON)
+        self._tell(send_to_background(self._desk.conversation))
 
     async def resume(self, *, interrupted: bool) -> None:
         """Enter on an empty line: try again after an error, or go on where a restart cut the turn off."""

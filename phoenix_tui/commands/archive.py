@@ -8,6 +8,8 @@ from typing import Final, TypeAlias
 from engine.ports import ConversationChanges
 from phoenix_tui.commands.command_context import CommandContext, Run, UndoStep
 from phoenix_tui.commands.panes import split_with
+from phoenix_tui.features.archive import archive_or_delete as archive_all
+from phoenix_tui.features.archive import not_done
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.modals.archive_sheet import ArchiveSheet
 from phoenix_tui.modals.peek_sheet import PeekSheet
@@ -41,48 +43,30 @@ async def rename_one(ctx: CommandContext, conversation_id: str, before: str, tit
 
 async def archive(ctx: CommandContext, ids: tuple[str, ...]) -> None:
     """Put them away."""
-    await put_aside(ctx, ids, delete=False)
+    await archive_or_delete(ctx, ids, delete=False)
 
 
 async def delete(ctx: CommandContext, ids: tuple[str, ...]) -> None:
     """Move them to the trash."""
-    await put_aside(ctx, ids, delete=True)
+    await archive_or_delete(ctx, ids, delete=True)
 
 
-async def put_aside(ctx: CommandContext, ids: Sequence[str], *, delete: bool) -> None:
+async def archive_or_delete(ctx: CommandContext, ids: Sequence[str], *, delete: bool) -> None:
     """Archive or trash; what runs stays. One undo takes all of it back."""
     active = ctx.active
-    resting = [one for one in ids if not active.index.runs(one)]
-    if active.conversation is not None and active.conversation.id in resting:
+    if (
+        active.conversation is not None
+        and active.conversation.id in ids
+        and not active.index.runs(active.conversation.id)
+    ):
         await active.begin()
-    bulk = active.services.engine.bulk
-    changes = ConversationChanges(deleted=True) if delete else ConversationChanges(archived=True)
-    refused = await bulk.change(resting, changes)
-    moved = tuple(one for one in resting if one not in refused)
-    for one in moved:
-        await active.services.engine.forget(one)
-    if moved:
+    done = await archive_all(active.services.engine, ids, delete=delete)
+    if done.ids:
         back = ConversationChanges(deleted=False) if delete else ConversationChanges(archived=False)
-        ctx.undo.append(UndoStep(moved, back))
+        ctx.undo.append(UndoStep(done.ids, back))
         del ctx.undo[:-MOST_STEPS]
     await active.index.reload()
-    what = "" if len(moved) == 1 else f" {len(moved)}"
-    done = (f"Moved{what} to the trash" if delete else f"Archived{what}") if moved else ""
-    _report(
-        ctx,
-        f"{done} · {key('restore')} undoes." if done else "",
-        len(ids) - len(resting),
-        len(refused),
-    )
-
-
-def _report(ctx: CommandContext, done: str, running: int, elsewhere: int) -> None:
-    parts = [done]
-    if running:
-        parts.append("It is running: stop it first." if running == 1 else f"{running} are running: stop them first.")
-    if elsewhere:
-        parts.append(f"{elsewhere} open in another Phoenix: close {'it' if elsewhere == 1 else 'them'} there.")
-    ctx.tell(" ".join(part for part in parts if part), bad=not done)
+    ctx.tell(done.words(f"{key('restore')} undoes"), bad=not done.ids)
 
 
 async def bring_back(ctx: CommandContext, _: tuple[str, ...] = ()) -> None:
@@ -104,7 +88,7 @@ async def pin(ctx: CommandContext, ids: tuple[str, ...]) -> None:
     refused = await ctx.active.services.engine.bulk.change(ids, ConversationChanges(pinned=not pinned))
     await index.reload()
     if refused:
-        _report(ctx, "", 0, len(refused))
+        ctx.tell(not_done(0, len(refused)), bad=True)
 
 
 async def stop(ctx: CommandContext, ids: tuple[str, ...]) -> None:
