@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from engine.machine.messages import Block, TextBlock, ToolResult, Usage
 from engine.machine.states import State
-from engine.records import MOST_EARLIER, EarlierView, Omission
+from engine.machine.views import MOST_EARLIER, EarlierView, Omission
 from engine.totals import Totals
 from tools.contract import AgentsDisplay, Display
 

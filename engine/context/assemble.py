@@ -13,8 +13,9 @@ from engine.machine.agent_texts import GRACE
 from engine.machine.agents import FIELDS
 from engine.machine.effects import RequestLlm
 from engine.machine.messages import ImageBlock, ToolResultBlock
+from engine.machine.views import ContextView
 from engine.ports import ImageBytes, ModelMessage, ModelRequest, Store
-from engine.records import ContextView, StoredMessage
+from engine.records import StoredMessage
 from tools.files.own_files import read_own
 
 CONTINUE_TEXT = "[Your reply was cut off by the output limit. Continue exactly where it ended.]"

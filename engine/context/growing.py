@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from engine.context.omissions import apply
 from engine.context.view import finish, go_on, in_order, settle, spoken, unfinished
 from engine.machine.messages import Block, Role, ToolUseBlock
+from engine.machine.views import ContextView, Omission
 from engine.ports import ModelMessage
-from engine.records import ContextView, Omission, StoredMessage
+from engine.records import StoredMessage
 
 
 class GrowingView:

@@ -17,7 +17,8 @@ from engine.context.estimate import block_tokens, text_tokens, tools_tokens
 from engine.context.prompt import PromptFacts, dynamic_prompt, static_prompt
 from engine.context.view import SUMMARY, UNDERSTOOD
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
-from engine.records import ContextView, Omission, OmissionKind, StoredMessage
+from engine.machine.views import ContextView, Omission, OmissionKind
+from engine.records import StoredMessage
 
 MOST_PARTS = 60
 """Single parts that are listed."""

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ToolResultBlock, text_in
-from engine.records import Omission, OmissionKind, StoredMessage
+from engine.machine.views import Omission, OmissionKind
+from engine.records import StoredMessage
 
 LONG_RESULT = 4_000
 """Characters above which an old result is shortened (SPEC CLAW-21)."""

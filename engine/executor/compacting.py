@@ -16,14 +16,15 @@ from engine.context.measure import measure
 from engine.context.transcribe import summary_by_rules
 from engine.executor.asking import answer_to
 from engine.executor.reviewing import DropSummary, Proposal, SummarizeAgain, TakeSummary
-from engine.executor.session import CompactionDraft, Session
+from engine.executor.session import Session
 from engine.executor.spending import dollars
 from engine.executor.window import prompt_facts, tokens_after
 from engine.machine import texts
 from engine.machine.effects import Compact
 from engine.machine.events import CompactionEnded
+from engine.machine.views import MOST_EARLIER, CompactionDraft, ContextView, EarlierView
 from engine.ports import ProviderError, StorageError
-from engine.records import MOST_EARLIER, ContextView, EarlierView, StoredMessage
+from engine.records import StoredMessage
 from engine.totals import total_cost
 from tools.wording import counted
 
@@ -45,7 +46,7 @@ class Summary(Struct, frozen=True):
     cost_usd: float | None
 
 
-_Attempt: TypeAlias = tuple[Summary, tuple[CompactionDraft, str], bool]
+_Attempt: TypeAlias = tuple[Summary, CompactionDraft, bool]
 """A summary, what it would write, and whether the user has nothing more to say."""
 
 
@@ -55,22 +56,22 @@ class NotCompacted(Exception):
 
 async def compact(session: Session, act: Compact) -> None:
     """Perform one Compact; cancelling closes the connection and answers nothing."""
-    note = failure = ""
+    outcome: CompactionDraft | str
     try:
-        session.compaction, note = await _draft(session, act)
+        outcome = await _draft(session, act)
     except (NotCompacted, StorageError) as problem:
-        failure = str(problem)
+        outcome = str(problem)
     except ProviderError as error:
-        failure = f"Older messages were not summarized: {error.message.rstrip('.')}"
+        outcome = f"Older messages were not summarized: {error.message.rstrip('.')}"
     except TimeoutError:
-        failure = TOO_SLOW
+        outcome = TOO_SLOW
     if act.manual:
         session.review = None
     session.compacted_at = session.record.message_count
-    session.post(lambda: CompactionEnded(act.gen, failure, note))
+    session.post(lambda: CompactionEnded(act.gen, outcome))
 
 
-async def _draft(session: Session, act: Compact) -> tuple[CompactionDraft, str]:
+async def _draft(session: Session, act: Compact) -> CompactionDraft:
     rows = await session.rows()
     selection = await asyncio.to_thread(_select, session, act, rows)
     if selection is not None:
@@ -91,15 +92,14 @@ def _select(session: Session, act: Compact, rows: Sequence[StoredMessage]) -> Se
 
 async def _settled(
     session: Session, act: Compact, rows: Sequence[StoredMessage], selection: Selection
-) -> tuple[CompactionDraft, str]:
+) -> CompactionDraft:
     """The summary that takes effect: the model's, or the user's version of it when it is reviewed."""
     review = session.review if act.manual else None
     made = await _summary(session, selection, act.focus)
-    drafted = await asyncio.to_thread(_summarized, session, act, rows, made)
+    draft = await asyncio.to_thread(_summarized, session, act, rows, made)
     problem = ""
     while review is not None:
-        draft = drafted[0]
-        sizes = _sizes(session, rows, draft)
+        sizes = _sizes(session, rows, draft.tokens, made.cost_usd)
         shown = Proposal(draft.view.summary, len(selection.summarized), selection.kept, sizes, problem)
         match await review(shown):
             case TakeSummary(text=text) if text == draft.view.summary:
@@ -111,7 +111,7 @@ async def _settled(
             case DropSummary():
                 raise NotCompacted(DISCARDED)
         try:
-            made, drafted, is_final = await attempt
+            made, draft, is_final = await attempt
         except (NotCompacted, ProviderError) as failed:
             problem = str(failed)
         except TimeoutError:
@@ -120,7 +120,7 @@ async def _settled(
             problem = ""
             if is_final:
                 break
-    return drafted
+    return draft
 
 
 async def _changed(session: Session, act: Compact, rows: Sequence[StoredMessage], made: Summary) -> _Attempt:
@@ -137,7 +137,7 @@ async def _again(session: Session, act: Compact, rows: Sequence[StoredMessage], 
 
 def _summarized(
     session: Session, act: Compact, rows: Sequence[StoredMessage], made: Summary, *, quoted: bool = True
-) -> tuple[CompactionDraft, str]:
+) -> CompactionDraft:
     record, selection = session.record, made.selection
     if not made.text.strip():
         raise NotCompacted(EMPTY)
@@ -153,25 +153,24 @@ def _summarized(
         more = omissions.shorten_all(omissions.apply(kept, record.omitted))
         after = replace(after, omitted=omissions.joined(after.omitted, more))
         tokens = tokens_after(session, rows, after)
-    draft = CompactionDraft(after, tokens, made.cost_usd)
-    sizes = _sizes(session, rows, draft)
-    return draft, texts.summarized(len(selection.summarized), selection.kept, sizes, summary)
+    sizes = _sizes(session, rows, tokens, made.cost_usd)
+    return CompactionDraft(after, tokens, texts.summarized(len(selection.summarized), selection.kept, sizes, summary))
 
 
-def _shortened(session: Session, act: Compact, rows: Sequence[StoredMessage]) -> tuple[CompactionDraft, str]:
+def _shortened(session: Session, act: Compact, rows: Sequence[StoredMessage]) -> CompactionDraft:
     """Shorten old results when no message can be summarized alone, such as in one long round of tools."""
     record = session.record
     shown = omissions.apply(rows, record.omitted)
-    tokens = record.context_window if act.full else record.context_tokens
-    more = omissions.prune(shown, tokens, record.context_window)
+    filled = record.context_window if act.full else record.context_tokens
+    more = omissions.prune(shown, filled, record.context_window)
     if not more and act.full:
         more = omissions.shorten_all(shown)
     if not more:
         raise NotCompacted(TOO_FEW)
     after = replace(record.view, omitted=omissions.joined(record.omitted, more))
-    draft = CompactionDraft(after, tokens_after(session, rows, after), 0.0)
+    tokens = tokens_after(session, rows, after)
     count = counted(len(more), f"{'' if act.full else 'old '}tool result")
-    return draft, f"Shortened {count} for the model · {_sizes(session, rows, draft)}"
+    return CompactionDraft(after, tokens, f"Shortened {count} for the model · {_sizes(session, rows, tokens, 0.0)}")
 
 
 async def _summary(session: Session, selection: Selection, focus: str) -> Summary:
@@ -186,13 +185,13 @@ async def _summary(session: Session, selection: Selection, focus: str) -> Summar
     return Summary(selection, said.text, said.cost_usd)
 
 
-def _sizes(session: Session, rows: Sequence[StoredMessage], draft: CompactionDraft) -> str:
+def _sizes(session: Session, rows: Sequence[StoredMessage], tokens: int, cost_usd: float | None) -> str:
     """Tokens before and after, and what it cost."""
     record = session.record
     known = record.context_tokens or measure(prompt_facts(session), rows, record.view).total
     sign = "~" if record.context_estimated or not record.context_tokens else ""
-    cost = f" · {dollars(draft.cost_usd)}" if draft.cost_usd else ""
-    return f"{sign}{_short(known)} → ~{_short(draft.tokens)} tokens{cost}"
+    cost = f" · {dollars(cost_usd)}" if cost_usd else ""
+    return f"{sign}{_short(known)} → ~{_short(tokens)} tokens{cost}"
 
 
 def _short(tokens: int) -> str:

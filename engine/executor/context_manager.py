@@ -21,9 +21,10 @@ from engine.machine.events import CompactAsked
 from engine.machine.messages import Usage
 from engine.machine.states import is_busy
 from engine.machine.turn import why_refused
+from engine.machine.views import ContextView, EarlierView, Omission
 from engine.ports import ConversationChanges
 from engine.ports.files import CheckpointUse
-from engine.records import ContextView, EarlierView, Omission, StoredMessage
+from engine.records import StoredMessage
 from engine.updates import ConversationChanged
 
 NOTHING_TO_SHORTEN = "There is no old tool result left to shorten: the newest stay as they are."

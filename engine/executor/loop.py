@@ -18,8 +18,19 @@ from engine.executor.requests import Accepted, Refused
 from engine.executor.session import Session, with_view
 from engine.executor.spending import count
 from engine.executor.writes import saves_of, writes_of
-from engine.machine.effects import AbortLlm, Act, Effect, FinishRun, Refuse, RequestLlm, Save, SaveToolResult, StartRun
-from engine.machine.events import CompactionEnded, Event, LlmReplied, UserCancelled
+from engine.machine.effects import (
+    AbortLlm,
+    Act,
+    Effect,
+    FinishRun,
+    Refuse,
+    RequestLlm,
+    Save,
+    SaveContext,
+    SaveToolResult,
+    SaveView,
+    StartRun,
+)
 from engine.machine.messages import Role, ToolResult
 from engine.machine.states import (
     AwaitingApproval,
@@ -92,7 +103,7 @@ class MoveLoop(Struct, eq=False):
             entry.settle(Accepted(entry.message_id))
             return
         try:
-            committed, calls = await self._commit(entry, event, before, after)
+            committed, calls = await self._commit(entry, before, after)
         except StorageError as error:
             self._storage_failed(entry, after.state, str(error))
             return
@@ -102,7 +113,7 @@ class MoveLoop(Struct, eq=False):
         only_asks = all(isinstance(act, RequestLlm) for act in acts)
         if only_asks:  # it publishes nothing, so the request may leave before the work that the updates cause
             self._start(acts)
-        self._tell(event, before, after, committed, calls)
+        self._tell(before, after, committed, calls)
         if not only_asks:
             self._start(acts)
         entry.settle(Accepted(entry.message_id))
@@ -111,16 +122,14 @@ class MoveLoop(Struct, eq=False):
         for act in acts:
             self.runner.start(act)
 
-    async def _commit(
-        self, entry: InboxEntry, event: Event, before: State, after: Step
-    ) -> tuple[Committed, tuple[ModelCall, ...]]:
+    async def _commit(self, entry: InboxEntry, before: State, after: Step) -> tuple[Committed, tuple[ModelCall, ...]]:
         session = self.session
         run = run_of(after.state) or run_of(before)
-        if any(isinstance(effect, AbortLlm) for effect in after.effects):
+        if _aborts(after.effects):
             session.calls.cancel(OF_RUNS, session.ports.clock.monotonic())
         calls = await session.calls.take(session.ports.providers.price)
         saves = saves_of(after.effects)
-        writes = writes_of(session, event, saves, run.id if run else "", self.runner.elapsed, calls)
+        writes = writes_of(session, saves, run.id if run else "", self.runner.elapsed, calls)
         now = session.ports.clock.now()
         move = Move(session.record.id, after.state, writes + self._limits(entry, saves) + entry.writes, now)
         try:
@@ -133,12 +142,29 @@ class MoveLoop(Struct, eq=False):
             state=after.state,
             updated_at=now,
             message_count=session.record.message_count + len(committed.messages),
-            last_status=_ended(after.effects) or session.record.last_status,
         )
         session.remember(committed.messages)
+        for save in saves:
+            self._take(save)
         if committed.messages and _may_be_named(session.record):
             await self._take_title()
         return committed, calls
+
+    def _take(self, save: Save) -> None:
+        """Let the record in memory say what was stored."""
+        session = self.session
+        match save:
+            case SaveContext(tokens, estimated, usage):
+                session.record = replace(
+                    session.record, context_tokens=tokens, context_estimated=estimated, last_usage=usage
+                )
+            case SaveView(draft):
+                session.record = with_view(session.record, draft.view, draft.tokens)
+                session.forget_rows()
+            case FinishRun(status=status):
+                session.record = replace(session.record, last_status=status.value)
+            case _:
+                pass  # a row, which no field of the record shows
 
     def _limits(self, entry: InboxEntry, saves: tuple[Save, ...]) -> tuple[Write, ...]:
         """Time limit of a run of the user; a sub-agent's is stored with it."""
@@ -187,16 +213,10 @@ class MoveLoop(Struct, eq=False):
 
     # Updates about a move, in the order of SPEC STM-12.
 
-    def _tell(
-        self, event: Event, before: State, after: Step, committed: Committed, calls: tuple[ModelCall, ...]
-    ) -> None:
+    def _tell(self, before: State, after: Step, committed: Committed, calls: tuple[ModelCall, ...]) -> None:
         session, publish = self.session, self.session.publisher.publish
-        self._close_live_text(event, before, after.state, committed)
+        self._close_live_text(before, after, committed)
         self._tell_saved(after.effects, committed.messages)
-        if isinstance(event, LlmReplied):
-            self._take_context(event)
-        if isinstance(event, CompactionEnded) and not event.failure:
-            self._take_view()
         count(session, calls)
         if isinstance(before, AwaitingApproval) and not isinstance(after.state, AwaitingApproval):
             session.question = None
@@ -219,32 +239,14 @@ class MoveLoop(Struct, eq=False):
             if message.role is not Role.ASSISTANT:
                 publish(MessageSaved(message))
 
-    def _close_live_text(self, event: Event, before: State, state: State, committed: Committed) -> None:
+    def _close_live_text(self, before: State, after: Step, committed: Committed) -> None:
         """Report that streamed text will not be stored, unless it was, is being continued, or is requested again.
 
         Text that a retry will replace stays until the retry writes something (`model_call`).
         """
         saved = any(message.role is Role.ASSISTANT for message in committed.messages)
-        if isinstance(before, AwaitingLlm) and not saved and not isinstance(state, AwaitingLlm):
-            self.session.publisher.publish(LiveTextDropped(cancelled=isinstance(event, UserCancelled)))
-
-    def _take_context(self, event: LlmReplied) -> None:
-        session = self.session
-        session.record = replace(
-            session.record,
-            context_tokens=session.context_of(event.usage),
-            context_estimated=event.estimated,
-            last_usage=event.usage,
-        )
-
-    def _take_view(self) -> None:
-        """A compaction is stored: requests are made from its view from now on."""
-        session, draft = self.session, self.session.compaction
-        if draft is None:
-            return
-        session.compaction = None
-        session.record = with_view(session.record, draft.view, draft.tokens)
-        session.forget_rows()
+        if isinstance(before, AwaitingLlm) and not saved and not isinstance(after.state, AwaitingLlm):
+            self.session.publisher.publish(LiveTextDropped(cancelled=_aborts(after.effects)))
 
     def _tell_end(self, effects: tuple[Effect, ...]) -> None:
         for effect in effects:
@@ -263,9 +265,9 @@ def _may_be_named(record: ConversationRecord) -> bool:
     return by_command or not record.title
 
 
-def _ended(effects: tuple[Effect, ...]) -> str:
-    """Status of the run that a move ended; empty without one."""
-    return next((effect.status.value for effect in effects if isinstance(effect, FinishRun)), "")
+def _aborts(effects: tuple[Effect, ...]) -> bool:
+    """True where the user stops a model call."""
+    return any(isinstance(effect, AbortLlm) for effect in effects)
 
 
 def _waits_on(before: State, after: State) -> bool:

@@ -76,7 +76,8 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
                     reply = await _stream(session, provider, request, call, ask, pacing)
                 finally:
                     session.set_window(window_of(session, session.record.model))  # the server may have named it
-                replied(session, call, reply, message_id=message_id)
+                cost_usd = await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
+                replied(session, call, reply, cost_usd, message_id)
             pacing.answered(reply.usage)
             session.calls.replied(model, reply.usage, clock.monotonic())
     except ProviderError as error:
@@ -89,7 +90,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
     duration_ms = int((clock.monotonic() - started) * 1000)
     _note_reply(session, request, reply, duration_ms)
     reply = replace(reply, blocks=unique_calls(reply.blocks, request.messages))
-    _replied(session, ask, reply, message_id, duration_ms)
+    _replied(session, ask, reply, message_id, duration_ms, cost_usd)
 
 
 async def _stream(
@@ -117,6 +118,7 @@ async def _stream(
                 case LimitsTold():
                     pacing.told(item)
                 case ModelReply():
+                    call.usage = item.usage
                     return item
                 case _:
                     assert_never(item)
@@ -209,7 +211,9 @@ def _failed(session: Session, ask: RequestLlm, error: ProviderError, message_id:
     session.post(lambda: event)
 
 
-def _replied(session: Session, ask: RequestLlm, reply: ModelReply, message_id: str, duration_ms: int) -> None:
+def _replied(
+    session: Session, ask: RequestLlm, reply: ModelReply, message_id: str, duration_ms: int, cost_usd: float | None
+) -> None:
     answer_id, estimated = session.ports.ids.new(), reply.usage_estimated
     session.post(
         lambda: LlmReplied(
@@ -225,6 +229,7 @@ def _replied(session: Session, ask: RequestLlm, reply: ModelReply, message_id: s
             truncated_call=reply.truncated_call,
             context_tokens=session.context_of(reply.usage),
             estimated=estimated,
+            cost_usd=cost_usd,
             compact_above=session.compact_above,
         )
     )

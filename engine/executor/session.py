@@ -25,12 +25,13 @@ from engine.executor.time_limit import TimeLimit
 from engine.machine.events import Event
 from engine.machine.messages import UNANSWERED, LastMessage, Role, TextBlock, ToolResultBlock, ToolUseBlock, Usage
 from engine.machine.states import State
+from engine.machine.views import ContextView
 from engine.permissions.asked import AskedCall
 from engine.permissions.rules import Rule, RuleBook
 from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store
 from engine.ports.agents import AgentStore
 from engine.ports.profiles import Profile, Profiles
-from engine.records import ContextView, ConversationRecord, StoredMessage
+from engine.records import ConversationRecord, StoredMessage
 from engine.rewind.rewind import Rewinding
 from engine.routes import RouteOffer
 from engine.updates import AgentView, ContextChanged, Question
@@ -150,16 +151,6 @@ class EngineSettings(Struct, frozen=True):
     """Seconds that cancelled runs have to end at close (SPEC STM-12)."""
 
 
-class CompactionDraft(Struct, frozen=True):
-    """View that a compaction writes, once the machine accepts its answer."""
-
-    view: ContextView
-    tokens: int
-    """Tokens in the window from then on, estimated."""
-    cost_usd: float | None
-    """Cost of the calls that wrote the summary, for the row about it."""
-
-
 class Session(Struct, eq=False):
     """One conversation while it is open here."""
 
@@ -199,8 +190,6 @@ class Session(Struct, eq=False):
     """Access beyond the sandbox that a rule was given for while the conversation is open."""
     drafted_question: Question | None = None
     """Question of the current call; open only once the machine waits for the answer."""
-    compaction: CompactionDraft | None = None
-    """Draft of the newest compaction; taken with its answer."""
     offer: RouteOffer | None = None
     """The supervisor's decision that lies before the user."""
     review: Review | None = None

@@ -9,7 +9,8 @@ from engine.context.measure import measure
 from engine.context.prompt import PromptFacts
 from engine.executor.session import Session
 from engine.machine.states import is_busy
-from engine.records import ContextView, StoredMessage
+from engine.machine.views import ContextView
+from engine.records import StoredMessage
 
 
 def prompt_facts(session: Session) -> PromptFacts:

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import assert_never
 
 from msgspec.structs import replace
 
 from engine.call_records import PREVIEW, ModelCall
-from engine.executor.session import CompactionDraft, Session
+from engine.executor.session import Session
 from engine.machine.effects import (
     DrainInbox,
     Effect,
     FinishRun,
     MarkToolCall,
     Save,
+    SaveContext,
     SaveMessage,
     SaveNotice,
     SaveRoute,
     SaveToolCalls,
     SaveToolResult,
+    SaveView,
     StartRun,
 )
-from engine.machine.events import CompactionEnded, Event, LlmReplied
 from engine.machine.messages import NewMessage, Origin, Role, TextBlock, ToolCall, ToolResult
 from engine.machine.states import round_of, run_of
 from engine.ports import AppendMessage, DrainInboxRows, RecordCall, RecordEvent, RecordSpan, SetContext, SetView, Write
@@ -41,7 +42,6 @@ def saves_of(effects: tuple[Effect, ...]) -> tuple[Save, ...]:
 
 def writes_of(
     session: Session,
-    event: Event,
     saves: tuple[Save, ...],
     run_id: str,
     elapsed: Callable[[str], float],
@@ -51,27 +51,24 @@ def writes_of(
 
     `elapsed` gives the seconds a tool call has run.
     """
-    costs = {call.message_id: call.cost_usd for call in calls}
     saved = {save.message.id for save in saves if isinstance(save, SaveMessage)}
     writes: list[Write] = [
         RecordCall(call if call.message_id in saved else replace(call, message_id="")) for call in calls
     ]
     for save in saves:
-        writes += _write(session, save, run_id, costs)
+        writes += _write(session, save, run_id)
         if isinstance(save, SaveToolResult):
             writes += _tool_facts(session, save.result, run_id, elapsed(save.result.call_id))
-    if isinstance(event, LlmReplied):
-        writes.append(_meter(session, event))
-    if isinstance(event, CompactionEnded) and not event.failure and session.compaction is not None:
-        writes += _compaction_facts(session, session.compaction)
     return tuple(writes)
 
 
-def _write(session: Session, save: Save, run_id: str, costs: Mapping[str, float | None]) -> list[Write]:
+def _write(session: Session, save: Save, run_id: str) -> list[Write]:
     new = session.ports.ids.new
     match save:
         case SaveMessage():
-            return [_message(save, run_id, costs)]
+            return [_message(save, run_id)]
+        case SaveContext() | SaveView():
+            return _window(session, save)
         case SaveNotice(text):
             row = NewMessage(new(), Role.SYSTEM, Origin.NOTICE, (TextBlock(text),))
             return [AppendMessage(row, run_id)]
@@ -93,7 +90,18 @@ def _write(session: Session, save: Save, run_id: str, costs: Mapping[str, float 
             assert_never(save)
 
 
-def _message(save: SaveMessage, run_id: str, costs: Mapping[str, float | None]) -> AppendMessage:
+def _window(session: Session, save: SaveContext | SaveView) -> list[Write]:
+    size = session.record.context_window
+    match save:
+        case SaveContext(tokens, estimated, usage):
+            return [SetContext(tokens, size, estimated, usage)]
+        case SaveView(draft):
+            return [SetView(draft.view), SetContext(draft.tokens, size, estimated=True)]
+        case _:
+            assert_never(save)
+
+
+def _message(save: SaveMessage, run_id: str) -> AppendMessage:
     message = save.message
     by_supervisor = message.role is Role.ASSISTANT and message.origin is Origin.SUBAGENT
     return AppendMessage(
@@ -103,7 +111,7 @@ def _message(save: SaveMessage, run_id: str, costs: Mapping[str, float | None]) 
         save.usage,
         save.model,
         save.duration_ms,
-        cost_usd=costs.get(message.id) if save.usage else None,
+        cost_usd=save.cost_usd,
         agent_id=SUPERVISOR if by_supervisor else "",
     )
 
@@ -132,16 +140,3 @@ def _tool_facts(session: Session, result: ToolResult, run_id: str, elapsed: floa
         output_preview=preview,
     )
     return [RecordEvent(new(), "task:tool_result", json.dumps(payload), run_id=run_id), span]
-
-
-def _meter(session: Session, event: LlmReplied) -> SetContext:
-    return SetContext(
-        context_tokens=session.context_of(event.usage),
-        context_window=session.record.context_window,
-        estimated=event.estimated,
-        last_usage=event.usage,
-    )
-
-
-def _compaction_facts(session: Session, draft: CompactionDraft) -> list[Write]:
-    return [SetView(draft.view), SetContext(draft.tokens, session.record.context_window, estimated=True)]

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from engine.machine.messages import Block, NewMessage, ToolCall, ToolResult, ToolStatus, Usage
+from engine.machine.views import CompactionDraft
 
 # Saves
 
@@ -20,6 +21,8 @@ class SaveMessage(Struct, frozen=True):
     usage: Usage | None = None
     model: str = ""
     duration_ms: int = 0
+    cost_usd: float | None = None
+    """Of the reply; None where its price is unknown."""
 
 
 class SaveToolCalls(Struct, frozen=True):
@@ -103,9 +106,26 @@ class SaveNotice(Struct, frozen=True):
     text: str
 
 
+class SaveContext(Struct, frozen=True):
+    """Record how full the window is after a reply."""
+
+    tokens: int
+    estimated: bool
+    usage: Usage
+    """Of the reply, as its provider counted it."""
+
+
+class SaveView(Struct, frozen=True):
+    """Record what a compaction made of the context: requests are made of it from now on."""
+
+    draft: CompactionDraft
+
+
 Save: TypeAlias = (
     SaveMessage
     | SaveNotice
+    | SaveContext
+    | SaveView
     | SaveToolCalls
     | MarkToolCall
     | SaveToolResult

@@ -10,6 +10,7 @@ from msgspec import Struct
 from engine.machine.effects import Strategy
 from engine.machine.messages import Block, LastMessage, NewMessage, StopReason, ToolCall, ToolResult, Usage
 from engine.machine.states import AgentOutcome, AgentTask
+from engine.machine.views import CompactionDraft
 
 # From the user
 
@@ -103,6 +104,8 @@ class LlmReplied(Struct, frozen=True):
     context_tokens: int = 0
     estimated: bool = False
     """True when the server counted no tokens, and `usage` is an estimate."""
+    cost_usd: float | None = None
+    """What it cost; None where the price is unknown."""
     compact_above: int = 0
     """Compact before the next call when `context_tokens` reaches this; 0 never."""
     answer_id: str = ""
@@ -206,11 +209,10 @@ class AgentDropped(Struct, frozen=True):
 
 
 class CompactionEnded(Struct, frozen=True):
-    """A compaction is over; `failure` is empty when it worked, and then `note` is the row that tells of it."""
+    """A compaction is over: its draft, or why there is none, in a sentence for the user."""
 
     gen: int
-    failure: str = ""
-    note: str = ""
+    outcome: CompactionDraft | str
 
 
 class RouteDecided(Struct, frozen=True):

@@ -16,10 +16,12 @@ from engine.machine.effects import (
     RequestLlm,
     RunStatus,
     Save,
+    SaveContext,
     SaveMessage,
     SaveNotice,
     SaveRoute,
     SaveToolCalls,
+    SaveView,
     ScheduleRetry,
 )
 from engine.machine.events import CompactionEnded, LlmFailed, LlmReplied, RetryDue, RouteDecided
@@ -64,12 +66,13 @@ ReplyEvent = LlmReplied | LlmFailed | RetryDue | CompactionEnded | RouteDecided
 def step(state: State, event: ReplyEvent) -> Step:
     """Route one answer of a model call; a late one changes nothing."""
     if isinstance(state, Compacting) and isinstance(event, CompactionEnded):
-        return Step(Idle(state.gen + 1), (SaveNotice(event.failure or event.note or texts.COMPACTED),))
+        return Step(Idle(state.gen + 1), _drafted(event) or (SaveNotice(str(event.outcome)),))
     if not isinstance(state, AwaitingLlm):
         return Step(state)
     match event, state.phase:
         case LlmReplied(), Requesting():
-            return _replied(state, event)
+            after = _replied(state, event)
+            return Step(after.state, (*after.effects, _metered(event)))
         case LlmFailed(), Requesting():
             return _failed(state, event)
         case RetryDue(), RetryWait():
@@ -86,12 +89,12 @@ def step(state: State, event: ReplyEvent) -> Step:
 
 def _compacted(state: AwaitingLlm, event: CompactionEnded) -> Step:
     """Continue with the call that waited: a failure changes nothing but is shown (SPEC CLAW-30)."""
-    told: Effect = Notice(event.failure) if event.failure else SaveNotice(event.note or texts.COMPACTED)
+    told: tuple[Effect, ...] = _drafted(event) or (Notice(str(event.outcome)),)
     if state.partial:
         onward = _again(state, state.partial)
-        return Step(onward.state, (told, *onward.effects))
+        return Step(onward.state, (*told, *onward.effects))
     asked = AwaitingLlm(state.gen + 1, state.run, Requesting(), broken=state.broken)
-    return Step(asked, (told, *request(state.gen + 1, state.run).effects))
+    return Step(asked, (*told, *request(state.gen + 1, state.run).effects))
 
 
 def _again(state: AwaitingLlm, partial: tuple[Block, ...], truncated_call: bool = False) -> Step:
@@ -209,6 +212,18 @@ def _routed(state: AwaitingLlm, event: RouteDecided) -> Step:
     return start_current(gen, run, ToolRound(message.id, call), saves, approved=True)
 
 
+def _metered(event: LlmReplied) -> SaveContext:
+    return SaveContext(event.context_tokens, event.estimated, event.usage)
+
+
+def _drafted(event: CompactionEnded) -> tuple[Save, ...]:
+    """The row that tells of a compaction, and what it made; nothing where it failed."""
+    draft = event.outcome
+    return () if isinstance(draft, str) else (SaveNotice(draft.note), SaveView(draft))
+
+
 def _assistant(event: LlmReplied, blocks: tuple[Block, ...]) -> SaveMessage:
     message = NewMessage(event.message_id, Role.ASSISTANT, Origin.LLM, blocks, silent=event.silent)
-    return SaveMessage(message, usage=event.usage, model=event.model, duration_ms=event.duration_ms)
+    return SaveMessage(
+        message, usage=event.usage, model=event.model, duration_ms=event.duration_ms, cost_usd=event.cost_usd
+    )

@@ -24,7 +24,6 @@ KEYS_TOLD = " Press Enter to retry or send a message."
 """The end of an error that may be over by the next try (SPEC STM-02)."""
 DECLINED = "The model declined to answer"
 FILTERED = "A content filter of the provider stopped the answer"
-COMPACTED = "Older messages were summarized"
 SUMMARIZED = "Summarized "
 """Prefix of the row of a compaction."""
 

@@ -10,7 +10,8 @@ from engine.call_records import ModelCall
 from engine.machine.effects import FinishRun, MarkToolCall, SaveRoute, SaveToolCalls, SaveToolResult, StartRun
 from engine.machine.messages import NewMessage, Usage
 from engine.machine.states import State
-from engine.records import ContextView, StoredMessage
+from engine.machine.views import ContextView
+from engine.records import StoredMessage
 
 
 class AppendMessage(Struct, frozen=True):

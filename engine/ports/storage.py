@@ -9,11 +9,11 @@ from typing import Protocol
 from msgspec import Struct
 
 from engine.call_records import CallSum, ModelCall
+from engine.machine.views import ContextView
 from engine.ports.database_waits import DatabaseWaits
 from engine.ports.moves import Committed, Move
 from engine.records import (
     Attachment,
-    ContextView,
     ConversationQuery,
     ConversationRecord,
     ConversationSummary,

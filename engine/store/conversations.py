@@ -21,9 +21,9 @@ from engine.codec import (
     storable,
 )
 from engine.machine.states import STATE_NAMES, Completed, Failed, Idle, State
+from engine.machine.views import ContextView
 from engine.ports import ConversationChanges, NoConversation, SetContext, StorageError
 from engine.records import (
-    ContextView,
     ConversationQuery,
     ConversationRecord,
     ConversationSummary,

@@ -19,8 +19,8 @@ from engine.codec import (
     storable,
 )
 from engine.machine.messages import Usage
+from engine.machine.views import EarlierView, Omission
 from engine.ports import ImportRefused
-from engine.records import EarlierView, Omission
 from engine.store.attachments import is_name
 from engine.store.copying import Value
 from engine.totals import Totals

@@ -16,7 +16,7 @@ from engine.context.measure import Filling, WindowPart
 from engine.executor.context_manager import HIGHEST, STEP, ContextReport, Edited
 from engine.executor.requests import Refused
 from engine.machine.messages import Role
-from engine.records import OmissionKind
+from engine.machine.views import OmissionKind
 from engine.updates import ContextChanged, MessageSaved, Update
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings

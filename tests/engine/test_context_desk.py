@@ -14,8 +14,8 @@ from engine.executor.requests import Refused
 from engine.executor.session import EngineSettings
 from engine.machine.messages import Usage
 from engine.machine.states import Errored, Idle
+from engine.machine.views import OmissionKind
 from engine.providers.scripted import WINDOW, Fail, Hang, Reply, ScriptedCall, Text
-from engine.records import OmissionKind
 from engine.updates import ContextChanged
 from tests.support.engine import Bench, StubTool, engine_bench, until
 

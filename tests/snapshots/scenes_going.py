@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from engine.context.measure import Filling, Measured, WindowPart
 from engine.machine.messages import Usage
+from engine.machine.views import EarlierView, OmissionKind
 from engine.ports.turns import BranchRow
-from engine.records import EarlierView, OmissionKind, SearchAnswer, SearchHit
+from engine.records import SearchAnswer, SearchHit
 from engine.rewind.values import PreviewFile, Takeback
 from engine.search import SearchQuery, Speaker
 from phoenix_tui.modals.context_sheet import ContextSheet

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 
 from engine.machine.effects import (
     DrainInbox,
+    Effect,
     FinishRun,
     MarkToolCall,
     Refuse,
+    SaveContext,
     SaveMessage,
     SaveToolCalls,
     SaveToolResult,
+    SaveView,
     StartRun,
 )
 from engine.machine.events import (
@@ -63,17 +66,22 @@ from engine.machine.states import (
     AgentOutcome,
     AgentStatus,
     AgentTask,
+    AwaitingLlm,
     AwaitingSubagents,
     Cancelling,
+    Compacting,
+    CompactingContext,
     Completed,
     Errored,
     Failed,
     Idle,
+    Requesting,
     State,
     is_busy,
     run_of,
 )
 from engine.machine.step import step
+from engine.machine.views import CompactionDraft, ContextView
 
 AGENTS = tuple(AgentTask(f"a{number}", f"task {number}") for number in (1, 2, 3))
 SUBMISSIONS = (
@@ -127,6 +135,7 @@ class Walk:
         after = step(before, event)
         assert step(before, event) == after, "the same transition twice gives equal results"
         self._check_refusals(before, event, after.state, after.effects)
+        _check_facts(before, event, after.effects)
         self.state = after.state
         for effect in after.effects:
             self._commit(effect)
@@ -249,7 +258,8 @@ class Walk:
                 return LlmFailed(gen, "server", "it broke", retryable, 0.0, overflow, self.fresh("m"), words)
             case _:
                 spawn = ToolCall(self.fresh("t"), "spawn_agents", "{}") if self.rng.random() < 0.5 else None
-                ended = CompactionEnded(gen, self.rng.choice(("", "no model")), "Summarized 9 messages")
+                draft = CompactionDraft(ContextView("so far", self.serial), self.rng.randrange(900), "Summarized 9")
+                ended = CompactionEnded(gen, self.rng.choice((draft, "no model")))
                 return self.rng.choice((RetryDue(gen), ended, RouteDecided(gen, self.fresh("m"), spawn)))
 
     def _reply(self, gen: int) -> LlmReplied:
@@ -269,6 +279,8 @@ class Walk:
             self.last,
             truncated_call=self.rng.random() < 0.1,
             context_tokens=self.rng.choice((10, 900)),
+            estimated=self.rng.random() < 0.5,
+            cost_usd=self.rng.choice((None, 0.0, 0.25)),
             compact_above=self.rng.choice((0, 750)),
             answer_id=self.fresh("m"),
         )
@@ -329,3 +341,22 @@ def walk(seed: int, steps: int = 50) -> Walk:
     done = Walk(rng, start, for_agent=rng.random() < 0.3)
     done.take(steps)
     return done
+
+
+def _check_facts(before: State, event: Event, effects: tuple[Effect, ...]) -> None:
+    """What a model call brought is saved as it came with its event, and only where the machine waited for it."""
+    metered = tuple(effect for effect in effects if isinstance(effect, SaveContext))
+    drafted = tuple(effect for effect in effects if isinstance(effect, SaveView))
+    phase = before.phase if isinstance(before, AwaitingLlm) else None
+    if isinstance(event, LlmReplied) and phase == Requesting() and event.gen == before.gen:
+        assert metered == (SaveContext(event.context_tokens, event.estimated, event.usage),)
+        for effect in effects:
+            if isinstance(effect, SaveMessage) and effect.message.id == event.message_id:
+                assert (effect.cost_usd, effect.usage) == (event.cost_usd, event.usage)
+    else:
+        assert metered == (), "only a reply meters the window"
+    summarizes = isinstance(before, Compacting) or phase == CompactingContext()
+    if isinstance(event, CompactionEnded) and summarizes and event.gen == before.gen:
+        assert drafted == (() if isinstance(event.outcome, str) else (SaveView(event.outcome),))
+    else:
+        assert drafted == (), "only a compaction changes the view"

@@ -32,9 +32,10 @@ from engine.machine.messages import (
     ToolResultBlock,
     ToolUseBlock,
 )
+from engine.machine.views import ContextView, Omission, OmissionKind
 from engine.ports import ImageBytes, ModelRequest
 from engine.providers.anthropic.to_wire import request_body
-from engine.records import ContextView, Omission, OmissionKind, StoredMessage
+from engine.records import StoredMessage
 from tests.support.loopback_anthropic import TINY_PNG, violations
 from tests.support.views import build_view
 

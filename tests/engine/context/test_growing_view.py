@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from engine.context.growing import GrowingView
 from engine.context.omissions import apply
 from engine.machine.messages import Block, Origin, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
-from engine.records import ContextView, Omission, OmissionKind, StoredMessage
+from engine.machine.views import ContextView, Omission, OmissionKind
+from engine.records import StoredMessage
 from tests.support.views import build_view
 
 CALLS = st.sampled_from("abcd")

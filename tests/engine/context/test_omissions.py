@@ -8,7 +8,8 @@ from engine.context import omissions
 from engine.context.estimate import blocks_tokens
 from engine.context.omissions import CLEARED, REMOVED_IMAGE
 from engine.machine.messages import Block, ImageBlock, Origin, Role, TextBlock, ToolResultBlock, ToolUseBlock
-from engine.records import Omission, OmissionKind, StoredMessage
+from engine.machine.views import Omission, OmissionKind
+from engine.records import StoredMessage
 
 PICTURE = ImageBlock("i", 100, 100)
 

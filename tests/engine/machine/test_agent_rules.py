@@ -125,7 +125,7 @@ def test_a_model_that_fails_for_good_is_an_outcome() -> None:
 def test_a_second_overflow_is_an_outcome() -> None:
     driver = child().on(LlmFailed(1, "overflow", "too long", retryable=False, context_overflow=True))
     assert isinstance(driver.state, AwaitingLlm)
-    driver.on(CompactionEnded(driver.gen))
+    driver.on(CompactionEnded(driver.gen, "no model"))
     ended = driver.on(LlmFailed(driver.gen, "overflow", "too long", retryable=False, context_overflow=True)).state
     assert ended == Failed(driver.gen, "overflow", "context exhausted before result submission")
 

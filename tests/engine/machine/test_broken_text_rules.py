@@ -85,7 +85,7 @@ def test_a_reply_that_goes_on_forgets_what_an_earlier_attempt_had_written() -> N
 def test_a_compaction_between_two_attempts_loses_no_text() -> None:
     driver = again(breaks(Driver().on(user()), "half"))
     driver.on(LlmFailed(driver.gen, "overflow", "too long", retryable=False, context_overflow=True))
-    driver.on(CompactionEnded(driver.gen))
+    driver.on(CompactionEnded(driver.gen, "no model"))
     breaks(driver, "", retryable=False)
     assert kept(driver) == [((TextBlock("half"),), LOST)]
 

@@ -13,8 +13,10 @@ from engine.machine.effects import (
     Notice,
     RequestLlm,
     RunStatus,
+    SaveContext,
     SaveMessage,
     SaveNotice,
+    SaveView,
     ScheduleRetry,
 )
 from engine.machine.events import (
@@ -26,7 +28,7 @@ from engine.machine.events import (
     ToolFinished,
     UserMessage,
 )
-from engine.machine.messages import LastMessage, NewMessage, Origin, Role, StopReason, TextBlock, ThinkingBlock
+from engine.machine.messages import LastMessage, NewMessage, Origin, Role, StopReason, TextBlock, ThinkingBlock, Usage
 from engine.machine.states import (
     AwaitingLlm,
     CompactingContext,
@@ -37,7 +39,10 @@ from engine.machine.states import (
     Routing,
     ToolExecuting,
 )
+from engine.machine.views import CompactionDraft, ContextView
 from tests.support.moves import Driver, calls, done, reply, user
+
+DRAFT = CompactionDraft(ContextView("the plan", 5), 40, "Summarized 9 messages")
 
 
 def failing(driver: Driver, message: str = "overloaded", retry_after: float = 0.0) -> Driver:
@@ -172,7 +177,7 @@ def test_a_context_overflow_compacts_once_and_then_is_an_error() -> None:
     assert isinstance(driver.state, AwaitingLlm)
     assert driver.state.phase == CompactingContext()
     assert driver.effect(Compact) == Compact(driver.gen, manual=False, full=True)
-    driver.on(CompactionEnded(driver.gen))
+    driver.on(CompactionEnded(driver.gen, DRAFT))
     assert driver.has(RequestLlm)
     driver.on(LlmFailed(driver.gen, "invalid_request", "too long", retryable=False, context_overflow=True))
     assert isinstance(driver.state, Errored)
@@ -188,35 +193,49 @@ def test_a_full_window_is_compacted_between_tools_and_the_next_call_once_a_run()
         assert isinstance(driver.state, ToolExecuting)
         driver.on(ToolFinished(driver.gen, done(driver.state.round.current.id), f"r{driver.gen}"))
         assert driver.has(Compact) is expected
-        driver.on(CompactionEnded(driver.gen))
+        driver.on(CompactionEnded(driver.gen, DRAFT))
 
 
 def test_a_message_into_a_full_window_waits_for_the_summary_whatever_comes_of_it() -> None:
-    for failure in ("", "no model"):
+    for outcome in (DRAFT, "no model"):
         message = NewMessage("m", Role.USER, Origin.HUMAN, (TextBlock("hi"),))
         driver = Driver().on(UserMessage(message, LastMessage.ANSWER, "run", 250, compact_due=True))
         assert isinstance(driver.state, AwaitingLlm)
         assert driver.state.phase == CompactingContext()
         assert driver.effect(SaveMessage).message is message
-        driver.on(CompactionEnded(driver.gen, failure, "Summarized 9 messages"))
+        driver.on(CompactionEnded(driver.gen, outcome))
         assert driver.has(RequestLlm)
-        assert driver.has(Notice) is bool(failure)
-        assert driver.has(SaveNotice) is not bool(failure)
+        told = [effect for effect in driver.effects if isinstance(effect, Notice | SaveNotice | SaveView)]
+        done = [SaveNotice("Summarized 9 messages"), SaveView(DRAFT)]
+        assert told == (done if outcome is DRAFT else [Notice("no model")])
 
 
 def test_a_reply_that_is_being_continued_outlasts_the_summary() -> None:
     driver = Driver().on(user()).on(reply(1, TextBlock("half"), stop=StopReason.MAX_TOKENS))
     driver.on(LlmFailed(driver.gen, "invalid_request", "too long", retryable=False, context_overflow=True))
-    driver.on(CompactionEnded(driver.gen))
+    driver.on(CompactionEnded(driver.gen, DRAFT))
     assert driver.effect(RequestLlm).partial == (TextBlock("half"),)
 
 
 def test_a_wish_goes_along_with_a_summary_by_hand() -> None:
     driver = Driver().on(CompactAsked("tables", 7))
     assert driver.effect(Compact) == Compact(driver.gen, manual=True, focus="tables", before=7)
-    driver.on(CompactionEnded(driver.gen, note="Summarized 9 messages"))
+    driver.on(CompactionEnded(driver.gen, DRAFT))
     assert driver.state == Idle(driver.gen)
-    assert driver.effect(SaveNotice).text == "Summarized 9 messages"
+    assert driver.effects == (SaveNotice("Summarized 9 messages"), SaveView(DRAFT))
+
+
+def test_a_summary_by_hand_that_failed_says_why_and_saves_no_view() -> None:
+    driver = Driver().on(CompactAsked())
+    driver.on(CompactionEnded(driver.gen, "no model"))
+    assert (driver.state, driver.effects) == (Idle(driver.gen), (SaveNotice("no model"),))
+
+
+def test_what_a_reply_cost_and_how_full_the_window_is_are_saved_as_its_event_says() -> None:
+    driver = Driver().on(user())
+    driver.on(reply(1, TextBlock("hi"), cost_usd=0.25, context_tokens=70, estimated=True))
+    assert driver.effect(SaveMessage).cost_usd == 0.25
+    assert driver.effect(SaveContext) == SaveContext(70, True, Usage(10, 5))
 
 
 def test_routing_falls_back_to_the_main_model() -> None:

@@ -49,9 +49,10 @@ from engine.machine.states import (
     ToolExecuting,
     ToolRound,
 )
+from engine.machine.views import EarlierView, Omission, OmissionKind
 from engine.ports.files import FileKind
 from engine.providers.scripted import Reply, Text
-from engine.records import EarlierView, Omission, OmissionKind, QueuedMessage
+from engine.records import QueuedMessage
 from engine.store import StorePaths, open_store
 from engine.totals import Totals
 from tests.support.engine import engine_bench

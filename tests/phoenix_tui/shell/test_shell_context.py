@@ -11,7 +11,7 @@ from engine.context.measure import Filling, Measured, WindowPart
 from engine.executor.context_manager import Edited
 from engine.executor.requests import Refused
 from engine.machine.messages import Usage
-from engine.records import EarlierView, OmissionKind
+from engine.machine.views import EarlierView, OmissionKind
 from engine.updates import ContextChanged
 from phoenix_tui.modals.context_sheet import ContextSheet
 from phoenix_tui.widgets.context_bar import bar, headline, legend, ruler, share_of, share_rows
