@@ -35,13 +35,13 @@ def main() -> None:
         ("constructor parameters that are callables", sum(map(_callables, trees.values()))),
         ("classes with 18 public methods or more", sum(_large_classes(tree) for tree in trees.values())),
         ("references that lead nowhere", _lost_references()),
-        ("groups of modules that import each other", len(_circles())),
+        ("groups of modules that import each other", len(circles())),
     ):
         print(f"{name:52} {value:>8,}")
     for chain in CHAINS:
         print(f"files, {chain.name:45} {len(chain.files):>8,}, of them {len(chain.screens)} of the screens")
     _print_names(trees)
-    for circle in _circles():
+    for circle in circles():
         print(f"circle: {', '.join(sorted(circle))}")
 
 
@@ -101,7 +101,7 @@ def _print_names(trees: dict[Path, ast.Module]) -> None:
     print("files of one name:", ", ".join(f"{name} {count}" for name, count in bases.most_common() if count > 3))
 
 
-def _circles() -> list[set[str]]:
+def circles() -> list[set[str]]:
     """Modules that import each other, imports in functions and for type checkers included."""
     sys.path.insert(0, str(ROOT))
     graph = grimp.build_graph(*SOURCE, cache_dir=None)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.index import PACKAGES, lines_of, main, said_by
+from tests.structure import circles
 from tests.support.references import ROOT, documents, lost_files, lost_links, repository_files
 
 DOCUMENTS = {str(path.relative_to(ROOT)): path for path in documents()}
@@ -35,3 +36,8 @@ def test_every_folder_and_file_of_the_source_has_a_line_in_the_index() -> None:
 def test_the_index_of_a_folder_that_is_none_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["engine/nothing"]) == 2
     assert capsys.readouterr().err == "engine/nothing is not a folder of this repository.\n"
+
+
+def test_no_modules_import_each_other() -> None:
+    """Neither at the top of a file nor in a function nor for type checkers alone."""
+    assert circles() == []

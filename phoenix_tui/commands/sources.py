@@ -14,7 +14,7 @@ from tools.clean import clean_line
 from tools.contract import SandboxMode
 
 if TYPE_CHECKING:
-    from phoenix_tui.commands.completer import Arguments
+    from phoenix_tui.widgets.completer import Arguments
 
 FEWEST_LETTERS: Final = 2
 """Letters behind an `@` from which conversations are offered beside files."""

@@ -12,9 +12,9 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
-from phoenix_tui.commands.fuzzy import BASE_SCATTERED, places, rank
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
+from phoenix_tui.text.fuzzy import BASE_SCATTERED, places, rank
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.row_choice import moved

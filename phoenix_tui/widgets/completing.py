@@ -16,7 +16,7 @@ from phoenix_tui.widgets.readline import replace_at
 if TYPE_CHECKING:
     from textual.widget import Widget as _Base
 
-    from phoenix_tui.commands.completer import Completer
+    from phoenix_tui.widgets.completer import Completer
 else:
     _Base = object  # Textual inherits CSS along the first Widget base alone, as in `still.Still`
 

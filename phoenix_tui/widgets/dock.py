@@ -14,10 +14,10 @@ from textual.widgets import TextArea
 
 from engine.records import QueuedMessage
 from engine.updates import Question
-from phoenix_tui.commands.completer import Completer
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.widgets import completing, opened
 from phoenix_tui.widgets.answer_keys import ANSWERS, WORDS
+from phoenix_tui.widgets.completer import Completer
 from phoenix_tui.widgets.completion_popup import CompletionPopup
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.composer_keys import is_prose

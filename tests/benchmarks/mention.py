@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from phoenix_tui.commands.fuzzy import Corpus, with_folders
+from phoenix_tui.text.fuzzy import Corpus, with_folders
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.program import READY, Program, fresh_home, running, serving
 from tests.benchmarks.rows import Row, median, percentile, spread

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.executor.side_questions import suggested
-from phoenix_tui.commands.completion import FileIndex
 from phoenix_tui.features.catalogue import as_message, is_command, is_shell_line
 from phoenix_tui.text.quoting import quoted
 from phoenix_tui.widgets.completion_popup import Completion, as_shown
+from phoenix_tui.widgets.completions import FileIndex
 from tools.contract import DiffDisplay
 
 MARKS = ("!", "/", "@", "#", "！", "／")

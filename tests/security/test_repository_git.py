@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.commands.completion import FileIndex
 from phoenix_tui.features.uncommitted import uncommitted
+from phoenix_tui.widgets.completions import FileIndex
 from tests.support.plain_runner import PlainRunner
 from tests.support.processes import as_it_is
 from tools.contract import Command, Finished, ProcessRunner

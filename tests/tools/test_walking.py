@@ -17,7 +17,7 @@ WALKS = """
 import asyncio, json, sys, threading
 from pathlib import Path
 from engine.rewind.snapshots.walk import Walker
-from phoenix_tui.commands.completion import FileIndex
+from phoenix_tui.widgets.completions import FileIndex
 from tools.files.walking import walk
 
 async def mentioned(folder):

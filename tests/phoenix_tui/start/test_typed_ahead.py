@@ -77,7 +77,7 @@ def test_the_screens_load_neither_engine_nor_markdown_before_the_first_frame() -
         "phoenix_tui.widgets.transcript.view",
         "phoenix_tui.markdown",
         "engine.ports",
-        "phoenix_tui.commands.completion",
+        "phoenix_tui.widgets.completions",
         "tools.process.zygote.supervise",
         "tools.process.zygote.supervisor",
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phoenix_tui.commands.fuzzy import Corpus, places, rank, with_folders
+from phoenix_tui.text.fuzzy import Corpus, places, rank, with_folders
 
 NAMES = (
     "src/app/main.py",

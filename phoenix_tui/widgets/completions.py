@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from phoenix_tui.commands.fuzzy import Corpus, with_folders
 from phoenix_tui.features.catalogue import BY_NAME, matching
+from phoenix_tui.text.fuzzy import Corpus, with_folders
 from phoenix_tui.widgets.completion_popup import Completion, Token
 from tools.clean import clean_line
 from tools.files.walking import walk

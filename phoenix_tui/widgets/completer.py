@@ -12,7 +12,7 @@ from phoenix_tui.widgets.completion_popup import Completion, Token, token_of
 from phoenix_tui.widgets.composer import Composer
 
 if TYPE_CHECKING:
-    from phoenix_tui.commands.completion import FileIndex
+    from phoenix_tui.widgets.completions import FileIndex
 
 AMONG_FILES = 4
 """Files listed above the conversations that match the same letters."""
@@ -58,7 +58,7 @@ class Completer:
 
     def look_in(self, folder: Path) -> None:
         """Files are those of this folder from now on."""
-        from phoenix_tui.commands.completion import FileIndex  # noqa: PLC0415 - the first frame needs none of it
+        from phoenix_tui.widgets.completions import FileIndex  # noqa: PLC0415 - the first frame needs none of it
 
         self._files = self._indexes.setdefault(folder, FileIndex(folder))
         if "@" in self._composer.text:
@@ -66,7 +66,7 @@ class Completer:
 
     def look(self) -> None:
         """The text or the cursor changed: offer what completes it now, or as soon as it is found."""
-        from phoenix_tui.commands import completion  # noqa: PLC0415 - the first frame needs none of it
+        from phoenix_tui.widgets import completions  # noqa: PLC0415 - the first frame needs none of it
 
         self._stop()
         self._looked_at = self._composer.text
@@ -74,10 +74,10 @@ class Completer:
         line = self._composer.document.get_line(token.row)
         if token.text.startswith("@") and self._files is not None:
             self._begin(self._mentioned(self._files, token.text[1:]))
-        elif hint := completion.argument_hint(line, token.row):
+        elif hint := completions.argument_hint(line, token.row):
             self._begin(self._argument(hint, line))
         else:
-            self._show(token, completion.command_completions(token))
+            self._show(token, completions.command_completions(token))
 
     def catch_up(self) -> None:
         """Look where a key comes ahead of the message that the text has changed."""
