@@ -48,7 +48,7 @@ class Conversation:
         self._performer = runner
         self._loop = MoveLoop(session, runner)
         self.between_moves = self._loop.between_moves
-        """Held during a move: whoever changes what a move writes holds it too."""
+        """Lock held during a move, and during other changes of the same data."""
         self._task: asyncio.Task[None] | None = None
         self.context = ContextManager(session, self.between_moves)
         """Contents of its window, and actions on them."""

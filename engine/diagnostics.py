@@ -1,4 +1,4 @@
-"""Files for whoever has to find out what a model was sent and said (SPEC UNI-19). Never a key, never image bytes."""
+"""Files for debugging requests and replies of models (SPEC UNI-19). Never a key, never image bytes."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ OPEN: Final = frozenset({ToolStatus.QUEUED, ToolStatus.AWAITING_APPROVAL, ToolSt
 
 
 def why_read_only(pid: int) -> str:
-    """The sentence for whoever wants to change it here."""
+    """The refusal of a change in this process."""
     return f"Process {pid} has this conversation open: it is read-only here and follows it. /fork makes a copy."
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,6 +100,55 @@ def test_every_suppression_gives_its_reason_on_the_line() -> None:
         if path.name != "test_shape.py" and SUPPRESSION.search(line) and not REASON.search(line)
     ]
     assert bare == []
+
+
+OPENER = re.compile(
+    r"\s*(what(ever)?|whether|who|whom|whose|how|where|which|why|when|that|there|its?|so|th[eo]se|this|they|their|nobody|"
+    r"(some|every|no)thing|somebody|told|stands|as|to|of|from|by|for|with(out)?|if|until|in)\b",
+    re.IGNORECASE,
+)
+"""Words that begin no docstring: it begins with a noun that names the thing, or with a verb (CONTRIBUTING.md)."""
+ODD = re.compile(
+    r"\b(nobody|somebody|(is|are|was|be) told|stands? there|on (its|their|the) way|for ever)\b", re.IGNORECASE
+)
+"""Phrases that neither a docstring nor a comment contains."""
+
+
+def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and text of the docstrings of modules, classes, functions and attributes: every lone string."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, node.value.value
+
+
+def odd_prose(source: str) -> Iterator[int]:
+    """Lines of docstrings that begin with an `OPENER`, and of docstrings and comments with one of the `ODD` phrases."""
+    for number, text in docstrings(ast.parse(source)):
+        if OPENER.match(text) or ODD.search(" ".join(text.split())):
+            yield number
+    if not ODD.search(source):  # tokens cost a hundred times as much
+        return
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT and ODD.search(token.string):
+            yield token.start[0]
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('"""What it does."""', [1]),
+        ('"""The name."""\nx = 1\n"""Whether it counts."""', [3]),
+        ('def f():\n    """Open the file; nobody\n    else has it."""', [2]),
+        ('"""Whatever"""\n# it is told later', [1, 2]),
+        ('"""True while it waits; what follows is text."""\nx = "What it does."', []),
+    ],
+)
+def test_odd_prose_is_known_by_its_words(source: str, found: list[int]) -> None:
+    assert list(odd_prose(source)) == found
+
+
+def test_docstrings_begin_with_a_noun_or_a_verb_and_prose_is_plain() -> None:
+    assert [f"{path.relative_to(ROOT)}:{line}" for path in SOURCES for line in odd_prose(path.read_text())] == []
 
 
 def modules_loaded_by(statement: str) -> set[str]:

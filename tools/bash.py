@@ -192,7 +192,7 @@ class Bash(Struct, frozen=True):
 
 
 def _quotable(why: str) -> str:
-    """The model's own words as they can stand between quotation marks."""
+    """The model's own words in a form for quotation marks."""
     return reveal(one_line(why, MOST_OF_WHY)).translate(dict.fromkeys(map(ord, "“”„‟"), "'"))
 
 

@@ -1,4 +1,4 @@
-"""The words a tool and whoever runs it share: values and Protocols, no package but msgspec."""
+"""The terms that a tool and its caller share: values and Protocols, no package but msgspec."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Final
 from engine.conversation import Conversation
 
 PATIENCE: Final = 5.0
-"""Seconds that one stays open after its end or the last look: whoever opens it just then finds it live."""
+"""Seconds that one stays open after its end or its last viewer: opened in this time it is still live."""
 
 
 class AgentCloser:

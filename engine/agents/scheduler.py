@@ -53,7 +53,7 @@ class RunningAgent(Struct, eq=False):
 
 
 class AgentScheduler:
-    """Runs the sub-agents of this process; each leaves in the end, so that no parent waits for ever."""
+    """Runs the sub-agents of this process; each leaves in the end, so that no parent waits forever."""
 
     def __init__(self, room: int, results: AgentResults, board: AgentBoard, now: Callable[[], float]) -> None:
         self._queue = AgentQueue(room)

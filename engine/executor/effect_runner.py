@@ -165,7 +165,7 @@ class EffectRunner(Struct, eq=False):
         return self.session.ports.clock.monotonic() - facts.started if facts and facts.started else 0.0
 
     def running(self) -> RunningCall | None:
-        """The call that runs now, for whoever subscribes in the middle of it."""
+        """The current call, for subscribers that join in the middle of it."""
         state = self.session.state
         if not isinstance(state, ToolExecuting):
             return None

@@ -56,7 +56,7 @@ class Inbox(Struct, eq=False):
     _closed: str = ""
 
     def put(self, priority: Priority, entry: InboxEntry) -> None:
-        """Add one; never waits. Once it is closed, whoever asks is refused."""
+        """Add one; never waits. Once it is closed, the entry is refused."""
         if self._closed:
             entry.settle(Refused(self._closed))
             return

@@ -64,7 +64,7 @@ class MoveLoop(Struct, eq=False):
     session: Session
     runner: EffectRunner
     between_moves: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held during a move: whoever reads a snapshot under it sees no half move."""
+    """Lock held during a move: a snapshot read under it contains no half move."""
     moving: bool = False
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     """Set after every move; waiters look at the state again."""

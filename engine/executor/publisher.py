@@ -56,7 +56,7 @@ class Publisher(Struct, eq=False):
         return self._watching > 0
 
     def publish(self, update: Update) -> None:
-        """Tell everyone, and keep the live text for whoever subscribes later."""
+        """Send the update to all listeners, and keep the live text for later subscribers."""
         match update:
             case TextArrived(text):
                 self.text.append(text)

@@ -46,7 +46,7 @@ def aggregate(agents: Sequence[AgentTask], outcomes: Sequence[AgentOutcome], unf
 
 
 def ends(agents: Sequence[AgentTask], outcomes: Sequence[AgentOutcome], unfinished: str = "") -> tuple[AgentEnd, ...]:
-    """The same as values, for the eye."""
+    """The same as values, for the screen."""
     return tuple(
         AgentEnd(
             agent.id,

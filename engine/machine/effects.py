@@ -101,7 +101,7 @@ class DrainInbox(Struct, frozen=True):
 
 
 class SaveNotice(Struct, frozen=True):
-    """Append a quiet row for the eye (role system, origin notice); no model ever reads it."""
+    """Append a quiet row for the user (role system, origin notice); no model ever reads it."""
 
     text: str
 

@@ -124,8 +124,8 @@ class Folders(Protocol):
     """Remembers how folders were. Every method may raise FilesError."""
 
     async def look(self, folder: Path, since: str = "") -> FolderSnapshot:
-        """Remember the folder as it is now. A file that changes before it is read counts as not kept, so whoever
-        waits no longer loses no more than that. `since`: an earlier look, which tells what was passed over and is gone.
+        """Remember the folder as it is now. A file that changes before it is read counts as not kept, so a cancelled
+        caller loses no more than that. `since`: an earlier snapshot, which names paths left out then and now missing.
         """
         ...
 

@@ -124,7 +124,7 @@ class TurnRecorder(Struct, eq=False):
             task.add_done_callback(self._aside.discard)
 
     async def settled(self, conversation_id: str) -> None:
-        """Wait until everything that ended here is known, and close what a crash left open; not for ever."""
+        """Wait a limited time for all ended runs, and close steps that a crash left open."""
         try:
             async with asyncio.timeout(self.settling):
                 ending = self._ending.get(conversation_id)

@@ -27,7 +27,7 @@ T = TypeVar("T")
 class Connection(aiosqlite.Connection):
     """A connection on its own thread that runs whole jobs, in order.
 
-    A job is one item of the thread's queue. Whoever waits for it may be cancelled; the job never is, so no
+    A job is one item of the thread's queue. Its caller may be cancelled; the job never is, so no
     transaction is left open (FAULTS 31).
     """
 

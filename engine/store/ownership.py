@@ -12,7 +12,7 @@ from engine.store.locks import InstanceLock, forget, is_held
 
 _OWNERS = """SELECT c.owner_instance, (SELECT owner_instance FROM conversations WHERE id = c.parent_id) AS above
     FROM conversations AS c WHERE c.id = ? AND c.partial IS NULL"""
-"""A sub-agent belongs to whoever has its parent, also while it is closed there."""
+"""A sub-agent belongs to the owner of its parent, also while it is closed there."""
 
 
 class Instance:
@@ -25,7 +25,7 @@ class Instance:
         self._boot_id = _boot_id()
 
     def claim(self, connection: sqlite3.Connection, conversation_id: str, at: float) -> None:
-        """Make this process the owner; whoever calls has seen that no living one is."""
+        """Make this process the owner; the caller has checked that there is no living one."""
         self.register(connection, at)
         connection.execute("UPDATE conversations SET owner_instance = ? WHERE id = ?", (self.id, conversation_id))
 

@@ -1,4 +1,4 @@
-"""The tables `runs`, `traces`, `spans` and `events`: what happened, for whoever looks back."""
+"""The tables `runs`, `traces`, `spans` and `events`: the history of runs."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Work(Protocol):
 
 
 class Slices:
-    """One long piece of work at a time, which goes on whoever waits for it."""
+    """One long piece of work at a time, which continues when its caller is cancelled."""
 
     def __init__(
         self,

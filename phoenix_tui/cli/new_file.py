@@ -37,7 +37,7 @@ def write_new(path: Path, text: str) -> None:
 
 
 def _write_through(path: Path, text: str) -> None:
-    """Write to what is no file; raises OSError (ENXIO) for a pipe that nothing reads, instead of waiting for ever."""
+    """Write to an existing path other than a regular file; raises OSError (ENXIO) for an unread pipe."""
     descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     os.set_blocking(descriptor, True)
     with os.fdopen(descriptor, "wb") as file:

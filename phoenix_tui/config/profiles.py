@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from phoenix_tui.config.trust import TrustFile
 
 NARROWED = ("permission_mode", "sandbox")
-"""Settings that a profile can only narrow, whoever wrote it."""
+"""Settings that any profile can only narrow."""
 
 
 def open_profiles(folder: Path, trust: TrustFile) -> ProfileFiles:

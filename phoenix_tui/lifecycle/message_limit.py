@@ -1,4 +1,4 @@
-"""The bound on what a part of the screen sends itself: a handler that calls itself for ever is slowed, never the keys.
+"""The bound on what a part of the screen sends itself: a handler that calls itself endlessly is slowed, never the keys.
 
 Textual takes the next message without a pause while there is one, so such a handler would keep the loop from reading
 keys, signals and answers.

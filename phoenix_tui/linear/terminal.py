@@ -132,7 +132,7 @@ class LineTerminal:
         return request
 
     def wake(self) -> None:
-        """End whoever waits for a request."""
+        """End every wait for a request."""
         self._request(StopWanted())
 
     @contextmanager

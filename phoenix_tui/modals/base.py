@@ -38,7 +38,7 @@ class PhoenixScreen(Screen[Result], Generic[Result]):
         """Lay out anew; where the size is the old one, another came and went unseen and the terminal lost its rows.
 
         Every layout is for the app's size, whatever the event says: a layout tells the screen of a resize again, so two
-        sizes that disagree would take turns for ever.
+        sizes that disagree would alternate forever.
         """
         size = self.app.size
         unchanged = size == self.size
@@ -75,7 +75,7 @@ class PhoenixScreen(Screen[Result], Generic[Result]):
 
 
 MEASURE: Final = 120
-"""Cells of a row of a sheet at most: beyond them the eye loses it between its words and its end."""
+"""Cells of a row of a sheet at most: beyond them words and right end are hard to relate."""
 SIDES: Final = 2
 """Cells of a sheet's padding."""
 

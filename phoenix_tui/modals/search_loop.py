@@ -70,7 +70,7 @@ class SearchLoop:
         self._query, self.found, self.below = query, found, below
 
     async def run(self) -> None:
-        """Answer for ever; ends by being cancelled."""
+        """Answer queries until cancelled."""
         answered = 0
         while True:
             await self._asked.wait()

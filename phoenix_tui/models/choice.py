@@ -134,7 +134,7 @@ def _on_this_machine(facts: ModelFacts) -> ModelChoice:
 
 
 def _of_waiting(servers: Sequence[LocalServer]) -> str:
-    """One sentence about the first; names come from whoever listens there."""
+    """One sentence about the first; the names come from an unknown server."""
     if not servers:
         return ""
     server, words = servers[0], {one.kind: one.words for one in ENDPOINTS}

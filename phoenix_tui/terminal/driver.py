@@ -39,7 +39,7 @@ _MOST_WAITING = 24
 
 
 class LastingFile:
-    """A terminal for Textual's writer thread that takes text for ever: a thread that died would block the app."""
+    """A terminal for Textual's writer thread that takes text until the end: a thread that died would block the app."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file

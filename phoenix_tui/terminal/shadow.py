@@ -150,7 +150,7 @@ class Shortened(CompositorUpdate):
         self._shadow = shadow
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The update as it came, for whoever renders it without a terminal."""
+        """The unchanged update, for rendering without a terminal."""
         yield self._update
 
     def render_segments(self, console: Console) -> str:

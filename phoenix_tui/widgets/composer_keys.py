@@ -73,7 +73,7 @@ class VimMode:
 
 
 class ComposerKeys:
-    """The orders of one text area; what they depend on is set by whoever knows it: the dock, the workspace."""
+    """The orders of one text area; the dock and the workspace set the values they depend on."""
 
     def __init__(self, area: TextArea, marks: PasteMarks, vim: VimMode, answering: Answering, draft: DraftText) -> None:
         self._area = area

@@ -59,7 +59,7 @@ def headline(report: ContextReport, model: str) -> Content:
 
 
 def bar(report: ContextReport, width: int, *, plain: bool) -> Content:
-    """One cell for each `width`-th of the window, coloured by what fills it: as many as are full, whoever has them."""
+    """One cell for each `width`-th of the window, coloured by its content: as many as are full."""
     size = max(report.window, report.tokens, 1)
     pieces: list[tuple[str, str]] = []
     shares = [(filling, count) for filling, count in report.measured.shares if count > 0]

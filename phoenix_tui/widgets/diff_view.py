@@ -73,7 +73,7 @@ class DiffView(ScrollView):
         return True
 
     def to_last_change(self) -> None:
-        """Scroll to the last change: whoever comes from the file below reads upwards."""
+        """Scroll to the last change: coming from the file below, one reads upwards."""
         for row in self._changes()[-1:]:
             self.scroll_to(y=max(row - CONTEXT, 0), animate=False, force=True)
 

@@ -231,7 +231,7 @@ class Dock(completing.Completing, StillColumn):
         return f"{key('send')}: {ENTER_GIVES[word]}"
 
     def use_vim(self, wanted: bool) -> None:
-        """Vim's keys from now on, or no longer; whoever does not want them loads nothing of them."""
+        """Switch vim's keys on or off; their code loads only when they are used."""
         composer, keys = self.composer, None
         if wanted is (composer.vim.keys is not None):
             return

@@ -1,4 +1,4 @@
-"""Settings as others need them, and kept for whoever changes them."""
+"""Settings in the forms their users need, and storing their changes."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.writing = composer_events.ComposerEvents(self, self.parts, self.startup, self.toasts)
         self.escape_handler = EscapeHandler(self, self.parts, self.startup, self.drawer, self.writing, self.toasts.tell)
 
-    # How it stands there.
+    # Layout.
 
     def compose(self) -> ComposeResult:
         """List, conversation, status line; set before they are mounted, so that one layout does for the first frame."""
@@ -82,7 +82,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
             yield self.rows
             with ConversationColumn(id="conversation"):
                 yield self.parts.title
-                yield Static(id="blank")  # where the transcript will stand
+                yield Static(id="blank")  # place of the transcript
                 yield self.parts.dock
         yield self.parts.status
 

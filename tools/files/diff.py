@@ -26,7 +26,7 @@ class _Change(Struct, frozen=True):
 
 
 def diff_display(path: str, old: str, new: str, *, created: bool = False) -> DiffDisplay:
-    """The change of one file for the eye."""
+    """The change of one file for the screen."""
     before, after = _lines(old), _lines(new)
     changes = list(_changes(before, after))
     parts = [f"--- {'/dev/null' if created else path}\n", f"+++ {path}\n"]

@@ -1,7 +1,7 @@
 """Names of a folder that no ignore file excludes, found with the `ignore` library one folder at a time.
 
 The library opens every file of rules that it meets while it holds the interpreter's lock: a named pipe in the place
-of one would stop the whole process for ever. So it is given one folder at a time, and only after `blocks_rules` has
+of one would stop the whole process forever. So it is given one folder at a time, and only after `blocks_rules` has
 looked at what it would open there and `blocks_rules_above` at what it would open further up.
 """
 

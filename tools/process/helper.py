@@ -68,7 +68,7 @@ class Helper:
         return process.pid if process is not None and process.poll() is None else 0
 
     def close(self) -> None:
-        """Kill it; whoever waits for it gets a `HelperFailed`, and the next request starts another."""
+        """Kill it; its callers get a `HelperFailed`, and the next request starts another."""
         process = self._process
         if process is not None:
             process.kill()

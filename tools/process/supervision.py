@@ -73,7 +73,7 @@ class Supervision:
         raise OSError("the process helper of Phoenix does not stay alive")
 
     async def end(self, running: Running) -> Captured:
-        """Kill what is left of the tree, wait until it is gone, collect the output; once, whoever asks."""
+        """Kill what is left of the tree, wait until it is gone, collect the output; once for all callers."""
         if running.ending is None:
             running.ending = asyncio.create_task(self._end(running))
         return await to_the_end(running.ending)

@@ -1,4 +1,4 @@
-"""Waiting for what must be carried through, whoever stops waiting for it."""
+"""Waiting for work that must be completed even if the waiting task is cancelled."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ UNUSABLE_MODEL = 4
 
 
 def say(line: str) -> None:
-    """One line to whoever started this."""
+    """Write one line to the parent process."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 

@@ -79,7 +79,7 @@ class CheckpointFolders:
     async def restore(
         self, folder: Path, changes: Sequence[FileChange], made: Callable[[int], None] | None = None
     ) -> tuple[Restored, ...]:
-        """Make these changes; once begun it ends, whoever waits for it."""
+        """Make these changes; once begun it completes, even for a cancelled caller."""
         return await self._run(lambda work: work.restore(folder, changes, made))
 
     async def keep_only(self, changes: Sequence[FileChange], looks: Sequence[str]) -> int:
@@ -112,7 +112,7 @@ class CheckpointFolders:
             self._made.let_go()
 
     async def _run(self, job: Callable[[FolderWork], T]) -> T:
-        """Do it in the thread; cancelling whoever waits does not stop it.
+        """Run the job in the thread; cancelling the caller does not stop it.
 
         Raises:
             FilesError: it cannot be done.

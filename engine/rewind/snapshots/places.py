@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from engine.ports.files import FileKind
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Without O_NONBLOCK opening a named pipe would wait for its other end for ever.
+# Without O_NONBLOCK opening a named pipe would wait for its other end forever.
 FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 TEMPORARY = b".phoenix-restore-"
 """Prefix of the files that a restore writes next to others; no snapshot covers them."""

@@ -16,7 +16,7 @@ TO_THE_END: Final = 1.0
 
 
 class PacketWriter:
-    """Takes whole packets in order and for ever; those that may be dropped are, while too many wait."""
+    """Takes whole packets in order; droppable ones are dropped while too many wait."""
 
     def __init__(self, fileno: int, when_empty: Callable[[], None]) -> None:
         self._fileno = fileno

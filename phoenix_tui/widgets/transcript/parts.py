@@ -60,7 +60,7 @@ class Part(Struct):
 
     @property
     def plain(self) -> MarkdownStream | LongText | DiffColours | None:
-        """Whoever still has code to colour in it."""
+        """Owner of code in it that is still to be coloured."""
         painting = self.stream or self.colours
         return painting if painting is not None and painting.jobs else None
 

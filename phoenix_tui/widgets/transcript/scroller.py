@@ -42,7 +42,7 @@ class Scroller:
         self.place_again()
 
     def scrolled(self, y: int) -> None:
-        """Textual was scrolled: what comes into sight is measured, and the rows under the eye stay where they are."""
+        """Handle a scroll by Textual: new rows are measured, and the visible ones keep their place."""
         # Textual clamps the position to a new height before it reports that height.
         self._canvas.viewport.height = self._view.size.height - self._canvas.reserved
         self._canvas.viewport.move_to(y)

@@ -201,7 +201,7 @@ class TranscriptView(ScrollView, can_focus=True):
         self._clicked = (event.x, event.y)
 
     def on_blur(self) -> None:
-        """Whoever goes to write leaves the blocks; a sheet or another window keeps them."""
+        """Leave the blocks when the focus goes to writing; a sheet or another window keeps them."""
         here = self.app.app_focus  # pyright: ignore[reportUnknownMemberType] - Textual leaves the app's type open
         if here and self.screen.is_current:
             self.blocks.leave()

@@ -77,7 +77,7 @@ def reads_own_output(pid: int, pipe: int) -> bool:
 
 
 def send(pid: int, number: int) -> None:
-    """Signal `pid`; one that is gone, or not ours to signal, is no error: whoever waits sees it stay."""
+    """Signal `pid`; one that is gone, or not ours to signal, is no error: the caller sees that it stays."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
 

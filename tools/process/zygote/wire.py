@@ -81,7 +81,7 @@ class SupervisorRequest:
         self.places = tuple(places)
         self.writable = tuple(writable)
         self.secret = tuple(secret)
-        """Both for Landlock alone, which knows folders and no single places."""
+        """Secret paths for Landlock alone, which knows folders and no single places."""
 
     def encode(self) -> bytes:
         """The request as it travels.
