@@ -1,4 +1,4 @@
-"""What a program wrote to its terminal, as cells with resolved colours and still clocks."""
+"""Terminal output of a program, as cells with resolved colours and stopped clocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tests.support.program import UNKNOWN_TO_PYTE
 
 INK, GROUND = "#d5d9e0", "#101317"
-"""What stands for the terminal's own colours."""
+"""Replacements of the terminal's own colours."""
 NAMED: Final = {
     "black": "#1d2127",
     "red": "#ff7b81",
@@ -30,7 +30,7 @@ TIMES: Final = re.compile(r"(?<![\w.])(\d+)(?:\.(\d+))?(?=\s?(?:ms|s|m|tok/s)(?!
 """Numbers before a unit of time or a rate."""
 PORT: Final = re.compile(r"(?<=127\.0\.0\.1:)\d{5}")
 LIST: Final = 31
-"""Columns at the left in which the list stands, its border included, and its clocks."""
+"""Columns of the list at the left, its border included, and its clocks."""
 LAST: Final = re.compile(r"(?:  |· )\S+(?:s|m)[ ▁-█]*$")
 """The clock that ends a row: set off by blanks or a point, as nothing that was said is."""
 TURNING: Final = str.maketrans("◓◑◒", "◐◐◐")

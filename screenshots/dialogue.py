@@ -1,4 +1,4 @@
-"""What the loopback model says: a fix of the repository's failing test, and smaller conversations."""
+"""Texts of the loopback model: a fix of the repository's failing test, and smaller conversations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who leads the tour (`tour.py`): the program at one size, keys, and the way back to the composer."""
+"""Guide of the tour (`tour.py`): the program at one size, keys, and the return to the composer."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PAGE_UP, CTRL_END, ALT_UP, ALT_W = b"\x1b[5~", b"\x1b[1;5F", b"\x1b[1;3A", b"\x1
 TYPED: Final = 0.7
 """Seconds after which a question takes a letter."""
 OPEN: Final = ("Esc closes", "Esc back", "Esc unmarks", "Esc shows all", "Esc drops", "Esc leaves", "? keys")
-"""What a screen says while Esc would close something."""
+"""Hints while Esc would close something."""
 PATIENCE: Final = 8
-"""How many things may be open over one another."""
+"""Largest number of nested open sheets."""
 
 
 class Tour:

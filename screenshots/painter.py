@@ -90,7 +90,7 @@ def _font_of(name: str) -> ImageFont.FreeTypeFont:
 
 @cache
 def _known(text: str) -> bool:
-    """Whether the monospaced font has this sign: an unknown one looks as U+FFFF does."""
+    """True when the monospaced font has this sign: an unknown one looks as U+FFFF does."""
     return _looks(text) != _looks("\uffff")
 
 

@@ -162,7 +162,7 @@ SEEN: Final = {
     WORKING: "bash asks",
     ASKING: "bash asks",
 }
-"""What is on the screen before the next one is started."""
+"""Text on the screen before the next one is started."""
 
 
 def talks(gate: asyncio.Event) -> Answer:

@@ -17,7 +17,7 @@ from tests.support.program import ESC
 Scene: TypeAlias = Callable[[Studio], Awaitable[None]]
 ALT_S, ALT_N = b"\x1bs", b"\x1bn"
 SHEET: Final = "3 sub-agents ·"
-"""How the heading of their list begins."""
+"""Prefix of the heading of their list."""
 GUARD: Final = 0.7
 ASKED: Final = "Check tests, docs and the queue of the relay."
 TESTS, DOCS, QUEUE = "Find every test of the retry loop", "Compare the docs with the code", "Review the dead letters"
@@ -48,7 +48,7 @@ def submits(words: str) -> Answer:
 
 
 def asked_in(seen: Seen) -> str:
-    """Who asks, told by its first message."""
+    """First message of the asking conversation."""
     return json.dumps(seen.json["messages"])
 
 

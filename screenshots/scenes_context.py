@@ -43,12 +43,12 @@ TALK: Final = (
     ("One queue a peer, please.", "holds nobody up."),
     ("Is Friday any better?", "is still missing."),
 )
-"""What is said, and what its answer ends with."""
+"""Messages, and the ends of their answers."""
 BASE64 = re.compile(r'"data": ?"[^"]{100,}"')
 
 
 def _usage(seen: Seen) -> dict[str, int | None]:
-    """What a server would count: four characters a token, 1,200 an image."""
+    """Usage that a server would count: four characters a token, 1,200 an image."""
     body = seen.body.decode()
     count = (len(BASE64.sub("", body)) + 4_800 * len(BASE64.findall(body))) // 4
     return {"input_tokens": count // 20, "cache_read_input_tokens": count - count // 20, "output_tokens": 1}
@@ -101,7 +101,7 @@ def _fill(folder: Path) -> None:
 async def window(
     place: Studio, name: str, columns: int, rows: int, *, shorten: bool = False, summarize: bool = False
 ) -> None:
-    """What fills a window past 70 %, parts taken out of it, the summary that the next message brings."""
+    """Window above 70 %, parts taken out of it, the summary that the next message brings."""
     _fill(place.phoenix().cwd)
     arguments = ("--trust", "-m", "anthropic/claude-haiku-4-5", "--permission-mode", "auto")
     async with (

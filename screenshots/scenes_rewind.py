@@ -1,4 +1,4 @@
-"""Scenes of going back: the list of prompts, the last look, what somebody else changed, branches."""
+"""Scenes of rewinding: the list of prompts, the confirmation, changes by others, branches."""
 
 from __future__ import annotations
 

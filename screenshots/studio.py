@@ -1,4 +1,4 @@
-"""Where scenes are played: an own folder, Phoenix in a terminal, and pictures of it."""
+"""Studio of the scenes: a separate folder, Phoenix in a terminal, and pictures of it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SETTLED = 0.15
 """Seconds without a byte after which a frame is whole; a running clock never gives more than a quarter."""
 COLOURS = 256
 PATIENCE = 20
-"""How often a frame may be waited for before it is taken as it is."""
+"""Number of frames to wait for before the screen is taken as it is."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""What the model of the tour says: told by the words of a conversation which of its replies comes next."""
+"""Model of the tour: a conversation's words select its next reply."""
 
 from __future__ import annotations
 

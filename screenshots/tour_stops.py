@@ -78,7 +78,7 @@ async def long(tour: Tour) -> None:
 
 
 async def search(tour: Tour) -> None:
-    """Everything that was said: hits, the place of one, a mistake where it stands."""
+    """Search everywhere: hits, the place of one, a mistake at its place."""
     await tour.press(CTRL_F)
     await tour.running.until(lambda: any(map(tour.running.row, ("Find ", "Search "))), "one of the two")
     if not tour.running.row("Search "):

@@ -1,4 +1,4 @@
-"""Stops of the tour for bad input: words, pastes and files with mistakes, a conversation of somebody else."""
+"""Stops of the tour for bad input: words, pastes and files with mistakes, a conversation of another process."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ async def rewind(tour: Tour) -> None:
 
 
 async def window(tour: Tour) -> None:
-    """What fills the window, and a part taken out of it."""
+    """Contents of the window, and a part taken out of it."""
     await tour.running.send("/context")
     await tour.take("context", "goes there")
     await tour.press(DOWN, "x")

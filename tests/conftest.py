@@ -1,4 +1,4 @@
-"""What holds for every test: the same examples on every run; no more waits, sweeps and parsing than needed."""
+"""Settings of every test: the same examples on every run; no more waits, sweeps and parsing than needed."""
 
 from __future__ import annotations
 

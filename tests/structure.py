@@ -87,7 +87,7 @@ def _public_methods(node: ast.ClassDef) -> int:
 
 
 def _print_names(trees: dict[Path, ast.Module]) -> None:
-    """The public classes and aliases that stand in several files."""
+    """Print the public classes and aliases defined in several files."""
     where: defaultdict[str, list[str]] = defaultdict(list)
     for path, tree in trees.items():
         for node in tree.body:

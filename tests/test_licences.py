@@ -1,4 +1,4 @@
-"""What is installed with Phoenix may be given on: nothing of it stands under the GPL or the AGPL."""
+"""Licences of the installed packages, none of which is under the GPL or the AGPL."""
 
 from __future__ import annotations
 

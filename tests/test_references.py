@@ -26,7 +26,7 @@ from tests.support.references import (
 )
 
 OWN = {"tests/test_references.py", "tests/support/references.py"}
-"""They hold samples of references that lead nowhere."""
+"""Files with samples of broken references."""
 DEFINING = {"spec.md"}
 """Documents that define ids and name them without saying whose they are."""
 

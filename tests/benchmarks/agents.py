@@ -71,7 +71,7 @@ def _timed(program: Program, prompt: str) -> tuple[float, float]:
 
 
 def answered(program: Program, since: float) -> float:
-    """When the newest request was answered: only a final answer has the mark."""
+    """Time of the answer to the newest request: only a final answer has the mark."""
     deadline = time.monotonic() + 90.0
     while time.monotonic() < deadline:
         program.terminal.drain(0.01)

@@ -1,4 +1,4 @@
-"""What every family gets: how much to measure, and where to put things."""
+"""Inputs of every family: the amount to measure, and the folder for files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Bench:
     quick: bool = False
 
     def rounds(self, full: int, quick: int) -> int:
-        """How many samples to take."""
+        """Number of samples."""
         return quick if self.quick else full
 
 

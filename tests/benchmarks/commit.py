@@ -1,4 +1,4 @@
-"""What one committed move costs: time, and calls that force the disk."""
+"""Cost of one committed move: time, and calls that force the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process tree costs: CPU time to the nanosecond, memory, and who is left of it."""
+"""Cost of a process tree: CPU time to the nanosecond, memory, and survivors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def cpu(root: int) -> float:
 
 
 def memory(root: int) -> Memory:
-    """What the tree occupies."""
+    """Memory of the tree."""
     pids = [process.pid for process in tree(root)]
     return Memory(
         sum(_kilobytes(pid, "Rss:") for pid in pids) / 1024, sum(_kilobytes(pid, "Pss:") for pid in pids) / 1024

@@ -26,7 +26,7 @@ LONGEST: Final = 0.8
 
 @dataclass(slots=True)
 class Told:
-    """What the rounds were told by others than Phoenix."""
+    """Reports to the rounds from other sources than Phoenix."""
 
     prompts: list[str] = field(default_factory=list[str])
     """Words whose prompt has reached the model: Phoenix may not lose them."""

@@ -29,9 +29,9 @@ from tests.support.storage import move, new_conversation, say
 LONG: Final = 50_000
 SHORT: Final = 60
 EMPTY: Final = 2
-"""As good as none; a conversation without any is dropped when Phoenix quits."""
+"""Length of a nearly empty conversation; one without any message is dropped when Phoenix quits."""
 SLACK: Final = 1.25
-"""How much "as in an empty one" may differ by chance."""
+"""Factor by which "as in an empty one" may differ by chance."""
 KEYS: Final = {"PgUp": "\x1b[5~", "PgDn": "\x1b[6~", "End": "\x1b[1;5F", "Home": "\x1b[1;5H"}
 CLAUDE_REOPEN: Final = 765.0
 """ms, claude, a conversation of only 1,002 messages: peer table "Long sessions"."""
@@ -48,12 +48,12 @@ class Case:
     home: Path
     id: str
     wanted: str
-    """What its screen shows once it is open."""
+    """Text on its screen once it is open."""
 
 
 @dataclass(slots=True)
 class Figures:
-    """What one conversation cost; CPU milliseconds by action."""
+    """Cost of one conversation; CPU milliseconds by action."""
 
     opens: list[float] = field(default_factory=list[float])
     actions: dict[str, list[float]] = field(default_factory=dict[str, list[float]])

@@ -35,7 +35,7 @@ class Echo:
 
     @property
     def note(self) -> str:
-        """How many, the range, and what got lost."""
+        """Number of samples, their range, and lost ones."""
         return spread(self.milliseconds) + (f", {self.missed} not seen" if self.missed else "")
 
 
@@ -61,7 +61,7 @@ def type_keys(program: Program, count: int, seed: int = 1) -> Echo:
 
 
 def _begin(program: Program) -> str:
-    """Something to find the next letters behind."""
+    """Type a mark in front of the next letters."""
     program.terminal.write(MARK)
     program.terminal.wait(MARK)
     return MARK

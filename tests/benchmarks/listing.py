@@ -1,4 +1,4 @@
-"""What the list of conversations costs: reading it, and one change in one of many."""
+"""Cost of the list of conversations: reading it, and one change in one of many."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SLICE: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What some walks came to."""
+    """Results of some walks."""
 
     walks: int
     broken: int
@@ -31,7 +31,7 @@ class Slice:
 
 
 def machine(bench: Bench) -> Iterator[Row]:
-    """As many of a million walks as fit in the time."""
+    """Run as many of a million walks as fit in the time."""
     seconds = bench.rounds(300, 10)
     deadline = time.monotonic() + seconds
     workers = os.cpu_count() or 1

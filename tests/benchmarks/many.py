@@ -19,7 +19,7 @@ NEW: Final = "\x0e"
 
 
 def many(bench: Bench) -> Iterator[Row]:
-    """One answer at 80 tokens a second, then four at once, then somebody types meanwhile."""
+    """One answer at 80 tokens a second, then four at once, then typing meanwhile."""
     count = bench.rounds(100, 30)
     seconds = bench.rounds(10, 5)
     with serving() as model, running(model, fresh_home(bench.folder)) as program:
@@ -49,7 +49,7 @@ def _new(program: Program) -> None:
 
 
 def _streaming(program: Program, answers: int, seconds: float, typed: int = 0) -> float:
-    """% of a core while so many answers come, the last one in view."""
+    """Per cent of a core while `answers` arrive, the last one in view."""
     tokens = 80 * (round(seconds) + 3 * answers + 3 + typed)
     for _ in range(answers):
         _new(program)

@@ -54,7 +54,7 @@ def _plant(folder: Path) -> set[str]:
 
 
 def _queries(corpus: Corpus, count: int) -> list[str]:
-    """What a person types of a file he knows: the beginning of its name, or its words' beginnings."""
+    """Text that a person types for a known file: the beginning of its name, or its words' beginnings."""
     chance = random.Random(2)
     queries: list[str] = []
     for name in chance.sample(corpus.names, count):

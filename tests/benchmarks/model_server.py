@@ -1,4 +1,4 @@
-"""The model of the benchmarks: an Anthropic server on loopback in its own process, told what to do by the prompt.
+"""The model of the benchmarks: an Anthropic server on loopback in its own process, controlled by the prompt.
 
 `[[md:2000,80]]` in the last thing the user said streams 2,000 tokens of Markdown, 80 a second; `text` does it with
 words, `hang:50` stops talking after 50, `loop:400` asks for `echo` 400 times, `bash:COMMAND` asks once. `agents:10,80`
@@ -36,7 +36,7 @@ LETTERS: Final = "abcdefghij"
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What the last prompt wants."""
+    """Instruction of the last prompt."""
 
     kind: str
     argument: str

@@ -20,7 +20,7 @@ FOURTH: Final = "four"
 
 
 def panes(bench: Bench) -> Iterator[Row]:
-    """What three streams in sight cost, beside the same three with one of them in sight; keys meanwhile."""
+    """Cost of three visible streams, compared with one visible of three; keys meanwhile."""
     seconds, count = bench.rounds(10, 5), bench.rounds(150, 40)
     tokens = RATE * (seconds + count // 8 + 40)
     with serving() as model, running(model, fresh_home(bench.folder)) as program:

@@ -1,4 +1,4 @@
-"""What the pure parts of a streamed answer cost: the wire's events, and Markdown to lines."""
+"""Cost of the pure parts of a streamed answer: the wire's events, and Markdown to lines."""
 
 from __future__ import annotations
 

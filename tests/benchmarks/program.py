@@ -21,7 +21,7 @@ from tests.benchmarks.terminal import HERE, Link, Terminal
 ROOT: Final = Path(__file__).parents[2]
 MODEL: Final = "anthropic/claude-sonnet-5-5"
 READY: Final = r"┃ Type to start"
-"""What the composer shows while it is empty."""
+"""Text of the empty composer."""
 NOTHING: Final[Mapping[str, str]] = {}
 RUN_TAG: Final = uuid.uuid4().hex
 """Marks every process of this run of the benchmarks."""
@@ -38,7 +38,7 @@ class Heard:
 
 
 class Model:
-    """The model server's process and what it told so far."""
+    """The model server's process and its events so far."""
 
     def __init__(self, *arguments: str) -> None:
         self.heard: list[Heard] = []
@@ -97,7 +97,7 @@ def new_tag() -> str:
 
 
 def environment(home: Path, url: str, tag: str) -> dict[str, str]:
-    """What the program may know of this machine."""
+    """Environment of the program."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
@@ -132,7 +132,7 @@ class Program:
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """Process id of the program."""
         return self.terminal.pid
 
     def say(self, text: str) -> float:

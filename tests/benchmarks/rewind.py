@@ -29,7 +29,7 @@ WORDS: Final = ("def ", "return ", "self", "import ", "value", "\n    ", "(", ")
 FIRST_LOOK_MS: Final = 4_000.0
 LATER_LOOK_MS: Final = 250.0
 FORK_MS: Final = 3_400.0
-"""What forking took when rows were copied in Python."""
+"""Milliseconds of a fork when rows were copied in Python."""
 
 
 def rewind(bench: Bench) -> Iterator[Row]:

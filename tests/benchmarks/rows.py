@@ -1,4 +1,4 @@
-"""One line of the table: a figure, what stands beside it, and the budget."""
+"""Row of the table: a figure, its comparison, and the budget."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Row:
     figure: float
     unit: str
     note: str = ""
-    """How many samples, their range, and what else a reader needs."""
+    """Number of samples, their range, and further notes for a reader."""
     other: float | None = None
     """A floor or a peer in the same unit."""
     other_name: str = ""
@@ -37,7 +37,7 @@ class Row:
         return replace(self, limit=limit, budget=budget or f"<= {limit:.4g}")
 
     def at_most_times(self, factor: float) -> Row:
-        """The row with a budget that is a multiple of what stands beside it."""
+        """The row with a budget that is a multiple of its comparison."""
         other = math.nan if self.other is None else self.other
         return self.at_most(other * factor, f"{factor:g} x")
 
@@ -74,7 +74,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def spread(values: Sequence[float]) -> str:
-    """How many, from least to most."""
+    """Number of values, least and most."""
     return f"n{len(values)} {min(values):.4g}-{max(values):.4g}" if values else "n0"
 
 
@@ -114,7 +114,7 @@ class Table:
 
 
 def machine_line() -> str:
-    """What the figures were taken on."""
+    """Machine of the figures."""
     model = next(
         (part.split(":")[1].strip() for part in _lines("/proc/cpuinfo") if part.startswith("model name")), "unknown CPU"
     )

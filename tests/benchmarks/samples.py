@@ -1,4 +1,4 @@
-"""What the model of the benchmarks says: Markdown of every kind, in pieces of about four characters."""
+"""Texts of the model of the benchmarks: Markdown of every kind, in pieces of about four characters."""
 
 from __future__ import annotations
 

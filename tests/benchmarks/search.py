@@ -198,12 +198,12 @@ class _Writer:
         return identity, f"c{place}", f"c{place}", seq, role, text, BEGAN + number * YEARS / count
 
     def call(self, message: tuple[str, str, str, int, str, str, float]) -> tuple[str, str, str, str, float, str]:
-        """What a tool said to one of them."""
+        """Text of a tool result in one of them."""
         identity, conversation, _, seq, _, _, at = message
         return f"{identity}/0", conversation, identity, self._text(12), at, f"call-{seq}"
 
     def text(self, least: int) -> str:
-        """So many characters or some more."""
+        """At least `least` characters of text."""
         text = ""
         while len(text) < least:
             text += self._text(12) + "\n"

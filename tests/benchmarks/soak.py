@@ -51,7 +51,7 @@ class Look:
     cpu: float
     """Milliseconds of processor time of the turn."""
     floor: float
-    """Milliseconds that the same work, done by nobody but this benchmark, took right behind it."""
+    """Milliseconds that the same work took in this benchmark alone, right afterwards."""
     memory: float
     """Megabytes."""
     threads: int
@@ -147,7 +147,7 @@ def _rows(name: str, looks: list[Look]) -> Iterator[Row]:
 
 
 class _Talk:
-    """Types prompts and hears, from the model's side alone, when their runs are over."""
+    """Types prompts and knows, from the model's side alone, when their runs are over."""
 
     def __init__(self, program: Program, model: Model) -> None:
         self._program = program

@@ -137,7 +137,7 @@ def _timed(action: Callable[[], None]) -> float:
 
 
 def _loaded(option: str) -> int:
-    """How many modules of Textual or of a provider the answer loads."""
+    """Number of modules of Textual or of a provider that the answer loads."""
     code = (
         "import sys, phoenix_tui.__main__ as m\n"
         f"try: m.main([{option!r}])\n"

@@ -27,7 +27,7 @@ CLAUDE_TRAFFIC: Final = (8.0, 28.0)
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """What an answer at full speed cost."""
+    """Cost of an answer at full speed."""
 
     cpu: float
     """Seconds per 1,000 tokens."""
@@ -40,7 +40,7 @@ class Burst:
 
 
 def paced(bench: Bench) -> Iterator[Row]:
-    """80 tokens a second, first alone, then with somebody typing."""
+    """Stream at 80 tokens a second, first alone, then with typing."""
     seconds = bench.rounds(12, 5)
     with serving() as model, running(model, fresh_home(bench.folder)) as program:
         program.turn("hi [[text:10]]")

@@ -39,7 +39,7 @@ _UNKNOWN: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What lies between the program and its terminal."""
+    """Connection between the program and its terminal."""
 
     delay: float = 0.0
     """Seconds each way."""
@@ -68,7 +68,7 @@ class Terminal:
         self.ended = False
         self.screen = pyte.Screen(COLUMNS, ROWS)
         self.seen_at = 0.0
-        """When the last chunk on the screen was read (monotonic)."""
+        """Monotonic time at which the last chunk on the screen was read."""
         self._stream = pyte.ByteStream(self.screen)
         self._held = b""
         self._chunks: collections.deque[tuple[float, bytes]] = collections.deque()
@@ -101,7 +101,7 @@ class Terminal:
         return "\n".join(self.screen.display)
 
     def wait(self, pattern: str, seconds: float = 20.0) -> float:
-        """When the chunk was read after which the screen shows `pattern`.
+        """Time at which the chunk was read after which the screen shows `pattern`.
 
         Raises:
             TimeoutError: it did not come; the message holds the screen.
@@ -203,7 +203,7 @@ def _become(argv: Sequence[str], environment: Mapping[str, str], folder: Path) -
 
 
 def _cut(data: bytes) -> int:
-    """Where to cut so that no escape sequence is torn."""
+    """Index for a cut that tears no escape sequence."""
     start = data.rfind(b"\x1b")
     if start < 0 or len(data) - start > 4096:
         return len(data)
@@ -212,7 +212,7 @@ def _cut(data: bytes) -> int:
 
 
 def _reply(query: bytes) -> bytes:
-    """What an xterm without kitty keys answers."""
+    """Reply of an xterm without kitty keys."""
     if query.endswith(b"c"):
         return b"\x1b[?62;22c"
     if query.endswith(b"6n"):

@@ -19,7 +19,7 @@ VIBE_LAST: Final = 5.0
 
 
 def turns(bench: Bench) -> Iterator[Row]:
-    """Many short turns in one conversation; the first one is told apart."""
+    """Run many short turns in one conversation; the first one is measured separately."""
     submits: list[float] = []
     tokens: list[float] = []
     lasts: list[float] = []

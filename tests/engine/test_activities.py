@@ -1,4 +1,4 @@
-"""A list knows of every conversation what it does, and is told once that an answer arrives."""
+"""Activity of every conversation for a list, with one update about an arriving answer."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ async def reading(home: Path, *, settings: EngineSettings | None = None) -> Asyn
 
 
 async def sent(bench: Bench, text: str, mode: PermissionMode = PermissionMode.ASK) -> tuple[Block, ...]:
-    """What the model is sent for a message."""
+    """Blocks that the model receives for a message."""
     conversation = await bench.conversation(mode)
     return await said(bench, conversation, text)
 

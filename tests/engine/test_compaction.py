@@ -275,7 +275,7 @@ async def test_a_restart_in_the_midst_of_a_summary_loses_nothing(tmp_path: Path,
 
 
 async def reopened(bench: Bench, home: Path) -> object:
-    """What another process finds after this one was killed: its messages, in a conversation at rest."""
+    """State that another process finds after this one was killed: its messages, in an idle conversation."""
     copy = home / "copy"
     copy.mkdir()
     for name in ("phoenix.db", "phoenix.db-wal", "phoenix.db-journal"):

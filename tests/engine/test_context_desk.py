@@ -1,4 +1,4 @@
-"""What the user sees of the window and does about it: shares, omissions, undo, restore; stored messages stay."""
+"""Views of and actions on the window by the user: shares, omissions, undo, restore; stored messages stay."""
 
 from __future__ import annotations
 

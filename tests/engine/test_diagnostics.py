@@ -1,4 +1,4 @@
-"""What is kept for debugging, and what never is (SPEC UNI-19, FAULTS 70)."""
+"""Files kept for debugging, and data never kept (SPEC UNI-19, FAULTS 70)."""
 
 from __future__ import annotations
 

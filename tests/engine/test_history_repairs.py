@@ -55,7 +55,7 @@ def e(call: str) -> ToolResultBlock:
 
 
 async def asked_after(bench: Bench, history: Sequence[Said]) -> list[Said]:
-    """What the model is sent when the user says `next` after this history, without that message's own notes."""
+    """Messages to the model when the user says `next` after this history, without that message's own notes."""
     conversation = await bench.conversation()
     for role, blocks in history:
         origin = Origin.HUMAN if role is Role.USER else Origin.LLM

@@ -24,7 +24,7 @@ REPLIES = tuple(Reply((Text(text),)) for text in ("Slept.", "Yes.", "Again."))
 
 
 def words(messages: list[StoredMessage]) -> list[str]:
-    """What was said, results of tools among it."""
+    """All texts, results of tools included."""
     found: list[str] = []
     for message in messages:
         for block in message.blocks:

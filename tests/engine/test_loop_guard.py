@@ -1,4 +1,4 @@
-"""A model that repeats one call: it is told, then its run ends with one sentence."""
+"""A model that repeats one call: it is warned, then its run ends with one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ollama's own list of models, whatever stands in it."""
+"""Ollama's own list of models, with any content."""
 
 from __future__ import annotations
 

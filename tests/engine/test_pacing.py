@@ -53,7 +53,7 @@ def claude(url: str, **more: Any) -> Provider:
 
 
 async def asked(bench: Bench, times: int) -> None:
-    """A new conversation asks so many times, one after the other."""
+    """Ask `times` in a new conversation, one after the other."""
     conversation = await bench.engine.create(
         ConversationOptions(bench.cwd, "limited/m", permission_mode=PermissionMode.AUTO)
     )

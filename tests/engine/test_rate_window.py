@@ -1,4 +1,4 @@
-"""When the governor lets calls begin: against servers that count in three ways, and against limits that lie."""
+"""Start times of calls by the governor: against servers that count in three ways, and against wrong limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Server:
     used: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
 
     def take(self, now: float, tokens: int) -> bool:
-        """Whether there was room."""
+        """True when there was room."""
         if self.left(now) < tokens:
             return False
         self.used.append((now, tokens))

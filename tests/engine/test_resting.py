@@ -35,7 +35,7 @@ async def watched(bench: Bench, mode: PermissionMode = PermissionMode.AUTO) -> t
 
 
 def is_open(bench: Bench, conversation: Conversation) -> bool:
-    """Whether it is, once what waits to be closed was looked at."""
+    """True while it is open, after closing those that are due."""
     bench.engine.resting.now()
     waits = len(bench.engine.resting)
     assert (conversation in bench.engine.live()) is bool(waits)
@@ -43,7 +43,7 @@ def is_open(bench: Bench, conversation: Conversation) -> bool:
 
 
 def none_is_open(bench: Bench) -> bool:
-    """Whether none is; while one is, what waits to be closed is looked at."""
+    """True when none is open; otherwise closes those that are due."""
     if not bench.engine.live():
         return True
     bench.engine.resting.now()

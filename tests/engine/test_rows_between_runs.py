@@ -1,4 +1,4 @@
-"""What a request is made from, kept between two runs: fewer reads, never another content."""
+"""Rows of a request, kept between two runs: fewer reads, never other content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search text means, and where it makes no sense."""
+"""Meaning of a search text, and its errors."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def notice(bench: Bench) -> str:
 
 
 class Reader:
-    """Decides as it was told to, and keeps what it was shown."""
+    """Decides as prescribed, and keeps the shown proposals."""
 
     def __init__(self, *verdicts: Callable[[Proposal], Verdict]) -> None:
         self.shown: list[Proposal] = []

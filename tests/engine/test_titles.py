@@ -26,7 +26,7 @@ ON = EngineSettings(auto_title=True)
 ANSWER = Reply((Text("The second try reuses a closed socket."),))
 AGAIN = Reply((Text("As I said."),))
 NAMING = "Assistant:"
-"""Stands only in what is asked for a title."""
+"""Text that only requests for a title contain."""
 NAMES = Reply((Text("“Closed socket in retries.”\n"),), when=NAMING)
 
 

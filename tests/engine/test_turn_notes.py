@@ -26,7 +26,7 @@ WORK = Reply((Text("I look."), ScriptedCall("bash", '{"command": "make test"}', 
 DONE = Reply((Text("The second try reused a closed socket; it opens a new one now."),))
 ASKED = "why does the retry hang?"
 SUMMING = "Assistant:"
-"""Stands only in what is asked for a summary."""
+"""Text that only requests for a summary contain."""
 SUMMARY = "Asked why the retry hangs.\nIt reused a closed socket; fixed."
 SUMS_UP = Reply((Text(SUMMARY),), when=SUMMING)
 KEPT = "Asked why the retry hangs. It reused a closed socket; fixed."

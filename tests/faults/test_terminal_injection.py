@@ -45,7 +45,7 @@ RAW = {
     "bidi": "\u202e|\u202c|\u2066|\u2069".encode(),
     "control": rb"[\x00-\x07\x0e-\x1a\x7f\x08]",
 }
-"""What must not stand in the bytes written to the terminal."""
+"""Patterns that bytes written to the terminal must not match."""
 C1 = re.compile(b"\xc2[\x80-\x9f]")
 OWN = re.compile(
     rb"\x1b\]22;[a-z]*\x07|\x1b\[2[23];0t|\x1b\]2;[^\x00-\x1f\x7f]*\x07|\x1b\]9;4;[0-9;]*\x07|\x1b\]11;\?\x1b\\"

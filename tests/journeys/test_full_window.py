@@ -1,4 +1,4 @@
-"""A window fills up: it is seen, said, summarized, taken back, and nothing is lost on the way."""
+"""A window fills up: it is shown, reported, summarized, restored, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.support.waiting import typing_guard
 
 pytestmark = pytest.mark.pty
 MODEL = ("-m", "anthropic/claude-haiku-4-5")
-"""Its window is 200,000 tokens."""
+"""Model with a window of 200,000 tokens."""
 WANTED = "Write the summary now."
 LONG = "a long answer about the queue of each peer, " * 60
 
 
 def says(words: str, tokens: int) -> Answer:
-    """An answer after which the window holds so many tokens."""
+    """An answer after which the window holds `tokens`."""
     return plays(recording(start({"input_tokens": tokens, "output_tokens": 1}), text(0, words), stop(output_tokens=0)))
 
 

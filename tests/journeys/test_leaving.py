@@ -42,7 +42,7 @@ async def busy(folder: Path) -> AsyncGenerator[Busy]:
 
 
 def given_back(running: Program) -> list[str]:
-    """What of the terminal was not given back; nothing, if all is well."""
+    """Modes of the terminal that were not restored; none, if all is well."""
     raw, missing = bytes(running.raw), [] if running.terminal_is_back else ["termios"]
     for name, on, off in (
         ("alternate screen", b"\x1b[?1049h", b"\x1b[?1049l"),

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.pty
 ALT_A, ALT_RIGHT = b"\x1ba", b"\x1b[1;3C"
 COLUMNS, ROWS = 160, 32
 TAKES = "1 y once 2 s this conversation: only this exact command"
-"""The answers once they are taken: while they are not, a dot stands for each letter."""
+"""Row of answers once they are taken: before, a dot replaces each letter."""
 
 
 def talks(seen: Seen) -> Answer:

@@ -1,4 +1,4 @@
-"""What scripts leave behind: out of the list, found by name, and in the list once somebody goes on with it."""
+"""Conversations of scripts: hidden from the list, found by name, and listed once a user resumes one."""
 
 from __future__ import annotations
 

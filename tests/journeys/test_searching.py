@@ -1,4 +1,4 @@
-"""What was said is found again: in the conversation, in all of them, from the command line."""
+"""Earlier text is found again: in the conversation, in all of them, from the command line."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ TASKS = [{"task": "TASK make a file"}, {"task": "TASK read the docs"}]
 
 
 def talks(seen: Seen) -> Answer:
-    """Chosen by who asks, told by its first message, and by what it has got so far."""
+    """Answer chosen by the asking conversation, its first message and its results so far."""
     said: Any = seen.json["messages"]
     messages, first = json.dumps(said), json.dumps(said[0])
     if "TASK make" in first:

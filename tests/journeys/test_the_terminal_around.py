@@ -1,4 +1,4 @@
-"""What the terminal itself sees: title, notifications while it is elsewhere, colours by its background, NO_COLOR."""
+"""Output to the terminal itself: title, notifications without focus, colours by its background, NO_COLOR."""
 
 from __future__ import annotations
 

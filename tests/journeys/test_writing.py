@@ -20,7 +20,7 @@ SHIFT_UP = b"\x1b[1;2A"
 
 
 def spoken(request: Seen) -> list[str]:
-    """What the user said in a request, in order."""
+    """Texts of the user in a request, in order."""
     messages: Any = request.json["messages"]
     return [
         block["text"]

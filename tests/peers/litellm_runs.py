@@ -30,13 +30,13 @@ from tests.support.waiting import poll
 ROUTES: Final = [(api, upstream) for api in ("openai", "anthropic") for upstream in ("openai", "anthropic")]
 """Pairs of the API that Phoenix speaks and that of the upstream."""
 BY_RESPONSES: Final = [("anthropic", "responses")]
-"""How the proxy asks OpenAI for a client of Claude's API, unless it is told otherwise."""
+"""Request of the proxy to OpenAI for a client of Claude's API, by default."""
 FLAGS: Final = ("-p", "--output-format", "stream-json", "--permission-mode", "auto")
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a run showed."""
+    """Results of a run."""
 
     ran: Ran
     upstream: Upstream
@@ -67,11 +67,11 @@ class Scenario:
     name: str
     code: int = 0
     words: str = ""
-    """Stands in the answer or in the error."""
+    """Text in the answer or in the error."""
     retries: int = 0
     holds: Callable[[Seen], bool] = lambda _: True
     counted: bool = True
-    """Whether all counts reach Phoenix: what breaks midway is told in part."""
+    """True when all counts reach Phoenix: an interrupted call reports a part."""
 
 
 def _has_both_outputs(seen: Seen) -> bool:
@@ -106,7 +106,7 @@ SCENARIOS: Final = [
 
 
 KNOWN: Final = {("hangs", "anthropic", "openai"): "LiteLLM keeps the upstream's connection, whoever hangs up"}
-"""What the proxy does not do for any client; tried with another one."""
+"""Known limits of the proxy for every client; tried with another one."""
 
 
 def phoenix_to(folder: Path, gateway: str, key: str) -> Phoenix:
@@ -136,7 +136,7 @@ async def play(scenario: Scenario, route: tuple[str, str], gateway: str, server:
 
 
 def faults(scenario: Scenario, seen: Seen) -> list[str]:
-    """Where the run went otherwise than it must."""
+    """Deviations of the run from the scenario."""
     found = list(seen.upstream.faults)
     if seen.ran.code != scenario.code:
         found.append(f"exit code {seen.ran.code}")

@@ -81,7 +81,7 @@ class Bench:
         return Ran(process.returncode or 0, out.decode(), err.decode())
 
     def is_busy(self) -> bool:
-        """Whether the server works at a request."""
+        """True while the server processes a request."""
         slots = self.server.ask("/slots")
         return bool(slots) and bool(slots[0]["is_processing"])
 
@@ -145,7 +145,7 @@ async def rounds(bench: Bench) -> Row:
 
 
 async def thinks(bench: Bench) -> Row:
-    """Reasoning in tags is told as reasoning."""
+    """Check that reasoning in tags is reported as reasoning."""
     ran = await Bench(bench.server, bench.phoenix, "thinks/local").run("How is the pond?")
     blocks = [part for line in ran.lines if line["type"] == "assistant" for part in line["message"]["content"]]
     kinds = [part["type"] for part in blocks]

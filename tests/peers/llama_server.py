@@ -44,7 +44,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Its address."""
+        """Address of the server."""
         return f"http://127.0.0.1:{self.port}"
 
     async def start(self) -> None:
@@ -61,11 +61,11 @@ class Server:
 
     @property
     def runs(self) -> bool:
-        """Whether its process is there."""
+        """True while its process exists."""
         return self.process is not None and self.process.returncode is None
 
     async def listening(self) -> bool:
-        """Whether it takes requests, loaded or not."""
+        """True once it accepts requests, loaded or not."""
         return await poll(lambda: _listens(self.port), seconds=120)
 
     async def ready(self) -> bool:
@@ -90,7 +90,7 @@ class Server:
         return read, written
 
     def cancelled(self) -> int:
-        """How many requests it has let go, because who asked has gone."""
+        """Number of requests it has dropped because their client has gone."""
         return self.log.read_text(errors="replace").count("cancel task")
 
     async def end(self) -> None:

@@ -11,13 +11,13 @@ SHOWN = 160
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What was done, what came of it, and what of it is not as it must be."""
+    """Action, result, and deviation from the expectation."""
 
     what: str
     showed: str
     fault: str = ""
     remark: str = ""
-    """What the counterpart does not do for anybody."""
+    """Known gap of the counterpart for every client."""
 
 
 def judged(what: str, showed: str, is_right: bool) -> Row:

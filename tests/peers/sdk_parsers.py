@@ -55,7 +55,7 @@ process.stdin.on("data", (piece) => {
   }
 });
 """
-"""A stand-in for the program that the npm package starts: answers its handshake, then prints a recorded run."""
+"""Replacement of the program that the npm package starts: answers its handshake, then prints a recorded run."""
 READ_NPM = """
 import { query } from "@anthropic-ai/claude-agent-sdk";
 import fs from "fs";
@@ -98,7 +98,7 @@ async def record(folder: Path) -> Path:
 
 
 def read_with_python(folder: Path, index: Path) -> int:
-    """How the Python package fared: 0 where it read every line."""
+    """Result of the Python package: 0 when it read every line."""
     venv = folder / "venv"
     _do([sys.executable, "-m", "venv", str(venv)])
     pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
@@ -107,7 +107,7 @@ def read_with_python(folder: Path, index: Path) -> int:
 
 
 def read_with_npm(folder: Path, index: Path, *, types: bool) -> int:
-    """How the npm package fared: 0 where it read every line."""
+    """Result of the npm package: 0 when it read every line."""
     npm = shutil.which("npm")
     if npm is None:
         sys.stdout.write("npm is not installed: its package was not tried.\n")
@@ -125,7 +125,7 @@ def read_with_npm(folder: Path, index: Path, *, types: bool) -> int:
 
 
 def _show_types(own: Path, index: Path) -> None:
-    """Where lines differ from the declared types: cost null where it is unknown, and subtypes of Phoenix's own."""
+    """Differences of lines from the declared types: cost null where it is unknown, and subtypes of Phoenix's own."""
     lines = [line for path in json.loads(index.read_text()).values() for line in Path(path).read_text().split("\n")]
     source = 'import type { SDKMessage } from "@anthropic-ai/claude-agent-sdk";\n'
     source += "".join(f"const line{number}: SDKMessage = {line};\n" for number, line in enumerate(lines) if line)

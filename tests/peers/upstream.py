@@ -28,7 +28,7 @@ WIRES: Final[dict[str, Wire]] = {"/chat/completions": "openai", "/messages": "an
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model says, and how the stream ends."""
+    """Reply of the model, and the end of its stream."""
 
     text: str = ""
     thinking: str = ""
@@ -55,7 +55,7 @@ class Turn:
     results: int
     """Tool results since the prompt."""
     number: int
-    """How many requests of this scenario came before."""
+    """Number of earlier requests of this scenario."""
     body: str
     """The request as text."""
 
@@ -111,7 +111,7 @@ SCRIPTS: Final[Mapping[str, Script]] = {
 
 @dataclass
 class Upstream:
-    """Answers by the scenario named in the last prompt; `told` is the sum of the counts it has told."""
+    """Answers by the scenario named in the last prompt; `told` is the sum of the reported counts."""
 
     told: Usage = field(default_factory=Usage)
     requests: list[str] = field(default_factory=list[str])

@@ -1,4 +1,4 @@
-"""What a scripted upstream says in the words of OpenAI's Responses API, which gateways ask for clients of Claude's."""
+"""Scripted upstream in the format of OpenAI's Responses API, which gateways use for clients of Claude's."""
 
 from __future__ import annotations
 

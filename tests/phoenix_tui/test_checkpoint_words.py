@@ -1,4 +1,4 @@
-"""What checkpoints take and what does not come back, in words."""
+"""Size of checkpoints and exceptions from a rewind, in words."""
 
 from __future__ import annotations
 

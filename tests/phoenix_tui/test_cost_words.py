@@ -1,4 +1,4 @@
-"""What model calls cost in words: each purpose by its name, and which calls ended otherwise."""
+"""Cost of model calls in words: each purpose by its name, and calls with other outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the screens are promised is what the engine has, and what the fakes of the tests have."""
+"""Conformance of the engine, and of the fakes of the tests, to the interfaces of the screens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text is handed on behind the loop: in order, all of it, and what cannot be written is said once."""
+"""Text written behind the loop: in order, complete, and errors are reported once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What git has not committed, read from real repositories."""
+"""Uncommitted changes, read from real repositories."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def umask() -> Iterator[None]:
 
 
 def open_to_others(*paths: Path) -> dict[str, str]:
-    """What others may do with these or anything below them."""
+    """Permissions of others on these paths or anything below them."""
     found: dict[str, str] = {}
     for path in (one for root in paths for one in (root, *root.rglob("*"))):
         mode = path.lstat().st_mode
@@ -133,7 +133,7 @@ class Writer(Struct, frozen=True):
     path: str
     write: Callable[[Path], object]
     replaces: bool = False
-    """Whether the whole file is replaced, so that a link there goes and its target stays."""
+    """True when the whole file is replaced, so that a link there goes and its target stays."""
 
 
 def log(home: Path) -> None:
@@ -222,7 +222,7 @@ WRITERS = {
 
 
 def found(home: Path, writer: Writer) -> Path:
-    """Where a writer writes, found once in a home of its own."""
+    """File of a writer, found once in a separate home."""
     make_folder(home)
     writer.write(home)
     return next(path for path in home.glob(writer.path) if path.is_file())

@@ -38,7 +38,7 @@ REFUSED = '"write": "refused", "temporary": "refused", "network": "refused"'
 
 @pytest.fixture
 def taken_over() -> Iterator[Path]:
-    """A home folder with a key, a listening port, and programs that stand for a decoder that an image took over."""
+    """A home folder with a key, a listening port, and programs that act as a decoder taken over by an image."""
     with folder_outside_temp() as place, home(place), socket.create_server(("127.0.0.1", 0)) as server:
         (place / ".ssh").mkdir()
         (place / ".ssh" / "id").write_text("secret", "ascii")

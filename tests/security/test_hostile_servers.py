@@ -170,7 +170,7 @@ async def hostile(kind: str) -> AsyncIterator[str]:
 LAST = ("endless-line", "endless-event", "deep-event", "endless-refusal", "endless-trailers", "redirect")
 BY_CARRIER = ("gzip", "br", "zstd", "endless-h", "endless-con")
 CARRIERS = [name for name in ATTACKS if name.startswith(BY_CARRIER) or name in LAST]
-"""What a carrier has to hold off by itself; everything else is read by the same code whatever carries it."""
+"""Attacks that a carrier must withstand by itself; all others are read by common code."""
 
 
 def attacks_for(kind: str, carrier: str) -> list[str]:

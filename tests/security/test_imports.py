@@ -316,7 +316,7 @@ async def try_one(folder: Path, document: Document) -> None:
 
 
 async def work_with(store: SqliteStore, imported: str) -> None:
-    """Whatever was imported is opened, listed, exported, forked, gone on with and purged."""
+    """Use an imported conversation in every way: open, list, export, fork, resume and purge it."""
     record = await store.conversation(imported)
     assert record is not None
     assert (record.cwd, record.permission_mode) == (TERMS.cwd, TERMS.permission_mode)

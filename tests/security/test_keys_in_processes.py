@@ -21,7 +21,7 @@ from tools.process.environment import without_keys
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 KEY = f"sk-ant-planted-{uuid.uuid4().hex}"
-"""Another one in each worker: the first moments of a program that somebody else starts are open to root."""
+"""Key that differs in each worker: the first moments of a program started by others are open to root."""
 LOOKS = "for f in /proc/[0-9]*/environ /proc/[0-9]*/cmdline; do cat $f 2>/dev/null; done > {seen}"
 
 

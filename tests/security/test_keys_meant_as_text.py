@@ -95,7 +95,7 @@ def lasting(shell: Shell) -> dict[str, object]:
 
 
 def changes(before: dict[str, object], after: dict[str, object]) -> set[str]:
-    """What kinds of things are others now; a conversation that a draft has begun counts as the blank one did."""
+    """Kinds of changed things; a conversation that a draft has begun counts as the blank one did."""
     blank = max(name.split()[1] for name in before if name.startswith("row "))
     kinds = {name: name.partition(" ")[0] for name in after}
     return {

@@ -1,4 +1,4 @@
-"""What a sandboxed command leaves for a git that runs outside later (SECURITY V5: git's whole control part).
+"""Traps of a sandboxed command for a later git outside (SECURITY V5: git's whole control part).
 
 Each attack plants something in one command and lets the user's own git run afterwards. Before, `git status` at the top
 ran `core.fsmonitor` of a planted submodule, and `git commit` wrote into `~/.bashrc` through a link in `.git`.
@@ -107,7 +107,7 @@ async def test_git_at_the_top_runs_nothing_of_a_planted_submodule(place: Path) -
 
 
 async def test_the_attack_runs_where_nobody_looks(place: Path) -> None:
-    """What the tests above rely on: git does obey a submodule's settings."""
+    """Premise of the tests above: git does obey a submodule's settings."""
     mark = place / "mark"
     script = planted(ARMED["fsmonitor"], "sub").replace("MARK", str(mark))
     unconfined(script, place / "main")
@@ -270,7 +270,7 @@ async def test_phoenix_itself_runs_nothing_of_a_repository_that_a_command_makes(
 
 
 async def test_no_command_makes_the_folder_it_was_to_run_in(place: Path) -> None:
-    """What stands for `.git` there would be made with it, and the command ran where the user has no folder."""
+    """The placeholder of `.git` would create the folder too, and the command would run where the user has none."""
     async with sandbox(place / "main") as box:
         with pytest.raises(FileNotFoundError):
             await box.sh("pwd", place / "gone")

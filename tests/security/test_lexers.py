@@ -73,7 +73,7 @@ def test_every_lexer_there_is_comes_back_within_its_time(share: int) -> None:
 
 
 def ends_in_time(lexing: Lexing, text: str, language: str) -> bool:
-    """Whether a lexer ended by itself; a language with many strikes is asked all the same, by another client."""
+    """True when a lexer ended by itself; a language with many strikes is tried all the same, by another client."""
     begun, strikes = time.monotonic(), dict(lexing._strikes)
     lexing._strikes.clear()
     lexing.lines(text, language, KINDS)

@@ -77,7 +77,7 @@ def test_right_to_left_words_stand_in_the_order_they_run_and_honest_ones_get_one
 
 @given(st.text(st.sampled_from("אבد12;|& a\u05b8x'\""), max_size=40))
 def test_no_two_right_to_left_words_touch_over_signs_alone(text: str) -> None:
-    """Between two of them stands a left-to-right letter: no terminal swaps them or the sign between."""
+    """A left-to-right letter separates two of them: no terminal swaps them or the sign between."""
     shown = in_order(text)
     assert shown.replace(LEFT, "") == text
     words, left = 0, True

@@ -63,7 +63,7 @@ PIECES = st.sampled_from([
 
 
 def steps(text: str) -> int:
-    """How often the parser looks at a place to skip it."""
+    """Number of places that the parser skips."""
     parser, taken = make_parser(), 0
     skip = parser.inline.skipToken
 

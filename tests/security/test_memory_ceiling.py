@@ -1,5 +1,6 @@
-"""SECURITY D1: memory has a ceiling. On the way there caches go, nothing new begins, and Phoenix says so; at it Phoenix
-ends, and is ended where it cannot."""
+"""SECURITY D1: memory has a ceiling. Below it caches go, nothing new begins, and Phoenix reports it; at it Phoenix
+ends, or is ended.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +127,7 @@ def test_the_ceiling_is_a_share_of_the_machine_within_bounds(monkeypatch: pytest
 
 
 class Link:
-    """What the zygote is told."""
+    """Messages to the zygote."""
 
     def __init__(self) -> None:
         self.told = 0

@@ -34,7 +34,7 @@ def test_no_glob_takes_for_ever() -> None:
 
 
 def plainly(glob: str, text: str) -> bool:
-    """The same meaning, written down as it is told: one star at a time."""
+    """The same meaning, written down naively: one star at a time."""
     if not glob:
         return not text
     if glob.startswith("**/"):

@@ -39,7 +39,7 @@ def place() -> Iterator[Path]:
 
 
 async def test_the_end_of_one_phoenix_opens_nothing_to_a_command_of_another(place: Path) -> None:
-    """What is mounted on a removed file is unmounted everywhere: the path would be free for the other command."""
+    """A mount on a removed file is unmounted everywhere: the path would be free for the other command."""
     main, journals = place / "main", place / "state" / "placeholders"
     async with sandbox(main, journals=journals) as one, sandbox(main, journals=journals) as two:
         waits = "touch began; until [ -e go ]; do sleep 0.02; done"

@@ -34,7 +34,7 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture
 def use_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Sets PATH as if Phoenix had been started with it."""
+    """Set PATH as if Phoenix had been started with it."""
     programs.trusted_entries.cache_clear()
     yield monkeypatch
     programs.trusted_entries.cache_clear()

@@ -85,7 +85,7 @@ def layer(name: str, box: str | None, mode: str | None) -> Layer:
 
 
 class Given(NamedTuple):
-    """What each place says of sandbox and mode."""
+    """Values of sandbox and mode in each place."""
 
     config: tuple[str | None, str | None]
     project: tuple[str | None, str | None]

@@ -69,7 +69,7 @@ def test_the_first_words_are_offered_for_a_program_that_only_reads(before: str) 
 
 
 def spellings(option: str) -> list[str]:
-    """Ways in which a program may be told this option."""
+    """Spellings of this option for a program."""
     if option.startswith("--"):
         cut = [option[:n] for n in range(3, len(option))]
         return [*(f"{one}=x" for one in (option, *cut)), *(f"{one} x" for one in (option, *cut))]

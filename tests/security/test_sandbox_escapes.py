@@ -53,7 +53,7 @@ LEFT_OPEN = {
         "open_a_device_that_lies_on_disk",
     },
 }
-"""What a mechanism cannot close; `Enforcement.FILES` and `phoenix doctor` say so of Landlock."""
+"""Attacks that a mechanism cannot stop; `Enforcement.FILES` and `phoenix doctor` report that for Landlock."""
 _HARMLESS = """
 create_outside append_outside link_out map_outside read_a_key read_a_key_below_a_folder
 read_a_key_named_by_the_environment read_phoenix_own_folder read_the_real_temporary_folder read_shared_memory
@@ -68,7 +68,7 @@ ATTACKS = Path(sandbox_attacks.__file__)
 
 @functools.cache
 def outcomes(mechanism: str, mode: SandboxMode, network: bool) -> dict[str, str]:
-    """What happened at each door, empty where the mechanism is not to be had here."""
+    """Results at each door, empty where the mechanism is not available."""
     if mechanism == BUBBLEWRAP and not bubblewrap():
         return {}
     with contextlib.ExitStack() as stack:
@@ -95,7 +95,7 @@ async def run(command: Command, mechanism: str, environment: dict[str, str], own
 
 @contextlib.contextmanager
 def world(place: Path) -> Iterator[dict[str, object]]:
-    """A machine with keys, sockets and a repository; gives what the attacks are told of it."""
+    """A machine with keys, sockets and a repository; yields the targets of the attacks."""
     for name in ("home/.ssh", "home/.cache", "own", "outside", "workspace"):
         (place / name).mkdir(parents=True)
     keys = {name: place / path for name, path in KEYS.items()}
@@ -177,7 +177,7 @@ def repository(folder: Path) -> None:
 
 
 def look(place: Path, udp: object) -> dict[str, str]:
-    """What only the outside can tell."""
+    """Results that only the outside can see."""
     os.set_blocking(int(str(udp)), False)
     try:
         arrived = bool(os.read(int(str(udp)), 8))
@@ -212,7 +212,7 @@ def test_sockets_of_others_are_closed_with_network_too(name: str) -> None:
 
 
 def test_the_doors_are_open_without_a_sandbox() -> None:
-    """What could be refused by the machine itself would be no test."""
+    """Attacks that the machine itself refuses would be no test."""
     with folder_outside_temp() as place, world(place) as targets, home(place / "home"):
         script = [sys.executable, "-I", str(ATTACKS), json.dumps(targets | {"doors": sorted(HARMLESS)})]
         done = subprocess.run(script, cwd=place / "workspace", capture_output=True, check=True, timeout=60)

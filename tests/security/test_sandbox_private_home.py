@@ -1,4 +1,4 @@
-"""What the user did not say yes to: a sandboxed command sees no documents and no other project of the home folder."""
+"""Paths without the user's permission: a sandboxed command sees no documents and no other project of the home."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ async def _sockets_from_elsewhere_are_refused(served: Served) -> None:
 
 
 async def _status_of(served: Served, header: bytes) -> bytes:
-    """What a request with this header, byte by byte, is answered."""
+    """Status of the answer to a request with this header, byte by byte."""
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
     writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n%s\r\nConnection: close\r\n\r\n" % (served.port, header))
     try:

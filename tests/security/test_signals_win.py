@@ -51,7 +51,7 @@ def given_back(running: Program) -> bool:
 
 
 def drafts(phoenix: Phoenix) -> str:
-    """What is stored of what was typed."""
+    """Stored drafts."""
     with suppress(sqlite3.OperationalError):  # the database is only being made
         return str(rows(phoenix, "SELECT draft FROM conversations"))
     return ""

@@ -73,7 +73,7 @@ def stands(path: Path) -> bool:
 
 
 def write(database: Path, sql: str, *values: object) -> None:
-    """As anybody may who reaches the file, with triggers and keys out of the way."""
+    """Write as anyone with access to the file can, with triggers and keys out of the way."""
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("DROP TRIGGER IF EXISTS conversations_cwd_stays")
         connection.execute(sql, values)

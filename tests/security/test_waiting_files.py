@@ -48,7 +48,7 @@ from tools.contract import ImageRejected
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pipes and devices as Linux has them")
 SECONDS = 20.0
-"""For what takes milliseconds; it took until somebody wrote to the pipe."""
+"""Seconds for work of milliseconds; it once took until the pipe had a writer."""
 ID = "0" * 32
 SAID = (OSError, CommandError, ConfigError, KeymapError, ThemeError, StorageError, ImageRejected, sqlite3.Error)
 

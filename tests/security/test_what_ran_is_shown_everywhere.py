@@ -19,7 +19,7 @@ pytestmark = pytest.mark.pty
 ODD = "\r\x1b[2Kls -l\x07\u202e\u200b\U000e0041\x9b2J\x1b]0;hacked\x07\x1b]8;;http://hacked.example\x1b\\"
 COMMAND = f"touch proof #{ODD}раypal"
 SHOWN = "touch proof #␍␛[2Kls -l␇"
-"""How every row, question, list and line shows it, whatever room is left for the rest."""
+"""Form in every row, question, list and line, whatever room is left for the rest."""
 NAME = f"safe{ODD}.txt".replace("/", "")
 TITLE = f"Fine\r{ODD}title"
 ACTING = re.compile(rb"\x1b\]0;|\x1b\]8;|\x1b\[2Kls|\x07ls|\xc2\x9b|\xe2\x80\xae|\xe2\x80\x8b|\xf3\xa0\x81\x81|\rls")

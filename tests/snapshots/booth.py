@@ -1,4 +1,4 @@
-"""Where a scene is played: the real app over the fake engine, its screens held to snapshots."""
+"""Set of a scene: the real app over the fake engine, its screens compared with snapshots."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Booth:
     """One scene's home, its engine, and what was found so far."""
 
     folder: Path
-    """Where its files are: SCREENS / scene."""
+    """Folder of its files: SCREENS / scene."""
     home: Path
     engine: FakeEngine
     taken: list[str] = field(default_factory=list)
@@ -109,7 +109,7 @@ def faults(shell: Shell) -> list[str]:
 
 
 def difference(name: str, stored: list[str], seen: list[str]) -> str:
-    """What has changed, as a diff of lines."""
+    """Changes, as a diff of lines."""
     if not stored:
         return f"{name}: there is no snapshot yet"
     changed = list(unified_diff(stored, seen, f"{name} (stored)", f"{name} (now)", lineterm="", n=1))

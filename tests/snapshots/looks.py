@@ -1,4 +1,4 @@
-"""What a screen looks like, as text: its rows, then the runs of every row that are not plain, by meaning."""
+"""Look of a screen as text: its rows, then the runs of every row that are not plain, by meaning."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TURNED: Final = str.maketrans(TURNING, TURNING[0] * len(TURNING))
 
 
 class Look(NamedTuple):
-    """How a cell looks."""
+    """Look of a cell."""
 
     marks: tuple[str, ...] = ()
     ink: str = "foreground"
@@ -68,7 +68,7 @@ def written(rows: Iterable[Iterable[Segment]], names: Mapping[str, str]) -> list
 
 
 def _numbered(runs: Iterable[str]) -> Iterator[str]:
-    """Each line with its row; rows below one another that look alike take one line."""
+    """Each line with its row; equal neighbouring rows take one line."""
     for run, found in groupby(enumerate(runs), lambda numbered: numbered[1]):
         numbers = [number for number, _ in found]
         if run:
@@ -90,7 +90,7 @@ def _range(first: int, last: int) -> str:
 
 
 def _joined(cells: Sequence[tuple[Look, bool]]) -> Iterator[Look]:
-    """Blanks between two letters that look alike belong to their run: what colour they have is not seen."""
+    """Join blanks between two letters of the same look to their run: their colour is invisible."""
     runs = [(look, is_blank, len(list(found))) for (look, is_blank), found in groupby(cells)]
     for at, (look, is_blank, width) in enumerate(runs):
         before, after = (runs[at - 1][0], runs[at + 1][0]) if 0 < at < len(runs) - 1 else (look, look)
@@ -99,7 +99,7 @@ def _joined(cells: Sequence[tuple[Look, bool]]) -> Iterator[Look]:
 
 
 def _blank(look: Look) -> Look:
-    """What is seen of a look where nothing is written."""
+    """Visible part of a look without text."""
     marks = tuple(mark for mark in look.marks if mark in ON_BLANKS)
     return Look(marks, look.ink if marks else "foreground", look.ground)
 

@@ -1,4 +1,4 @@
-"""All scenes: what stands in the engine, what is pressed, and what the screens of it are called."""
+"""All scenes: the content of the engine, the keys, and the names of the screens."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ async def agents(place: Booth) -> None:
 
 
 def hands_in(place: Booth, agent_id: str) -> None:
-    """What it found stands in its transcript."""
+    """Submit the result, which appears in its transcript."""
     child = place.engine.opened[agent_id]
     teller, submits = Teller(child), call("submit-1", "submit_result", result=HANDED_IN)
     teller.wants("I have looked at every test that names `retry`.", submits)

@@ -158,7 +158,7 @@ def full() -> FakeContext:
 
 
 async def context(place: Booth) -> None:
-    """What fills the window."""
+    """Contents of the window."""
     conversation = place.engine.seed("Order of messages per peer")
     model_of(conversation)
     conversation.context = full()

@@ -129,7 +129,7 @@ async def conversations(place: Booth) -> None:
 
 
 def says(shell: Shell, words: str) -> bool:
-    """Whether these words stand there, wherever a line ends."""
+    """True when these words are on the screen, wherever a line ends."""
     return words in " ".join(shell.text.split())
 
 
@@ -178,7 +178,7 @@ async def panes(place: Booth) -> None:
 
 
 async def approvals(place: Booth) -> None:
-    """What waits in any conversation, and a rule before it is kept."""
+    """Open questions in all conversations, and a rule before it is kept."""
     asking(place, "Clean the build", CLEAN, 70.0)
     release = asking(place, "Tag the release", TAG, 5.0)
     async with place.opened() as shell:

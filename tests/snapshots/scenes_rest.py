@@ -66,7 +66,7 @@ async def sheets(place: Booth) -> None:
 
 
 async def colours(place: Booth) -> None:
-    """A theme of the user's own, then what is said of a mistake in it."""
+    """A theme of the user's own, then the message about a mistake in it."""
     older(place)
     (place.home / "dawn.toml").write_text(DAWN, "utf-8")
     async with place.opened(themes_folder=place.home, theme="dawn") as shell:

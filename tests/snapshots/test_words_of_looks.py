@@ -1,4 +1,4 @@
-"""What a snapshot says of a row: runs by meaning, nothing that cannot be seen."""
+"""Snapshot format of a row: runs by meaning, nothing invisible."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAMES = meanings(DARK)
 
 
 def runs(*pieces: tuple[str, str]) -> str:
-    """What is said of one row of text with styles."""
+    """Written form of one row of text with styles."""
     return "\n".join(written([[Segment(text, Style.parse(style)) for text, style in pieces]], NAMES)[2:])
 
 

@@ -1,4 +1,4 @@
-"""What happens in the conversations of the scenes, step by step as an engine would tell it: a failing test is fixed."""
+"""Updates in the conversations of the scenes, step by step as from an engine: a failing test is fixed."""
 
 from __future__ import annotations
 

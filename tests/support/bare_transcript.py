@@ -1,4 +1,4 @@
-"""The parts of a transcript without an app: a canvas, and the widget they stand in played by one that records."""
+"""Parts of a transcript without an app: a canvas, and a recording replacement of its widget."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RecordedView(ScrollView):
 
 
 class RecordedBar:
-    """A scrollbar that keeps what it was last told."""
+    """A scrollbar that keeps its last values."""
 
     def __init__(self) -> None:
         self.stood: tuple[int, int, float] | None = None

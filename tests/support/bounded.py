@@ -18,17 +18,17 @@ PAGE = os.sysconf("SC_PAGESIZE")
 
 @dataclass(slots=True)
 class Bounded:
-    """What the watcher saw."""
+    """Observations of the watcher."""
 
     peak: float = 0.0
     """Megabytes of resident memory."""
     ended_for: str = ""
-    """Why the program was killed; empty while it kept its bounds."""
+    """Reason why the program was killed; empty while it kept its bounds."""
 
 
 @contextlib.contextmanager
 def bounded(pid: int, megabytes: float = 500, seconds: float = 60) -> Generator[Bounded]:
-    """Kill a process above so much memory or time, and say so."""
+    """Kill a process above this much memory or time, and report it."""
     seen, over, began = Bounded(), threading.Event(), time.monotonic()
 
     def watch() -> None:

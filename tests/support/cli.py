@@ -18,7 +18,7 @@ DEADLINE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a run ended."""
+    """Result of a run."""
 
     code: int
     out: str

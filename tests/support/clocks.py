@@ -1,10 +1,10 @@
-"""Clocks that move when told."""
+"""Clocks that tests move."""
 
 from __future__ import annotations
 
 
 class SteppedClock:
-    """A clock, wall and monotonic at once, that moves when told."""
+    """A clock, wall and monotonic at once, that tests move."""
 
     def __init__(self, seconds: float = 100.0) -> None:
         self.seconds = seconds

@@ -1,4 +1,4 @@
-"""A process whose agents reach a stage and that is killed there: by itself, or once it has said so on stdout.
+"""A process whose agents reach a stage and that is killed there: by itself, or after a line on stdout.
 
 usage: python -m tests.support.crew_child HOME STAGE (a number: it kills itself after so many moves of "parallel")
 """
@@ -76,7 +76,7 @@ class Sleeps(StubTool):
 
 
 def die() -> None:
-    """As `kill -9`."""
+    """Kill this process, like `kill -9`."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -86,7 +86,7 @@ def die_cancelling(update: Update) -> None:
 
 
 async def reach(bench: Bench, stage: str, parent: Conversation) -> None:
-    """Wait until everybody stands where the stage has them."""
+    """Wait until all agents have reached the stage."""
 
     def one_has_ended() -> bool:
         return isinstance(parent.state, AwaitingSubagents) and len(parent.state.outcomes) == 1

@@ -31,7 +31,7 @@ HOSTILE = "safe\x1b]52;c;aGFjaw==\x07\x1b]0;title\x07\x1b]8;;http://evil\x1b\\x\
 
 
 class Hostile(Widget):
-    """Puts text on the screen that nobody has cleaned."""
+    """Puts uncleaned text on the screen."""
 
     def render_line(self, y: int) -> Strip:
         return Strip([Segment(HOSTILE if y == 0 else " ")], self.size.width)

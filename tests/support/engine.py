@@ -77,7 +77,7 @@ class Providers:
 
 @dataclass
 class StubTool:
-    """A tool that does what it is told: answer, wait, break or refuse its arguments."""
+    """A tool with a prescribed behaviour: answer, wait, break or refuse its arguments."""
 
     name: str = "bash"
     tool_class: ToolClass = ToolClass.RUN
@@ -170,7 +170,7 @@ class MemoryRules:
 
 
 class BuiltIn:
-    """The profiles that stand in no file."""
+    """The built-in profiles."""
 
     def names(self, cwd: Path) -> Sequence[Profile]:
         return BUILT_IN_PROFILES

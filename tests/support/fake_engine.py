@@ -67,7 +67,7 @@ from tools.contract import Command, Finished, ImageRejected, ToolRequest
 RUN = Run("run-1", 50)
 CLOCK = itertools.count(1_000)
 KEPT = ("title", "draft", "scroll_seq", "model", "permission_mode", "sandbox", "archived", "deleted", "supervisor")
-"""Changes that stand in the record by their own name."""
+"""Changes that set the record's field of the same name."""
 
 
 @dataclass
@@ -89,12 +89,12 @@ class FakeConversation:
     retried: int = 0
     warmed: int = 0
     refusal: str = ""
-    """What every message is refused with."""
+    """Reason with which every message is refused."""
     hold: asyncio.Event | None = None
     """Keeps every message waiting until it is set."""
     resumable: bool = False
     live_text: str = ""
-    """What has streamed when somebody subscribes."""
+    """Streamed text at the time of a subscription."""
     listeners: list[Callable[[Update], None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -385,7 +385,7 @@ class FakeBulk:
 
     engine: FakeEngine
     elsewhere: set[str] = field(default_factory=set)
-    """What another process has."""
+    """Ids that another process owns."""
 
     async def change(self, ids: Iterable[str], changes: ConversationChanges) -> Sequence[str]:
         refused: list[str] = []

@@ -22,7 +22,7 @@ class FakeJobs:
     listed: tuple[JobInfo, ...] = ()
     printed: dict[str, Captured] = field(default_factory=dict[str, Captured])
     runs: bool = False
-    """Whether a command runs that can be let go."""
+    """True when a command runs that can be moved to the background."""
     let_go: int = 0
 
     def become(self, *jobs: JobInfo) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class FakeLibrary:
-    """Answers from the conversations that are open; what a test wants otherwise stands in the engine."""
+    """Answers from the open conversations; tests set other answers in the engine."""
 
     def __init__(self, engine: FakeEngine) -> None:
         self._engine = engine

@@ -13,7 +13,7 @@ from engine.providers.local.host import ProgramEnded
 
 @dataclass(slots=True)
 class FakeProgram:
-    """Prints a ready line with `url`, or ends as told."""
+    """Prints a ready line with `url`, or ends as prescribed."""
 
     url: str
     ended: ProgramEnded | None = None

@@ -48,7 +48,7 @@ class FakeProfiles:
             raise EngineError(str(error)) from error
 
     def caps(self, name: str, cwd: Path) -> RunCaps | None:
-        """Those that its file names alone."""
+        """Limits of the profiles in its file."""
         try:
             found = self.real.resolve(name, self.cwd)
         except ProfileError:

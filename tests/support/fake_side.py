@@ -15,7 +15,7 @@ class FakeSide:
     asked: list[str] = field(default_factory=list[str])
     suggests: str = ""
     suggested: int = 0
-    """How often a suggestion was asked for."""
+    """Number of requests for a suggestion."""
 
     async def ask(self, question: str) -> str:
         self.asked.append(question)

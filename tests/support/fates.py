@@ -24,11 +24,11 @@ from engine.records import StoredMessage
 
 TASK = re.compile(r"TASK (\d+)")
 MORE = "dig deeper"
-"""What a hint says; an agent that ended before answers it with a result."""
+"""Text of a hint; an agent that ended before answers it with a result."""
 
 
 class Fate(StrEnum):
-    """What becomes of an agent that nobody disturbs."""
+    """Outcomes of an undisturbed agent."""
 
     RESULT = "result"
     ERROR = "error"
@@ -37,7 +37,7 @@ class Fate(StrEnum):
     TOOL = "tool"
     """Runs a tool, then hands in."""
     CROWDED = "crowded"
-    """Hands in next to another call, is told, hands in alone."""
+    """Submits next to another call, is refused, submits alone."""
     TWO = "two"
     """Hands in twice in one reply, again and again, until its turns are used up."""
     HANGS = "hangs"
@@ -52,7 +52,7 @@ class Fates(ScriptedProvider):
     sequential: bool = False
     background: bool = False
     beside: bool = False
-    """Whether the spawn call has other calls around it."""
+    """True when the spawn call has other calls around it."""
     gates: list[asyncio.Event] = field(init=False)
     faults: list[str] = field(default_factory=list)
     open: int = 0
@@ -144,7 +144,7 @@ def words(blocks: Sequence[Block]) -> str:
 
 
 def faults_of(messages: Sequence[ModelMessage]) -> list[str]:
-    """What is wrong with a request: roles that do not alternate, tool uses and results that do not fit."""
+    """Faults of a request: roles that do not alternate, tool uses and results that do not fit."""
     found: list[str] = []
     if [message.role for message in messages] != [(Role.USER, Role.ASSISTANT)[n % 2] for n in range(len(messages))]:
         found.append(f"roles {[message.role.value for message in messages]}")
@@ -160,7 +160,7 @@ def faults_of(messages: Sequence[ModelMessage]) -> list[str]:
 
 
 def unanswered(rows: Sequence[StoredMessage]) -> list[str]:
-    """What is wrong with the stored calls: not answered, answered twice, in another order, or not at once."""
+    """Faults of the stored calls: not answered, answered twice, in another order, or not at once."""
     spoken = [row for row in rows if row.role is not Role.SYSTEM]
     found: list[str] = []
     answered = [block.tool_use_id for row in spoken for block in row.blocks if isinstance(block, ToolResultBlock)]

@@ -41,7 +41,7 @@ def forget_peak() -> None:
 
 
 async def ask(kind: str, url: str) -> tuple[str, str]:
-    """Whether a reply or an error came, and its words."""
+    """Kind of the answer, a reply or an error, and its words."""
     one = provider(kind, url)
     try:
         async with asyncio.timeout(DEADLINE):

@@ -1,4 +1,4 @@
-"""What journeys share: a model that says and calls what a test wants, and a look into the database."""
+"""Common parts of journeys: a model with scripted texts and calls, and a look into the database."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def result_text(seen: Seen) -> str:
 
 
 def rows(phoenix: Phoenix, query: str) -> list[tuple[Any, ...]]:
-    """What the database answers; nothing is written."""
+    """Query the database without writing."""
     with closing(_database(phoenix)) as database:
         return database.execute(query).fetchall()
 

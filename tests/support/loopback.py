@@ -1,4 +1,4 @@
-"""A small HTTP server on loopback that answers from a script, records what came, and cuts streams where told."""
+"""A small HTTP server on loopback that answers from a script, records requests, and cuts streams."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import msgspec
 from tests.support.waiting import PATIENCE
 
 CERTIFICATE: Final = Path(__file__).with_name("loopback.pem")
-"""Of 127.0.0.1, with its key; nobody trusts it."""
+"""Certificate of 127.0.0.1, with its key; no client trusts it."""
 DEADLINE = PATIENCE
 """Seconds a test waits for something the server sees."""
 
@@ -29,7 +29,7 @@ class Seen:
     headers: dict[str, str]
     body: bytes
     connection: int
-    """Which connection it came over, counted from 1."""
+    """Number of its connection, counted from 1."""
 
     @property
     def json(self) -> dict[str, object]:

@@ -12,7 +12,7 @@ UNEXPECTED = "Nothing was scripted for this."
 
 
 def by_last_message(answers: Mapping[str, Answer]) -> Answer:
-    """The first answer whose words stand in the last message of a request."""
+    """The first answer whose words are in the last message of a request."""
 
     async def answer(talk: Talk) -> None:
         last = json.dumps(json.loads(talk.seen.body)["messages"][-1], ensure_ascii=False)

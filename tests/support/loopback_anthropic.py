@@ -18,7 +18,7 @@ TINY_PNG = base64.b64decode(
 
 
 def event(body: Event) -> bytes:
-    """One event as it stands on the wire."""
+    """One event on the wire."""
     return f"event: {body['type']}\ndata: {json.dumps(body)}\n\n".encode()
 
 

@@ -83,12 +83,12 @@ class LimitedServer:
         ]
 
     def parts(self, body: Any) -> list[bytes]:
-        """What is answered to a request."""
+        """Parts of the answer to a request."""
         return [loopback_openai.chunk({"content": "Hello."}, finish="stop")]
 
 
 def openai_headers(server: LimitedServer) -> str:
-    """As OpenAI writes them."""
+    """Rate limit headers as OpenAI writes them."""
     return (
         f"x-ratelimit-limit-tokens: {server.limit}\r\n"
         f"x-ratelimit-remaining-tokens: {server.limit - server.used}\r\n"
@@ -102,7 +102,7 @@ def limit_alone(server: LimitedServer) -> str:
 
 
 def anthropic_headers(server: LimitedServer) -> str:
-    """As Anthropic writes them, with fractions of a second."""
+    """Rate limit headers as Anthropic writes them, with fractions of a second."""
     full = datetime.fromtimestamp(time() + server.full_in, UTC).isoformat(timespec="milliseconds")
     return (
         f"anthropic-ratelimit-tokens-limit: {server.limit}\r\n"

@@ -13,7 +13,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 def chunk(delta: Chunk | None = None, finish: str | None = None, **more: Any) -> bytes:
-    """One event as it stands on the wire."""
+    """One event on the wire."""
     choices = [] if delta is None and finish is None else [{"index": 0, "delta": delta or {}, "finish_reason": finish}]
     body = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "gpt-5", "choices": choices, **more}
     return f"data: {json.dumps(body)}\n\n".encode()

@@ -99,7 +99,7 @@ class Walk:
     rng: random.Random
     state: State = field(default_factory=lambda: Idle(0))
     for_agent: bool = False
-    """Whether it is a sub-agent's conversation."""
+    """True for a sub-agent's conversation."""
     messages: list[NewMessage] = field(default_factory=list)
     open_calls: dict[str, str] = field(default_factory=dict)
     """Calls asked for and not yet settled, with the message that asked."""

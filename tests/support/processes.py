@@ -50,7 +50,7 @@ time.sleep({LIFETIME})
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A command for bash, and how many marked processes mean that it stands."""
+    """A command for bash, and the number of marked processes when it is complete."""
 
     name: str
     script: str
@@ -105,12 +105,12 @@ class Watch:
 
     @property
     def fifo(self) -> Path:
-        """What every process of the tree holds open for writing."""
+        """Named pipe that every process of the tree holds open for writing."""
         return self.folder / "fifo"
 
     @property
     def environment(self) -> dict[str, str]:
-        """What to add to a command's environment."""
+        """Additions to a command's environment."""
         return {MARK: self.mark, FIFO: str(self.fifo)}
 
     def command(self, script: str, timeout: float | None = None) -> Command:
@@ -123,7 +123,7 @@ class Watch:
         return marked(self.mark)
 
     def stands(self, processes: int = 1) -> bool:
-        """Whether the tree holds the FIFO and has at least so many processes."""
+        """True once the tree holds the FIFO and has at least `processes`."""
         if not self.opened:
             with contextlib.suppress(BlockingIOError):
                 self.opened = os.read(self.reader, 1) != b""
@@ -192,7 +192,7 @@ class Figures:
 
 
 async def measure_cancel(shape: Shape, rounds: int, mechanism: str = "") -> Figures:
-    """Start `shape`, cancel it once it stands, and time its end; `rounds` times."""
+    """Start `shape`, cancel it once it is complete, and time its end; `rounds` times."""
     processes = await start_plain(mechanism)
     times: list[float] = []
     returned: list[float] = []
@@ -216,7 +216,7 @@ async def measure_cancel(shape: Shape, rounds: int, mechanism: str = "") -> Figu
 
 
 def measure_death(shape: Shape, rounds: int) -> Figures:
-    """As `measure_cancel`, but Phoenix itself is ended with SIGKILL."""
+    """Measure like `measure_cancel`, but end Phoenix itself with SIGKILL."""
     times: list[float] = []
     survivors = 0
     for _ in range(rounds):
@@ -250,7 +250,7 @@ def phoenix(watch: Watch, script: str, *, hardened: bool = False) -> Generator[s
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a host is to do."""
+    """Instructions of a host."""
 
     script: tuple[str, ...]
     mark: dict[str, str]

@@ -42,7 +42,7 @@ class Program:
         self.screen = pyte.Screen(columns, rows)
         self.raw = bytearray()
         self.draws = True
-        """Whether what is written is drawn on `screen`; a huge screen would take seconds."""
+        """True when the output is drawn on `screen`; a huge screen would take seconds."""
         self._stream = pyte.ByteStream(self.screen)
         self._held = b""
         self._changed = asyncio.Event()
@@ -59,7 +59,7 @@ class Program:
 
     @property
     def text(self) -> str:
-        """What stands on the screen, row by row."""
+        """Text of the screen, row by row."""
         # Not `display`: in the midst of a frame half of a wide character may stand alone, which it cannot take.
         screen = self.screen
         rows = (screen.buffer[row] for row in range(screen.lines))
@@ -132,7 +132,7 @@ class Program:
 
     @property
     def terminal_is_back(self) -> bool:
-        """Whether the terminal's attributes are as they were."""
+        """True when the terminal's attributes are the original ones."""
         now: list[Any] = termios.tcgetattr(self.process.fd)
         return now == self.before
 
@@ -194,7 +194,7 @@ async def program(
 
 
 def mark() -> str:
-    """A number of seconds nobody else sleeps: to be found in the arguments of a process."""
+    """A unique number of seconds for sleep, to find in the arguments of a process."""
     return f"300.{uuid.uuid4().int % 10**12:012}"
 
 
@@ -224,12 +224,12 @@ def family(pid: int) -> set[int]:
 
 
 def gone(pids: set[int]) -> bool:
-    """Whether all of these are dead."""
+    """True when all of these are dead."""
     return not any(is_alive(pid) for pid in pids)
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process lives; a zombie does not."""
+    """True for a living process; False for a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

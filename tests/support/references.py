@@ -24,7 +24,7 @@ _ABSENT: Final = re.compile(
 )
 """Documents that were never in the repository, and numbers of sections, which change."""
 _BARE: Final = re.compile(r"\b(?:(?:BED|UNI|CLAW|SDK|CARD|STM|DOM|DEC|REQ)-[A-Z0-9]+|T-[A-Z]{2,})\b")
-"""An id of the specification, also where nobody says whose it is."""
+"""Id of the specification, also without its name."""
 _ITEM: Final = re.compile(
     r"(?:, | and | to |(?<=[A-Z]) )?([A-Z]+-[A-Z0-9]+\b|[A-Z]\d+\b|\d+(?:\.\d+)?(?:-\d+)?(?![\w.%]*\w))"
 )
@@ -70,7 +70,7 @@ def unresolved_in(text: str, known: dict[str, set[str]]) -> list[str]:
 
 
 def words_of(source: str) -> str:
-    """Comments and docstrings of a Python source, where references may stand; empty if it names no document."""
+    """Comments and docstrings of a Python source, which may contain references; empty if it names no document."""
     if not any(pattern.search(source) for pattern in (_NAMED, _ABSENT, _PATH, _BARE)):
         return ""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)

@@ -76,7 +76,7 @@ class EditTool:
 
 @dataclass
 class Scene:
-    """What a test of going back looks at."""
+    """Objects of a rewind test."""
 
     engine: Engine
     store: SqliteStore
@@ -106,7 +106,7 @@ TOOLS = {"c": "bash", "e": "write_file", "r": "read_file"}
 
 
 def replies(*turns: int | str) -> tuple[Reply, ...]:
-    """Replies for turns of so many commands each, or of the tools that letters name."""
+    """Replies for turns with a number of commands each, or with the tools that letters name."""
     made: list[Reply] = []
     for calls in turns:
         letters = "c" * calls if isinstance(calls, int) else calls
@@ -117,7 +117,7 @@ def replies(*turns: int | str) -> tuple[Reply, ...]:
 
 @asynccontextmanager
 async def scene(home: Path, *turns: int | str, limits: CheckpointLimits | None = None) -> AsyncGenerator[Scene]:
-    """An engine whose model makes so many calls in each turn, or those that letters name (`replies`)."""
+    """An engine whose model makes a number of calls in each turn, or those that letters name (`replies`)."""
     cwd = home / "project"
     cwd.mkdir(parents=True, exist_ok=True)
     store = await open_store(StorePaths.under(home / "data"))

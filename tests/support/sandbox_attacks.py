@@ -31,7 +31,7 @@ DOORS: dict[str, Callable[[], object]] = {}
 MANY = 1000
 """Processes that a process namespace of one command never has."""
 EXPIRE_BY_FORCE = 5
-"""A contradiction: who may unmount is told so, and nothing is unmounted."""
+"""A contradictory flag: a process with the right to unmount gets an error, and nothing is unmounted."""
 
 
 class AbsentError(Exception):

@@ -34,7 +34,7 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """What stands on the screen."""
+        """Text of the screen."""
         return "\n".join(self.screen.display)
 
     def press(self, keys: bytes) -> None:
@@ -58,7 +58,7 @@ class Terminal:
         await self.until(lambda: text in self.text)
 
     async def exit_code(self) -> int | None:
-        """How it ended; None after a signal."""
+        """Exit code; None after a signal."""
         await self.until(lambda: not self.process.isalive())
         self.raw += self._read()
         code: int | None = self.process.exitstatus
@@ -80,7 +80,7 @@ class Terminal:
 
 
 def ready(descriptor: int) -> bool:
-    """Whether a read would not wait."""
+    """True when a read would not wait."""
     return bool(select.select([descriptor], [], [], 0)[0])
 
 
@@ -99,7 +99,7 @@ async def readable(descriptor: int, seconds: float) -> None:
 
 
 def open_screen(phoenix: Phoenix, *arguments: str, program: str = "") -> Terminal:
-    """Start the program with a screen; `program` is Python that stands for it."""
+    """Start the program with a screen; `program` is Python code to run instead."""
     command = [sys.executable, *(["-c", program] if program else ["-m", "phoenix_tui"]), *arguments]
     environment = {**phoenix.environment, "TERM": "xterm-256color"}
     process = ptyprocess.PtyProcess.spawn(command, cwd=str(phoenix.cwd), env=environment, dimensions=(ROWS, COLUMNS))

@@ -21,7 +21,7 @@ from tests.support.clocks import SteppedClock
 
 
 class TranscriptApp(App[None]):
-    """Nothing but a transcript; remembers what it was told."""
+    """An app with only a transcript; records its messages."""
 
     def __init__(self, clock: SteppedClock | None = None) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ def snapshot(
     live_thinking: str = "",
     since: float = 0.0,
 ) -> Snapshot:
-    """How a conversation stands."""
+    """Snapshot of a conversation."""
     total = count or max((m.seq for m in messages), default=0)
     return Snapshot(
         conversation(total), state or Idle(0), since, tuple(messages), tuple(calls), live_text, live_thinking,

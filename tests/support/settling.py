@@ -1,4 +1,6 @@
-"""When a pilot goes on: once its app's loop has nothing left to do. Textual guesses that from idle milliseconds."""
+"""Progress of a pilot: it waits until its app's loop has nothing left to do. Textual estimates that from idle
+milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,7 @@ def next_due(loop: Any) -> float | None:
 
 
 def threads_work(executor: ThreadPoolExecutor | None) -> bool:
-    """Whether a thread of the loop's own has something to do."""
+    """True while a thread of the loop's own has work."""
     if executor is None:
         return False
     inside: Any = executor

@@ -8,7 +8,7 @@ from textual.css.stylesheet import Stylesheet
 
 
 class Kept(dict[Any, Any]):
-    """What Textual keeps of one app's sheets, by the text and place of each."""
+    """Style sheets that Textual keeps of one app, by the text and place of each."""
 
     def clear(self) -> None:
         """Stay: an app that takes another theme gets what is kept for that one."""

@@ -14,7 +14,7 @@ give_back: Any = QuietDriver.suspend_application_mode
 
 
 def give_back_and_get_signal(driver: QuietDriver) -> None:
-    """As always, then the signal."""
+    """Give the terminal back as usual, then get the signal."""
     give_back(driver)
     os.kill(os.getpid(), signal.SIGTERM)
 

@@ -1,4 +1,4 @@
-"""Time that stands still for Phoenix's screens and goes on for everybody else: asyncio, Textual, the tests."""
+"""Time that stops for Phoenix's screens and runs for all else: asyncio, Textual, the tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 NOW: Final = 1_794_823_200.0
 """2026-11-16 10:00:00 UTC."""
 UPTIME: Final = 50_000.0
-"""What the monotonic clock says."""
+"""Value of the monotonic clock."""
 SCREENS: Final = (
     "workspace",
     "modals",

@@ -29,7 +29,7 @@ from tools.contract import JsonObject, JsonValue
 
 ROOT = Path(__file__).parents[2]
 OUR_TERMS = ImportTerms(Path("/tmp"), "demo/guide")
-"""Those of a conversation that `new_conversation` makes."""
+"""Terms of a conversation that `new_conversation` makes."""
 
 
 def new_id() -> str:
@@ -43,12 +43,12 @@ def new_conversation(title: str = "", cwd: str = "/tmp") -> NewConversation:
 
 
 def say(text: str, *, new_turn: bool = False) -> AppendMessage:
-    """What a user says."""
+    """Message of a user."""
     return AppendMessage(NewMessage(new_id(), Role.USER, Origin.HUMAN, (TextBlock(text),)), new_turn=new_turn)
 
 
 def reply(*blocks: Block, run_id: str = "") -> AppendMessage:
-    """What a model says."""
+    """Message of a model."""
     message = NewMessage(new_id(), Role.ASSISTANT, Origin.LLM, blocks)
     return AppendMessage(message, run_id=run_id, usage=Usage(100, 20), model="demo/guide", duration_ms=5)
 
@@ -79,7 +79,7 @@ def asks_for_tools(run_id: str, *calls: ToolCall) -> tuple[AppendMessage, SaveTo
 
 
 def history(document: JsonObject) -> object:
-    """What an import takes of an export, row by row: everything but settings, states and what was still to be done."""
+    """Part of an export that an import takes, row by row: everything but settings, states and pending work."""
     tables = (document["tables"], *cast("list[JsonValue]", document["agents"]))
     left = {"conversations", "queued_messages", "inbox"}
     return document["files"], [
@@ -117,7 +117,7 @@ def query(database: Path, sql: str, *values: str | int | float | None) -> list[t
 
 @dataclass(frozen=True, slots=True)
 class CrashReport:
-    """What a series of killed writers left behind; sound when all but the first three are zero."""
+    """State after a series of killed writers; sound when all but the first three are zero."""
 
     rounds: int
     acknowledged: int

@@ -1,4 +1,4 @@
-"""What is said in the pictures and in the snapshots: one failing test is found and fixed."""
+"""Texts of the pictures and the snapshots: one failing test is found and fixed."""
 
 from __future__ import annotations
 

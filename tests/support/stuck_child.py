@@ -28,7 +28,7 @@ SOME_EATEN: Final = 290
 """Megabytes above `LIMIT` and below the 320 at which the zygote kills."""
 LOOK: Final = 0.02
 STANDING: Final = "standing"
-"""The file in the home folder that says that the loop stands."""
+"""File in the home folder that shows that the loop is blocked."""
 
 
 class Ballast:

@@ -9,6 +9,6 @@ from tests.support.stuck_child import stand_on_signal
 
 
 def main(argv: Sequence[str]) -> int:
-    """As the real one."""
+    """Run the real program."""
     stand_on_signal()
     return run(argv)

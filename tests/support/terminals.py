@@ -61,7 +61,7 @@ class Terminal:
         self.process.write(data)
 
     def ended(self) -> bool:
-        """Whether the program is gone."""
+        """True once the program has ended."""
         return not self.process.isalive()
 
     def close(self) -> None:

@@ -72,7 +72,7 @@ def real_tools(spill: Path) -> dict[str, Tool]:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What happened from a request to the answer."""
+    """Events from a request to the answer."""
 
     replies: tuple[ModelReply, ...]
     messages: tuple[ModelMessage, ...]

@@ -1,4 +1,4 @@
-"""Stand-ins for what tools are given: a plain process runner, a job board, a context."""
+"""Test doubles for tools: a plain process runner, a job board, a context."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class ScriptedRunner:
 
 
 class MemoryJobs:
-    """A job board on which nothing really runs but what somebody waits for, by `runner`."""
+    """A job board that runs only awaited commands, by `runner`."""
 
     def __init__(self, runner: ProcessRunner | None = None) -> None:
         self._runner = runner or PlainRunner()
         self.becomes: JobInfo | None = None
-        """What every command becomes that somebody waits for."""
+        """Job that every awaited command becomes."""
         self.commands: dict[str, Command] = {}
         self.listed: dict[str, JobInfo] = {}
         self.printed: dict[str, Captured] = {}
@@ -64,15 +64,15 @@ class MemoryJobs:
         return None
 
     def watch(self, listener: Callable[[str], None]) -> Callable[[], None]:
-        """Nobody is told."""
+        """Ignore the listener."""
         return lambda: None
 
     def jobs(self, conversation_id: str) -> tuple[JobInfo, ...]:
-        """Those of one conversation."""
+        """Jobs of one conversation."""
         return tuple(job for job in self.listed.values() if job.conversation_id == conversation_id)
 
     def output(self, job_id: str) -> Captured:
-        """What a test put there."""
+        """Output that a test set."""
         return self.printed[job_id]
 
     async def kill(self, job_id: str) -> JobInfo:
@@ -114,6 +114,6 @@ async def use_with(
     *,
     outside: bool = False,
 ) -> ToolOutput:
-    """As `use`, with arguments that stand in a table."""
+    """Call `use` with arguments from a table."""
     arguments: JsonObject = dict(args)  # type: ignore[arg-type]  # tests also send what no schema allows
     return await tool.run(arguments, context_in(folder, conversation=conversation, outside=outside, actor=actor))

@@ -26,7 +26,7 @@ async def poll(condition: Callable[[], object], seconds: float = PATIENCE) -> bo
 
 
 def poll_blocking(condition: Callable[[], object], seconds: float = PATIENCE) -> bool:
-    """As `poll`, for plain tests and threads."""
+    """Wait like `poll`, for plain tests and threads."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -36,7 +36,7 @@ def poll_blocking(condition: Callable[[], object], seconds: float = PATIENCE) ->
 
 
 async def pause_between_looks() -> None:
-    """For what a thread does, which tells nobody that it is done."""
+    """Pause for work of a thread without a completion signal."""
     await asyncio.sleep(LOOK)
 
 
@@ -46,7 +46,7 @@ async def typing_guard() -> None:
 
 
 async def keys_at(type_: Callable[[str], object], text: str, pace: float) -> None:
-    """Type a text with so many seconds between two keys; 0: all of it in one write."""
+    """Type a text with `pace` seconds between two keys; 0: all of it in one write."""
     if not pace:
         type_(text)
         return

@@ -27,7 +27,7 @@ def replace(old: str, new: str) -> JsonObject:
 
 
 async def patched(folder: Path, content: bytes, *edits: Mapping[str, object]) -> tuple[bytes, str]:
-    """The bytes of a file after edits, and what the model was told."""
+    """The bytes of a file after edits, and the text for the model."""
     path = folder / "a.txt"
     path.write_bytes(content)
     ledger = ReadLedger()

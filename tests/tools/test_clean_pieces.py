@@ -17,7 +17,7 @@ HOSTILE = st.one_of(st.text(ALPHABET, max_size=60), st.text(max_size=60))
 
 
 def in_pieces(text: str, size: int) -> tuple[str, list[int]]:
-    """What is shown, and how many characters were held back after each piece."""
+    """Shown text, and the number of characters held back after each piece."""
     cleaner, shown, held = PieceCleaner(), "", list[int]()
     for start in range(0, len(text), size):
         shown += cleaner.feed(text[start : start + size])

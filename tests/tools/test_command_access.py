@@ -1,4 +1,4 @@
-"""What a command is known to need beyond the sandbox, as people write commands."""
+"""Access that a command is known to need beyond the sandbox, as people write commands."""
 
 from __future__ import annotations
 

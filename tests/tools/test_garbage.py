@@ -1,4 +1,4 @@
-"""What has ended and refers to itself is collected soon, once for many ends."""
+"""Finished objects with reference cycles are collected soon, once for many ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""search finds lines with our own program and reads ripgrep's answers alike."""
+"""Search finds lines with our own program and reads ripgrep's answers the same way."""
 
 from __future__ import annotations
 

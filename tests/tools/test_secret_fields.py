@@ -1,4 +1,4 @@
-"""Values that stand in no repr: a key in a Struct is told neither by it nor by what prints it."""
+"""Values hidden from repr: a key in a Struct appears neither there nor in other output."""
 
 from __future__ import annotations
 

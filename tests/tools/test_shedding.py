@@ -1,4 +1,4 @@
-"""What is kept only to be quick goes in its order, by name, and what has gone leaves the list by itself."""
+"""Caches are dropped in their order, by name, and dropped ones leave the list by themselves."""
 
 from __future__ import annotations
 

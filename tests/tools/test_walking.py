@@ -1,4 +1,4 @@
-"""What a walk of a folder finds, and that nothing in the place of an ignore file can stop it."""
+"""Files found by a walk of a folder, and that nothing in the place of an ignore file can stop it."""
 
 from __future__ import annotations
 

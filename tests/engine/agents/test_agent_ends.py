@@ -1,4 +1,4 @@
-"""How the store keeps the ends of sub-agents: told once, found by whoever takes over, and only what was said last."""
+"""Ends of sub-agents in the store: delivered once, found after a takeover, and only the last one counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever becomes of sub-agents, in whatever order: none is lost, none is told twice, nobody waits for ever."""
+"""Any events of sub-agents, in any order: none is lost, none is delivered twice, no wait is endless."""
 
 from __future__ import annotations
 
@@ -142,13 +142,13 @@ class World:
             await self.sub_agents.hint(agent_id, MORE)
 
     def time_is_up(self, agent_id: str) -> None:
-        """As the timer of a run would: it only goes off during one."""
+        """Act as the timer of a run, which only goes off during one."""
         conversation = next((one for one in self.bench.engine.live() if one.id == agent_id), None)
         if conversation is not None and not isinstance(conversation.state, Idle | Completed | Failed | Errored):
             conversation._session.limit.up()
 
     async def end(self) -> None:
-        """Whatever hangs is stopped; then everything comes to rest."""
+        """Stop all hanging work; then everything comes to rest."""
         await asyncio.gather(*self.hints)
         await self.rest()
         self.failing.clear()
@@ -195,7 +195,7 @@ class World:
             await self.check_aggregate(rows)
 
     async def check_nothing_lost(self, rows: Sequence[AgentRow]) -> None:
-        """What was found stands in the parent, at the latest once its user writes again."""
+        """Check that the results are in the parent, at the latest once its user writes again."""
         if await self.bench.store.agents.waiting(self.parent.id):
             await self.parent.say("and now")
             await self.settle()
@@ -226,7 +226,7 @@ class World:
 
 
 async def spin(turns: int) -> None:
-    """So many turns of the loop, with the threads of the store let in between."""
+    """Let the loop make some turns, with the threads of the store let in between."""
     for _ in range(turns * 20):
         await asyncio.sleep(0)
 

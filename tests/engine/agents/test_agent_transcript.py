@@ -1,4 +1,4 @@
-"""What a sub-agent gets to read of its parent's conversation, word by word (SPEC UNI-21, UNI-22, DEC-06)."""
+"""Text that a sub-agent reads of its parent's conversation (SPEC UNI-21, UNI-22, DEC-06)."""
 
 from __future__ import annotations
 

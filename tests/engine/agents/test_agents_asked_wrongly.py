@@ -1,4 +1,4 @@
-"""What makes no sense is explained to the model, and nobody waits for it (SPEC T-TURN 9, 10)."""
+"""Explanations of invalid calls to the model, without endless waits (SPEC T-TURN 9, 10)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.storage import query
 
 
 async def told(tmp_path: Path, *calls: ScriptedCall) -> list[str]:
-    """What the model of a user's conversation gets for these calls of one reply."""
+    """Results for the model of a user's conversation for these calls of one reply."""
     async with engine_bench(tmp_path, Reply(calls, when="begin"), Reply((Text("Pity."),))) as bench:
         parent = await bench.conversation()
         await parent.say("begin")

@@ -34,7 +34,7 @@ def submits(when: str, result: str) -> Reply:
 
 
 def clock_of(limit: TimeLimit) -> tuple[bool, float | None]:
-    """Whether it runs, and the seconds that are left."""
+    """True while it runs, and the seconds left."""
     return limit.runs, limit.left
 
 

@@ -1,4 +1,4 @@
-"""What screens are told of sub-agents: who asks, who works, what waits to be read."""
+"""Updates of screens about sub-agents: questions, work, unread results."""
 
 from __future__ import annotations
 

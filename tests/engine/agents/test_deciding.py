@@ -1,4 +1,4 @@
-"""What a supervisor's answer means: any text means something (SPEC SDK-09)."""
+"""Parsing of a supervisor's answer: any text means something (SPEC SDK-09)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tools a conversation has: by its profile, and for a sub-agent never those that spawn (SPEC BED-009)."""
+"""Tools of a conversation: by its profile, and for a sub-agent never those that spawn (SPEC BED-009)."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def ending(told: str) -> str:
 
 
 class Meeting:
-    """A parent at rest whose one sub-agent is about to hand in."""
+    """An idle parent whose one sub-agent is about to submit."""
 
     def __init__(self, bench: Bench, parent: Conversation, sub_agents: SubAgents, gates: Gates) -> None:
         self.bench, self.parent, self.sub_agents, self.gates = bench, parent, sub_agents, gates
@@ -80,7 +80,7 @@ class Meeting:
         await self.parent.wait_idle()
 
     async def given(self) -> list[str]:
-        """How those ended whose ends stand in the parent, and with what."""
+        """Outcomes and texts of the ends in the parent."""
         messages = await self.bench.store.messages(self.parent.id)
         return [ending(words(one.blocks)) for one in messages if one.origin is Origin.COMPLETION]
 

@@ -31,7 +31,7 @@ def submits(result: str, when: str) -> Reply:
 
 
 async def prompts(bench: Bench, agent_id: str) -> list[tuple[str, Origin, int]]:
-    """What it was told to do, by whom, in which turn."""
+    """Instructions it received, with author and turn."""
     messages: Sequence[StoredMessage] = await bench.store.messages(agent_id)
     told = [one for one in messages if one.role is Role.USER and one.origin is not Origin.TOOL]
     return [(words(one.blocks), one.origin, one.turn_number) for one in told]

@@ -1,4 +1,4 @@
-"""What sub-agents may use: the user's settings, what task and profile say, what a project's profile cannot raise."""
+"""Limits of sub-agents: the user's settings, those of task and profile, and bounds of a project's profile."""
 
 from __future__ import annotations
 

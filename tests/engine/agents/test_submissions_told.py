@@ -1,4 +1,4 @@
-"""In which order the end of a sub-agent is told."""
+"""Order of the updates about a sub-agent's end."""
 
 from __future__ import annotations
 

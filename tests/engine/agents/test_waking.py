@@ -1,4 +1,4 @@
-"""When a parent is told of a background sub-agent that ended: never in the midst of something else, and never late."""
+"""Time at which a parent learns of a background sub-agent's end: never in the middle of other work, and never late."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ REPLIES = (
 
 
 async def told(bench: Bench, parent_id: str) -> list[str]:
-    """What stands behind the end of the sub-agent in its parent."""
+    """Text behind the end of the sub-agent in its parent."""
     messages = await bench.store.messages(parent_id)
     places = [place for place, one in enumerate(messages) if one.origin is Origin.COMPLETION]
     return [words(one.blocks) for one in messages[places[0] + 1 :]] if places else []

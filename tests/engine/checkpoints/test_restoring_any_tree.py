@@ -1,4 +1,4 @@
-"""Whatever was there and whatever changed: restoring gives exactly the old tree, undoing exactly the new one."""
+"""Restoring any tree after any change gives exactly the old tree, undoing exactly the new one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a look covers, what it passes over, and that nothing outside is ever read or written."""
+"""Coverage of a snapshot, its exceptions, and that nothing outside is ever read or written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a compaction summarizes (SPEC T-CMPX 4, 5), what is asked of the model, and that any cut stays sendable."""
+"""Selection of a compaction (SPEC T-CMPX 4, 5), its request, and that any cut stays sendable."""
 
 from __future__ import annotations
 

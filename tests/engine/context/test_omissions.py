@@ -1,4 +1,4 @@
-"""What models no longer see: the vectors SPEC T-PRN, and that nothing stored is touched."""
+"""Omissions from models' views: the vectors SPEC T-PRN, and that nothing stored is touched."""
 
 from __future__ import annotations
 

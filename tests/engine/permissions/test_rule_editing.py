@@ -1,4 +1,4 @@
-"""Rules that somebody edits before they are kept: what is accepted matches the call it was made from, to the letter."""
+"""Rules edited before they are kept: an accepted one matches its call exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever the turns did and however often one goes back: files are as they were before the prompt, and undo undoes."""
+"""Any history of turns and rewinds: files are as they were before the prompt, and undo undoes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A network folder that never answers holds up neither a tool, nor somebody who goes back, nor the exit."""
+"""A network folder that never answers blocks neither a tool, nor a rewind, nor the exit."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ print("left")
 
 
 class Silent(NoFolders):
-    """Answers until it is told to answer no more."""
+    """Folders that stop answering on request."""
 
     def __init__(self) -> None:
         self.answers = True

@@ -1,4 +1,4 @@
-"""What is kept of files goes when no conversation needs it; what a crash cut off is said at the next start."""
+"""Kept contents go when no conversation needs them; a restore cut off by a crash is reported at the next start."""
 
 from __future__ import annotations
 

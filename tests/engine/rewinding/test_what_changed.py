@@ -1,4 +1,4 @@
-"""What a conversation did to its folder, told at any moment."""
+"""Changes of a conversation to its folder, known at any moment."""
 
 from __future__ import annotations
 

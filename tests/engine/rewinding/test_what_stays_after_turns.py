@@ -58,7 +58,7 @@ class CountingLog:
 
 
 def write(number: int, folder: Path) -> None:
-    """What a turn changes."""
+    """Change of a turn."""
     (folder / "file").write_text(f"{number}", "utf-8")
 
 

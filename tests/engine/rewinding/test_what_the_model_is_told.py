@@ -14,7 +14,7 @@ from tests.support.rewinding import Scene, scene
 
 
 def last_words(it: Scene, request: int) -> str:
-    """What the request's last message ends with."""
+    """End of the request's last message."""
     last = it.provider.requests[request].messages[-1].blocks[-1]
     return last.text if isinstance(last, TextBlock) else ""
 

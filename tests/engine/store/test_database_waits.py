@@ -1,4 +1,4 @@
-"""A database that another program keeps busy is waited for; the wait is told, and ends by whoever wants it to."""
+"""Waits for a database that another program keeps busy; they are reported, and can be given up."""
 
 from __future__ import annotations
 

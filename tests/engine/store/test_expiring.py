@@ -1,4 +1,4 @@
-"""What was put away is removed for good once it is older than it is kept, and nothing else is."""
+"""Archived and removed conversations are deleted after the retention time, and nothing else is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ARCHIVE, TRASH = ConversationChanges(archived=True), ConversationChanges(deleted
 
 
 async def put_away(store: SqliteStore, title: str, *steps: tuple[ConversationChanges, float]) -> str:
-    """A conversation that nobody has open, after some changes."""
+    """A conversation that is not open, after some changes."""
     conversation_id = (await store.create(new_conversation(title), 1.0)).id
     await store.commit(move(conversation_id, say(f"about {title}", new_turn=True), at=2.0))
     for changes, at in steps:

@@ -1,4 +1,4 @@
-"""What the list keeps: pins, whose title it is, how the last run ended, many changes in one transaction."""
+"""Data of the list: pins, authors of titles, the last run's end, many changes in one transaction."""
 
 from __future__ import annotations
 

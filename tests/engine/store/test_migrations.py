@@ -71,7 +71,7 @@ async def test_a_migration_that_fails_changes_nothing(paths: StorePaths) -> None
 
 
 def killed_after(path: Path, statements: int) -> bool:
-    """Migrate in a forked-off process that dies after so many statements; False when it lived to the end."""
+    """Migrate in a forked-off process that dies after `statements`; False when it lived to the end."""
     pid = os.fork()
     if pid == 0:
         left = statements

@@ -1,4 +1,4 @@
-"""What can be gone back to: prompts and commands of the user, not what a command told the model."""
+"""Points to go back to: prompts and commands of the user, not the output of a command."""
 
 from __future__ import annotations
 

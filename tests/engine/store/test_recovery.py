@@ -1,4 +1,4 @@
-"""What a killed Phoenix leaves is brought to rest at the next start, once."""
+"""Recovery of a killed Phoenix's conversations at the next start, once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ INTERRUPTED = "[Tool execution interrupted by restart]"
 
 
 def crash(store: SqliteStore, paths: StorePaths) -> StorePaths:
-    """The files as they would stand had the process died now, with its lock free."""
+    """The files as of a death of the process now, with its lock free."""
     left = StorePaths.under(paths.database.parent.with_name("left"))
     shutil.copytree(
         store.path.parent, left.database.parent, ignore=shutil.ignore_patterns("*.lock"), dirs_exist_ok=True

@@ -1,4 +1,4 @@
-"""Long work on whole conversations: short transactions, seen by nobody before its end, cleaned up after kill -9."""
+"""Long work on whole conversations: short transactions, hidden before its end, cleaned up after kill -9."""
 
 from __future__ import annotations
 

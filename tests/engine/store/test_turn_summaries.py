@@ -1,4 +1,4 @@
-"""What each prompt led to, read back from real moves."""
+"""Effects of each prompt, read back from real moves."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def drawn(*views: AgentView, width: int, each: int = 1) -> list[str]:
 
 
 def words(row: str) -> list[str]:
-    """What stands in a row, without the blanks between its columns."""
+    """Words of a row, without the blanks between its columns."""
     return [word.strip() for word in row.split("  ") if word.strip()]
 
 

@@ -1,4 +1,4 @@
-"""What a terminal is told beside the screen, and when."""
+"""Output to a terminal besides the screen, and its times."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ HEAVY = (
 )
 
 MOST_MODULES = 60
-"""Of the standard library and Phoenix, for the longest help; a thousand stand behind the screen."""
+"""Modules of the standard library and Phoenix, for the longest help; a screen has a thousand."""
 
 
 def parse(*argv: str) -> RunArguments:

@@ -1,4 +1,4 @@
-"""Which conversation a word names, and one that was cut off, as `phoenix conversations` tells of it."""
+"""Conversations that a word names, and an interrupted one, in `phoenix conversations`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `phoenix -p` gives of an answer that breaks in the middle: its text, why there is no more, the exit code."""
+"""Output of `phoenix -p` for an interrupted answer: its text, the reason, the exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A script whose conversation fills the window: older messages are summarized, and it is told."""
+"""A script whose conversation fills the window: older messages are summarized, and the script is informed."""
 
 from __future__ import annotations
 

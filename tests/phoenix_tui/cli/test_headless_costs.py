@@ -1,4 +1,4 @@
-"""What `phoenix -p` and the list say of tokens and cost, beside the count of the server."""
+"""Tokens and cost in `phoenix -p` and the list, compared with the count of the server."""
 
 from __future__ import annotations
 

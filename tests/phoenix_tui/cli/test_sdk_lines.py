@@ -69,7 +69,7 @@ def at(line: Any, path: str) -> Any:
 
 
 def faults(line: dict[str, Any]) -> Iterator[str]:
-    """What of a line no parser would take."""
+    """Faults of a line for a parser."""
     kind = "/".join(filter(None, (line["type"], line["subtype"] if line["type"] == "system" else "")))
     for path, wanted in {"uuid": str, "session_id": str, **DEMANDED[kind]}.items():
         try:

@@ -1,4 +1,4 @@
-"""What Phoenix writes into its own folder: modes, whole files, kept comments."""
+"""Files in Phoenix's own folder: modes, whole files, kept comments."""
 
 from __future__ import annotations
 

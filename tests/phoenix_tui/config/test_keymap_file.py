@@ -1,4 +1,4 @@
-"""`keymap.toml`: what can be bound, and what is said of the rest."""
+"""`keymap.toml`: possible bindings, and messages about the rest."""
 
 from __future__ import annotations
 

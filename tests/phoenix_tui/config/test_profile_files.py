@@ -1,4 +1,4 @@
-"""Where profiles come from, which counts, and what a conversation begun with one takes from it."""
+"""Sources of profiles, their precedence, and the settings that a conversation takes from one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose files are interpreted (FAULTS 63-65)."""
+"""Trust in the files of a folder (FAULTS 63-65)."""
 
 from __future__ import annotations
 

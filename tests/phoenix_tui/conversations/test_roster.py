@@ -1,4 +1,4 @@
-"""Where a conversation stands in the list, and what its line says."""
+"""Position of a conversation in the list, and the text of its line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reaches the writing thread: a frame in one piece, everything else as it comes."""
+"""Output to the writing thread: a frame in one piece, everything else as it comes."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Shown:
         return self.feed(ChopsUpdate(chops, spans, ends))
 
     def feed(self, update: LayoutUpdate | ChopsUpdate) -> str:
-        """What was written for an update, which the terminal has taken."""
+        """Text written for an update, which the terminal has taken."""
         written = self.shadow.draw(update, TRUE)
         assert drawing_only(written) == written
         self.stream.feed(with_overlays(written, {}))

@@ -1,4 +1,4 @@
-"""How images are shown: what the terminal is known for or tells, and what is sent to it."""
+"""Display of images: the terminal's known or reported abilities, and the output to it."""
 
 from __future__ import annotations
 

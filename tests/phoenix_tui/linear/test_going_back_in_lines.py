@@ -1,4 +1,4 @@
-"""What is asked in lines before something goes back."""
+"""Questions in lines before a rewind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command that takes long goes to the background in lines too, and its end is said."""
+"""Moving a long command to the background in lines, and the report of its end."""
 
 from __future__ import annotations
 

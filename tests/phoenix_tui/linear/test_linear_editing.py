@@ -1,4 +1,4 @@
-"""The typed line: whatever is typed, what stands on the terminal is the line."""
+"""The typed line: after any keys the terminal shows the line."""
 
 from __future__ import annotations
 

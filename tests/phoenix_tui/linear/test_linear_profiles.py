@@ -1,4 +1,4 @@
-"""Profiles in lines: told with what is wrong, chosen by number or name."""
+"""Profiles in lines: listed with their faults, chosen by number or name."""
 
 from __future__ import annotations
 

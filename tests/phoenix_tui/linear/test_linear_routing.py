@@ -1,4 +1,4 @@
-"""A supervisor in lines: turned on, its decision read out and overruled, and the run behind it told of."""
+"""A supervisor in lines: switched on, its decision printed and overruled, and the run behind it reported."""
 
 from __future__ import annotations
 

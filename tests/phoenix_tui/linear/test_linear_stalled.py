@@ -1,4 +1,4 @@
-"""A terminal that takes nothing (Ctrl+S, a link that hangs) holds up neither a run nor the end."""
+"""A terminal that accepts nothing (Ctrl+S, a link that hangs) blocks neither a run nor the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Updates as lines: who speaks stands first, Markdown signs go, and nothing outside acts on the terminal."""
+"""Updates as lines: first the speaker, without Markdown signs, and no outside text acts on the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pieces of code of a growing answer: as they were written, and where they stand, however the text arrives."""
+"""The pieces of code of a growing answer: as written, and their places, however the text arrives."""
 
 from __future__ import annotations
 

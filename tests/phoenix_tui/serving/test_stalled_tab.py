@@ -87,7 +87,7 @@ def test_a_server_that_is_gone_is_written_to_in_vain_and_the_end_is_not_held_up(
 
 
 class Tab:
-    """What the server of a tab does, by hand."""
+    """Actions of the server of a tab, by hand."""
 
     def __init__(self, process: asyncio.subprocess.Process, reads: int) -> None:
         self.process = process

@@ -73,7 +73,7 @@ class Shell:
 
     @property
     def strips(self) -> list[Strip]:
-        """The rows of the screen; Textual is told what lies behind a sheet, or it would keep a blank for it."""
+        """The rows of the screen; Textual needs the screens behind a sheet, or it would keep a blank for them."""
         visible_screen_stack.set(self.app._background_screens)
         return self.app.screen._compositor.render_strips()
 

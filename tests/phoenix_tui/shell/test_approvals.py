@@ -37,7 +37,7 @@ async def opened(shell: Any) -> tuple[ApprovalsSheet, SteppedClock]:
 
 
 def part(sheet: ApprovalsSheet, name: str) -> str:
-    """What one part of the sheet says."""
+    """Text of one part of the sheet."""
     content = sheet.query_one(f"#{name}").render()
     assert isinstance(content, Content)
     return content.plain

@@ -13,7 +13,7 @@ from tools import garbage
 
 
 async def opened_and_closed(shell: Shell) -> list[weakref.ref[object]]:
-    """What held the rows of a sheet that was painted, and the sheet, last."""
+    """References to the rows of a sheet that was painted, and to the sheet, last."""
     await shell.pilot.press("f1")
     await shell.until(lambda: shell.app.screen is not shell.screen)
     sheet = shell.app.screen

@@ -1,4 +1,4 @@
-"""What Esc and Ctrl+C mean, for everything they may find."""
+"""Actions of Esc and Ctrl+C in every context."""
 
 from __future__ import annotations
 

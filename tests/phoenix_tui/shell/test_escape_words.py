@@ -24,7 +24,7 @@ WORDS = {
 
 
 def runs(state: State, family: AgentCounts) -> bool:
-    """Whether there is something to stop, as `sub_agents.runs_in_view` has it."""
+    """True when there is something to stop, by the rules of `sub_agents.runs_in_view`."""
     if family.is_agent:
         return not isinstance(state, Completed | Failed | Errored)
     return is_busy(state) or isinstance(state, Errored) or family.agents > 0

@@ -1,4 +1,4 @@
-"""Hints name the keys in force: on every sheet, in the status line, in the dock; a word is said in one place."""
+"""Hints name the keys in force: on every sheet, in the status line, in the dock; each word is defined once."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_no_text_of_the_screens_names_a_key_by_itself() -> None:
 
 
 def _texts(path: Path) -> Iterator[str]:
-    """What a module may show: strings that are neither docstrings nor `HELP`."""
+    """Texts that a module may show: strings that are neither docstrings nor `HELP`."""
     tree = ast.parse(path.read_text())
     silent = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     silent |= {

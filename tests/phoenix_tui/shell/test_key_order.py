@@ -1,4 +1,4 @@
-"""Keys that come in one read count in the order of typing, on whatever stands in view."""
+"""Keys of one read apply in the order of typing, on every screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a new conversation begins: as the settings and the profile say, whatever holds in the one it is opened from."""
+"""Options of a new conversation: from the settings and the profile, independent of the one it is opened from."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from tests.phoenix_tui.shell.conftest import OpenShell, Shell
 
 
 async def repainted(shell: Shell, times: int) -> int:
-    """How many rows are in memory after a whole screen was painted that often."""
+    """Number of rows in memory after repeated paints of a whole screen."""
     for _ in range(times):
         for widget in shell.screen.query("*"):
             widget.refresh()

@@ -1,4 +1,4 @@
-"""Several conversations in one screen: who stands where, who has the dock, what stays live."""
+"""Several conversations in one screen: places, the dock, live updates."""
 
 from __future__ import annotations
 

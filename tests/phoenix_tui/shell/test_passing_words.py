@@ -1,4 +1,4 @@
-"""What is said in passing: it does not lie over a sheet that comes later."""
+"""Passing notices: none lies over a sheet that opens later."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.fake_engine import FakeEngine
 
 
 def long_ago(shell: Any) -> None:
-    """As if all that stands there had been there for a while."""
+    """Age all visible notices by some seconds."""
     shell.screen.toasts.clock = SteppedClock(shell.screen.toasts.clock.monotonic() + 3)
 
 

@@ -1,4 +1,4 @@
-"""Where the terminal knows no other signs than ASCII, every part of the screen is drawn with those."""
+"""Drawing every part of the screen with ASCII signs on terminals without others."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def hit(seq: int) -> SearchHit:
 
 @dataclass
 class SlowLibrary:
-    """Answers when told to; `answer` says what to each question."""
+    """Answers on request; `answer` maps questions to answers."""
 
     answer: Callable[[SearchQuery, int | None], SearchAnswer]
     asked: list[tuple[str, int | None]] = field(default_factory=list[tuple[str, int | None]])

@@ -30,7 +30,7 @@ FIXED = {
     "HelpSheet": {"question_mark"},
     "TranscriptView": {"pageup", "pagedown", "ctrl+home", "ctrl+end"},
 }
-"""What stays as it is: Esc and Enter as the way out and on, the answers of a yes or no, arrows where they scroll."""
+"""Fixed keys: Esc and Enter as the way out and on, the answers of a yes or no, arrows where they scroll."""
 
 
 SHOWN_IN = tuple(f"phoenix_tui.{room}." for room in ("workspace", "modals", "widgets", "panes"))

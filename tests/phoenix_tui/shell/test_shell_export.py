@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 
 
 async def exported(shell: Any, target: str) -> str:
-    """What is said after `/export TARGET`."""
+    """Notice after `/export TARGET`."""
     before = len(shell.toasts)
     shell.composer.text = f"/export {target}"
     pilot: Pilot[None] = shell.pilot

@@ -11,7 +11,7 @@ from tools.contract import Captured, JobInfo
 
 
 async def with_jobs(shell: Any, count: int = 3) -> FakeConversation:
-    """A conversation with so many; every second one has failed. The sheet is open."""
+    """A conversation with `count` jobs; every second one has failed. The sheet is open."""
     conversation: FakeConversation = await shell.say("go")
     conversation.answer_with("Done.")
     for number in range(1, count + 1):

@@ -1,4 +1,4 @@
-"""Long pastes: one mark that is opened, changed and deleted whole, and stands where it stood after a restart."""
+"""Long pastes: one mark that is opened, changed and deleted whole, and keeps its place after a restart."""
 
 from __future__ import annotations
 

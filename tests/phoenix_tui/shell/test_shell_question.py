@@ -28,7 +28,7 @@ from tools.contract import DiffDisplay, ToolRequest
 
 
 def shown(shell: Any, part: str) -> str:
-    """What one part of the question says."""
+    """Text of one part of the question."""
     return str(shell.screen.parts.dock.question.query_one(f"#{part}").render().plain)
 
 
@@ -221,7 +221,7 @@ async def test_up_gives_the_question_the_focus_and_then_letters_count_beside_a_d
 
 
 def effect(shell: Any) -> str:
-    """What is said below the rule."""
+    """Text below the rule."""
     return shown(shell, "effect").splitlines()[0]
 
 

@@ -19,7 +19,7 @@ from tests.support.waiting import poll
 
 
 class Lingering(Widget):
-    """Goes only when it is let: the removal of its screen stands still once all others are gone."""
+    """Delays the removal of its screen until a test lets it go."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What runs without asking is seen, taken back, edited and written by hand in one sheet."""
+"""Rules in one sheet: listed, removed, edited and written by hand."""
 
 from __future__ import annotations
 

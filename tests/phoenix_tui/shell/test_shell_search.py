@@ -16,7 +16,7 @@ from tests.support.fake_engine import FakeEngine
 
 
 def marked(shell: Any) -> list[str]:
-    """What is shown reversed in the transcript: the current place."""
+    """Reversed text in the transcript: the current place."""
     view = shell.ctx.active.parts.transcript
     return [
         segment.text

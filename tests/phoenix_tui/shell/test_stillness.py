@@ -49,7 +49,7 @@ async def test_the_screen_moves_again_though_nothing_answers(tmp_path: Path, mon
 
 
 async def test_the_welcome_comes_back_though_what_was_asked_for_early_goes_on(open_shell: Any) -> None:
-    """As a sheet does that was asked for before all was ready and is still open."""
+    """Case of a sheet that was requested before the start and is still open."""
     begun, over = asyncio.Event(), asyncio.Event()
 
     async def work(_: object) -> None:

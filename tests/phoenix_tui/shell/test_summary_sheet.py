@@ -20,7 +20,7 @@ PROPOSAL = Proposal("The plan is kept.\n\n" + LONG, 12, 5, "150k → ~3,400 toke
 
 
 async def offered(shell: Any, proposal: Proposal = PROPOSAL) -> tuple[SummarySheet, asyncio.Task[Verdict]]:
-    """A sheet with a summary that has stood there for a while, and what the engine waits for."""
+    """A sheet with a summary that was visible for a while, and the task of the engine's wait."""
     conversation = shell.engine.seed("talk", messages=4)
     await shell.open(conversation)
     conversation.become(Compacting(2))

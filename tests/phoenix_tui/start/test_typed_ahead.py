@@ -38,7 +38,7 @@ def first_frame(running: Program) -> bool:
 
 
 def was_sent(running: Program) -> bool:
-    """The question stands whole above the composer, and it was answered."""
+    """True when the question is whole above the composer, and was answered."""
     return f"┃ {QUESTION}" in running.text and "┃ Reply" in running.text
 
 

@@ -1,4 +1,4 @@
-"""The block cursor over a bare transcript: where it stands, what it copies, how it moves through what is not loaded."""
+"""The block cursor over a bare transcript: its places, its copies, its moves through unloaded messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The orders of the block cursor over a canvas, without an app: what is moved, folded, told and asked for."""
+"""The orders of the block cursor over a canvas, without an app: moves, folds, messages and requests."""
 
 from __future__ import annotations
 

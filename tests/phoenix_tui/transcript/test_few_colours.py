@@ -1,4 +1,4 @@
-"""What terminals of 256 colours are given: surfaces and tints that can be told from each other."""
+"""Colours of terminals with 256: surfaces and tints that can be told from each other."""
 
 from __future__ import annotations
 

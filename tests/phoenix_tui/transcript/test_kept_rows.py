@@ -31,7 +31,7 @@ class Failing:
 
 
 class Slow:
-    """A store that answers when it is told."""
+    """A store that answers on request."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[int, int]] = []

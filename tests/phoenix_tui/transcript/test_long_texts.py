@@ -14,7 +14,7 @@ PARAGRAPHS = "".join(f"Paragraph {number} of *many*.\n\n" for number in range(3_
 
 
 class Fed:
-    """How long the pieces were that streams had to lay out in one step."""
+    """Lengths of the pieces that streams had to lay out in one step."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.longest = 0

@@ -1,4 +1,4 @@
-"""What is looked for is marked in the transcript and brought into sight, wherever it hides."""
+"""Search results are marked in the transcript and scrolled into view, wherever they are."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BASH = ToolUseBlock("t1", "bash", '{"command":"make test"}')
 
 
 def marked(app: TranscriptApp, *, current: bool = False) -> list[str]:
-    """What stands underlined and reversed: every place, or the current one alone."""
+    """Underlined and reversed text: every place, or the current one alone."""
     found = [
         (segment.text, bool(segment.style and segment.style.reverse))
         for strip in app.view.render_lines(app.view.size.region)

@@ -1,4 +1,4 @@
-"""What is painted in one go, and what is looked at for it."""
+"""Updates painted in one go, and the values read for it."""
 
 from __future__ import annotations
 

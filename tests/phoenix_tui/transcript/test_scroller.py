@@ -1,4 +1,4 @@
-"""The scroller over a canvas, without an app: what it paints, where it moves, whom it tells."""
+"""The scroller over a canvas, without an app: its paints, moves and messages."""
 
 from __future__ import annotations
 

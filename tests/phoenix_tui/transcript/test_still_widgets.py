@@ -1,4 +1,4 @@
-"""What is painted again, and what is handed out as it was."""
+"""Rows painted again, and rows reused."""
 
 from __future__ import annotations
 

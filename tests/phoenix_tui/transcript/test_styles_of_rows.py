@@ -1,4 +1,4 @@
-"""What a row looks like names no call: Textual keeps every style it wrote, so each turn would leave its own."""
+"""Styles of rows name no call: Textual keeps every style it wrote, so each turn would leave its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The row of a compaction: folded, opened with the details, and never mistaken for a prompt that begins alike."""
+"""The row of a compaction: folded, opened with the details, and never mistaken for a prompt with the same beginning."""
 
 from __future__ import annotations
 

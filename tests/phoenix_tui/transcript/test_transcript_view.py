@@ -1,4 +1,4 @@
-"""The transcript in a bare app: what it shows, where it stands, what a click and a key do."""
+"""The transcript in a bare app: its content, its position, the effects of clicks and keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is older than the search index comes into it while the app runs, whatever is in the way."""
+"""Indexing of older messages while the app runs, despite any obstacle."""
 
 from __future__ import annotations
 

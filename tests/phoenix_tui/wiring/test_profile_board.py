@@ -20,7 +20,7 @@ MINE = "---\nmodel: a/b\npermission_mode: auto\nsandbox: read-only\n---\nBe kind
 
 
 def board(tmp_path: Path, *arguments: str) -> ProfileBoard:
-    """What a start with these arguments gives its screens."""
+    """Board for a start with these arguments."""
     cwd = tmp_path / "work"
     cwd.mkdir(exist_ok=True)
     parsed = run_parser().parse_args(["-C", str(cwd), *arguments])

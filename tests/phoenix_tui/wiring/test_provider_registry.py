@@ -1,4 +1,4 @@
-"""What config.toml, environment and stored keys make of the providers."""
+"""Providers from config.toml, environment and stored keys."""
 
 from __future__ import annotations
 

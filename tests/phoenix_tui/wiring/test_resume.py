@@ -1,4 +1,4 @@
-"""Which conversation -c and -r open, and what of the store that takes."""
+"""Conversation that -c and -r open, and the reads and writes of the store for it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Installation:
         return found
 
     def files(self) -> dict[str, int]:
-        """When each file of the database was last written."""
+        """Time of the last write of each file of the database."""
         folder = self.setup().paths.database.parent
         return {path.name: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 

@@ -31,7 +31,7 @@ LONG = "\n".join(f"line {number}" for number in range(100))
 
 
 class FakeScreen:
-    """What a text area asks of the screen it stands in."""
+    """Screen with the methods that a text area calls."""
 
     def __init__(self) -> None:
         self.told: list[Message] = []
@@ -78,7 +78,7 @@ class RecordedArea(TextArea):
 
 
 class RecordingHost(NoHost):
-    """What the composer asked of the widget around it."""
+    """Requests of the composer to the widget around it."""
 
     def __init__(self, above: Any = None) -> None:
         self.widget_above = above

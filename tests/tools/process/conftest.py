@@ -1,4 +1,4 @@
-"""What the tests of process control share: a running one, and a watch for a tree."""
+"""Common fixtures of process control: a running one, and a watch for a tree."""
 
 from __future__ import annotations
 

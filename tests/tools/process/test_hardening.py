@@ -1,4 +1,4 @@
-"""What Phoenix does to its own process."""
+"""Protection of Phoenix's own process."""
 
 from __future__ import annotations
 

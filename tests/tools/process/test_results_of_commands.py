@@ -1,4 +1,4 @@
-"""What a finished command gives back, and that none waits for a key (FAULTS 9-11, 13, 17)."""
+"""Results of finished commands, and that none waits for a key (FAULTS 9-11, 13, 17)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sandbox refuses, by the operating system and not by agreement (CONTRACT 6)."""
+"""Refusals of the sandbox, by the operating system and not by agreement (CONTRACT 6)."""
 
 from __future__ import annotations
 

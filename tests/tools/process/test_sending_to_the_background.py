@@ -1,4 +1,4 @@
-"""A command that somebody waits for becomes a job: once, whole, and never as a second end of the same call."""
+"""Conversion of an awaited command to a job: once, whole, and never as a second end of the same call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Running = asyncio.Task[Finished | JobInfo]
 
 @asynccontextmanager
 async def awaited(processes: Processes, command: Command, seen: list[Progress] | None = None) -> AsyncIterator[Running]:
-    """A command that somebody waits for."""
+    """A command that a caller awaits."""
     task = asyncio.create_task(processes.jobs.run(command, CALLER, seen.append if seen is not None else None))
     try:
         yield task
@@ -32,12 +32,12 @@ async def awaited(processes: Processes, command: Command, seen: list[Progress] |
 
 
 def awaited_by(processes: Processes) -> dict[tuple[str, str], Awaited]:
-    """What is waited for; nobody else is told of the moment from which a command can be sent."""
+    """Awaited commands; there is no other sign of the moment from which a command can be sent."""
     return processes.jobs._awaited  # pyright: ignore[reportPrivateUsage] - as above
 
 
 async def waits(processes: Processes, watch: Watch, count: int = 1) -> None:
-    """Until the tree stands and somebody waits for it."""
+    """Wait until the tree is complete and a caller waits for it."""
     assert await poll(lambda: awaited_by(processes) and (not count or watch.stands(count)))
 
 
@@ -124,7 +124,7 @@ async def test_what_has_ended_by_its_time_limit_cannot_be_sent(processes: Proces
 
 
 async def test_whose_program_has_ended_stays_a_call(processes: Processes, watch: Watch) -> None:
-    """What it left behind has a moment for its last words: nothing of that could go on."""
+    """The remaining processes have a moment for last output: none of that could continue."""
     async with awaited(processes, watch.command("setsid sleep 60 & exit 3")) as task:
         await waits(processes, watch, 0)
         execution = awaited_by(processes)["one", "call-1"].running.execution

@@ -1,4 +1,4 @@
-"""What could not be started, or was given up meanwhile, holds nothing and stands in nobody's way."""
+"""Commands that could not be started, or were given up meanwhile, hold nothing and block no other."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Screen:
     host: subprocess.Popen[bytes]
 
     def shown(self) -> bytes:
-        """What has been written to the terminal and not been read yet."""
+        """Output to the terminal that has not been read yet."""
         shown = b""
         while select.select([self.master], [], [], 0)[0]:
             shown += os.read(self.master, 65536)

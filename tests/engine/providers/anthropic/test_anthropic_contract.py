@@ -1,4 +1,4 @@
-"""What both transports of the Anthropic provider promise, against one strict server."""
+"""Contract of both transports of the Anthropic provider, against one strict server."""
 
 from __future__ import annotations
 

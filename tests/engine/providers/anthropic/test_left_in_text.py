@@ -22,7 +22,7 @@ def says(*words: str) -> Answer:
 
 
 async def replies(*answers: Answer, tools: tuple[ToolSpec, ...] = (BASH,), model: str = "qwen") -> list[ModelReply]:
-    """What each answer comes to."""
+    """Reply read from each answer."""
     request = ModelRequest(model, (), (ModelMessage(Role.USER, (TextBlock("Go"),)),), tools)
     async with serve(*answers) as loopback:
         asked = AnthropicProvider(AnthropicSettings(api_key="k", base_url=loopback.url))

@@ -1,4 +1,4 @@
-"""What is known of models, and what their replies cost."""
+"""Known models, and the cost of their replies."""
 
 from __future__ import annotations
 

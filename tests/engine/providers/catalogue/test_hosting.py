@@ -1,4 +1,4 @@
-"""Where a model runs goes by its name: a gateway on loopback makes nothing free."""
+"""Host of a model by its name: a gateway on loopback makes nothing free."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the guide makes of sentences."""
+"""Interpretation of sentences by the guide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both ways to a service, straight and over httpx2, carry and fail alike."""
+"""Both transports to a service, direct and over httpx2, with the same results and failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that answer in one piece, or with an error under status 200, and kinds that nobody knows yet."""
+"""Servers that answer in one piece, or with an error under status 200, and unknown kinds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What all HTTP providers share: cheap imports, a hidden key, a loop that stays free, proxies, one TLS context."""
+"""Common properties of all HTTP providers: cheap imports, a hidden key, a loop that stays free, proxies, one TLS
+context.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a small model is sent."""
+"""Requests to a small model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What gateways to other APIs send: the words and counts of LiteLLM 1.106.2, as it sent them (docs/counterparts.md)."""
+"""Data of gateways to other APIs: the words and counts of LiteLLM 1.106.2, as it sent them (docs/counterparts.md)."""
 
 from __future__ import annotations
 

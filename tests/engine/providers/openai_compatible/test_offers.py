@@ -1,4 +1,6 @@
-"""What servers on this machine say of their models: asked ahead of the first request, once, never in its way."""
+"""Statements of servers on this machine about their models: queried before the first request, once, without delaying
+it.
+"""
 
 from __future__ import annotations
 

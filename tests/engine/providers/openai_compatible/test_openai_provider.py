@@ -1,4 +1,4 @@
-"""What the OpenAI-compatible provider promises, against one strict server and many odd ones."""
+"""Contract of the OpenAI-compatible provider, against one strict server and many odd ones."""
 
 from __future__ import annotations
 

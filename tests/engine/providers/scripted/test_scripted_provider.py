@@ -1,4 +1,4 @@
-"""What the scripted provider promises to the tests and pictures that use it."""
+"""Contract of the scripted provider for the tests and pictures that use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole streams as servers vary them: framing, endings, where usage stands, how calls are sent; and broken bytes."""
+"""Whole streams as servers vary them: framing, endings, place of usage, form of calls; and broken bytes."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ async def read(protocol: str, body: bytes, size: int) -> ModelReply | None:
 
 
 def meaning(reply: ModelReply | None) -> Any:
-    """What has to be the same in every dialect."""
+    """Part of a reply that must be equal in every dialect."""
     if reply is None:
         return None
     calls = [(block.name, json.loads(block.input_json)) for block in reply.blocks if isinstance(block, ToolUseBlock)]

@@ -56,7 +56,7 @@ OPENAI: list[dict[str, Any]] = [
     }
 ]
 CONTENT = {"content", "text", "delta", "content_block", "choices", "type", "index", "tool_calls", "function", "error"}
-"""Fields that are the answer, or without which nobody can know where it belongs."""
+"""Fields that are the answer, or without which its place is unknown."""
 
 
 def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
@@ -78,7 +78,7 @@ def changed(event: dict[str, Any], path: tuple[str | int, ...], value: Any) -> d
 
 
 def reply_of(protocol: str, events: list[dict[str, Any]]) -> ModelReply:
-    """What these events come to."""
+    """Reply read from these events."""
     if protocol == "claude":
         of_claude = claude.ReplyBuilder(SERVICE, "m", set())
         for event in events:

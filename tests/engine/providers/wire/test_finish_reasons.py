@@ -19,7 +19,7 @@ SERVICE = Service("https://gateway.example", "KEY")
 
 
 def openai_reply(*choices: dict[str, Any]) -> tuple[ModelReply, str]:
-    """What these choices come to, and the text that was shown meanwhile."""
+    """Reply read from these choices, and the text shown meanwhile."""
     builder, shown = openai.ReplyBuilder(SERVICE, "m", set(), 100), ""
     for choice in choices:
         for item in builder.feed(json.dumps({"id": "c", "choices": [choice]}).encode()):
