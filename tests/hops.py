@@ -40,12 +40,12 @@ class Chain(NamedTuple):
 
     @property
     def screens(self) -> list[str]:
-        """Those of the screens."""
+        """Files of the screens."""
         return [file for file in self.files if file.startswith(UI)]
 
     @property
     def counted(self) -> int:
-        """What the limit is about."""
+        """Number of files that the limit counts."""
         return len(self.files if self.everything else self.screens)
 
 

@@ -22,7 +22,7 @@ class SaveMessage(Struct, frozen=True):
     model: str = ""
     duration_ms: int = 0
     cost_usd: float | None = None
-    """Of the reply; None where its price is unknown."""
+    """Cost of the reply; None where its price is unknown."""
 
 
 class SaveToolCalls(Struct, frozen=True):
@@ -112,7 +112,7 @@ class SaveContext(Struct, frozen=True):
     tokens: int
     estimated: bool
     usage: Usage
-    """Of the reply, as its provider counted it."""
+    """Usage of the reply, as its provider counted it."""
 
 
 class SaveView(Struct, frozen=True):

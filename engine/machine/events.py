@@ -105,7 +105,7 @@ class LlmReplied(Struct, frozen=True):
     estimated: bool = False
     """True when the server counted no tokens, and `usage` is an estimate."""
     cost_usd: float | None = None
-    """What it cost; None where the price is unknown."""
+    """Cost of the reply; None where the price is unknown."""
     compact_above: int = 0
     """Compact before the next call when `context_tokens` reaches this; 0 never."""
     answer_id: str = ""

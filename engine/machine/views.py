@@ -1,4 +1,4 @@
-"""What of a conversation's messages a model is sent: omissions, summaries, and the draft of a compaction."""
+"""View of a conversation's messages for a model: omissions, summaries, and the draft of a compaction."""
 
 from __future__ import annotations
 
@@ -56,6 +56,6 @@ class CompactionDraft(Struct, frozen=True):
 
     view: ContextView
     tokens: int
-    """In the window from then on, estimated."""
+    """Tokens in the window from then on, estimated."""
     note: str
     """The row of the transcript that tells of it."""

@@ -29,7 +29,7 @@ class ArchiveOutcome(Struct, frozen=True):
 
 
 def not_done(running: int, elsewhere: int) -> str:
-    """Why some conversations stay as they are; empty where none does."""
+    """Reason why some conversations stay unchanged; empty where none does."""
     parts: list[str] = []
     if running:
         parts.append("It is running: stop it first." if running == 1 else f"{running} are running: stop them first.")
