@@ -344,7 +344,7 @@ def walk(seed: int, steps: int = 50) -> Walk:
 
 
 def _check_facts(before: State, event: Event, effects: tuple[Effect, ...]) -> None:
-    """Check that the facts of a model call are saved unchanged from its event, and only when the machine waited for it."""
+    """Check that the facts of a model call are saved as in its event, and only when the machine waited."""
     metered = tuple(effect for effect in effects if isinstance(effect, SaveContext))
     drafted = tuple(effect for effect in effects if isinstance(effect, SaveView))
     phase = before.phase if isinstance(before, AwaitingLlm) else None
