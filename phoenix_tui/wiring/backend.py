@@ -33,7 +33,6 @@ from phoenix_tui.models.own_file import own_file
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings import default_setter
 from phoenix_tui.wiring.system import RandomIds
-from tools.clean import clean
 from tools.clock import SYSTEM_CLOCK
 from tools.contract import ProcessRunner
 from tools.files.ledger import ReadLedger
@@ -182,7 +181,7 @@ def process_settings(setup: Setup, environment: Mapping[str, str]) -> ProcessSet
     """Settings of commands for this setup."""
     paths = setup.paths
     hidden = tuple(dict.fromkeys((paths.config, paths.data, paths.state)))
-    return ProcessSettings(clean, hidden=hidden, environment=environment, journals=paths.placeholders)
+    return ProcessSettings(hidden=hidden, environment=environment, journals=paths.placeholders)
 
 
 async def open_the_store(

@@ -61,7 +61,7 @@ def everyday(bench: Bench) -> Iterator[Row]:
 
 async def measure(commands: list[Everyday]) -> list[Outcome]:
     """Run each twice, in fresh projects."""
-    processes = await start_processes(ProcessSettings(str))
+    processes = await start_processes(ProcessSettings())
     try:
         await processes.probe()
         return [await _outcome(processes, one) for one in commands]

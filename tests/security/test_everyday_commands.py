@@ -25,7 +25,7 @@ QUICK = [
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def processes() -> AsyncIterator[Processes]:
-    started = await start_processes(ProcessSettings(str))
+    started = await start_processes(ProcessSettings())
     if not (await started.probe()).sandbox:
         pytest.skip("no sandbox on this system")
     yield started

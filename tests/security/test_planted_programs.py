@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.outside import folder_outside_temp
-from tests.support.processes import as_it_is
 from tests.support.tools import use
 from tools.contract import HELPER_SANDBOX, UNCONFINED, Command
 from tools.process import programs
@@ -42,7 +41,7 @@ def use_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
 
 @pytest.fixture
 async def processes(use_path: pytest.MonkeyPatch) -> AsyncIterator[Processes]:
-    started = await start_processes(ProcessSettings(as_it_is, environment={"PATH": ".:/usr/bin:/bin"}))
+    started = await start_processes(ProcessSettings(environment={"PATH": ".:/usr/bin:/bin"}))
     yield started
     await started.close()
 
@@ -99,7 +98,7 @@ def test_what_everybody_may_write_is_not_used(
 
 async def test_commands_see_no_relative_entry_in_any_search_path(place: Path) -> None:
     paths = {name: f":.:lib:{place}::" for name in programs.SEARCH_PATHS} | {"CPATH": "."}
-    processes = await start_processes(ProcessSettings(as_it_is, environment=paths))
+    processes = await start_processes(ProcessSettings(environment=paths))
     plant(place, place / "ran", "planted")
     shell = Command(("/usr/bin/env",), place, sandbox=UNCONFINED, environment={"PATH": ".:/usr/bin:"})
     try:
@@ -118,7 +117,7 @@ async def test_a_program_of_the_desktop_is_not_taken_from_the_repository(
 ) -> None:
     plant(place / "repository" / "sub", place / "ran", "xclip", "xdg-open")
     use_path.chdir(place / "repository")
-    processes = await start_processes(ProcessSettings(as_it_is))
+    processes = await start_processes(ProcessSettings())
     path = {"PATH": f"{place}/repository/sub"}
     try:
         for name in ("xclip", "xdg-open"):
@@ -137,7 +136,7 @@ def test_what_is_left_of_a_search_path_is_absolute(entries: list[str]) -> None:
 
 async def test_a_helper_sees_no_variable_that_names_code(place: Path) -> None:
     hostile = dict.fromkeys(("LD_LIBRARY_PATH", "PYTHONPATH", "PERL5LIB", "NODE_PATH", "GIT_SSL_CAINFO"), "/opt/x")
-    processes = await start_processes(ProcessSettings(as_it_is, environment={**hostile, "LANG": "C", "PATH": "."}))
+    processes = await start_processes(ProcessSettings(environment={**hostile, "LANG": "C", "PATH": "."}))
     try:
         finished = await processes.runner.run(Command(("/usr/bin/env",), place, sandbox=HELPER_SANDBOX))
     finally:

@@ -13,7 +13,6 @@ import pytest
 from phoenix_tui.features.uncommitted import uncommitted
 from phoenix_tui.widgets.completions import FileIndex
 from tests.support.plain_runner import PlainRunner
-from tests.support.processes import as_it_is
 from tools.contract import Command, Finished, ProcessRunner
 from tools.git import places
 from tools.git.places import find_repository
@@ -62,7 +61,7 @@ async def runner(request: pytest.FixtureRequest) -> AsyncIterator[ProcessRunner]
     if request.param == "plain":
         yield PlainRunner()
         return
-    processes = await start_processes(ProcessSettings(as_it_is, environment=dict(os.environ)))
+    processes = await start_processes(ProcessSettings(environment=dict(os.environ)))
     yield processes.runner
     await processes.close()
 

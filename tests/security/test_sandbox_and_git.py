@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.outside import folder_outside_temp
-from tests.support.processes import as_it_is
 from tests.support.sandboxes import CONFINED, sandbox
 from tools.contract import Command, SandboxMode
 from tools.process.git_control import git_control
@@ -134,7 +133,7 @@ async def test_a_folder_that_becomes_a_link_behind_the_plan_is_not_followed(swap
     )
     command = Command(("/bin/sh", "-c", script), workspace, sandbox=CONFINED)
     async with sandbox(workspace) as box:
-        supervision = Supervision(spawn_zygote(), box.processes.planner, as_it_is)
+        supervision = Supervision(spawn_zygote(), box.processes.planner)
         plan = await box.processes.planner.plan(command)
         aim = {"lib": victim, "lib/inner": victim / "inner", "lib/inner/.git": victim / "inner" / ".git"}[swapped]
         before = sorted(path for path in victim.rglob("*"))

@@ -40,7 +40,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 async def run(home: Path, script: str, sandbox: Sandbox, folder: str = "src/proj") -> tuple[int | None, str]:
     environment = {"HOME": str(home), "PATH": f"{home}/tools/bin:/usr/local/bin:/usr/bin:/bin"}
-    processes = await start_processes(ProcessSettings(str, environment=environment))
+    processes = await start_processes(ProcessSettings(environment=environment))
     try:
         if not (await processes.probe()).guards_files:
             pytest.skip("no sandbox with a view of its own on this system")

@@ -160,14 +160,9 @@ def watching() -> Generator[Watch]:
         watch.close()
 
 
-def as_it_is(text: str) -> str:
-    """A `clean` for tests that look at raw text."""
-    return text
-
-
 async def start_plain(mechanism: str = "") -> Processes:
     """Process control without a sandbox."""
-    return await start_processes(ProcessSettings(clean=as_it_is, mechanism=mechanism))
+    return await start_processes(ProcessSettings(mechanism=mechanism))
 
 
 @dataclass(frozen=True, slots=True)

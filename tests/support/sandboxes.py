@@ -11,7 +11,6 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tests.support.processes import as_it_is
 from tools.contract import UNCONFINED, Command, Enforcement, Finished, Report, Sandbox, SandboxMode
 from tools.job_board import Caller
 from tools.process.bubblewrap import bubblewrap
@@ -66,7 +65,7 @@ async def sandbox(
     environment: Mapping[str, str] = os.environ,
 ) -> AsyncIterator[Box]:
     """Process control with this mechanism; skips the test where there is none."""
-    settings = ProcessSettings(as_it_is, hidden=hidden, journals=journals, environment=dict(environment))
+    settings = ProcessSettings(hidden=hidden, journals=journals, environment=dict(environment))
     processes = await start_processes(settings)
     try:
         support = await processes.probe()
@@ -95,7 +94,7 @@ def home(folder: Path) -> Iterator[Path]:
 
 async def needs_full_enforcement() -> None:
     """Skip the test where this system cannot enforce files and network of a sandbox."""
-    processes = await start_processes(ProcessSettings(as_it_is))
+    processes = await start_processes(ProcessSettings())
     try:
         enforcement = await processes.enforcement()
     finally:

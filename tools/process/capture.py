@@ -7,9 +7,9 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
+from tools.clean import clean
 from tools.contract import Captured
 from tools.files.own_files import make_folder, open_file
 
@@ -133,8 +133,7 @@ class Spill:
 class LiveText:
     """The newest output as cleaned text, bounded however fast it comes."""
 
-    def __init__(self, clean: Callable[[str], str]) -> None:
-        self._clean = clean
+    def __init__(self) -> None:
         self._pending = bytearray()
         self._skipped = 0
         self._held = ""
@@ -164,4 +163,4 @@ class LiveText:
         if opened:
             self._held = text[opened.start() :]
             text = text[: opened.start()]
-        return self._clean(text) if text else ""
+        return clean(text) if text else ""

@@ -64,9 +64,7 @@ class Account(Struct, eq=False):
 class Execution:
     """A command from its start to its empty tree."""
 
-    def __init__(
-        self, command: Command, report: Callable[[Progress], None] | None, clean: Callable[[str], str]
-    ) -> None:
+    def __init__(self, command: Command, report: Callable[[Progress], None] | None) -> None:
         self.account = Account()
         self.over = asyncio.Event()
         """Set when the tree is empty, the supervisor reports survivors, or the supervisor is lost."""
@@ -74,7 +72,7 @@ class Execution:
         """Set when the program runs, could not be run, or all is over."""
         self._command = command
         self._report = report
-        self._output = Output(command, report, clean)
+        self._output = Output(command, report)
         self._control, self._theirs = socket.socketpair()
         self._control.setblocking(False)
         self._listener: asyncio.Task[None] | None = None

@@ -22,14 +22,12 @@ DRAIN_LIMIT = 16 * 1024 * 1024
 class Output:
     """Reads a command's pipe through the event loop, a bounded amount at a time."""
 
-    def __init__(
-        self, command: Command, report: Callable[[Progress], None] | None, clean: Callable[[str], str]
-    ) -> None:
+    def __init__(self, command: Command, report: Callable[[Progress], None] | None) -> None:
         self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)
         self._report = report
         self._kept = HeadAndTail(command.keep_head, command.keep_tail)
-        self._live = LiveText(clean) if report else None
+        self._live = LiveText() if report else None
         self._spill = Spill(command.spill, command.keep_head + command.keep_tail) if command.spill else None
         self._unspilled: list[bytes] = []
         self._budget = READ_BUDGET

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -21,9 +21,8 @@ from tools.process.supervision import Supervision
 
 
 class ProcessSettings(Struct, frozen=True):
-    """Settings of commands, independent of their limits; `clean` makes outside text showable."""
+    """Settings of commands, independent of their limits."""
 
-    clean: Callable[[str], str]
     protected: tuple[Path, ...] = ()
     """Read-only to every sandboxed command."""
     hidden: tuple[Path, ...] = ()
@@ -44,7 +43,7 @@ class Processes:
         self.planner = Planner(
             settings.environment, settings.protected, settings.hidden, settings.mechanism, settings.journals
         )
-        self._supervision = Supervision(link, self.planner, settings.clean)
+        self._supervision = Supervision(link, self.planner)
         self.planner.self_test = partial(find_sandbox, self._supervision, self.planner)
         self.runner = SupervisedRunner(self._supervision)
         self.jobs = JobTable(self._supervision)

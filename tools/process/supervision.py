@@ -42,10 +42,9 @@ class Running(Struct, eq=False):
 class Supervision:
     """All executions of this Phoenix."""
 
-    def __init__(self, link: ZygoteLink, planner: Planner, clean: Callable[[str], str]) -> None:
+    def __init__(self, link: ZygoteLink, planner: Planner) -> None:
         self._link = link
         self._planner = planner
-        self._clean = clean
         self._live: set[Running] = set()
 
     async def start(
@@ -133,7 +132,7 @@ class Supervision:
             OSError: it cannot be started.
             NotSupervisedError: there was no zygote to start it.
         """
-        running = Running(Execution(command, report, self._clean), plan)
+        running = Running(Execution(command, report), plan)
         self._live.add(running)
         account = running.execution.account
         try:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.outside import folder_outside_temp
-from tests.support.processes import as_it_is
 from tests.support.sandboxes import LimitedRunner, limited
 from tools.contract import Command, Sandbox, SandboxMode
 from tools.process.plan import BUBBLEWRAP
@@ -30,7 +29,7 @@ def workspace() -> Iterator[Path]:
 
 @pytest.fixture(params=[SandboxMode.WORKSPACE, SandboxMode.READ_ONLY])
 async def processes(request: pytest.FixtureRequest) -> AsyncIterator[Processes]:
-    started = limited(await start_processes(ProcessSettings(as_it_is)), Sandbox(request.param, network=False))
+    started = limited(await start_processes(ProcessSettings()), Sandbox(request.param, network=False))
     try:
         if not (await started.probe()).guards_files:
             pytest.skip("no namespaces on this machine")

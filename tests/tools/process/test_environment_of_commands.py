@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import as_it_is
 from tools.contract import Command
 from tools.process.environment import scrubbed
 from tools.process.start import ProcessSettings, start_processes
@@ -25,7 +24,7 @@ SECRETS = {
 
 
 async def test_no_planted_secret_reaches_a_command() -> None:
-    settings = ProcessSettings(clean=as_it_is, environment={"PATH": "/usr/bin:/bin", **SECRETS})
+    settings = ProcessSettings(environment={"PATH": "/usr/bin:/bin", **SECRETS})
     processes = await start_processes(settings)
     script = "env; cat /proc/self/environ /proc/$PPID/environ"
     finished = await processes.runner.run(Command(("/bin/sh", "-c", script), Path("/")))
@@ -52,7 +51,7 @@ def test_programs_are_told_that_nobody_watches() -> None:
 
 
 async def test_a_command_may_bring_its_own_settings() -> None:
-    processes = await start_processes(ProcessSettings(clean=as_it_is, environment={"PATH": "/bin", "LANG": "C"}))
+    processes = await start_processes(ProcessSettings(environment={"PATH": "/bin", "LANG": "C"}))
     command = Command(("/bin/sh", "-c", "echo $LANG"), Path("/"), environment={"LANG": "de_DE"})
     finished = await processes.runner.run(command)
     await processes.close()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.outside import folder_outside_temp
-from tests.support.processes import ROOT, SHAPES, Shape, Watch, as_it_is
+from tests.support.processes import ROOT, SHAPES, Shape, Watch
 from tests.support.sandboxes import limited
 from tests.support.waiting import poll
 from tools.contract import UNCONFINED, Command, Enforcement, Finished, Sandbox, SandboxMode
@@ -51,7 +51,7 @@ def repository(workspace: Path) -> Path:
 async def sandboxed(
     mode: SandboxMode, *, network: bool = True, hidden: tuple[Path, ...] = (), protected: tuple[Path, ...] = ()
 ) -> AsyncIterator[Processes]:
-    settings = ProcessSettings(as_it_is, protected, hidden)
+    settings = ProcessSettings(protected, hidden)
     processes = limited(await start_processes(settings), Sandbox(mode, network))
     try:
         if not (await processes.probe()).guards_files:
@@ -175,7 +175,7 @@ async def test_a_sandbox_that_is_not_required_is_left_out_where_there_is_none(wo
 
 
 async def test_the_self_test_waits_for_the_first_command_in_a_sandbox(workspace: Path) -> None:
-    processes = await start_processes(ProcessSettings(as_it_is))
+    processes = await start_processes(ProcessSettings())
     try:
         await sh(processes, "true", workspace)
         unknown = processes.planner.sandbox
@@ -213,7 +213,7 @@ async def test_leftovers_in_the_sandbox_are_named(workspace: Path) -> None:
 
 @pytest.mark.skipif(landlock.abi() == 0, reason="the kernel has no Landlock")
 async def test_landlock_alone_confines_writes_and_signals(workspace: Path, outside: Path) -> None:
-    processes = limited(await start_processes(ProcessSettings(as_it_is)), Sandbox(SandboxMode.WORKSPACE))
+    processes = limited(await start_processes(ProcessSettings()), Sandbox(SandboxMode.WORKSPACE))
     processes.planner.sandbox = wire.LANDLOCK
     (outside / "kept").touch()
     script = (
@@ -232,11 +232,10 @@ async def test_landlock_alone_confines_writes_and_signals(workspace: Path, outsi
 BLOCKED = """
 import asyncio
 from tests.support.outside import folder_outside_temp
-from tests.support.processes import as_it_is
 from tools.process.start import ProcessSettings, start_processes
 
 async def main():
-    processes = await start_processes(ProcessSettings(as_it_is))
+    processes = await start_processes(ProcessSettings())
     support = await processes.probe()
     print(support.sandbox, support.guards_files, ".git/hooks" in support.sandbox_sentence)
     await processes.close()

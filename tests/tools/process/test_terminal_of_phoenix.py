@@ -23,14 +23,14 @@ from tools.process.zygote.terminal import RESET, describe, restore
 HOST = """
 import asyncio, os, sys, tty
 from pathlib import Path
-from tests.support.processes import start_plain, as_it_is
+from tests.support.processes import start_plain
 from tools.contract import Command
 from tools.process.link import spawn_zygote
 from tools.process.start import ProcessSettings, start_processes
 
 async def main():
     link = spawn_zygote(0)
-    processes = await start_processes(ProcessSettings(as_it_is), link)
+    processes = await start_processes(ProcessSettings(), link)
     tty.setraw(0)
     finished = await processes.runner.run(Command(("/bin/bash", "-c", sys.argv[1]), Path("/")))
     sys.stderr.write(finished.captured.head.decode() + "\\nREADY\\n")
