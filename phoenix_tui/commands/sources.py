@@ -50,7 +50,7 @@ def _ago(one: ConversationSummary) -> str:
 
 def _arguments(ctx: CommandContext) -> Mapping[str, Arguments]:
     async def models() -> Sequence[Completion]:
-        offered = await ctx.active.services.models()
+        offered = await ctx.active.services.system.models()
         return [Completion(f"{one.provider}/{one.name}", one.note, runs=True) for one in offered]
 
     async def themes() -> Sequence[Completion]:

@@ -12,4 +12,4 @@ COLUMN: Final = 20
 
 async def doctor(front: FrontEnd, _: str) -> None:
     """Show what works on this machine and what does not."""
-    front.read("Doctor", await front.services.doctor(), hang=COLUMN)
+    front.read("Doctor", await front.services.system.doctor(), hang=COLUMN)

@@ -12,9 +12,8 @@ async def choose_model(front: FrontEnd, reference: str) -> None:
     """Use this model, or ask for one."""
     if not reference:
         now = front.model
-        options = {
-            one.reference: Option(one.reference, one.reference, _facts(one)) for one in await front.services.models()
-        }
+        offered = await front.services.system.models()
+        options = {one.reference: Option(one.reference, one.reference, _facts(one)) for one in offered}
         present = options.pop(now, Option(now, now, ("in use",)))
         rows = [present, *options.values()]
         reference = await front.pick("Model of this conversation", rows, current=now, free=True)

@@ -57,6 +57,6 @@ async def choose_sandbox(front: FrontEnd, word: str) -> bool | None:
     front.prefer(sandbox=wanted)
     if front.conversation is not None:
         await front.conversation.change(ConversationChanges(sandbox=wanted))
-    enforced = wanted is SandboxMode.OFF or await front.services.enforcement() is not Enforcement.NONE
+    enforced = wanted is SandboxMode.OFF or await front.services.system.enforcement() is not Enforcement.NONE
     front.tell(sandbox_set(wanted, enforced=enforced))
     return enforced

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable
 from typing import Final
 
 PRESSES: Final = 3
@@ -18,11 +18,8 @@ CTRL_C: Final = (b"\x03", b"\x1b[99;5u")
 class Impatience:
     """Ends Phoenix by SIGTERM when the loop takes none of three presses; lives on the thread that reads the keys."""
 
-    def __init__(
-        self, to_loop: Callable[[Callable[[], None]], object], clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._to_loop = to_loop
-        self._clock = clock
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
         self._unheard = 0
         self._since = 0.0
 
@@ -32,10 +29,10 @@ class Impatience:
         if not presses:
             return
         if not self._unheard:
-            self._since = self._clock()
+            self._since = time.monotonic()
         self._unheard += presses
-        self._to_loop(self._heard)
-        if self._unheard >= PRESSES and self._clock() - self._since >= UNHEARD_SECONDS:
+        self._loop.call_soon_threadsafe(self._heard)
+        if self._unheard >= PRESSES and time.monotonic() - self._since >= UNHEARD_SECONDS:
             os.kill(os.getpid(), signal.SIGTERM)
 
     def _heard(self) -> None:

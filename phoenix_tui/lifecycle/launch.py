@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
 from engine.executor.requests import ConversationOptions, RunCaps
 from engine.records import PermissionMode
-from tools.contract import Enforcement, SandboxMode
+from tools.contract import SandboxMode
 
 if TYPE_CHECKING:
     from engine.api.engine import EngineApi, LibraryApi, RewindApi
@@ -19,16 +19,27 @@ if TYPE_CHECKING:
     from phoenix_tui.features.onboarding_api import Onboarding
     from phoenix_tui.features.profiles_api import ProfilesApi
     from phoenix_tui.features.settings_api import SettingsApi
-    from tools.contract import ProcessRunner
+    from tools.contract import Enforcement, ProcessRunner
 
 
 class CannotOpen(Exception):
     """The services cannot be opened; the message is one sentence for the user."""
 
 
-async def fully_enforced() -> Enforcement:
-    """Say that every sandbox holds."""
-    return Enforcement.FULL
+class SystemApi(Protocol):
+    """Findings about this machine and the models it can use."""
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """Models on offer now."""
+        ...
+
+    async def doctor(self) -> str:
+        """Report about this machine, as text."""
+        ...
+
+    async def enforcement(self) -> Enforcement:
+        """Level of sandbox enforcement on this system; the first call starts a program."""
+        ...
 
 
 class Services(Struct, frozen=True):
@@ -38,10 +49,7 @@ class Services(Struct, frozen=True):
     library: LibraryApi
     onboarding: Onboarding
     runner: ProcessRunner
-    models: Callable[[], Awaitable[Sequence[ModelInfo]]]
-    """The models on offer now."""
-    doctor: Callable[[], Awaitable[str]]
-    """Report about this machine, as text."""
+    system: SystemApi
     settings: SettingsApi
     profiles: ProfilesApi
     rewinding: RewindApi | None = None
@@ -51,8 +59,6 @@ class Services(Struct, frozen=True):
     """Warning to show from the start: nothing is kept, a fallback is in use."""
     kept: bool = True
     """True when messages outlast this session."""
-    enforcement: Callable[[], Awaitable[Enforcement]] = fully_enforced
-    """Level of sandbox enforcement on this system; the first call starts a program."""
 
 
 class Launch(Struct, frozen=True):

@@ -254,7 +254,7 @@ class QuietDriver(LinuxDriver):
         wake = self._wake[0]
         parser, split = QuietParser(self._debug), InputFilter(tell=self._tell_reply)
         decode = getincrementaldecoder("utf-8")("replace").decode
-        impatience = Impatience(self._loop.call_soon_threadsafe)
+        impatience = Impatience(self._loop)
         poll = select.poll()
         poll.register(self.fileno, select.POLLIN)
         poll.register(wake, select.POLLIN)

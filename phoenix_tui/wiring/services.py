@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import ClassVar
 
 from msgspec import Struct
 
 from engine.engine import EngineError
-from engine.ports import ProviderError, StorageError
+from engine.ports import ModelInfo, ProviderError, StorageError
 from engine.ports.files import FilesError
 from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.setup import Setup
@@ -27,7 +27,7 @@ from phoenix_tui.wiring.profiles import ProfileBoard
 from phoenix_tui.wiring.providers import why_no_budget
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
 from phoenix_tui.wiring.settings import SettingsBoard
-from tools.contract import SandboxMode
+from tools.contract import Enforcement, SandboxMode
 from tools.process.link import ZygoteLink
 from tools.secret_fields import SecretFields
 
@@ -86,14 +86,12 @@ class ServiceOpener(SecretFields, Struct, eq=False):
             library=backend.library,
             onboarding=offers,
             runner=backend.processes.runner,
-            models=backend.providers.models,
-            doctor=self._doctor,
+            system=SystemChecks(setup, backend),
             settings=SettingsBoard(setup),
             profiles=ProfileBoard(setup, backend.profiles),
             recoveries=recoveries,
             warning=await self._warning(backend),
             kept=not (setup.ephemeral or backend.engine.warning),
-            enforcement=backend.processes.enforcement,
         )
         self._warming = asyncio.create_task(_settle(backend))
         self._indexing = asyncio.create_task(index_older(backend.library))
@@ -134,10 +132,27 @@ class ServiceOpener(SecretFields, Struct, eq=False):
             sentences.append(await why_no_budget(backend.providers, self.model))
         return " ".join(sentence for sentence in sentences if sentence)
 
-    async def _doctor(self) -> str:
+
+class SystemChecks:
+    """Findings about this machine and the models it can use."""
+
+    def __init__(self, setup: Setup, backend: Backend) -> None:
+        self._setup = setup
+        self._backend = backend
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """Models on offer now."""
+        return await self._backend.providers.models()
+
+    async def enforcement(self) -> Enforcement:
+        """Level of sandbox enforcement on this system; the first call starts a program."""
+        return await self._backend.processes.enforcement()
+
+    async def doctor(self) -> str:
+        """Report about this machine, as text."""
         from phoenix_tui.wiring.commands import findings  # noqa: PLC0415 - 20 ms (importlib.metadata), seldom asked for
 
-        found = await findings(self.setup)
+        found = await findings(self._setup)
         return "\n".join(f"{each.health.value:5}{each.topic:14} {each.text}" for each in found)
 
 

@@ -141,7 +141,7 @@ class WorkspaceServices:
     async def _look_at_sandbox(self) -> None:
         """Say in the status line whether the sandbox holds; the first look starts a program, so no frame waits."""
         if self._screen.launch.sandbox is not SandboxMode.OFF:
-            enforcement = await self._services.enforcement()
+            enforcement = await self._services.system.enforcement()
             self._screen.parts.status.enforced = enforcement is not Enforcement.NONE
 
 

@@ -62,7 +62,7 @@ from tests.support.fake_queue import FakeQueue
 from tests.support.fake_routing import FakeRouting
 from tests.support.fake_rules import rule_desk
 from tests.support.fake_side import FakeSide
-from tools.contract import Command, Finished, ImageRejected, ToolRequest
+from tools.contract import Command, Enforcement, Finished, ImageRejected, ToolRequest
 
 RUN = Run("run-1", 50)
 CLOCK = itertools.count(1_000)
@@ -484,14 +484,24 @@ MODELS = (
 )
 
 
+class FakeSystem:
+    """A machine on which everything works."""
+
+    def __init__(self, models: Sequence[ModelInfo] = MODELS) -> None:
+        self.offered = models
+
+    async def models(self) -> Sequence[ModelInfo]:
+        return self.offered
+
+    async def doctor(self) -> str:
+        return "everything works"
+
+    async def enforcement(self) -> Enforcement:
+        return Enforcement.FULL
+
+
 def services(engine: FakeEngine, onboarding: FakeOnboarding | None = None, **changes: object) -> Services:
     """Everything behind the screens, faked."""
-
-    async def models() -> Sequence[ModelInfo]:
-        return MODELS
-
-    async def doctor() -> str:
-        return "everything works"
 
     settings, profiles = FakeSettings(), FakeProfiles(engine.cwd)
     made = Services(
@@ -499,8 +509,7 @@ def services(engine: FakeEngine, onboarding: FakeOnboarding | None = None, **cha
         FakeLibrary(engine),
         onboarding or FakeOnboarding(),
         NoPrograms(),
-        models,
-        doctor,
+        FakeSystem(),
         settings,
         profiles=profiles,
     )

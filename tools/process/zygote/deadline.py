@@ -12,7 +12,6 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
 
 from tools.process.zygote import wire
 
@@ -31,10 +30,9 @@ PAGE = os.sysconf("SC_PAGESIZE")
 class Deadline:
     """Kills Phoenix when its time is up, or its memory is above what it may have."""
 
-    def __init__(self, phoenix: socket.socket, pid: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, phoenix: socket.socket, pid: int) -> None:
         self._phoenix = phoenix
         self._pid = pid
-        self._clock = clock
         self._due: float | None = None
         self._goes_on: float | None = None
         """Monotonic time at which Phoenix receives SIGCONT."""
@@ -49,7 +47,7 @@ class Deadline:
         """Milliseconds until something must be looked at; None while there is nothing."""
         times = [time for time in (self._due, self._goes_on) if time is not None]
         if times:
-            return max(0.0, min(times) - self._clock()) * 1000
+            return max(0.0, min(times) - time.monotonic()) * 1000
         return LOOK_EVERY * 1000 if self._most else None
 
     def signalled(self, descriptor: int) -> bool:
@@ -61,24 +59,24 @@ class Deadline:
         with contextlib.suppress(OSError):
             self._phoenix.send(bytes([number]), socket.MSG_DONTWAIT)
         if self._due is None:
-            self._due = self._clock() + PATIENCE
-            self._goes_on = self._clock() + STOPPED_BEHIND
+            self._due = time.monotonic() + PATIENCE
+            self._goes_on = time.monotonic() + STOPPED_BEHIND
         return True
 
     def told(self, word: bytes) -> None:
         """Handle a message of Phoenix: it began an orderly end, or it states its memory limit."""
         if word == wire.BEGUN and self._due is not None and not self._begun:
-            self._begun, self._due = True, self._clock() + FINISHING
+            self._begun, self._due = True, time.monotonic() + FINISHING
         elif word == wire.BOUND:
             (self._most,) = wire.MEMORY.unpack(self._phoenix.recv(wire.MEMORY.size, socket.MSG_WAITALL))
 
     def keep(self) -> None:
         """Let Phoenix go on, or kill it, if it is time."""
-        if self._goes_on is not None and self._clock() >= self._goes_on:
+        if self._goes_on is not None and time.monotonic() >= self._goes_on:
             self._goes_on = None
             if _is_stopped(self._pid):
                 self._send(signal.SIGCONT)
-        late = self._due is not None and self._clock() >= self._due
+        late = self._due is not None and time.monotonic() >= self._due
         too_large = self._most > 0 and _resident(self._pid) > self._most
         if late or too_large:
             if too_large:
