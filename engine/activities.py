@@ -77,7 +77,9 @@ class ActivityTeller:
     def _tell(self) -> None:
         state = self._conversation.state
         needs_you = isinstance(state, AwaitingApproval | Errored) or self._agents[1] > 0
-        activity = Activity(summary_of(self._conversation.record), state, needs_you, self._writing, *self._agents)
+        activity = Activity(
+            summary_of(self._conversation.record, state), state, needs_you, self._writing, *self._agents
+        )
         for watcher in tuple(self._watchers):
             watcher(activity)
 

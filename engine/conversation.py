@@ -46,8 +46,9 @@ class Conversation:
         self.id = session.record.id
         self._session = session
         self._performer = runner
-        self._loop = MoveLoop(session, runner)
-        self.between_moves = self._loop.between_moves
+        self.loop = MoveLoop(session, runner)
+        """Loop that makes its moves and alone assigns its state."""
+        self.between_moves = self.loop.between_moves
         """Lock held during a move, and during other changes of the same data."""
         self._task: asyncio.Task[None] | None = None
         self.context = ContextManager(session, self.between_moves)
@@ -74,7 +75,7 @@ class Conversation:
         await self.queue.load()
         if not self.read_only:
             self.jobs.follow()
-            self._task = asyncio.get_running_loop().create_task(self._loop.run())
+            self._task = asyncio.get_running_loop().create_task(self.loop.run())
 
     @property
     def read_only(self) -> str:
@@ -242,16 +243,16 @@ class Conversation:
 
     async def wait_idle(self) -> State:
         """Wait until nothing runs; gives the state then."""
-        while is_busy(self.state) or self._session.inbox.waiting or self._loop.moving:
-            self._loop.settled.clear()
-            await self._loop.settled.wait()
+        while is_busy(self.state) or self._session.inbox.waiting or self.loop.moving:
+            self.loop.settled.clear()
+            await self.loop.settled.wait()
         return self.state
 
     @property
     def in_use(self) -> bool:
         """True while something of it would be missed if it were closed now and opened again from the store."""
         session, queue = self._session, self.queue
-        goes_on = session.inbox.waiting or self._loop.moving or session.has_background or self.side.asked
+        goes_on = session.inbox.waiting or self.loop.moving or session.has_background or self.side.asked
         sends = queue.waiting and not queue.held
         works = any(job.running for job in self.jobs.all())
         kept = self.rules or session.broken or not isinstance(self.state, Idle)

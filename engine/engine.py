@@ -29,10 +29,10 @@ from engine.ports.database_waits import DatabaseWaits
 from engine.records import (
     Attachment,
     ConversationQuery,
-    ConversationRecord,
     ConversationSummary,
     NewConversation,
     Recovery,
+    StoredConversation,
 )
 from engine.resting import Resting
 from engine.rule_store import RuleStore
@@ -275,12 +275,21 @@ class Engine:
             raise EngineError(str(NoConversation(conversation_id)))
         return await self._adopt(record, read_only)
 
-    async def _adopt(self, record: ConversationRecord, read_only: str = "") -> Conversation:
-        publisher = Publisher()
+    async def _adopt(self, stored: StoredConversation, read_only: str = "") -> Conversation:
+        publisher, record = Publisher(), stored.record
         profile = profile_of(record, self.ports)
         tools = tools_for(record, profile, self._tools)
         session = Session(
-            record, self.ports, self._settings, self._governor, publisher, tools, profile, self.sub_agents, read_only
+            record,
+            stored.state,
+            self.ports,
+            self._settings,
+            self._governor,
+            publisher,
+            tools,
+            profile,
+            self.sub_agents,
+            read_only,
         )
         session.set_window(window_of(session, record.model))
         conversation = Conversation(session, runner := EffectRunner(session))

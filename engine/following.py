@@ -13,7 +13,7 @@ from engine.conversation import Conversation
 from engine.executor.session import Session
 from engine.machine.messages import Role, ToolCall, ToolResult, ToolStatus, ToolUseBlock
 from engine.ports import NoConversation, OwnedElsewhere, StorageError
-from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
+from engine.records import ConversationRecord, StoredConversation, StoredMessage, ToolCallRecord
 from engine.updates import ConversationChanged, MessageSaved, StateChanged, ToolEnded, ToolStarted
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class Following:
     def __init__(self, conversation: Conversation, session: Session) -> None:
         self._conversation = conversation
         self._session = session
-        self._seen: ConversationRecord | None = None
+        self._seen: StoredConversation | None = None
         """Record as last read."""
         self._open: dict[str, ToolStatus] = {}
         """Unsettled calls, as last reported."""
@@ -85,7 +85,7 @@ class Following:
         elif why_read_only(record.owner_pid) != session.read_only:
             self._hold_back(why_read_only(record.owner_pid))
 
-    async def _tell(self, record: ConversationRecord) -> None:
+    async def _tell(self, record: StoredConversation) -> None:
         session, before = self._session, self._session.record
         store, publish = session.ports.store, session.publisher.publish
         new: list[StoredMessage] = []
@@ -99,7 +99,8 @@ class Following:
             publish(MessageSaved(message))
             self._expect(message)
         await self._settle()
-        if record.state != before.state:
+        if record.state != session.state:
+            self._conversation.loop.enter(record.state)
             session.state_since = session.ports.clock.monotonic()
             publish(StateChanged(record.state, session.state_since, session.resumable))
         session.tell_context()
@@ -162,6 +163,6 @@ def _changed(calls: Iterable[ToolCallRecord], known: dict[str, ToolStatus]) -> l
     return [one for one in calls if one.tool_use_id in known and known[one.tool_use_id] is not one.status]
 
 
-def _as_known(known: ConversationRecord, stored: ConversationRecord) -> ConversationRecord:
+def _as_known(known: ConversationRecord, stored: StoredConversation) -> ConversationRecord:
     """The stored record with what this process alone knows."""
-    return replace(stored, context_window=known.context_window or stored.context_window)
+    return replace(stored.record, context_window=known.context_window or stored.context_window)

@@ -111,7 +111,6 @@ class ConversationRecord(Struct, frozen=True):
     permission_mode: PermissionMode
     system_prompt: str
     append_system_prompt: str
-    state: State
     context_window: int
     """0 while unknown."""
     context_tokens: int
@@ -159,6 +158,17 @@ class ConversationRecord(Struct, frozen=True):
     def view(self) -> ContextView:
         """View of its messages for a model."""
         return ContextView(self.summary, self.context_start_seq, self.omitted, self.earlier_views)
+
+
+class StoredConversation(ConversationRecord, frozen=True, kw_only=True):
+    """A row of conversations: the record, and the state that was committed last."""
+
+    state: State
+
+    @property
+    def record(self) -> ConversationRecord:
+        """The row without its state, which the loop of an open conversation holds alone."""
+        return ConversationRecord(*(getattr(self, name) for name in ConversationRecord.__struct_fields__))
 
 
 class AgentRow(Struct, frozen=True):

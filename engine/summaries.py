@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from engine.machine.states import STATE_NAMES
+from engine.machine.states import STATE_NAMES, State
 from engine.records import ConversationRecord, ConversationSummary
 
 
-def summary_of(record: ConversationRecord) -> ConversationSummary:
+def summary_of(record: ConversationRecord, state: State) -> ConversationSummary:
     """The row of an open conversation; it is read while it is shown, so never unread here."""
     return ConversationSummary(
         id=record.id,
         title=record.title,
         cwd=record.cwd,
         model=record.model,
-        state_name=STATE_NAMES[type(record.state)],
+        state_name=STATE_NAMES[type(state)],
         context_tokens=record.context_tokens,
         context_window=record.context_window,
         totals=record.spent,

@@ -14,7 +14,7 @@ from engine.executor.session import EngineSettings, Ports
 from engine.ports import ProviderError
 from engine.ports.agents import AgentStore
 from engine.ports.profiles import Profile, ProfileError
-from engine.records import AgentFacts, ConversationRecord, NewConversation, SpawnMode
+from engine.records import AgentFacts, ConversationRecord, NewConversation, SpawnMode, StoredConversation
 from tools.contract import ToolInputError
 from tools.wording import one_line
 
@@ -33,7 +33,7 @@ class AgentFactory:
 
     async def make(
         self, parent: ConversationRecord, call_id: str, requests: Sequence[TaskRequest], mode: SpawnMode
-    ) -> Sequence[ConversationRecord]:
+    ) -> Sequence[StoredConversation]:
         """The sub-agents of one call, in its order; all or none.
 
         Raises:

@@ -19,7 +19,7 @@ from engine.executor.publisher import Publisher
 from engine.executor.session import EngineSettings, Ports
 from engine.machine.states import AwaitingSubagents
 from engine.ports.agents import USER
-from engine.records import ConversationRecord, SpawnMode
+from engine.records import SpawnMode, StoredConversation
 from engine.updates import AgentView, RunEnded, StateChanged, Update
 from tools.contract import StartedAgent, ToolInputError
 
@@ -32,7 +32,7 @@ class SubAgents:
         ports: Ports,
         settings: EngineSettings,
         opened: Mapping[str, Conversation],
-        adopt: Callable[[ConversationRecord], Awaitable[Conversation]],
+        adopt: Callable[[StoredConversation], Awaitable[Conversation]],
         reopen: Callable[[str], Awaitable[Conversation]],
         forget: Callable[[str], Coroutine[None, None, None]],
     ) -> None:

@@ -14,7 +14,7 @@ from engine.agents.views import AgentBoard, view_of
 from engine.conversation import Conversation
 from engine.ports import StorageError
 from engine.ports.agents import AgentStore
-from engine.records import AgentFacts, ConversationRecord, SpawnMode
+from engine.records import AgentFacts, SpawnMode, StoredConversation
 from tools.contract import ToolInputError
 
 
@@ -25,7 +25,7 @@ class AgentStarter:
         self,
         factory: AgentFactory,
         store: AgentStore,
-        adopt: Callable[[ConversationRecord], Awaitable[Conversation]],
+        adopt: Callable[[StoredConversation], Awaitable[Conversation]],
         scheduler: AgentScheduler,
         results: AgentResults,
         board: AgentBoard,

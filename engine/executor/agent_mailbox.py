@@ -45,7 +45,7 @@ class AgentMailbox:
         def begun() -> AgentBegun | AgentDropped:
             if stopped():
                 return AgentDropped("cancelled", agent_texts.CANCELLED)
-            log_launch(session.record)
+            log_launch(session.record, session.state)
             return AgentBegun(run_id, facts.max_turns, found)
 
         return self._put(Priority.USER, InboxEntry(begun, caps=RunCaps(timeout=facts.timeout)))

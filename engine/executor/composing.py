@@ -155,7 +155,7 @@ async def send(
     writes = (RemoveQueued(queued_id),) if queued_id else ()
 
     def sent() -> UserMessage:
-        log_launch(session.record)
+        log_launch(session.record, session.state)
         routed = session.record.supervisor
         return UserMessage(message, session.last, run_id, limit, supervisor=routed, compact_due=session.compact_due)
 

@@ -118,6 +118,10 @@ class MoveLoop(Struct, eq=False):
             self._start(acts)
         entry.settle(Accepted(entry.message_id))
 
+    def enter(self, state: State) -> None:
+        """Assign the state of the conversation: one that is stored, or the error that it could not be."""
+        self.session.state = state
+
     def _start(self, acts: Iterable[Act]) -> None:
         for act in acts:
             self.runner.start(act)
@@ -139,10 +143,10 @@ class MoveLoop(Struct, eq=False):
             raise
         session.record = replace(
             session.record,
-            state=after.state,
             updated_at=now,
             message_count=session.record.message_count + len(committed.messages),
         )
+        self.enter(after.state)
         session.remember(committed.messages)
         for save in saves:
             self._take(save)
@@ -190,7 +194,7 @@ class MoveLoop(Struct, eq=False):
     async def _mended(self, entry: InboxEntry) -> bool:
         """True when the store works again; if not, the sender receives the error again."""
         try:
-            await mend(self.session)
+            self.enter(await mend(self.session))
         except StorageError as error:
             entry.settle(Refused(str(error)))
             return False
@@ -202,7 +206,7 @@ class MoveLoop(Struct, eq=False):
         run = run_of(wanted) or run_of(session.state)
         self.runner.stop_all()
         failed = Errored(wanted.gen + 1, "storage", message, retryable=True, run_id=run.id if run else "")
-        session.record = replace(session.record, state=failed)
+        self.enter(failed)
         session.broken = True
         entry.settle(Refused(message))
         session.state_since = session.ports.clock.monotonic()

@@ -7,13 +7,13 @@ from msgspec.structs import replace
 from engine.executor.composing import read_history
 from engine.executor.session import Session
 from engine.machine.messages import LastMessage
-from engine.machine.states import Completed, Failed, Idle
+from engine.machine.states import Completed, Failed, Idle, State
 
 LAST_MESSAGES = 8
 """Enough rows to find one that a model can see behind trailing notices."""
 
 
-async def mend(session: Session) -> None:
+async def mend(session: Session) -> State:
     """Close what the failed run left open, as after a restart (SPEC STM-10): idle, or failed where it is a sub-agent.
 
     Raises:
@@ -22,14 +22,16 @@ async def mend(session: Session) -> None:
     store, conversation_id = session.ports.store, session.record.id
     await store.mend(conversation_id)
     stored = await store.conversation(conversation_id)
-    gen = session.state.gen + 1
+    state: State = session.state
+    gen = state.gen + 1
     if stored is not None:
         ended = isinstance(stored.state, Completed | Failed)
-        rest = replace(stored.state, gen=gen) if ended else Idle(gen)
-        session.record = replace(stored, state=rest, context_window=session.record.context_window)
+        state = replace(stored.state, gen=gen) if ended else Idle(gen)
+        session.record = replace(stored.record, context_window=session.record.context_window)
     session.forget_rows()
     await read_last(session)
     session.broken = False
+    return state
 
 
 async def read_last(session: Session) -> None:

@@ -155,6 +155,8 @@ class Session(Struct, eq=False):
     """One conversation while it is open here."""
 
     record: ConversationRecord
+    state: State
+    """The machine's state, as last committed; `MoveLoop.enter` alone assigns it."""
     ports: Ports
     settings: EngineSettings
     governor: Governor
@@ -218,11 +220,6 @@ class Session(Struct, eq=False):
         if self.above is None:
             return title
         return f"{title} (sub-agent of {one_line(self.above.record.title, LONGEST_PARENT) or 'a conversation'})"
-
-    @property
-    def state(self) -> State:
-        """The machine's state, as last committed."""
-        return self.record.state
 
     def post(self, build: Callable[[], Event]) -> None:
         """Put an event of the executor into the inbox."""

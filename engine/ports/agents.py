@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from engine.records import AgentRow, ConversationRecord, NewConversation
+from engine.records import AgentRow, NewConversation, StoredConversation
 
 USER: Final = "user"
 """Sender of messages that the user wrote."""
@@ -14,7 +14,7 @@ USER: Final = "user"
 class AgentStore(Protocol):
     """Sub-agents and the inboxes of conversations. Every method may raise StorageError."""
 
-    async def create_all(self, new: Sequence[NewConversation], at: float) -> Sequence[ConversationRecord]:
+    async def create_all(self, new: Sequence[NewConversation], at: float) -> Sequence[StoredConversation]:
         """Create the sub-agents of one call in one transaction, owned here; their prompts wait in their inboxes."""
         ...
 

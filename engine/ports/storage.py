@@ -15,13 +15,13 @@ from engine.ports.moves import Committed, Move
 from engine.records import (
     Attachment,
     ConversationQuery,
-    ConversationRecord,
     ConversationSummary,
     FoundText,
     NewConversation,
     PermissionMode,
     Recovery,
     SearchAnswer,
+    StoredConversation,
     StoredMessage,
     ToolCallRecord,
 )
@@ -116,11 +116,11 @@ class Store(Protocol):
         """Reason and remedy while nothing is kept on disk; empty otherwise (FAULTS 30)."""
         ...
 
-    async def create(self, new: NewConversation, at: float) -> ConversationRecord:
+    async def create(self, new: NewConversation, at: float) -> StoredConversation:
         """Create a conversation in state idle, owned by this process."""
         ...
 
-    async def conversation(self, conversation_id: str) -> ConversationRecord | None:
+    async def conversation(self, conversation_id: str) -> StoredConversation | None:
         """One conversation, or None."""
         ...
 
@@ -200,7 +200,7 @@ class IndexProgress(Struct, frozen=True):
 class Library(Protocol):
     """Operations on whole conversations, past and present. Every method may raise StorageError."""
 
-    async def fork(self, source_id: str, new_id: str, at: float, up_to_seq: int | None = None) -> ConversationRecord:
+    async def fork(self, source_id: str, new_id: str, at: float, up_to_seq: int | None = None) -> StoredConversation:
         """Copy a conversation, whole or up to a message, under a new id, owned by this process."""
         ...
 

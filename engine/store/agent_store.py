@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from engine.machine.messages import TextBlock
-from engine.records import AgentRow, ConversationRecord, NewConversation
+from engine.records import AgentRow, NewConversation, StoredConversation
 from engine.store import agent_ends, agent_rows, conversations, inbox
 from engine.store.connection import Transactions
 from engine.store.ownership import Instance
@@ -19,10 +19,10 @@ class SqliteAgents:
         self._transactions = transactions
         self._instance = instance
 
-    async def create_all(self, new: Sequence[NewConversation], at: float) -> Sequence[ConversationRecord]:
+    async def create_all(self, new: Sequence[NewConversation], at: float) -> Sequence[StoredConversation]:
         """Create the sub-agents of one call in one transaction, owned here; their prompts wait in their inboxes."""
 
-        def job(connection: sqlite3.Connection) -> Sequence[ConversationRecord]:
+        def job(connection: sqlite3.Connection) -> Sequence[StoredConversation]:
             for one in new:
                 conversations.create(connection, one, at)
                 if one.agent is not None:

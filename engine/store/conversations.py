@@ -25,10 +25,10 @@ from engine.machine.views import ContextView
 from engine.ports import ConversationChanges, NoConversation, SetContext, StorageError
 from engine.records import (
     ConversationQuery,
-    ConversationRecord,
     ConversationSummary,
     NewConversation,
     PermissionMode,
+    StoredConversation,
     TitleBy,
 )
 from engine.store import agent_rows
@@ -104,12 +104,12 @@ def _folder(text: str) -> Path:
     return path if path.is_absolute() and ".." not in path.parts and "\0" not in text else NO_FOLDER
 
 
-def read(connection: sqlite3.Connection, conversation_id: str, instance: Instance) -> ConversationRecord | None:
+def read(connection: sqlite3.Connection, conversation_id: str, instance: Instance) -> StoredConversation | None:
     """One conversation, or None."""
     row = connection.execute(f"{_ROWS} WHERE c.id = ? AND c.partial IS NULL", (conversation_id,)).fetchone()
     if row is None:
         return None
-    return ConversationRecord(
+    return StoredConversation(
         id=row["id"],
         title=row["title"],
         cwd=_folder(row["cwd"]),
@@ -148,7 +148,7 @@ def read(connection: sqlite3.Connection, conversation_id: str, instance: Instanc
     )
 
 
-def record(connection: sqlite3.Connection, conversation_id: str, instance: Instance) -> ConversationRecord:
+def record(connection: sqlite3.Connection, conversation_id: str, instance: Instance) -> StoredConversation:
     """One conversation that is there. Raises StorageError when it is not."""
     found = read(connection, conversation_id, instance)
     if found is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from engine.call_records import CallSum
 from engine.ports import ConversationChanges, Imported, ImportTerms, OwnedElsewhere
 from engine.ports.storage import IndexProgress
-from engine.records import ConversationRecord, FoundText, SearchAnswer
+from engine.records import FoundText, SearchAnswer, StoredConversation
 from engine.run_records import RunRecord
 from engine.search import SearchQuery
 from engine.store import conversations, expiring, importing, model_calls, run_records, transfer, turn_summaries
@@ -37,10 +37,10 @@ class SqliteLibrary:
         self.slices = slices
         self._version: int | None = None
 
-    async def fork(self, source_id: str, new_id: str, at: float, up_to_seq: int | None = None) -> ConversationRecord:
+    async def fork(self, source_id: str, new_id: str, at: float, up_to_seq: int | None = None) -> StoredConversation:
         """Copy a conversation, whole or up to a message, under a new id, owned by this process."""
 
-        def last(connection: sqlite3.Connection) -> ConversationRecord:
+        def last(connection: sqlite3.Connection) -> StoredConversation:
             self._instance.claim(connection, new_id, at)
             tell_apart(connection, new_id)
             return conversations.record(connection, new_id, self._instance)

@@ -13,10 +13,10 @@ from engine.ports.database_waits import DatabaseWaits
 from engine.records import (
     Attachment,
     ConversationQuery,
-    ConversationRecord,
     ConversationSummary,
     NewConversation,
     Recovery,
+    StoredConversation,
     StoredMessage,
     ToolCallRecord,
 )
@@ -79,17 +79,17 @@ class SqliteStore:
         """The database file in use."""
         return self._paths.database
 
-    async def create(self, new: NewConversation, at: float) -> ConversationRecord:
+    async def create(self, new: NewConversation, at: float) -> StoredConversation:
         """Create a conversation in state idle, owned by this process."""
 
-        def job(connection: sqlite3.Connection) -> ConversationRecord:
+        def job(connection: sqlite3.Connection) -> StoredConversation:
             conversations.create(connection, new, at)
             self._instance.claim(connection, new.id, at)
             return conversations.record(connection, new.id, self._instance)
 
         return await self._transactions.write(job)
 
-    async def conversation(self, conversation_id: str) -> ConversationRecord | None:
+    async def conversation(self, conversation_id: str) -> StoredConversation | None:
         """One conversation, or None."""
         return await self._transactions.read(
             lambda connection: conversations.read(connection, conversation_id, self._instance)

@@ -35,10 +35,10 @@ async def use_profile(front: FrontEnd, name: str) -> None:
     """
     use = use_of(front.launch, front.services.profiles, name, front.mode)
     launch = replace(use.launch, permission_mode=use.mode or front.launch.permission_mode)
-    record = front.conversation.record if front.conversation is not None else None
-    begun = record is not None and bool(record.message_count or not isinstance(record.state, Idle))
+    shown = front.conversation
+    begun = shown is not None and bool(shown.record.message_count or not isinstance(shown.state, Idle))
     front.prefer(launch=launch, model=use.model, mode=use.mode)
-    if record is not None and not begun:
+    if shown is not None and not begun:
         await front.begin_anew()
     begins = "New conversations begin" if begun else "This conversation begins"
     stays = " This one stays as it is." if begun else ""

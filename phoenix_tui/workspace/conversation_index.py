@@ -89,7 +89,7 @@ class ConversationIndex:
             row = stored.pop(one.id, None)
             known = self._summaries.get(one.id, row)
             if known is not None and not (one.record.archived or one.record.deleted):
-                stored[one.id] = replace(summary_of(one.record), unread=known.unread)
+                stored[one.id] = replace(summary_of(one.record, one.state), unread=known.unread)
         self._summaries = dict(stored)
         if current := self._summaries.get(self._current):
             self._summaries[self._current] = replace(current, unread=False)

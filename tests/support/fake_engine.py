@@ -259,6 +259,8 @@ class FakeEngine:
         """By the seq of a prompt."""
         self.written_elsewhere = False
         self.past_runs: list[RunRecord] = []
+        self.states: dict[str, State] = {}
+        """States of conversations that the list tells of; the others are idle."""
         self.call_sums: list[CallSum] = []
         self.bulk = FakeBulk(self)
         self.sub_agents = FakeSubAgents(self)
@@ -296,7 +298,6 @@ class FakeEngine:
             permission_mode=options.permission_mode,
             system_prompt="",
             append_system_prompt=options.append_system_prompt,
-            state=Idle(0),
             context_window=200_000,
             context_tokens=0,
             context_estimated=False,
@@ -334,9 +335,12 @@ class FakeEngine:
         wanted = (query.deleted, query.archived and not query.deleted)
         records = [self.opened[one].record if one in self.opened else self.stored[one] for one in self.stored]
         kept = [one for one in records if (one.deleted, one.archived and not one.deleted) == wanted]
-        rows = [replace(summary_of(record), unread=record.id in self.unread) for record in kept]
+        rows = [replace(self._summary(record), unread=record.id in self.unread) for record in kept]
         rows.sort(key=lambda row: -row.updated_at)
         return rows[query.offset : query.offset + query.limit]
+
+    def _summary(self, record: ConversationRecord) -> ConversationSummary:
+        return summary_of(record, self.states.get(record.id, Idle(0)))
 
     async def attachments(self, ids: Sequence[str]) -> Sequence[Attachment]:
         return tuple(_image(name) for name in ids if name != "gone")
@@ -345,7 +349,7 @@ class FakeEngine:
         stored = self.stored.values()
         found = [one for one in stored if reference in {one.id, one.title}]
         parts = [one for one in stored if reference.casefold() in one.title.casefold()] if partly else []
-        return [summary_of(one) for one in found or parts]
+        return [self._summary(one) for one in found or parts]
 
     async def fork(self, conversation_id: str, up_to_seq: int | None = None) -> FakeConversation:
         source = await self.open(conversation_id)

@@ -67,11 +67,11 @@ def answered(seq: int, *blocks: Block | str) -> StoredMessage:
     return message(seq, Role.ASSISTANT, Origin.LLM, *(TextBlock(b) if isinstance(b, str) else b for b in blocks))
 
 
-def conversation(count: int = 0, state: State | None = None) -> ConversationRecord:
+def conversation(count: int = 0) -> ConversationRecord:
     """A conversation's record."""
     return ConversationRecord(
         id="c1", title="api-retry", cwd=Path("/home/me/src/relay"), model="anthropic/claude-sonnet-5-5", profile="",
-        permission_mode=PermissionMode.ASK, system_prompt="", append_system_prompt="", state=state or Idle(0),
+        permission_mode=PermissionMode.ASK, system_prompt="", append_system_prompt="",
         context_window=200_000, context_tokens=0, context_estimated=False, totals=Totals(), draft="", scroll_seq=0,
         context_start_seq=1, summary="", archived=False, deleted=False, created_at=0.0, updated_at=0.0,
         message_count=count, owner_pid=None,

@@ -128,7 +128,7 @@ class World:
             case "esc":
                 self.escaped = True
                 self.parent.cancel()
-                self.said_before_esc = None if self.parent._loop.moving else self.said
+                self.said_before_esc = None if self.parent.loop.moving else self.said
             case _:
                 pass
         await spin(number * 3 if name == "spin" else 1)

@@ -85,7 +85,7 @@ class Room:
         self.watched = watched
         skills = Skills(Notifying.OSC_9, progress=True)
         self.attention = Attention(skills, wishes or Wishes(), self.terminal, lambda: self.watched)
-        self._summary = summary_of(FakeEngine(folder).seed("api-retry").record)
+        self._summary = summary_of(FakeEngine(folder).seed("api-retry").record, Idle(0))
 
     def move(self, *states: State) -> list[str]:
         self.terminal.written.clear()

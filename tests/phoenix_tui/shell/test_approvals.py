@@ -190,7 +190,8 @@ async def test_without_any_the_command_says_so_and_names_what_another_process_as
 ) -> None:
     there = engine.seed("there", messages=2)
     state = AwaitingApproval(1, RUN, ToolRound("m", ToolCall("call", "bash", "{}")), "")
-    engine.stored[there.id] = replace(there.record, state=state, owner_pid=4242)
+    engine.stored[there.id] = replace(there.record, owner_pid=4242)
+    engine.states[there.id] = state
     del engine.opened[there.id]
     async with open_shell() as shell:
         await shell.pilot.press("alt+a")

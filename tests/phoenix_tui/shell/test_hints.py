@@ -181,7 +181,7 @@ async def test_the_keys_of_a_look_inside_and_of_the_queue_are_the_user_s(
     async with open_shell() as shell:
         asking.ask(question())
         await shell.open(other)
-        shell.app.push_screen(PeekSheet(engine, summary_of(asking.record), shell.ctx.tell))
+        shell.app.push_screen(PeekSheet(engine, summary_of(asking.record, asking.state), shell.ctx.tell))
         await shell.until(lambda: "F9 open" in shell.text)
         assert shell.status.endswith(CLOSES)
         await shell.pilot.press("escape")

@@ -94,7 +94,7 @@ async def test_the_user_s_keys_count_in_the_sheets(open_shell: OpenShell, engine
         asking.ask(question())
         await shell.open(other)
 
-        shell.app.push_screen(PeekSheet(engine, summary_of(asking.record), shell.ctx.tell))
+        shell.app.push_screen(PeekSheet(engine, summary_of(asking.record, asking.state), shell.ctx.tell))
         await shell.until(lambda: isinstance(shell.app.screen, PeekSheet) and shell.app.screen._question)
         sheet = shell.app.screen
         assert isinstance(sheet, PeekSheet)
