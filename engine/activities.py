@@ -52,7 +52,7 @@ class ActivityTeller:
         """Sub-agents at work, and those that ask."""
 
     def follow(self, update: Update) -> None:
-        """Tell the watchers what matters to a list."""
+        """Send the watchers the changes that a list shows."""
         match update:
             case TextArrived() | ToolDrafted():
                 if self._writing:

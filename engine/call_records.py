@@ -51,7 +51,7 @@ class ModelCall(Struct, frozen=True):
     """True when the server counted nothing, or not to the end."""
     cost_usd: float | None = 0.0
     run_id: str = ""
-    """Empty for what is asked beside runs."""
+    """Run of the call; empty for calls beside runs."""
     message_id: str = ""
     """The message it became; empty where it became none."""
     iteration: int = 0
@@ -62,7 +62,7 @@ class ModelCall(Struct, frozen=True):
     error: str = ""
     """The kind of failure; empty where there was none."""
     preview: str = ""
-    """The beginning of what it answered."""
+    """Beginning of the answer."""
     stop: str = ""
     """Stop reason of the reply, as in the Messages API; empty without one, and in calls read from the database."""
 

@@ -54,7 +54,7 @@ def decode_blocks(text: str) -> tuple[Block, ...]:
 
 
 def readable_blocks(text: str) -> tuple[tuple[Block, ...], str]:
-    """The blocks of a message, and the first problem, empty without one; what is no block is kept as text.
+    """Decode the blocks of a message, and the first problem, empty without one; invalid blocks are kept as text.
 
     Serves rows of the database: another version may have written them, or a disk may have damaged them.
     """
@@ -141,7 +141,7 @@ def encode_earlier(earlier: Sequence[EarlierView]) -> str:
 
 
 def decode_earlier(text: str) -> tuple[EarlierView, ...]:
-    """The newest of what `encode_earlier` wrote: older versions kept all. Raises CodecError."""
+    """Decode the newest views of `encode_earlier`: older versions kept all. Raises CodecError."""
     return cast("tuple[EarlierView, ...]", _decode(text, tuple[EarlierView, ...]))[-MOST_EARLIER:]
 
 

@@ -1,4 +1,4 @@
-"""One open conversation: what a screen or a script may ask of it, and how it listens."""
+"""One open conversation: its interface for a screen or a script, and its subscriptions."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ class Conversation:
         self.routing = RoutingControl(session)
         """Model or agents that answer a message, while that can be overruled."""
         self.reconsidering = Reconsidering(session)
-        """Decides its open question anew once its limits have changed."""
+        """Component that decides its open question again once its limits have changed."""
         self.rules = session.rules
         """Rules that allow calls without a question, and their times; `engine.rules` changes them."""
 
     async def load(self) -> None:
-        """Read what the newest message is, then serve the inbox."""
+        """Read the kind of the newest message, then serve the inbox."""
         session = self._session
         session.state_since = session.ports.clock.monotonic()
         await read_last(session)
@@ -98,7 +98,7 @@ class Conversation:
         return self._session.question
 
     async def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Tell `listener` a snapshot, then everything that follows; the result ends it."""
+        """Send `listener` a snapshot, then every update; the result ends it."""
         session = self._session
         async with self.between_moves:
             history = await read_history(session, session.settings.snapshot_messages)
@@ -140,7 +140,7 @@ class Conversation:
         return await send(self._session, text, image_ids, caps)
 
     async def interrupt_and_say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
-        """Cancel what runs, then send (SPEC BED-002)."""
+        """Cancel the current run, then send (SPEC BED-002)."""
         held = self.queue.held
         if why := self.read_only or self._session.settings.why_full():
             return Refused(why)
@@ -259,7 +259,7 @@ class Conversation:
         return bool(goes_on or sends or works or kept)
 
     async def close(self, *, rests: bool = False) -> None:
-        """Stop what runs, end its jobs, forget the subscribers, give up ownership.
+        """Stop the run, end its jobs, forget the subscribers, release ownership.
 
         One that `rests` keeps what its ended jobs printed and its temporary folder: it may be opened again.
         """

@@ -44,7 +44,7 @@ class ConversationBulk:
         return await self._ports.store.messages(conversation_id, limit=limit)
 
     async def purge(self, ids: Iterable[str]) -> Sequence[str]:
-        """Remove for good what is not open here; gives those that another process has."""
+        """Remove for good all that are not open here; returns those that another process has."""
         refused: list[str] = []
         for conversation_id in ids:
             try:

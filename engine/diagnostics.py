@@ -30,7 +30,7 @@ class Diagnostics(Struct, frozen=True):
     folder: Path
 
     def replied(self, request: ModelRequest, reply: ModelReply, duration_ms: int) -> None:
-        """Append the reply to `llm_responses.jsonl`, and keep what was asked in `last_messages.jsonl`."""
+        """Append the reply to `llm_responses.jsonl`, and keep the request in `last_messages.jsonl`."""
         line: dict[str, object] = {
             "at": time.time(),
             "model": reply.model,

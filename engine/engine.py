@@ -91,7 +91,7 @@ class Engine:
         return tuple(self._tools)
 
     async def start(self) -> Sequence[Recovery]:
-        """Boot recovery; no model is asked anything (SPEC DEC-03)."""
+        """Recover all conversations at the start, without model calls (SPEC DEC-03)."""
         return await self.ports.store.recover_all()
 
     async def create(self, options: ConversationOptions) -> Conversation:
@@ -181,17 +181,17 @@ class Engine:
         return tuple(self._open.values())
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
-        """Tell `watcher` of changes in every open conversation; the result ends it."""
+        """Call `watcher` for changes in every open conversation; the result ends it."""
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
 
     def follow_agents(self, follower: AgentFollower) -> Callable[[], None]:
-        """Tell `follower` every update of every sub-agent; the result ends it."""
+        """Call `follower` for every update of every sub-agent; the result ends it."""
         self._followers.append(follower)
         return lambda: self._followers.remove(follower)
 
     async def forget(self, conversation_id: str) -> None:
-        """Close one conversation; what runs in it is stopped."""
+        """Close one conversation; its run is stopped."""
         await self._close(conversation_id)
 
     async def _close(self, conversation_id: str, *, rests: bool = False) -> None:
@@ -238,7 +238,7 @@ class Engine:
             raise MemoryShort(why)
 
     def _register_caches(self) -> None:
-        """Say what goes when memory gets short."""
+        """Register caches to drop when memory is short."""
         shedding.add("messages of conversations at rest", Order.READ, self._rows_at_rest, self._forget_rows)
         shedding.add("conversations out of sight", Order.OPEN, self.resting.__len__, self.resting.now)
         shedding.add("looks at folders", Order.READ, self._looks, self._forget_looks)

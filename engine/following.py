@@ -113,7 +113,7 @@ class Following:
             self._open.update(dict.fromkeys(calls, ToolStatus.QUEUED))
 
     async def _settle(self) -> None:
-        """Tell of calls that began or ended since."""
+        """Report calls that began or ended since."""
         if not self._open:
             return
         calls = await self._session.ports.store.tool_calls(self._session.record.id, tuple(self._asking))
@@ -164,5 +164,5 @@ def _changed(calls: Iterable[ToolCallRecord], known: dict[str, ToolStatus]) -> l
 
 
 def _as_known(known: ConversationRecord, stored: StoredConversation) -> ConversationRecord:
-    """The stored record with what this process alone knows."""
+    """The stored record with the facts known only to this process."""
     return replace(stored.record, context_window=known.context_window or stored.context_window)

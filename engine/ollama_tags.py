@@ -13,7 +13,7 @@ MOST = 5_000
 
 
 def names_in(body: bytes) -> list[str]:
-    """The names of the models; what is no such entry is left out.
+    """The names of the models; invalid entries are left out.
 
     Raises:
         ValueError: it is no such list.

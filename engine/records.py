@@ -301,7 +301,7 @@ class SearchHit(Struct, frozen=True):
     title: str
     cwd: Path
     seq: int
-    """The message; for a tool call the one that asked for it."""
+    """Seq of the message; for a tool call of the calling one."""
     speaker: Speaker
     snippet: str
     """One line of the text around the best place."""

@@ -39,7 +39,7 @@ class Resting:
         self._due[conversation.id] = loop.call_later(self.patience, self._look, conversation)
 
     def now(self) -> None:
-        """Close at once what waits for it and is not needed: memory is short."""
+        """Close at once all due conversations that are not needed: memory is short."""
         for conversation_id in tuple(self._due):
             if (conversation := self._opened.get(conversation_id)) is not None:
                 self._look(conversation)

@@ -55,7 +55,7 @@ RouteVerdict: TypeAlias = StartAgents | AnswerAlone
 
 
 class RouteOffer(Struct, eq=False):
-    """A decision that lies before the user."""
+    """A decision shown to the user."""
 
     card: RouteCard
     verdict: asyncio.Future[RouteVerdict]

@@ -33,7 +33,7 @@ class RunRecord(Struct, frozen=True):
 
     id: str
     type: str
-    """general, or what its agent is for (SPEC SDK-07)."""
+    """Kind of run: general, or the purpose of its agent (SPEC SDK-07)."""
     prompt: str
     """The beginning of the message that began it."""
     strategy: Strategy

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 LONGEST: Final = 200
-"""Characters of a word or phrase; what is pasted beyond that finds nothing more."""
+"""Characters of a word or phrase; longer ones find nothing more."""
 _PIECE: Final = r'(?P<minus>-?)(?:(?P<name>[A-Za-z]+):)?(?:"(?P<quoted>[^"]*)(?P<end>"?)|(?P<word>\S*))'
 _DAYS: Final = {"today": 0, "yesterday": 1}
 _AGO: Final = r"(\d{1,4})([dwmy])"

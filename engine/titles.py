@@ -80,7 +80,7 @@ class Titler:
 
 
 def excerpt(messages: list[StoredMessage]) -> str:
-    """The first thing said and what it came to, each cut; empty where one of them has no words."""
+    """The first message and its answer, each cut; empty where one of them has no words."""
     asked = next((words for one in messages if one.origin is Origin.HUMAN and (words := _words(one))), "")
     answers = (words for one in reversed(messages) if one.role is Role.ASSISTANT and (words := _words(one)))
     answered = next(answers, "")

@@ -1,4 +1,4 @@
-"""Sums up each turn for those who look for it later: one small request in the background (SPEC UNI-13, DEC-23)."""
+"""Sums up each turn for a later search: one small request in the background (SPEC UNI-13, DEC-23)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TurnNotes:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self) -> None:
-        """A run ended well: sum up its turn, while the conversation may go on."""
+        """Sum up the turn of a successful run, while the conversation may continue."""
         if self._session.settings.turn_summaries and not self._session.read_only:
             task = asyncio.get_running_loop().create_task(self._note())
             self._tasks.add(task)

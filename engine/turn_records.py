@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class TurnSummary(Struct, frozen=True):
-    """One prompt and what it led to."""
+    """One prompt and its effects."""
 
     seq: int
     words: str
@@ -26,7 +26,7 @@ class TurnSummary(Struct, frozen=True):
 
 
 class TurnDigest(Struct, frozen=True):
-    """The newest turn, cut to what a summary of it is made from."""
+    """The newest turn, cut to the input of its summary."""
 
     number: int
     asked: str

@@ -181,7 +181,7 @@ class ContextChanged(Struct, frozen=True):
 
 
 class CallEnded(Struct, frozen=True):
-    """A model call is stored, with what it used; also one that failed, was stopped, or was asked beside runs."""
+    """A stored model call, with its usage; also a failed or stopped one, or one beside runs."""
 
     call: ModelCall
 
@@ -207,7 +207,7 @@ class Paced(Struct, frozen=True):
 
 
 class RunEnded(Struct, frozen=True):
-    """A run is over: its status as in `runs.status`, and what the user should know."""
+    """The end of a run: its status as in `runs.status`, and the message for the user."""
 
     run_id: str
     status: str

@@ -150,6 +150,6 @@ GIT_BARE_READERS: Final = frozenset({"remote", "submodule"})
 WITH_SUBCOMMANDS: Final = {*NETWORK_SUBCOMMANDS, *SERVER_SUBCOMMANDS, *OUTSIDE_SUBCOMMANDS} | _programs(
     "git docker podman kubectl helm gh systemctl apt apt-get brew aws gcloud"
 )
-"""Programs whose second word says what they do."""
+"""Programs whose second word selects their action."""
 GLOBAL_FLAGS: Final = frozenset({"-g", "--global", "--location=global", "--user", "--system"})
 """Flags that make a package manager install for the whole user or machine."""

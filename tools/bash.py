@@ -39,7 +39,7 @@ from tools.wording import one_line
 
 DEFAULT_TIMEOUT = 30.0
 SLOW_TIMEOUT = 900.0
-"""Seconds; also the longest that can be asked for."""
+"""Seconds; also the largest accepted value."""
 
 _SCHEMA = object_schema(
     {

@@ -20,7 +20,7 @@ _CONTROL: Final = r"[\x00-\x07\x0e-\x1f\x7f-\x9f]"
 
 
 def terminal_sequences(*, arguments: str = "*", body: str = "*") -> str:
-    """The pattern of what acts on a terminal; `arguments` and `body` say how often theirs may repeat."""
+    """The pattern of sequences that act on a terminal; `arguments` and `body` bound their repetitions."""
     csi = rf"(?:\x1b\[|\x9b)[\x30-\x3f]{arguments}+[\x20-\x2f]{arguments}+[\x40-\x7e]?"
     string = (
         r"(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])"
@@ -123,7 +123,9 @@ def reveal_name(name: object) -> str:
 
 
 def reveal_line(text: str) -> str:
-    """`reveal` for a title or a row: line ends show as `↵`, blanks around it go, as does what no row has room for."""
+    """`reveal` for a title or a row: line ends show as `↵`, blanks around it and text beyond the row's limit are
+    removed.
+    """
     text = text.strip(" \n")
     whole = reveal(text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}…")
     return whole.replace("\n", "↵")

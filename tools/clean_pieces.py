@@ -51,7 +51,7 @@ class PieceCleaner:
         """A joiner at the end: only with another emoji behind it does it stay."""
 
     def feed(self, piece: str) -> str:
-        """Give what can be shown now."""
+        """Return the text that can be shown now."""
         text = self._waiting + piece if self._waiting else piece
         if not self._joiner and _PLAIN.fullmatch(text):
             self._waiting, self._before = "", (self._before + text[-_LOOKED_BACK:])[-_LOOKED_BACK:]
@@ -62,7 +62,7 @@ class PieceCleaner:
         return self._shown(text[:end], final=False)
 
     def end(self) -> str:
-        """Give what was held back: nothing follows."""
+        """Return the held text at the end."""
         text, self._waiting = self._waiting, ""
         shown = self._shown(text, final=True)
         self._before = ""

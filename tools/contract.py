@@ -256,7 +256,7 @@ class Tool(Protocol):
         ...
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
-        """Say what `args` would do, changing nothing.
+        """Describe the call `args` without changing anything.
 
         Raises:
             ToolInputError: the arguments make no sense.
@@ -270,7 +270,7 @@ class Tool(Protocol):
 
 @runtime_checkable
 class Foreseeing(Protocol):
-    """A tool that knows, before anybody is asked to allow a call, that it could not work."""
+    """Tools that can detect, before a question about a call, that it would fail."""
 
     async def foresee(self, args: JsonObject, context: ToolContext) -> None:
         """Look whether the call could be made, changing nothing.

@@ -15,15 +15,15 @@ AFTERWARDS: Final = 0.5
 class Garbage:
     """Counts finished objects. Reference cycles go with a collection of all objects, else hours later.
 
-    Until then it keeps its place, new objects lie around it, and its memory cannot go back to the system: 141 kB of
-    every sub-agent stayed without this, 55 kB do with it.
+    Until then they keep their memory, new objects are allocated around it, and it cannot return to the system: 141 kB
+    of every sub-agent stayed without this, 55 kB do with it.
     """
 
     def __init__(self) -> None:
         self._kilobytes = 0
 
     def ended(self, kilobytes: int) -> None:
-        """Count something that has just ended, by what it occupied; called on the thread of the event loop."""
+        """Count a finished object by its size; called on the thread of the event loop."""
         self._kilobytes += kilobytes
         if self._kilobytes >= DUE_AT:
             self._kilobytes = 0

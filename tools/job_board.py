@@ -34,11 +34,13 @@ class JobBoard(Protocol):
         ...
 
     def background(self, conversation_id: str, call_id: str) -> JobInfo | None:
-        """Let the command of a call go on as a job without a time limit; None where none of it runs, or any longer."""
+        """Let the command of a call continue as a job without a time limit; None when it does not run."""
         ...
 
     def watch(self, listener: Callable[[str], None]) -> Callable[[], None]:
-        """Tell `listener` whose jobs have changed, whenever one begins or ends; the result ends it."""
+        """Call `listener` with the conversation whose jobs have changed, whenever one begins or ends; the result ends
+        it.
+        """
         ...
 
     def jobs(self, conversation_id: str) -> tuple[JobInfo, ...]:

@@ -87,7 +87,7 @@ class Patch(Struct, frozen=True):
         return await asyncio.to_thread(change_request, wanted.path, working_dir, wanted.change)
 
     async def foresee(self, args: JsonObject, context: ToolContext) -> None:
-        """Refuse what was never read, or was changed since, before anybody is asked."""
+        """Refuse a file that was never read, or was changed since, before any question."""
         await foresee_change(PatchInput.parse(args).path, context, self.ledger)
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:

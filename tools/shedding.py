@@ -43,7 +43,7 @@ class Shedding:
         self._kept: list[Callable[[], Kept | None]] = []
 
     def add(self, name: str, order: Order, count: Callable[[], int], drop: Callable[[], object]) -> None:
-        """Count it in; methods are held weakly, so that what has gone leaves by itself."""
+        """Register a cache; methods are held weakly, so that a deleted owner leaves by itself."""
         self._kept = [one for one in self._kept if one() is not None]
         count_now, drop_now = _weakly(count), _weakly(drop)
 
@@ -58,7 +58,7 @@ class Shedding:
         return tuple(sorted((one for kept in self._kept if (one := kept()) is not None), key=lambda one: one.order))
 
     def shed(self) -> str:
-        """Drop all of it; what went, in words."""
+        """Drop all caches and list them in words."""
         gone: list[str] = []
         for one in self.all():
             try:

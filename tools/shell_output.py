@@ -18,7 +18,7 @@ LONGEST_NAME = 80
 
 
 def readable(captured: Captured) -> str:
-    """The output without escape sequences: whole, or both ends with a line that names what is missing."""
+    """The output without escape sequences: whole, or both ends with a line about the missing part."""
     notes = "".join(f"[sandbox: {note}]\n" for note in captured.notes)
     if notes:
         text = readable(replace(captured, notes=()))

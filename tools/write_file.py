@@ -66,7 +66,7 @@ class WriteFile(Struct, frozen=True):
         return await asyncio.to_thread(change_request, wanted.path, working_dir, wanted.change)
 
     async def foresee(self, args: JsonObject, context: ToolContext) -> None:
-        """Refuse what was never read, or was changed since, before anybody is asked."""
+        """Refuse a file that was never read, or was changed since, before any question."""
         await foresee_change(WriteFileInput.parse(args).path, context, self.ledger)
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:

@@ -1,1 +1,1 @@
-"""Agents that work for another: their profiles, starting them and gathering what they bring."""
+"""Sub-agents: their profiles, their start and their results."""

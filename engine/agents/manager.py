@@ -25,7 +25,7 @@ from tools.contract import StartedAgent, ToolInputError
 
 
 class SubAgents:
-    """Starts, watches and stops sub-agents; the machines of parent and child decide what it means."""
+    """Starts, watches and stops sub-agents; the machines of parent and child decide the consequences."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class SubAgents:
         return running.conversation.id
 
     async def resume(self, parent_id: str, request: ResumeRequest) -> str:
-        """Tell an earlier one how to go on; one that works reads it before its next model call."""
+        """Send an earlier one a new instruction; a working one reads it before its next model call."""
         self._refuse_when_full()
         row = await self._store.row(request.agent_id)
         if row is None or row.facts.parent_id != parent_id:
@@ -78,7 +78,7 @@ class SubAgents:
         return request.agent_id
 
     async def hint(self, agent_id: str, text: str) -> None:
-        """A message of the user to a sub-agent: it goes on with it, or reads it before its next model call.
+        """Send a message of the user to a sub-agent: it resumes with it, or reads it before its next model call.
 
         It is stored when this returns, also where the sub-agent waits for its turn.
 
@@ -89,16 +89,16 @@ class SubAgents:
         await self._messages.tell(agent_id, text, USER)
 
     def stop(self, agent_ids: Iterable[str]) -> None:
-        """Stop these; what they had written stays."""
+        """Stop these; their text so far stays."""
         self._scheduler.stop(agent_ids)
 
     def stop_all(self, parent_id: str) -> None:
-        """Stop every sub-agent of a conversation; what has come back waits for its user."""
+        """Stop every sub-agent of a conversation; finished results wait for its user."""
         self._waker.stopped(parent_id)
         self._scheduler.stop([running.conversation.id for running in self._scheduler.of(parent_id)])
 
     def reconsider(self, parent_id: str) -> None:
-        """Decide the open questions of a conversation's sub-agents anew: its limits are theirs."""
+        """Decide the open questions of a conversation's sub-agents again: its limits are theirs."""
         for running in self._scheduler.of(parent_id):
             running.conversation.reconsidering.soon()
 
@@ -150,7 +150,7 @@ class SubAgents:
         return self.board.results(parent_id)
 
     def follow(self, conversation: Conversation, update: Update) -> None:
-        """Take over what a conversation tells: a sub-agent's own, or a parent's."""
+        """Handle an update of a conversation: a sub-agent's own, or a parent's."""
         facts = conversation.record.agent
         if facts is None:
             self._follow_parent(conversation, update)

@@ -38,7 +38,7 @@ class AgentMessages:
         self._reopen = reopen
 
     async def tell(self, agent_id: str, text: str, sender: str) -> None:
-        """One at work reads it before its next model call; one that has ended goes on with it in a new run.
+        """Send a message: a working one reads it before its next model call; a finished one starts a new run with it.
 
         Raises:
             EngineError: there is no such sub-agent, another process has it or its parent, or it cannot be stored.

@@ -20,7 +20,7 @@ class ParentWaker:
         self._compacting: set[str] = set()
 
     def follow(self, parent: Conversation, update: Update) -> None:
-        """A run that ended well, or a summary that the user asked for, kept what came back waiting."""
+        """Wake the parent after a successful run, or a requested summary, during which results waited."""
         match update:
             case RunEnded(status=status):
                 if status == SUCCESS:

@@ -61,7 +61,7 @@ class AgentResults:
         return AgentOutcome(agent_id, AgentStatus.FAILURE, reason=reason)
 
     def wake(self, parent: Conversation) -> None:
-        """Let a parent at rest read what arrived; one at work reads it before its next request (SPEC UNI-24)."""
+        """Let an idle parent read its new results; a busy one reads them before its next request (SPEC UNI-24)."""
         if self._opened.get(parent.id) is parent and isinstance(parent.state, Idle):
             parent.agents.arrived()
 

@@ -100,7 +100,7 @@ def spawn_arguments(route: Route) -> str:
 
 
 def record_of(route: Route, outcome: str, spent: Spent) -> str:
-    """A decision as `runs.routing_json` keeps it (SPEC SDK-09); `outcome` says what became of it."""
+    """Encode a decision for `runs.routing_json` (SPEC SDK-09); `outcome` is its result."""
     agents = [
         {
             "agentId": one.profile,

@@ -107,7 +107,7 @@ class AgentScheduler:
             begun.add_done_callback(partial(self._answered, running))
 
     def stop(self, agent_ids: Iterable[str]) -> None:
-        """Stop these; what they had written stays."""
+        """Stop these; their text so far stays."""
         for agent_id in agent_ids:
             running = self._running.get(agent_id)
             if running is None or running.ended:
@@ -141,7 +141,7 @@ class AgentScheduler:
             self._results.start(self._settle(running, state))
 
     async def _settle(self, running: RunningAgent, state: State) -> None:
-        """Find out how it ended, tell its parent, let the next ones start."""
+        """Determine its outcome, report it to its parent, let the next ones start."""
         agent_id, parent = running.conversation.id, running.parent
         if isinstance(state, Errored):
             # Brings it to rest if the store works.

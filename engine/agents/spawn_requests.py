@@ -40,7 +40,7 @@ class SpawnRequest(Struct, frozen=True):
 
 
 class ResumeRequest(Struct, frozen=True):
-    """A call of spawn_task that tells an earlier sub-agent how to go on."""
+    """A call of spawn_task that resumes an earlier sub-agent."""
 
     agent_id: str
     message: str

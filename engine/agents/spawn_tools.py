@@ -46,7 +46,7 @@ class Starter(Protocol):
         ...
 
     async def resume(self, parent_id: str, request: ResumeRequest) -> str:
-        """Tell an earlier one how to go on; gives its id."""
+        """Resume an earlier one; returns its id."""
         ...
 
 
@@ -153,7 +153,7 @@ def _limits() -> JsonObject:
 
 
 def _resolved(profiles: Profiles, tasks: Sequence[TaskRequest], working_dir: Path) -> list[Profile]:
-    """The profile of each task, found before anybody is asked."""
+    """The profile of each task, found before any question."""
     try:
         return [profiles.resolve(one.profile, working_dir) for one in tasks]
     except ProfileError as error:

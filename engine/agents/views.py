@@ -24,7 +24,7 @@ from engine.updates import (
 from tools.wording import one_line
 
 LONGEST_ACTIVITY: Final = 200
-"""Characters of what one does at this moment."""
+"""Characters of an activity."""
 
 
 class AgentBoard:
@@ -41,7 +41,7 @@ class AgentBoard:
         return tuple(self._views.get(parent_id, {}).values())
 
     def put(self, parent_id: str, view: AgentView) -> None:
-        """Add one, or replace what was known of it."""
+        """Add a view, or replace it."""
         self._views.setdefault(parent_id, {})[view.id] = view
         self._changed(parent_id)
 
@@ -71,7 +71,7 @@ class AgentBoard:
             self.put(parent_id, replace(view, background=True))
 
     def follow(self, parent_id: str, agent_id: str, update: Update) -> None:
-        """Take over what a sub-agent's conversation tells."""
+        """Update the view by an update of the sub-agent's conversation."""
         view = self.get(parent_id, agent_id)
         if view is None:
             return

@@ -73,7 +73,7 @@ class QueueApi(Protocol):
         ...
 
     async def send_now(self, message_id: str = "", caps: RunCaps | None = None) -> Receipt:
-        """Stop what runs and send this one, or the first."""
+        """Stop the current run and send this one, or the first."""
         ...
 
 
@@ -140,12 +140,12 @@ class JobsApi(Protocol):
         ...
 
     def background(self) -> Receipt:
-        """Let the command that runs go on as a job: its call ends at once, and the run goes on."""
+        """Turn the running command into a job: its call ends at once, and the run continues."""
         ...
 
 
 class RoutingApi(Protocol):
-    """The decision that lies before the user of one conversation."""
+    """The open decision of one conversation."""
 
     @property
     def card(self) -> RouteCard | None:

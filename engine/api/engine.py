@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 NEWEST: Final = 1 << 40
-"""A seq above all others: what comes before it are the newest messages."""
+"""A seq above all others: the messages before it are the newest."""
 
 
 class AgentsApi(Protocol):
@@ -50,11 +50,11 @@ class AgentsApi(Protocol):
         ...
 
     def stop(self, agent_ids: Iterable[str]) -> None:
-        """Stop these; what they had written stays."""
+        """Stop these; their text so far stays."""
         ...
 
     async def hint(self, agent_id: str, text: str) -> None:
-        """A message to one: it reads it before its next model call, or goes on with it. Raises EngineError."""
+        """Send a message to one: it reads it before its next model call, or resumes with it. Raises EngineError."""
         ...
 
 
@@ -76,7 +76,7 @@ class LibraryApi(Protocol):
         ...
 
     async def turns(self, conversation_id: str) -> Sequence[TurnSummary]:
-        """Every prompt and what it led to, oldest first."""
+        """Every prompt and its effects, oldest first."""
         ...
 
     async def runs(self, conversation_id: str, limit: int) -> Sequence[RunRecord]:
@@ -138,7 +138,7 @@ class RewindApi(Protocol):
         ...
 
     async def finish(self, record: ConversationRecord, *, take_back: bool = False) -> Done:
-        """End what a crash cut off."""
+        """Complete operations that a crash cut off."""
         ...
 
 
@@ -166,7 +166,7 @@ class RulesApi(Protocol):
         ...
 
     def put_back(self, rule: ActiveRule) -> None:
-        """Let hold again what was taken out."""
+        """Restore a removed rule."""
         ...
 
     def remove(self, rule: ActiveRule) -> None:
@@ -250,7 +250,7 @@ class EngineApi(Protocol):
         ...
 
     def watch(self, watcher: Callable[[Activity], None]) -> Unsubscribe:
-        """Tell `watcher` of list-level changes of every live conversation."""
+        """Call `watcher` for list-level changes of every live conversation."""
         ...
 
     def live(self) -> Sequence[ConversationApi]:
@@ -258,7 +258,7 @@ class EngineApi(Protocol):
         ...
 
     async def forget(self, conversation_id: str) -> None:
-        """Close one conversation; what runs in it is stopped."""
+        """Close one conversation; its run is stopped."""
         ...
 
     async def stop_all(self) -> None:

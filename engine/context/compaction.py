@@ -89,7 +89,7 @@ def summary_request(selection: Selection, summary: str, focus: str, window: int)
 
 
 def with_quotes(text: str, selection: Selection) -> str:
-    """The summary with the user's own words below it, newest first: what was asked for is never only retold."""
+    """The summary with the user's own words below it, newest first: requests are never only paraphrased."""
     said = requests_of(selection.summarized, QUOTED)
     return f"{text.strip()}\n\nThe user's own words, newest first:\n{said}" if said else text.strip()
 

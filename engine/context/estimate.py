@@ -28,7 +28,7 @@ def image_tokens(image: ImageBlock) -> int:
 
 
 def block_tokens(block: Block) -> int:
-    """Tokens of one block of a message, what lies inside included."""
+    """Tokens of one block of a message, including nested blocks."""
     match block:
         case TextBlock(text=text):
             return text_tokens(text)

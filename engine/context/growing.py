@@ -1,4 +1,4 @@
-"""The view of a conversation that grows: what was settled for one request is not looked at again for the next."""
+"""The view of a growing conversation: parts settled for one request are not read again for the next."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class GrowingView:
     """Build the view of all rows at the price of the new ones: step 400 costs what step 40 does
     (docs/decisions/budgets.md).
 
-    A reply behind the user is where a chain can be cut: nothing from there on changes what came ahead.
+    A chain can be cut at a reply behind the user: nothing from there on changes the part before it.
     """
 
     def __init__(self) -> None:

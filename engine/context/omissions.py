@@ -1,6 +1,6 @@
 """Parts of old messages that models no longer see whole: shortened results, cleared results, removed images.
 
-The stored messages stay as they are; what is left out is a list beside them, so every omission can be taken back.
+The stored messages stay unchanged; omissions are a list beside them, so each can be undone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REMOVED_IMAGE = "[Image removed from the context]"
 
 
 def apply(rows: Iterable[StoredMessage], omitted: Sequence[Omission]) -> list[StoredMessage]:
-    """The messages as a model sees them; what names no such part is passed over."""
+    """The messages as a model sees them; omissions of unknown parts are ignored."""
     if not omitted:
         return list(rows)
     by_seq: dict[int, list[Omission]] = {}
@@ -38,7 +38,7 @@ def apply(rows: Iterable[StoredMessage], omitted: Sequence[Omission]) -> list[St
 
 
 def prune(rows: Sequence[StoredMessage], tokens: int, window: int) -> tuple[Omission, ...]:
-    """The automatic rule of SPEC CLAW-21: what to shorten, then what to clear, for a window that holds `tokens`."""
+    """The automatic rule of SPEC CLAW-21: parts to shorten, then to clear, for a window that holds `tokens`."""
     if window <= 0 or tokens / window < SHORTEN_FROM:
         return ()
     sizes = old_results(rows)
@@ -55,7 +55,7 @@ def prune(rows: Sequence[StoredMessage], tokens: int, window: int) -> tuple[Omis
 
 
 def shorten_old(rows: Sequence[StoredMessage]) -> tuple[Omission, ...]:
-    """Every long result that is not protected: what the user asks for by hand, however full the window is."""
+    """Every long result that is not protected: for a request of the user, however full the window is."""
     return _as_omissions({
         place: OmissionKind.SHORTENED for place, size in old_results(rows).items() if size > LONG_RESULT
     })

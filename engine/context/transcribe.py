@@ -19,7 +19,7 @@ LISTED = 20
 
 
 def transcribe(rows: Sequence[StoredMessage], room: int) -> str:
-    """The messages as text, at most about `room` characters: what does not fit loses its oldest tool results first."""
+    """The messages as text, at most about `room` characters: long ones lose their oldest tool results first."""
     long = [_of_message(row, LONGEST_PART) for row in rows]
     total = sum(map(len, long))
     for place, row in enumerate(rows):

@@ -99,7 +99,7 @@ def _summary_pair(summary: str, following: Sequence[ModelMessage]) -> list[Model
 
 
 def _settled(messages: list[ModelMessage]) -> list[ModelMessage]:
-    """Begin with the user and answer only what is asked; cutting at one end may free something at the other."""
+    """Begin with the user and keep only matching answers; cutting at one end may free a part at the other."""
     while True:
         kept = _without_orphans(_from_first_user(messages), set())
         if len(kept) == len(messages):

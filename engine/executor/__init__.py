@@ -1,1 +1,1 @@
-"""Performs what the machine decides: one loop per conversation, its effects as child tasks."""
+"""Execution of the machine's effects: one loop per conversation, effects as child tasks."""

@@ -1,4 +1,4 @@
-"""Keeps what an approval was for, the limits and facts of a call, until it runs (docs/security.md, principle 2)."""
+"""Keeps the facts of an approval, the limits and facts of a call, until it runs (docs/security.md, principle 2)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tools.files.spills import spills_of
 from tools.wording import one_line
 
 MOST_TIMES: Final = 3
-"""Questions about one call; what still changes after that is refused."""
+"""Questions about one call; a call that changes once more is refused."""
 LONGEST_SUMMARY: Final = 60
-"""Characters of a call in the row that says who allowed it."""
+"""Characters of a call in the row about its approval."""
 KEPT_CHANGING: Final = "{name} was not run: what it would do changed each time after the user had said yes."
 
 
@@ -53,7 +53,7 @@ def rules_of(session: Session) -> dict[Rule, Access]:
 def approved(
     session: Session, call_id: str, spec: ToolSpec, request: ToolRequest, limits: Limits, decision: Ask
 ) -> Decision:
-    """Return what a yes comes to: the grant for what was shown, else another question, and at last a refusal."""
+    """Return the consequence of a yes: the grant for the shown call, else another question, and at last a refusal."""
     asked = session.asked
     if asked is None or asked.call_id != call_id:
         # The card of a supervisor's decision is the question about the sub-agents it starts.
@@ -67,7 +67,7 @@ def approved(
 
 
 def answer_note(question: Question, answer: ApprovalAnswer) -> str:
-    """The row of the audit trail that says what was allowed; empty for a denial, which the result of the call says."""
+    """The row of the audit trail about a grant; empty for a denial, which the result of the call contains."""
     rule = answer.rule or question.rule
     match answer.choice:
         case ApprovalChoice.ONCE:

@@ -1,4 +1,4 @@
-"""One question to a model, without tools: its whole answer, and what that cost."""
+"""One question to a model, without tools: its whole answer, and its cost."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def _reply(provider: Provider, request: ModelRequest, call: OpenCall, paci
 
 @contextmanager
 def recorded(session: Session, purpose: CallPurpose, model: str, ask: RequestLlm | None = None) -> Generator[OpenCall]:
-    """A call that is made in it: what does not end well in it counts as failed or stopped."""
+    """Record a call made inside the block: an exception marks it as failed or stopped."""
     clock, run = session.ports.clock, run_of(session.state) if purpose in OF_RUNS else None
     call = OpenCall(
         id=session.ports.ids.new(),
@@ -143,7 +143,7 @@ def replied(
 
 
 async def keep(conversation: Changing, session: Session, changes: ConversationChanges) -> None:
-    """Store `changes` with the calls that ended, between two moves, so that neither undoes what the other counted.
+    """Store `changes` with the ended calls, between two moves, so that neither undoes the sums of the other.
 
     Raises:
         StorageError: it cannot be stored; the calls wait for the next time.

@@ -35,13 +35,13 @@ class BackgroundJobs:
         await self._session.ports.jobs.kill(job_id)
 
     def background(self) -> Receipt:
-        """Let the command that runs go on as a job: its call ends at once, and the run goes on."""
+        """Turn the running command into a job: its call ends at once, and the run continues."""
         session = self._session
         job = None if session.read_only else self._performer.background()
         return Accepted() if job is not None else Refused(session.read_only or NOTHING_RUNS)
 
     def follow(self) -> None:
-        """Tell the subscribers from now on whenever one begins or ends."""
+        """Report the begin and end of jobs to the subscribers from now on."""
         self._leave = self._session.ports.jobs.watch(self._changed)
 
     async def end(self) -> None:

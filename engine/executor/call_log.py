@@ -26,7 +26,7 @@ class OpenCall(Struct, eq=False):
     id: str
     purpose: CallPurpose
     reference: str
-    """PROVIDER/MODEL, as it was asked for."""
+    """PROVIDER/MODEL of the request."""
     started_at: float
     """Wall clock."""
     begun: float
@@ -55,7 +55,7 @@ class CachedInput(Struct, frozen=True):
 
 
 class CallLog(Struct, eq=False):
-    """Ends every call once; keeps what ended until a transaction has taken it."""
+    """Ends every call once; keeps ended calls until a transaction has taken them."""
 
     under_way: dict[str, OpenCall] = field(default_factory=dict[str, OpenCall])
     _ended: list[tuple[str, ModelCall]] = field(default_factory=list[tuple[str, ModelCall]])
@@ -70,7 +70,7 @@ class CallLog(Struct, eq=False):
     def end(
         self, call: OpenCall, status: CallStatus, now: float, change: Callable[[ModelCall], ModelCall] = lambda one: one
     ) -> None:
-        """Note how a call ended, unless that is known; `now` is monotonic, `change` adds what its caller knows."""
+        """Record the end of a call, unless it has ended; `now` is monotonic, `change` adds facts of the caller."""
         self.under_way.pop(call.id, None)
         if call.ended:
             return

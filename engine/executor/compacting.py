@@ -47,7 +47,7 @@ class Summary(Struct, frozen=True):
 
 
 _Attempt: TypeAlias = tuple[Summary, CompactionDraft, bool]
-"""A summary, what it would write, and whether the user has nothing more to say."""
+"""A summary, its draft, and True when the user has decided."""
 
 
 class NotCompacted(Exception):
@@ -129,7 +129,7 @@ async def _changed(session: Session, act: Compact, rows: Sequence[StoredMessage]
 
 
 async def _again(session: Session, act: Compact, rows: Sequence[StoredMessage], made: Summary, focus: str) -> _Attempt:
-    """Another summary; what all of them cost is kept."""
+    """Make another summary; the cost of all of them is kept."""
     other = await _summary(session, made.selection, focus)
     both = replace(other, cost_usd=total_cost(made.cost_usd, other.cost_usd))
     return both, await asyncio.to_thread(_summarized, session, act, rows, both), False
@@ -186,7 +186,7 @@ async def _summary(session: Session, selection: Selection, focus: str) -> Summar
 
 
 def _sizes(session: Session, rows: Sequence[StoredMessage], tokens: int, cost_usd: float | None) -> str:
-    """Tokens before and after, and what it cost."""
+    """Tokens before and after, and the cost."""
     record = session.record
     known = record.context_tokens or measure(prompt_facts(session), rows, record.view).total
     sign = "~" if record.context_estimated or not record.context_tokens else ""

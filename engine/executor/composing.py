@@ -1,4 +1,4 @@
-"""Builds what a request needs: message blocks, permission rules, stretches of history."""
+"""Parts of requests: message blocks, permission rules, ranges of history."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOST_IMAGE = "An image of this message is not stored any more: remove it and att
 
 
 class MessageRange(Struct, frozen=True):
-    """A stretch of stored messages with the tool calls they asked for."""
+    """A range of stored messages with their tool calls."""
 
     messages: tuple[StoredMessage, ...]
     tool_calls: tuple[ToolCallRecord, ...]
@@ -122,7 +122,7 @@ async def ask(
 ) -> Receipt:
     """Put a request of the user into the inbox and wait until the machine took or refused it.
 
-    `answers` what was asked: that is all a user can do in a sub-agent's conversation.
+    `answers` marks an answer to a question: nothing else is possible in a sub-agent's conversation.
     """
     if session.read_only:
         return Refused(session.read_only)

@@ -84,7 +84,7 @@ class SystemPrompt(Struct, frozen=True):
 
 
 class ContextManager:
-    """Looks at the window of a conversation and changes what is sent."""
+    """Measures the window of a conversation and changes its contents."""
 
     def __init__(self, session: Session, between_moves: asyncio.Lock) -> None:
         self._session = session
@@ -142,7 +142,7 @@ class ContextManager:
     async def compact(self, focus: str = "", review: Review | None = None, before: int = 0) -> Receipt:
         """Summarize older messages now, or those before one of the user's messages, given by its seq.
 
-        `focus` says what matters most, `review` decides on what was made.
+        `focus` names the most important subjects, `review` decides on the result.
         """
         if not is_busy(self._session.state):
             self._session.review = review
@@ -225,7 +225,7 @@ class ContextManager:
         return await self._take(view, replace(view, omitted=omissions.joined(view.omitted, more)), len(more))
 
     async def _take(self, seen: ContextView, after: ContextView, count: int, least: int = 0) -> Edited | Refused:
-        """Send this from now on, where `seen` is what was sent so far; it is known to be `least` tokens."""
+        """Send this view from now on, replacing the view `seen`; it is known to have `least` tokens."""
         session = self._session
         async with self._between_moves:
             refusal = session.read_only or why_refused(session.state)

@@ -136,7 +136,7 @@ class EffectRunner(Struct, eq=False):
         _cancel(self._tool)
 
     def background(self) -> JobInfo | None:
-        """Let the command that runs go on as a job: its call ends by itself then. None where none runs."""
+        """Turn the running command into a job: its call then ends by itself. None where none runs."""
         state, task = self.session.state, self._tool
         if not isinstance(state, ToolExecuting) or task is None or task.done() or task.cancelling():
             return None

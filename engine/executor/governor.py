@@ -1,4 +1,4 @@
-"""Slows calls of a model down before its rate limit does (SPEC UNI-18). Pure but for what it remembers."""
+"""Slows calls of a model down before its rate limit does (SPEC UNI-18). Pure except for its memory."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Governor(Struct, eq=False):
         return (self.multiplier(model) - LOWEST) * DELAY_PER_STEP
 
     def is_tight(self, model: str, now: float) -> bool:
-        """True where calls are slowed down, so that what can be left out should be."""
+        """True while calls are slowed down, so that optional ones should be left out."""
         state = self._models.get(model)
         if state is None:
             return False
@@ -117,7 +117,7 @@ class Governor(Struct, eq=False):
         state.multiplier = max(LOWEST, state.multiplier * EASE)
 
     def throttled(self, model: str, retry_after: float = 0.0, now: float = 0.0) -> None:
-        """The provider said too many requests: tighten."""
+        """Tighten after the provider's response "too many requests"."""
         state = self._models.setdefault(model, _Model())
         state.multiplier = min(HIGHEST, state.multiplier * TIGHTEN)
         state.not_before = max(state.not_before, now + min(retry_after, WINDOW))

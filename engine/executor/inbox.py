@@ -42,7 +42,7 @@ class InboxEntry(Struct, eq=False):
     """
 
     def settle(self, receipt: Receipt) -> None:
-        """Tell who asked, if anyone still waits."""
+        """Complete the receipt, if the sender still waits."""
         if self.receipt is not None and not self.receipt.done():
             self.receipt.set_result(receipt)
 

@@ -1,4 +1,4 @@
-"""The one task that owns a conversation's state: take an event, step, commit, tell, act (docs/overview.md)."""
+"""The one task that owns a conversation's state: take an event, step, commit, publish, act (docs/overview.md)."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class MoveLoop(Struct, eq=False):
         return committed, calls
 
     def _take(self, save: Save) -> None:
-        """Let the record in memory say what was stored."""
+        """Update the record in memory from a stored effect."""
         session = self.session
         match save:
             case SaveContext(tokens, estimated, usage):

@@ -13,7 +13,7 @@ WARN_AT: Final = 3
 STOP_AT: Final = 5
 """Times in a row (SPEC CLAW-60)."""
 WAITING: Final = frozenset({"job_output"})
-"""Tools by which a model waits: what they say may stay the same for long."""
+"""Tools by which a model waits: their output may stay the same for long."""
 
 
 class LoopGuard(Struct, eq=False):
@@ -44,7 +44,7 @@ def warning(times: int) -> str:
 
 
 def _plain(arguments: str) -> str:
-    """Arguments without what makes no difference: blanks and the order of fields."""
+    """Arguments without irrelevant differences: blanks and the order of fields."""
     try:
         return msgspec.json.encode(msgspec.json.decode(arguments.encode("utf-8", "replace")), order="sorted").decode()
     except (msgspec.MsgspecError, RecursionError, UnicodeError):

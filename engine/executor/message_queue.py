@@ -39,7 +39,7 @@ class MessageQueue:
         session.publisher.add(self._follow)
 
     async def load(self) -> None:
-        """Read what a former process left; it waits for the user (SPEC DEC-03)."""
+        """Read the messages that a former process left; they wait for the user (SPEC DEC-03)."""
         self.waiting = await self._session.ports.queue.queued(self._session.record.id)
         self.held = self._told = bool(self.waiting)
 
@@ -87,14 +87,14 @@ class MessageQueue:
         return await self._change(lambda waiting: tuple(one for one in waiting if one.id != message_id), message_id)
 
     async def go_on(self, caps: RunCaps | None = None) -> Receipt:
-        """Hold the queue no longer; what comes first is sent now or when the run is over."""
+        """Release the queue; the first message is sent now or when the run is over."""
         self._caps = caps or self._caps
         self.release()
         self._send_if_idle()
         return Accepted()
 
     async def send_now(self, message_id: str = "", caps: RunCaps | None = None) -> Receipt:
-        """Stop what runs and send this one, or the first; the rest follows when that is answered."""
+        """Stop the current run and send this one, or the first; the rest follows after the answer."""
         if not self.waiting:
             return Refused(GONE)
         receipt = await self.move(message_id or self.waiting[0].id, 0)
@@ -105,7 +105,7 @@ class MessageQueue:
         return receipt
 
     def hold(self) -> None:
-        """Send nothing by itself until the user goes on."""
+        """Hold the queue until the user releases it."""
         if self._sending is not None or is_busy(self._session.state):
             self._stop_sending()
 

@@ -167,7 +167,9 @@ async def _assembly(session: Session, name: str, rows: Sequence[StoredMessage]) 
 
 
 async def _files_note(session: Session, rows: Sequence[StoredMessage]) -> str:
-    """The store is asked once and then after a restore alone: frames would be drawn ahead of a request that waits."""
+    """Note about restored files. The store is read once and then only after a restore: a wait would let frames be drawn
+    before the request.
+    """
     rewinding = session.rewinding
     if rewinding is None or session.restores_known == rewinding.log.restores:
         return ""

@@ -1,4 +1,4 @@
-"""Holds a call of a model back until its rate limits have room for it, in sight, and reports what it used."""
+"""Delays a call of a model visibly until its rate limits have room for it, and reports its usage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engine.updates import Paced
 LEAST_TOLD: Final = 1.0
 """Seconds of a wait before a call from which it is reported."""
 LOOK_AGAIN: Final = 1.0
-"""Seconds after which a wait is computed anew: other calls end, or are stopped."""
+"""Seconds after which a wait is computed again: other calls end, or are stopped."""
 THROTTLED: Final = frozenset({"rate_limit", "overloaded"})
 
 

@@ -1,4 +1,4 @@
-"""Tells subscribers what happens, in order; one that fails is dropped, never the conversation."""
+"""Sends updates to subscribers, in order; a failing one is dropped, never the conversation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides the open question anew when mode or sandbox changed: what they answer now is not asked any more."""
+"""Decides the open question again when mode or sandbox changed: a question they now answer is withdrawn."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _shows_other(asked: AskedCall, request: ToolRequest, limits: Limits) -> str:
 
 
 def _ask_on(session: Session, question: Question, limits: Limits, event: ApprovalNeeded) -> ApprovalNeeded:
-    """The facts of the question that goes on, unless it was answered meanwhile."""
+    """The facts of the question that stays open, unless it was answered meanwhile."""
     if session.state.gen == event.gen and session.asked is not None:
         session.asked = replace(session.asked, limits=limits)
         session.drafted_question = replace(question, reason=event.reason)
@@ -85,7 +85,9 @@ def _post(session: Session, limits: Limits, event: ApprovalLapsed) -> None:
 
 
 def _note(question: Question, decision: Decision, before: Limits, now: Limits) -> str:
-    """The row that says what allows it instead of the user; empty where he is asked again, or a result says no."""
+    """The row about the setting that allows it instead of the user; empty when the question is repeated, or a result
+    refuses it.
+    """
     changed = [f"mode {now.mode.value}"] if before.mode is not now.mode else []
     changed += [f"sandbox {now.sandbox.value}"] if before.sandbox is not now.sandbox else []
     by = " and ".join(changed)

@@ -14,7 +14,8 @@ LAST_MESSAGES = 8
 
 
 async def mend(session: Session) -> State:
-    """Close what the failed run left open, as after a restart (SPEC STM-10): idle, or failed where it is a sub-agent.
+    """Close the parts that the failed run left open, as after a restart (SPEC STM-10): idle, or failed where it is a
+    sub-agent.
 
     Raises:
         StorageError: the store still fails; nothing has changed.
@@ -35,7 +36,7 @@ async def mend(session: Session) -> State:
 
 
 async def read_last(session: Session) -> None:
-    """Read what the newest message is: the turn rule needs it (SPEC DEC-25)."""
+    """Read the kind of the newest message: the turn rule needs it (SPEC DEC-25)."""
     history = await read_history(session, LAST_MESSAGES)
     session.last, session.shell_run = LastMessage.NONE, None
     session.remember(history.messages)

@@ -18,7 +18,7 @@ class Proposal(Struct, frozen=True):
     kept: int
     """Messages that stay as they are."""
     sizes: str
-    """Tokens before and after, and what it cost."""
+    """Tokens before and after, and the cost."""
     problem: str = ""
     """Reason why the last decision could not be carried out; else empty."""
 
@@ -30,7 +30,7 @@ class TakeSummary(Struct, frozen=True):
 
 
 class SummarizeAgain(Struct, frozen=True):
-    """Make another one; `hint` says what matters most."""
+    """Make another one; `hint` names the most important subjects."""
 
     hint: str
 
@@ -41,4 +41,4 @@ class DropSummary(Struct, frozen=True):
 
 Verdict: TypeAlias = TakeSummary | SummarizeAgain | DropSummary
 Review: TypeAlias = Callable[[Proposal], Awaitable[Verdict]]
-"""Shows a summary and gives what the user decided; may take as long as it likes."""
+"""Callback that shows a summary and returns the user's decision, without a time limit."""

@@ -1,4 +1,4 @@
-"""Asks who answers a message, shows the decision while it can be overruled, and hands it to the machine."""
+"""Asks the supervisor about a message, shows the decision while it can be overruled, and passes it to the machine."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _DONE: Final = {
 
 
 class Made(Struct, frozen=True):
-    """A decision and what it cost."""
+    """A decision and its cost."""
 
     route: Route
     usage: Usage | None = None
@@ -145,7 +145,7 @@ def _settle(offer: RouteOffer, verdict: RouteVerdict) -> None:
 
 
 def _note(made: Route, chosen: Route) -> str:
-    """The row of the transcript that tells of it."""
+    """The row of the transcript about it."""
     if made.fallback:
         return f"Routing: the main model answers alone: {made.fallback}"
     words = _DONE[chosen.strategy].format(count=len(chosen.agents))
@@ -156,7 +156,7 @@ def _note(made: Route, chosen: Route) -> str:
 
 
 class RoutingControl:
-    """The decision that lies before the user of one conversation."""
+    """The open decision of one conversation."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -89,7 +89,7 @@ class AgentStopper(Protocol):
         ...
 
     def reconsider(self, parent_id: str) -> None:
-        """Decide the open questions of a conversation's sub-agents anew: its limits are theirs."""
+        """Decide the open questions of a conversation's sub-agents again: its limits are theirs."""
         ...
 
     def views(self, parent_id: str) -> tuple[AgentView, ...]:
@@ -113,7 +113,7 @@ class EngineSettings(Struct, frozen=True):
     own: tuple[Path, ...] = ()
     """Phoenix's own files and folders, which no tool opens."""
     home: Path = Path("/nonexistent")
-    """The user's home folder, below which keys and shell start files lie."""
+    """The user's home folder, which contains keys and shell start files."""
     sandbox_network: bool = True
     """Commands that are allowed to may use the network inside the sandbox."""
     spills: tuple[Path, ...] = ()
@@ -143,9 +143,9 @@ class EngineSettings(Struct, frozen=True):
     why_full: Callable[[], str] = lambda: ""
     """Reason why nothing new may begin now, in a sentence: memory is short; empty while there is enough."""
     mode_rest: float = 1.0
-    """Seconds without another change of mode or sandbox after which an open question is decided anew.
+    """Seconds without another change of mode or sandbox after which an open question is decided again.
 
-    Shift+Tab leads from `ask` over `auto` to `plan`: a mode that is passed by answers nothing.
+    Shift+Tab leads from `ask` over `auto` to `plan`: a mode in between answers nothing.
     """
     close_grace: float = 2.0
     """Seconds that cancelled runs have to end at close (SPEC STM-12)."""
@@ -171,7 +171,7 @@ class Session(Struct, eq=False):
     above: Session | None = None
     """The conversation whose sub-agent this one is, while it works."""
     broken: bool = False
-    """The last move could not be stored: the next one begins by mending what it left."""
+    """True when the last move could not be stored: the next one begins with its repair."""
     last: LastMessage = LastMessage.NONE
     shell_run: str | None = None
     """The run of the newest command of the user."""
@@ -193,9 +193,9 @@ class Session(Struct, eq=False):
     drafted_question: Question | None = None
     """Question of the current call; open only once the machine waits for the answer."""
     offer: RouteOffer | None = None
-    """The supervisor's decision that lies before the user."""
+    """The supervisor's open decision."""
     review: Review | None = None
-    """Shows the next summary that the user has asked for before it takes effect."""
+    """Review of the next requested summary before it takes effect."""
     compacted_at: int = 0
     """Number of messages at the last compaction, tried or undone: the next automatic one waits for more."""
     calls: CallLog = field(default_factory=CallLog)
@@ -328,7 +328,7 @@ class Session(Struct, eq=False):
         return usage.context_tokens or self.record.context_tokens
 
     def tell_context(self) -> None:
-        """Tell subscribers how full the window is."""
+        """Send subscribers the fill level of the window."""
         record, spent = self.record, self.record.spent
         self.publisher.publish(
             ContextChanged(
@@ -369,7 +369,7 @@ def _is_shell(message: StoredMessage) -> bool:
 
 
 def _tells_of_shell(message: StoredMessage, run_id: str | None) -> bool:
-    """True if it tells the model what the user's command printed (SPEC STM-01)."""
+    """True if it contains the output of the user's command for the model (SPEC STM-01)."""
     if message.role is not Role.USER or message.run_id != run_id or len(message.blocks) != 1:
         return False
     block = message.blocks[0]

@@ -1,4 +1,4 @@
-"""Questions beside a conversation: answered from what was said in it, without tools, and stored nowhere."""
+"""Questions beside a conversation: answered from its messages, without tools, and not stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHARACTERS_PER_TOKEN: Final = 2
 """Characters of the conversation per token of the window: half of it, at four characters a token."""
 LONGEST: Final = 400_000
 SHORTEST: Final = 20_000
-"""Characters of what was said that are read again, however large or unknown the window is."""
+"""Characters of the messages that are read again, however large or unknown the window is."""
 INSTRUCTION: Final = (
     "A user works with an agent. Below is their conversation so far, then a question that the user asks you beside it."
     " Answer the question alone, in a few sentences, from what the conversation tells and what you know. You have no"
@@ -37,7 +37,7 @@ LONGEST_SUGGESTION: Final = 120
 
 
 class SideQuestions:
-    """Asks models beside the conversation, also while the agent works; what it costs counts to the conversation."""
+    """Asks models beside the conversation, also while the agent works; the cost counts to the conversation."""
 
     def __init__(self, conversation: Changing, session: Session) -> None:
         self._conversation = conversation
@@ -77,7 +77,7 @@ class SideQuestions:
         return answer.text
 
     async def suggestion(self) -> str:
-        """A message that the user may well send next; empty where none suggests itself, or no model has time for it.
+        """A likely next message of the user; empty without one, or when no model has time for it.
 
         Raises:
             ProviderError: the model cannot be asked.

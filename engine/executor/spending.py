@@ -18,7 +18,7 @@ UNKNOWN_PRICE = "the price of a model that this run used is unknown"
 
 
 def count(session: Session, calls: Iterable[ModelCall]) -> None:
-    """Take in model calls that are stored, and tell of them."""
+    """Count stored model calls, and publish the sums."""
     above = session.above
     for call in calls:
         used = Totals.of(call.usage, call.cost_usd)

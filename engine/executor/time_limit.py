@@ -24,7 +24,7 @@ class TimeLimit(Struct, eq=False):
         self.go_on()
 
     def pause(self) -> None:
-        """The user is asked."""
+        """Pause while the user is asked."""
         if self._timer is not None:
             self._left = max(self._timer.when() - asyncio.get_running_loop().time(), 0.0)
             self._timer.cancel()

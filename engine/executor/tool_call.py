@@ -118,7 +118,7 @@ async def _look_before(session: Session, ready: ReadyCall, grant: Allow) -> None
 
 
 async def prepare(session: Session, call: ToolCall) -> ReadyCall:
-    """The tool of a call, its arguments, and what it is about to do.
+    """The tool of a call, its arguments, and its request.
 
     Raises:
         ToolInputError: there is no such tool, or its arguments make no sense.
@@ -155,7 +155,7 @@ def parse_arguments(text: str) -> JsonObject:
 
 
 def decide_call(session: Session, act: ExecTool, ready: ReadyCall, limits: Limits) -> Decision:
-    """Return what the policy says of a call, and what its yes comes to."""
+    """Return the policy's decision about a call, and the consequence of a yes."""
     state = session.state
     typed = isinstance(state, ToolExecuting) and state.round.origin is ToolOrigin.USER
     if session.profile is not None and any(session.profile.protects(path) for path in ready.request.paths):

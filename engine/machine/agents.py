@@ -41,7 +41,7 @@ def submission_of(call: ToolCall) -> Submission | None:
 
 
 def submitted(state: AwaitingLlm, event: LlmReplied, saved: SaveMessage, calls: tuple[ToolCall, ...]) -> Step | None:
-    """Take a submission, or say what was wrong with it; None where the calls are work to be done.
+    """Handle a submission, or report its mistake; None where the calls are ordinary work.
 
     `saved` is the reply that makes the calls.
     """

@@ -18,7 +18,7 @@ AskingEvent = ApprovalNeeded | ApprovalAnswered | ApprovalLapsed
 
 
 def step(state: State, event: AskingEvent) -> Step:
-    """Route one happening around a question; what belongs to another call changes nothing."""
+    """Route one event around a question; an event of another call changes nothing."""
     match event:
         case ApprovalNeeded():
             return _ask(state, event)
@@ -31,7 +31,7 @@ def step(state: State, event: AskingEvent) -> Step:
 
 
 def _ask(state: State, event: ApprovalNeeded) -> Step:
-    """Ask; a question that is open already goes on with another reason."""
+    """Ask; an open question continues with another reason."""
     if not isinstance(state, ToolExecuting | AwaitingApproval) or state.round.current.id != event.call_id:
         return Step(state)
     call = state.round.current

@@ -63,12 +63,12 @@ def after_stop(state: AwaitingLlm, event: UserCancelled) -> tuple[Save, ...]:
 
 
 def with_text_of(state: AwaitingLlm, event: UserCancelled) -> AwaitingLlm:
-    """`state` with what the call under way had written when the run's time was up."""
+    """`state` with the text of the current call when the run's time was up."""
     return replace(state, broken=longer(state.broken, event.written, texts.TIME_LIMIT, event.message_id))
 
 
 def _kept(state: AwaitingLlm, cause: str, message_id: str) -> tuple[SaveMessage, ...]:
-    """The message that holds what is there of the reply, marked with why it ends; none where it says nothing."""
+    """The message with the existing part of the reply, marked with the reason of its end; none for an empty one."""
     blocks = blocks_of(state)
     if not has_content(blocks):
         return ()

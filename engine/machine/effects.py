@@ -69,7 +69,7 @@ class Strategy(StrEnum):
 
 
 class SaveRoute(Struct, frozen=True):
-    """Record what the supervisor decided; `decision_json` is the column `runs.routing_json`."""
+    """Record the supervisor's decision; `decision_json` is the column `runs.routing_json`."""
 
     run_id: str
     strategy: Strategy
@@ -116,7 +116,7 @@ class SaveContext(Struct, frozen=True):
 
 
 class SaveView(Struct, frozen=True):
-    """Record what a compaction made of the context: requests are made of it from now on."""
+    """Record the view made by a compaction: later requests use it."""
 
     draft: CompactionDraft
 
@@ -150,7 +150,7 @@ class RequestLlm(Struct, frozen=True):
     truncated_call: bool = False
     """The reply being continued ended inside a tool call, which was not run."""
     only_submit: bool = False
-    """A sub-agent's last call: it may do nothing but hand in."""
+    """True for a sub-agent's last call, which may only submit."""
 
 
 class AbortLlm(Struct, frozen=True):
@@ -171,7 +171,7 @@ class CancelTimer(Struct, frozen=True):
 
 
 class ExecTool(Struct, frozen=True):
-    """Run a call; unless `approved`, the permission policy is asked first."""
+    """Run a call; unless `approved`, the permission policy decides first."""
 
     gen: int
     call: ToolCall
@@ -215,11 +215,11 @@ class Compact(Struct, frozen=True):
     before: int = 0
     """The seq of the first message that stays; 0: the newest ones stay."""
     full: bool = False
-    """The window has overflowed: without a summary the conversation cannot go on."""
+    """True when the window has overflowed: without a summary the conversation cannot continue."""
 
 
 class RouteRequest(Struct, frozen=True):
-    """Ask the supervisor who answers; comes back as RouteDecided."""
+    """Ask the supervisor for a decision; comes back as RouteDecided."""
 
     gen: int
     run_id: str
@@ -232,7 +232,7 @@ class AfterRun(Struct, frozen=True):
 
 
 class Notice(Struct, frozen=True):
-    """Tell the user something in passing; what must stay is a SaveNotice."""
+    """Show the user a passing notice; a permanent one is a SaveNotice."""
 
     text: str
 

@@ -48,7 +48,7 @@ class RetryAsked(Struct, frozen=True):
 
 
 class CompactAsked(Struct, frozen=True):
-    """The user wants older messages summarized now; `focus` says what matters most."""
+    """Request of the user to summarize older messages now; `focus` names the most important subjects."""
 
     focus: str = ""
     before: int = 0
@@ -134,7 +134,7 @@ class RetryDue(Struct, frozen=True):
 
 
 class ApprovalNeeded(Struct, frozen=True):
-    """The policy wants the user's word before `call_id` runs."""
+    """Request of the policy for the user's answer before `call_id` runs."""
 
     gen: int
     call_id: str
@@ -142,12 +142,12 @@ class ApprovalNeeded(Struct, frozen=True):
 
 
 class ApprovalLapsed(Struct, frozen=True):
-    """Mode or sandbox changed while the question of `call_id` was open: the call is decided anew, without it."""
+    """Change of mode or sandbox while the question of `call_id` was open: the call is decided again, without it."""
 
     gen: int
     call_id: str
     note: str = ""
-    """The quiet row that says what allows or refuses it now."""
+    """The quiet row about the new decision."""
 
 
 class ToolFinished(Struct, frozen=True):
@@ -225,7 +225,7 @@ class RouteDecided(Struct, frozen=True):
     decision_json: str = "{}"
     """Decision for the record of the run."""
     note: str = ""
-    """The quiet row that tells of the decision."""
+    """The quiet row about the decision."""
 
 
 class AgentBegun(Struct, frozen=True):

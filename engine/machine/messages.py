@@ -191,7 +191,7 @@ class LastMessage(StrEnum):
     ANSWER = "answer"
     """Assistant text without a tool use: the turn is over."""
     CUT = "cut"
-    """Assistant text that broke off: the turn goes on, and a retry continues it."""
+    """Incomplete assistant text: the turn continues, and a retry completes it."""
     TOOL_USE = "tool_use"
     TOOL_RESULT = "tool_result"
     USER = "user"

@@ -1,4 +1,4 @@
-"""Rules for what comes back from the model: replies, failures, retries, compaction and routing."""
+"""Rules for results of the model: replies, failures, retries, compaction and routing."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def _end(state: AwaitingLlm, event: LlmReplied, blocks: tuple[Block, ...]) -> St
 
 
 def _declined(state: AwaitingLlm, event: LlmReplied, blocks: tuple[Block, ...]) -> Step:
-    """End the run as refused; what was said before stays."""
+    """End the run as refused; earlier text stays."""
     run, gen, (code, text) = state.run, state.gen + 1, DECLINES[event.stop]
     saves = (_assistant(event, blocks),) if broken.has_content(blocks) else ()
     if run.agent is not None:
@@ -217,7 +217,7 @@ def _metered(event: LlmReplied) -> SaveContext:
 
 
 def _drafted(event: CompactionEnded) -> tuple[Save, ...]:
-    """The row that tells of a compaction, and what it made; nothing where it failed."""
+    """The row about a compaction, and its view; empty after a failure."""
     draft = event.outcome
     return () if isinstance(draft, str) else (SaveNotice(draft.note), SaveView(draft))
 

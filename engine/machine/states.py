@@ -64,7 +64,7 @@ class RetryWait(Struct, frozen=True, tag="retry_wait"):
 
 
 class Routing(Struct, frozen=True, tag="routing"):
-    """The supervisor chooses who answers."""
+    """Phase in which the supervisor decides."""
 
 
 class CompactingContext(Struct, frozen=True, tag="compacting"):
@@ -91,7 +91,7 @@ class Idle(Struct, frozen=True, tag="idle"):
 
 
 class AwaitingLlm(Struct, frozen=True, tag="awaiting_llm"):
-    """The model is asked, or is about to be asked again."""
+    """State with a model call, running or about to be repeated."""
 
     gen: int
     run: Run
@@ -130,7 +130,7 @@ class ToolRound(Struct, frozen=True):
 
 
 class ToolExecuting(Struct, frozen=True, tag="tool_executing"):
-    """Tools run one at a time, in the order the model asked for them."""
+    """State in which tools run one at a time, in the order of the model's calls."""
 
     gen: int
     run: Run
@@ -157,7 +157,7 @@ class AgentStatus(StrEnum):
 
 
 class AgentTask(Struct, frozen=True):
-    """One sub-agent of a spawn call, and what it was given to do."""
+    """One sub-agent of a spawn call, and its task."""
 
     id: str
     task: str
@@ -213,7 +213,7 @@ class Cancelling(Struct, frozen=True, tag="cancelling"):
 
 
 class Compacting(Struct, frozen=True, tag="compacting"):
-    """The user asked for a summary of older messages."""
+    """State with a requested summary of older messages."""
 
     gen: int
 

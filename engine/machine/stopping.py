@@ -36,7 +36,7 @@ StopEvent = UserCancelled | ToolAborted | CancelDeadlinePassed | StragglersEnded
 
 
 def step(state: State, event: StopEvent) -> Step:
-    """Route Esc and what follows from it."""
+    """Route Esc and its consequences."""
     match event:
         case UserCancelled():
             return _cancel(state, event)

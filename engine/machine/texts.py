@@ -54,7 +54,7 @@ def cancelled(job: str) -> str:
 
 
 def stopped(elapsed: int, timed_out: bool, processes: int = 0, survivors: tuple[int, ...] = ()) -> str:
-    """The row a cancel leaves: how long it had run and what ended with it."""
+    """The row about a cancel: the duration and the ended processes."""
     parts = [f"Stopped at the time limit after {elapsed} s" if timed_out else f"Stopped by you after {elapsed} s"]
     if processes:
         parts.append(f"{counted(processes, 'process', 'processes')} ended")

@@ -41,7 +41,7 @@ ToolEvent = ToolFinished | AgentsStarted | AgentFinished
 
 
 def step(state: State, event: ToolEvent) -> Step:
-    """Route one happening of a tool round; what belongs to another call changes nothing."""
+    """Route one event of a tool round; an event of another call changes nothing."""
     match event:
         case ToolFinished():
             if isinstance(state, ToolExecuting) and state.round.current.id == event.result.call_id:

@@ -48,7 +48,7 @@ from engine.machine.states import (
 
 
 class Step(Struct, frozen=True):
-    """The state after an event, and what is to be done: saves first, then acts, in this order."""
+    """The state after an event, and its effects: saves first, then acts, in this order."""
 
     state: State
     effects: tuple[Effect, ...] = ()
@@ -99,7 +99,7 @@ def at_limit(gen: int, run: Run, saves: tuple[Effect, ...], partial: str = "") -
 
 
 def fail_agent(gen: int, run: Run, kind: str, error: str, saves: tuple[Effect, ...] = (), partial: str = "") -> Step:
-    """End a sub-agent without a result; `partial` is what it had written."""
+    """End a sub-agent without a result; `partial` is its text so far."""
     finish = FinishRun(run.id, RunStatus.FAILURE, run.iteration, error, kind)
     return Step(Failed(gen, kind, error, partial), (*saves, finish))
 
@@ -120,7 +120,7 @@ def end_run(gen: int, run: Run, saves: tuple[Effect, ...], *, timed_out: bool, p
 def stop_round(
     gen: int, state: Cancelling | AwaitingApproval, message_id: str, note: str, *, timed_out: bool, job: str = ""
 ) -> Step:
-    """End a stopped round: what is done stays, a spawn call keeps what its sub-agents had found."""
+    """End a stopped round: finished work stays, a spawn call keeps the results of its sub-agents."""
     round_, current = state.round, ToolResult(state.round.current.id, texts.cancelled(job), ToolStatus.CANCELLED)
     if isinstance(state, Cancelling) and state.agents:
         found = agent_texts.aggregate(state.agents, state.outcomes, agent_texts.CANCELLED)

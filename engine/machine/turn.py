@@ -1,4 +1,4 @@
-"""Rules for what the user asks for: messages, retries, shell commands, compaction; and inbox wake-ups."""
+"""Rules for requests of the user: messages, retries, shell commands, compaction; and inbox wake-ups."""
 
 from __future__ import annotations
 

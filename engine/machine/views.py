@@ -52,10 +52,10 @@ class ContextView(Struct, frozen=True):
 
 
 class CompactionDraft(Struct, frozen=True):
-    """A view that a compaction made, and what tells of it; it takes effect with the move that saves it."""
+    """A view made by a compaction, and the row about it; it takes effect with the move that saves it."""
 
     view: ContextView
     tokens: int
     """Tokens in the window from then on, estimated."""
     note: str
-    """The row of the transcript that tells of it."""
+    """The row of the transcript about it."""

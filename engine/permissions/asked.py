@@ -1,4 +1,4 @@
-"""The facts that a question showed, and what of them is different by now (SECURITY V7)."""
+"""The facts that a question showed, and their differences from the present ones (SECURITY V7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs whose next words decide what runs: a rule with `*` must name what they start."""
+"""Programs whose next words name the program to run: a rule with `*` must include that."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EXACT = """
     trace cprofile profile runpy code cython nix-shell
 """
 EXACT: Final = frozenset(_EXACT.split())
-"""Programs, and words of the shell, that start or evaluate what any of their words says."""
+"""Programs, and words of the shell, that start or evaluate any of their words."""
 TRANSPARENT: Final = {"timeout": 1, "nice": 0, "nohup": 0, "time": 0, "setsid": 0}
 """Programs that only change how the one behind them runs, and the words between; nothing else is looked up by them."""
 LAUNCHERS: Final[dict[tuple[str, ...], int]] = {
@@ -56,7 +56,7 @@ def stem(program: str) -> str:
 
 
 def started(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words of what launchers in front of it start; `words` where there are none."""
+    """The words started by launchers in front; `words` where there are none."""
     while (found := _launcher(words)) and found != ("git",):
         inner = words[len(found) + LAUNCHERS[found] :]
         if not inner or inner[0].startswith("-") or "=" in inner[0]:

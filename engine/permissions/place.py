@@ -12,7 +12,7 @@ from tools.files.protected import is_secret, protected_part, secret_paths
 
 
 class PathPlace(Struct, frozen=True):
-    """The working directory, Phoenix's own paths, and what of them reading tools may use freely."""
+    """The working directory, Phoenix's own paths, and those of them that reading tools may use freely."""
 
     working_dir: Path
     readable: tuple[Path, ...] = ()
@@ -22,7 +22,7 @@ class PathPlace(Struct, frozen=True):
     home: Path = Path("/nonexistent")
 
     def outside(self, spec: ToolSpec, request: ToolRequest) -> list[Path]:
-        """The paths of a call that lie elsewhere."""
+        """The paths of a call outside."""
         inside = (self.working_dir, *self.readable) if spec.tool_class is ToolClass.READ else (self.working_dir,)
         return [path for path in request.paths if not _is_in(path, inside)]
 

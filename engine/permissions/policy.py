@@ -51,7 +51,7 @@ Decision: TypeAlias = Allow | Ask | Deny
 
 
 class Limits(Struct, frozen=True):
-    """Mode and sandbox of a conversation, and what of the sandbox this system enforces."""
+    """Mode and sandbox of a conversation, and the part of the sandbox that this system enforces."""
 
     mode: PermissionMode
     sandbox: SandboxMode = SandboxMode.OFF
@@ -100,7 +100,7 @@ def decide(
     *,
     typed: bool = False,
 ) -> Decision:
-    """Return what happens to a call.
+    """Decide about a call.
 
     A rule counts for calls up to the access it maps to, and for what is known of the program itself. `typed` is a
     command line of the user's own, which counts as a yes.

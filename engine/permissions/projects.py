@@ -1,4 +1,4 @@
-"""The project that a permission rule belongs to: a repository, or a folder that lies in none."""
+"""The project of a permission rule: a repository, or a folder outside any."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tools.git.pointers import first_line, named_folder
 
 
 def project_of(working_dir: Path) -> Path:
-    """The folder whose rules hold in `working_dir`.
+    """Find the folder whose rules apply in `working_dir`.
 
     The nearest repository around it, for a worktree that its repository knows, the repository's own folder; the
     working directory itself where there is none. A repository that is the home folder, or lies around it, counts

@@ -34,7 +34,7 @@ class AgentStore(Protocol):
         ...
 
     async def leave(self, agent_id: str, at: float) -> None:
-        """Put what this sub-agent found into its parent's inbox, which waits for it no more; it begins no turn."""
+        """Put the result of this sub-agent into its parent's inbox, which waits for it no more; it begins no turn."""
         ...
 
     async def waiting(self, conversation_id: str) -> int:

@@ -12,7 +12,7 @@ PATIENCE: Final = 600.0
 QUITTING: Final = 1.0
 """Seconds from the moment in which Phoenix ends."""
 FIRM: Final = 2.0
-"""Seconds after a wait was given up in which no other begins: what was begun with it ends, too."""
+"""Seconds after an abandoned wait in which no other begins, so that its dependent work ends, too."""
 TOLD_AFTER: Final = 1.5
 """Seconds of a wait before it is reported."""
 
@@ -38,7 +38,7 @@ class DatabaseWaits:
             return self._longest()
 
     def listen(self, listener: Callable[[float], None]) -> Callable[[], None]:
-        """Tell how many seconds have passed, again and again, then 0; the result ends it."""
+        """Call `listener` repeatedly with the seconds passed, then with 0; the result ends it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 

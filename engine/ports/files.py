@@ -49,7 +49,7 @@ class FileChange(Struct, frozen=True, array_like=True):
     after: FileState | None
     added: int = 0
     removed: int = 0
-    """Lines; both 0 for what is no text."""
+    """Number of removed lines; 0 for both in binary files."""
 
     @property
     def name(self) -> str:
@@ -69,7 +69,7 @@ class Coverage(Struct, frozen=True):
     left_out: tuple[str, ...] = ()
     """Folders and files passed over: ignored by .gitignore, of version control, Phoenix's own; at most 20 of them.
 
-    What tools make again, such as caches, is not named.
+    Recreatable folders, such as caches, are not named.
     """
     left_out_count: int = 0
     too_large: tuple[str, ...] = ()
@@ -130,7 +130,7 @@ class Folders(Protocol):
         ...
 
     async def knows(self, folder: Path) -> bool:
-        """True if the folder was looked at before, so that another look reads what changed since alone."""
+        """True if there is a snapshot of the folder, so that another one reads only later changes."""
         ...
 
     async def before_edit(self, folder: Path, paths: Sequence[bytes], look: str = "") -> dict[bytes, FileState | None]:
@@ -167,9 +167,10 @@ class Folders(Protocol):
         ...
 
     async def keep_only(self, changes: Sequence[FileChange], looks: Sequence[str]) -> int:
-        """Drop what neither these changes, nor these looks, nor the newest look at a folder need; gives bytes freed.
+        """Drop contents that neither these changes, nor these snapshots, nor the newest snapshot of a folder need;
+        returns bytes freed.
 
-        What was stored in the last day stays: another process may be about to name it.
+        Contents stored in the last day stay: another process may be about to name them.
         """
         ...
 
@@ -178,7 +179,7 @@ class Folders(Protocol):
         ...
 
     async def tidy(self) -> bool:
-        """Do a little of what can wait; False where nothing is left to do."""
+        """Do a part of the postponed work; False when none is left."""
         ...
 
     async def rest(self) -> None:
@@ -186,7 +187,7 @@ class Folders(Protocol):
         ...
 
     async def close(self) -> None:
-        """Finish what was begun and close."""
+        """Complete begun work and close."""
         ...
 
 

@@ -20,7 +20,7 @@ class ModelMessage(Struct, frozen=True):
 
 
 class ImageBytes(Struct, frozen=True):
-    """An attachment as it goes on the wire."""
+    """An attachment in its form on the wire."""
 
     media_type: str
     data: bytes

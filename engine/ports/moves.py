@@ -47,7 +47,7 @@ class SetContext(Struct, frozen=True):
 
 
 class RecordCall(Struct, frozen=True):
-    """A model call that ended: its row, its span, and what it adds to every sum."""
+    """An ended model call: its row, its span, and its addition to every sum."""
 
     call: ModelCall
 

@@ -71,7 +71,7 @@ class Profile(Struct, frozen=True):
     sandbox: str = ""
     """Sandbox of a conversation begun with it: off, workspace, read-only; empty: the user's."""
     project: bool = False
-    """True for a project's own profile, which can only narrow what the user allowed (CONTRACT 4)."""
+    """True for a project's own profile, which can only narrow the user's permissions (CONTRACT 4)."""
 
     def allows(self, tool: str) -> bool:
         """True when an agent of this profile may be given the tool."""

@@ -66,7 +66,7 @@ class ConversationChanges(Struct, frozen=True):
     suggested_title: str | None = None
     """A model's; kept only where the user gave no title."""
     calls: tuple[ModelCall, ...] = ()
-    """Made beside runs; they are added to what the conversation has used."""
+    """Calls beside runs; they are added to the usage of the conversation."""
     compact_percent: int | None = None
     turn_note: TurnNote | None = None
     """Subject of one turn; removed turns are left alone."""
@@ -80,7 +80,7 @@ class StorageError(Exception):
 
 
 class ImportRefused(StorageError):
-    """A document is no export, or holds what cannot be; the message is a sentence."""
+    """Raised for a document that is no export, or has impossible content; the message is a sentence."""
 
 
 class DatabaseBusy(StorageError):
@@ -245,11 +245,11 @@ class Library(Protocol):
         ...
 
     async def index_older(self) -> IndexProgress:
-        """Index a slice of what was said before the search index was made; nothing is left once `done` is `total`."""
+        """Index a slice of the messages older than the search index; complete once `done` is `total`."""
         ...
 
     async def turns(self, conversation_id: str) -> Sequence[TurnSummary]:
-        """Every prompt and what it led to, oldest first."""
+        """Every prompt and its effects, oldest first."""
         ...
 
     async def newest_turn(self, conversation_id: str) -> TurnDigest | None:
@@ -269,7 +269,7 @@ class Library(Protocol):
         ...
 
     async def import_conversation(self, data: JsonObject, at: float, terms: ImportTerms) -> Imported:
-        """Read what `export` wrote, at rest and on the terms of who imports it; a new id where the old is taken.
+        """Read an export, at rest and on the terms of the importing user; a new id where the old is taken.
 
         Raises:
             ImportRefused: it is no export, or its parts cannot be; nothing of it stays.

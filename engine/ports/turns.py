@@ -21,7 +21,7 @@ class StepKind(StrEnum):
     RESTORE = "restore"
     """Files went back, the conversation stayed."""
     BRANCH = "branch"
-    """Files followed the conversation to another branch: no part of what was done in it."""
+    """Files followed the conversation to another branch: no part of its own changes."""
 
 
 class StepState(StrEnum):

@@ -38,7 +38,7 @@ MOST_TOKENS: Final = 10**9
 LONGEST_REPLY: Final = 7_200.0
 """Seconds one reply may take."""
 LONGEST_PINGS: Final = 1_800.0
-"""Seconds in which nothing but signs of life may come; the idle limit of the connection starts anew with each."""
+"""Seconds in which only keep-alives may come; the idle limit of the connection restarts with each."""
 MOST_SKIPPED: Final = 16
 """Informational answers ahead of the real one."""
 _WORDS_READ: Final = 3_000
@@ -53,13 +53,13 @@ _PIECE: Final = 64 * 1024
 
 
 class ByteTally(Struct, eq=False):
-    """Counts what one reply is made of."""
+    """Counts the parts of one reply."""
 
     characters: int = 0
     pieces: int = 0
 
     def text(self, *pieces: str) -> str:
-        """Take in more text; gives what is wrong with the whole, empty where nothing is."""
+        """Count more text; returns the violation of a limit, empty within them."""
         self.characters += sum(map(len, pieces))
         self.pieces += 1
         if self.pieces > MOST_PIECES:

@@ -1,4 +1,4 @@
-"""One connection to a server, and what HTTP/1.1 has come to on it."""
+"""One connection to a server, and its state of HTTP/1.1."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def tls_context() -> ssl.SSLContext:
 
 
 class _Watched(asyncio.StreamReaderProtocol):
-    """Notes that a connection at rest is of no more use, and lets what had arrived be read after it was lost."""
+    """Detects a stale idle connection; buffered data stays readable after EOF."""
 
     resting = False
     spoilt = False
@@ -70,7 +70,7 @@ class _Watched(asyncio.StreamReaderProtocol):
 
 
 class HttpConnection:
-    """One connection, and what HTTP/1.1 has come to on it."""
+    """One connection, and its state of HTTP/1.1."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, protocol: _Watched) -> None:
         self._reader, self._writer, self._protocol = reader, writer, protocol
@@ -80,7 +80,7 @@ class HttpConnection:
         """True once part of the answer to the newest request has arrived."""
 
     async def send(self, request: h11.Request, body: bytes, patience: float) -> None:
-        """Send all of a request, or what the server takes of it: its answer says why it took no more."""
+        """Send all of a request, or the part that the server accepts: its answer gives the reason."""
         self._heard = False
         events = (request, h11.Data(data=body), h11.EndOfMessage())
         self._writer.write(b"".join(self._http.send(event) or b"" for event in events))

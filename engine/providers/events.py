@@ -128,7 +128,7 @@ class _BodyReader:
         self._first = True
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The payloads that `chunk` completes. Raises InvalidResponse for what is beyond every bound."""
+        """The payloads that `chunk` completes. Raises InvalidResponse beyond the limits."""
         if self._first and chunk.strip():
             self._first = False
             self._document = bytearray() if chunk.removeprefix(BOM).lstrip().startswith(_DOCUMENT) else None

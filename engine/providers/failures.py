@@ -96,7 +96,7 @@ def silent(service: Service, seconds: float) -> ProviderError:
 
 
 def unreadable(service: Service, detail: str) -> ProviderError:
-    """The server sent what no provider of its kind sends."""
+    """Error for data that no provider of its kind sends."""
     return ProviderError(
         f"{service.host} sent something unreadable: {service.clean(detail)}", kind="protocol", retryable=False
     )

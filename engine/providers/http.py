@@ -153,7 +153,7 @@ class HttpService:
             self._transport = None
 
     def url(self, path: str) -> str:
-        """The address of `path` under the base URL, with what that holds behind a question mark."""
+        """The address of `path` under the base URL, with the query of that."""
         base, mark, query = self.service.base_url.partition("?")
         return base.rstrip("/") + path + mark + query
 
@@ -182,7 +182,7 @@ class HttpService:
 
     @asynccontextmanager
     async def _accepted(self, transport: HttpTransport, path: str, body: bytes) -> AsyncGenerator[HttpResponse, None]:
-        """The answer with status 200 to a request; a server that loads its model is asked until it has."""
+        """The answer with status 200 to a request, repeated while the server loads its model."""
         end = monotonic() + LOADING_SECONDS
         while True:
             async with transport.ask("POST", self.url(path), self._headers, body) as answer:

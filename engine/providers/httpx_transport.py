@@ -81,7 +81,7 @@ class BoundedStream(httpx2.AsyncByteStream):
 
 
 async def bound(response: httpx2.Response) -> None:
-    """Hold the body of an answer to what a reply may be; for the hook `response` of a client."""
+    """Limit the body of an answer to the bounds of a reply; for the hook `response` of a client."""
     if response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
         raise httpx2.DecodingError("a packed body, which was not asked for")
     streamed = response.headers.get("content-type", "").startswith("text/event-stream")

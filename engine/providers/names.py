@@ -1,4 +1,4 @@
-"""Names of models without what services put around them."""
+"""Names of models without the additions of services."""
 
 from __future__ import annotations
 

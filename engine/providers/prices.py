@@ -64,9 +64,9 @@ _DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$")
 def price(provider: str, model: str, usage: Usage, *, local: bool = False) -> float | None:
     """US dollars of a reply by the model's name; None where the price is unknown.
 
-    `local` says that the server listens on this machine: nothing is paid there for weights that it runs itself, and
-    the usual price for what it passes on. Names outside the own table are looked up in genai-prices once `load` has
-    run; it is safe in any thread.
+    `local` says that the server listens on this machine: weights that it runs itself are free, and forwarded calls have
+    the usual price. Names outside the own table are looked up in genai-prices once `load` has run; it is safe in any
+    thread.
     """
     if local and runs_free(provider, model):
         return 0.0
@@ -117,7 +117,7 @@ def _looked_up(provider: str, model: str, usage: Usage) -> float | None:
 def _places(provider: str, model: str) -> Iterator[tuple[str, str | None]]:
     """Places to look, as pairs of model and seller: the provider, the host in the name, the maker of the model.
 
-    A host's price is its own: what it does not name is not sold at another's price.
+    A host's price is its own: an unlisted model has no other host's price.
     """
     yield model, provider
     host = host_of(model)

@@ -24,7 +24,7 @@ IMAGE_OMITTED = "[image omitted]"
 NO_TEXT = "(no text)"
 NO_OUTPUT = "(no output)"
 CONTINUE = "Continue."
-"""Said by the user when a request would end with the assistant, which providers refuse."""
+"""Text of a user message added when a request would end with the assistant, which providers refuse."""
 MAX_TOOL_ID = 64
 """Characters; OpenAI's limit. Anthropic's alphabet is the narrower one."""
 
@@ -38,8 +38,8 @@ _NOT_IN_ID = re.compile(r"[^a-zA-Z0-9_-]")
 class Written:
     """Messages as JSON, kept from one request to the next, so that step 400 of a run costs what step 40 does.
 
-    By value: a message is written anew where anything in it is another. Holds the newest `most` bytes, and of these
-    what one of the last `requests` said: a conversation that was left takes no memory for good.
+    Keys are values: a changed message is written again. Holds the newest `most` bytes, and of these only messages of
+    the last `requests`: an abandoned conversation frees its memory.
     """
 
     def __init__(self, most: int = 4_000_000, requests: int = 64) -> None:
@@ -55,12 +55,12 @@ class Written:
         return len(self._kept)
 
     def clear(self) -> None:
-        """Keep none: the next request writes them anew."""
+        """Drop all: the next request writes them again."""
         self._kept.clear()
         self._bytes = 0
 
     def begin(self) -> None:
-        """A request is about to be written: what none of the last ones said goes."""
+        """Begin a request: messages in none of the last ones are dropped."""
         self._number += 1
         while self._kept and next(iter(self._kept.values()))[0] <= self._number - self._requests:
             self._drop_oldest()
@@ -113,7 +113,7 @@ def _opened(payload: bytes, start: int, end: int) -> int:
 
 
 def decoded(decoder: msgspec.json.Decoder[Event], payload: bytes, service: Service) -> Event:
-    """One event of a stream; what a strict decoder refuses is made readable and fitting first.
+    """Decode one event of a stream; an event that a strict decoder refuses is made readable and fitting first.
 
     Raises:
         ProviderError: it is unreadable even so.
@@ -144,7 +144,7 @@ def readable_json(payload: bytes) -> bytes:
 
 
 def tool_input(block: ToolUseBlock) -> JsonObject:
-    """The input of a tool use as an object; what the model wrote wrongly is quoted back to it."""
+    """The input of a tool use as an object; invalid input of the model is quoted back to it."""
     parsed = parse_object(block.input_json)
     return {"invalid_json": block.input_json} if parsed is None else parsed
 

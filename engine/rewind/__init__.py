@@ -1,1 +1,1 @@
-"""Going back: what each turn changed, what a rewind would do, doing it, and taking it back."""
+"""Rewinding: changes of each turn, the preview of a rewind, its execution and its undo."""

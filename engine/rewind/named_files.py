@@ -1,4 +1,4 @@
-"""Files that tools name before they edit them: which a step can keep, and what came of them; nothing touches a disk."""
+"""Files that tools name before an edit: those that a step can keep, and their changes; nothing touches a disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Going back in one conversation: list, preview, do, undo, finish what a crash cut off."""
+"""Rewinding of one conversation: list, preview, do, undo, complete an interrupted one."""
 
 from __future__ import annotations
 
@@ -143,7 +143,9 @@ class Rewinding(Struct, eq=False):
         return await self.log.family(record.id)
 
     async def finish(self, record: ConversationRecord, *, take_back: bool = False) -> Done:
-        """End restores that a crash cut off: make what is missing, or take back what was made. Raises FilesError."""
+        """Complete restores that a crash cut off: make the missing changes, or reverse the made ones. Raises
+        FilesError.
+        """
         done = Done(record.id)
         for step in await self.log.steps(record.id):
             if step.state is not StepState.RESTORING:
@@ -174,7 +176,7 @@ class Rewinding(Struct, eq=False):
         return await self.folders.keep_only(await self.log.every_change(), await self.log.open_looks())
 
     async def close(self) -> None:
-        """Wait for what is being found out, then close the file of contents."""
+        """Wait for pending snapshots, then close the file of contents."""
         await self.recorder.close()
         await self.folders.close()
 
@@ -241,7 +243,7 @@ class Rewinding(Struct, eq=False):
         )
 
     async def _restore(self, step: FileStep, done: Done) -> Done:
-        """Make the changes of a step that is stored, then store what was made."""
+        """Make the changes of a stored step, then store the result."""
         if not step.changes:
             return done
         outcome = await self.folders.restore(step.folder, step.changes)

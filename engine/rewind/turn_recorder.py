@@ -23,11 +23,11 @@ from engine.rewind.named_files import coverage_of, ended, joined, merged, sorted
 log = logging.getLogger(__name__)
 
 PATIENCE = 2.0
-"""Seconds the tools of a run wait for its first look at a large folder; the look goes on beside them."""
+"""Seconds the tools of a run wait for its first snapshot of a large folder, which continues beside them."""
 SETTLING = 10.0
 """Seconds that a rewind waits for the current states: a network folder may never answer."""
 CLOSING = 1.0
-"""Seconds that an exit waits for it; what is left open is found out at the next opening."""
+"""Seconds that an exit waits for it; open steps are completed at the next opening."""
 
 KEPT_SECONDS = 300.0
 """Seconds that snapshots stay in memory while nothing runs, about 300 bytes a file."""
@@ -40,7 +40,7 @@ class Begun(Struct, eq=False):
 
     step_id: str
     task: asyncio.Task[FileStep | None]
-    """The step as it is stored, when everything that was asked for is kept."""
+    """The stored step, when all requested states are kept."""
     began: float
     """Monotonic."""
     whole: bool
@@ -71,7 +71,7 @@ class TurnRecorder(Struct, eq=False):
     """Timer that drops the snapshots in memory: one for all runs, set anew by each."""
 
     def command_drafted(self, record: ConversationRecord) -> None:
-        """The model writes a command that may run: look meanwhile, where that means to read what changed alone."""
+        """Take a snapshot while the model writes a command that may run, if only changes must be read."""
         if record.id not in self.begun:
             self._start(record, early=True)
 
@@ -116,7 +116,7 @@ class TurnRecorder(Struct, eq=False):
             look.waited = not look.task.done()
 
     def run_ended(self, record: ConversationRecord) -> None:
-        """The run is over: find out in the background what it changed."""
+        """Determine the changes of the ended run in the background."""
         look = self.begun.pop(record.id, None)
         if look is not None:
             self._ending[record.id] = task = asyncio.create_task(self._end(record.id, look))
@@ -151,7 +151,7 @@ class TurnRecorder(Struct, eq=False):
             return None
 
     async def close(self) -> None:
-        """Wait a little for what is being found out, then for nothing."""
+        """Wait a limited time for pending steps."""
         if self._resting is not None:
             self._resting.cancel()
             self._resting = None
@@ -169,7 +169,7 @@ class TurnRecorder(Struct, eq=False):
         task.add_done_callback(self._aside.discard)
 
     async def _tidy(self) -> None:
-        """Pack what is kept, once at a time; the looks in memory go when nothing has run for a while."""
+        """Pack kept contents, one at a time; the snapshots in memory go when nothing has run for a while."""
         self._rest_later()
         if self._tidying:
             return
@@ -193,7 +193,7 @@ class TurnRecorder(Struct, eq=False):
         return self._resting is not None
 
     def rest(self) -> None:
-        """Let go of what is in memory, unless a run needs it."""
+        """Drop the snapshots in memory, unless a run needs them."""
         if self._resting is not None:
             self._resting.cancel()
             self._resting = None
@@ -301,7 +301,7 @@ class TurnRecorder(Struct, eq=False):
                 del self._ending[conversation_id]
 
     async def _close_open(self, conversation_id: str, but: str = "") -> None:
-        """Turns that a crash cut off: what differs by now counts as theirs."""
+        """Complete turns that a crash cut off: all present differences count as theirs."""
         for step in await self.log.open_steps(conversation_id):
             if step.id != but:
                 await self._finish(step)
@@ -310,7 +310,7 @@ class TurnRecorder(Struct, eq=False):
         await self.log.save(await self._found_out(step))
 
     async def _found_out(self, step: FileStep) -> FileStep:
-        """The step with what differs by now from what it began with."""
+        """The step with the differences between now and its beginning."""
         changes: tuple[FileChange, ...] = ()
         coverage = step.coverage
         if step.look:

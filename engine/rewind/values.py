@@ -19,7 +19,7 @@ class RewindScope(StrEnum):
 
 
 class RewindPoint(Struct, frozen=True):
-    """A prompt that can be gone back to, and what its turn did to files."""
+    """A prompt to go back to, and the file changes of its turn."""
 
     seq: int
     at: float

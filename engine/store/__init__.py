@@ -56,7 +56,7 @@ async def open_store(
     patience: float = BUSY_SECONDS,
     waits: DatabaseWaits | None = None,
 ) -> SqliteStore:
-    """Open the store; where the disk takes nothing a copy of it in memory, or an empty one, with its `warning` set.
+    """Open the store; where the disk cannot be written a copy of it in memory, or an empty one, with its `warning` set.
 
     `patience` is for how many seconds a database is waited for that another process keeps busy; with `waits` those
     decide, and tell of it.
@@ -98,12 +98,12 @@ async def _open_patiently(paths: StorePaths, end: float, waits: DatabaseWaits | 
 
 
 async def open_ephemeral_store(warning: str = "") -> SqliteStore:
-    """A store in memory; its images lie in a private folder. All of it is gone at close."""
+    """Open a store in memory; its images are in a private folder. All of it is gone at close."""
     return await _open_in_memory(open_in_memory, warning)
 
 
 async def _open_copy(paths: StorePaths, warning: str) -> SqliteStore | None:
-    """A store in memory that begins with what the file holds; None where that cannot be read."""
+    """Open a store in memory with the contents of the file; None where that cannot be read."""
     try:
         return await _open_in_memory(
             partial(open_copy_in_memory, paths.database), f"{AS_FOUND} {warning}", paths.attachments

@@ -101,7 +101,7 @@ def row_of(connection: sqlite3.Connection, agent_id: str) -> AgentRow | None:
 
 
 def last_words(connection: sqlite3.Connection, agent_id: str) -> str:
-    """The newest text of its last run: what is kept of one that failed without a result."""
+    """The newest text of its last run, kept when it failed without a result."""
     row = connection.execute(_LAST_WORDS, (agent_id,)).fetchone()
     return str(row["text"]) if row is not None else ""
 

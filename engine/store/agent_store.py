@@ -47,7 +47,7 @@ class SqliteAgents:
         )
 
     async def leave(self, agent_id: str, at: float) -> None:
-        """Put what this sub-agent found into its parent's inbox; it begins no turn."""
+        """Put the result of this sub-agent into its parent's inbox; it begins no turn."""
         await self._transactions.write(lambda connection: agent_ends.leave(connection, agent_id, at, quiet=True))
 
     async def waiting(self, conversation_id: str) -> int:

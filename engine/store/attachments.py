@@ -30,7 +30,7 @@ def digest_of(content: bytes) -> str:
 
 
 def contents(folder: Path, name: str) -> bytes | None:
-    """The content of one of our files; None where it is gone, is a link or no file, or is not what its name says."""
+    """The content of one of our files; None when it is gone, is a link or no file, or does not match its name."""
     if not is_name(name):
         return None
     try:

@@ -70,7 +70,7 @@ def _row(connection: sqlite3.Connection, row: Any) -> BranchRow:
 
 
 def _prompt(connection: sqlite3.Connection, conversation_id: str, after: int, order: str) -> str:
-    """The first or the newest thing the user said after a seq, on one line."""
+    """The first or the newest message of the user after a seq, on one line."""
     row = connection.execute(
         f"""SELECT content_json FROM messages WHERE conversation_id = ? AND seq > ? AND origin = 'human'
             ORDER BY seq {order} LIMIT 1""",

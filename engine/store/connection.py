@@ -61,7 +61,7 @@ class Connection(aiosqlite.Connection):
 TRY: Final = "PRAGMA busy_timeout = 500"
 """Milliseconds that SQLite waits by itself; then Phoenix decides about a longer wait."""
 IN_A_CHANGE: Final = "PRAGMA busy_timeout = 30000"
-"""A change that is too large for memory waits for those who read, in the middle of a statement."""
+"""Timeout in milliseconds of a change too large for memory, which waits for readers in the middle of a statement."""
 TOO_NEW: Final = 2_000_000_000
 """Nanoseconds in which a second change may bear the time of the first."""
 Stamp: TypeAlias = tuple[tuple[int, int, int], ...] | None
@@ -120,9 +120,10 @@ class Transactions:
         return await self._looker.run(partial(self._guarded, partial(self._read, job)))
 
     async def foreign_version(self) -> int:
-        """Another number after each commit of another process; our own writes all go through this connection.
+        """Version number that changes with each commit of another process; our own writes all go through this
+        connection.
 
-        Asked once a second, so the database, in its thread, is asked only where its files have changed.
+        Called once a second, so the database, in its thread, is read only after its files have changed.
 
         Raises:
             StorageError: the database does not answer.
@@ -140,7 +141,7 @@ class Transactions:
         return {one for one in (self._writer, self._reader, self._looker) if one is not None}
 
     def shrink(self) -> None:
-        """Have each connection give up its pages, behind what it is doing."""
+        """Let each connection free its pages, after its current job."""
         for one in self._connections():
             task = asyncio.ensure_future(one.run(_shrink))
             self._shrinking.add(task)

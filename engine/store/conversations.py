@@ -38,7 +38,7 @@ from engine.totals import Totals
 from tools.contract import SandboxMode
 
 NO_FOLDER: Final = Path("/dev/null/no folder")
-"""A path below what is no folder: whatever is done there fails and says so."""
+"""A path below an existing file: every access fails visibly."""
 
 
 _COUNTED = """(SELECT MAX(seq) FROM messages WHERE conversation_id = c.id) AS message_count,
@@ -185,7 +185,7 @@ def list_page(
 
 
 def change(connection: sqlite3.Connection, conversation_id: str, changes: ConversationChanges, at: float) -> None:
-    """Set the fields that are given. The order of the list stays as it is: nothing was said.
+    """Set the given fields. The order of the list stays unchanged: no message was added.
 
     What only a person does (name it, write in it, pin it, read it) makes a conversation of a script one of the list.
     """
@@ -279,7 +279,7 @@ def set_context(connection: sqlite3.Connection, conversation_id: str, context: S
 
 
 def set_view(connection: sqlite3.Connection, conversation_id: str, view: ContextView) -> None:
-    """Write what a compaction left to be sent, and count it."""
+    """Store the view made by a compaction, and count it."""
     columns = _view_columns(view)
     connection.execute(
         f"""UPDATE conversations SET {", ".join(f"{column} = ?" for column in columns)},

@@ -34,7 +34,7 @@ class PutAway(Struct, frozen=True):
 
 
 def expired(connection: sqlite3.Connection, before: float) -> list[str]:
-    """Archived or in the trash since before a time; what is in the trash counts from when it came there."""
+    """Conversations archived or in the trash since before a time; for the trash, the time of removal counts."""
     return [row["id"] for row in connection.execute(_EXPIRED, {"before": before})]
 
 

@@ -33,7 +33,7 @@ class NewerDatabase(StorageError):
 
 
 class WritingStopped(StorageError):
-    """The disk failed in a way that leaves open what it holds; nothing more is written until a restart."""
+    """Raised when the disk failed in a way that leaves its content unknown; nothing is written until a restart."""
 
 
 def fresh_beside(path: Path) -> Path:
@@ -94,7 +94,7 @@ def sentence(error: sqlite3.Error | OSError, path: Path) -> StorageError:
 
 
 def unreadable(error: CodecError, path: Path) -> StorageError:
-    """A row whose JSON is not what this version writes."""
+    """Error for a row whose JSON has another form than this version writes."""
     problem = str(error).rstrip(".")
     return StorageError(f"A part of {path} cannot be read ({problem}): put a backup in its place.")
 

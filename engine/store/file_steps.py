@@ -122,7 +122,7 @@ def command_of(arguments: str) -> str:
 
 
 def copy(connection: sqlite3.Connection, source_id: str, new_id: str, last_seq: int) -> None:
-    """Give a fork the steps of the messages that it shares; what is under way stays with the source."""
+    """Give a fork the steps of the messages that it shares; open steps stay with the source."""
     connection.execute(
         """INSERT INTO file_steps (id, conversation_id, kind, state, seq, folder, look, began, changes, coverage,
             target_seq) SELECT lower(hex(randomblob(16))), ?, kind, state, seq, folder, look, began, changes, coverage,

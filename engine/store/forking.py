@@ -22,13 +22,13 @@ _IN_SLICE = {
     "tool_calls": """s.assistant_message_id IN
         (SELECT id FROM messages WHERE conversation_id = :source AND seq BETWEEN :first AND :last)""",
 }
-"""Tables that tell what was said, in an order that foreign keys accept, and which rows belong to the messages `:first`
-to `:last`; the other tables tell what happened to the source.
+"""Tables of the conversation's contents, in an order that foreign keys accept, and their rows for the messages `:first`
+to `:last`; the other tables describe the source's own history.
 """
 _SEVERAL = frozenset({"turns", "runs"})
 """Tables whose rows belong to several messages, and so maybe to several slices."""
 _REFERENCES = frozenset({"id", "turn_id", "run_id", "trigger_message_id", "parent_run_id", "assistant_message_id"})
-"""Columns that hold an id minted by Phoenix; what it names and was not copied keeps its old id."""
+"""Columns that hold an id made by Phoenix; a reference to an uncopied row keeps its old id."""
 _INSTEAD = {
     ("messages", "tracked_task_id"): "NULL",
     ("messages", "task_process_status"): "NULL",
@@ -95,7 +95,7 @@ class Fork:
         return self._copied >= self._last
 
     def finish(self, connection: sqlite3.Connection) -> None:
-        """Calls without a result get the one of an interruption, so that the copy can go on at once."""
+        """Give calls without a result that of an interruption, so that the copy can continue at once."""
         new_id = self.conversation_id
         file_steps.copy(connection, self._source_id, new_id, self._last)
         interrupt_open(connection, new_id, self._at)

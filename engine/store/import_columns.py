@@ -81,7 +81,7 @@ def json_of(decode: Callable[[str], object], sound: Callable[[object], bool] = l
 
 
 def _counted(value: object) -> bool:
-    """Figures of an honest counter: none below zero, none beyond what is ever spent."""
+    """True for plausible counts: none below zero, none beyond real usage."""
     if not isinstance(value, Usage | Totals):
         return False
     figures: list[object] = [getattr(value, name) for name in value.__struct_fields__]

@@ -54,7 +54,7 @@ _LOOSE: Final = {
     ("events", "message_id"): "messages",
     ("spans", "parent_span_id"): "spans",
 }
-"""References that are dropped where the file does not hold what they name."""
+"""References that are dropped when the file does not contain their target."""
 _LIMITS: Final = AgentFacts("", SpawnMode.FAN_IN, "", 1, "")
 
 

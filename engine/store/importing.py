@@ -1,4 +1,4 @@
-"""A conversation out of the JSON document that `transfer.export` wrote, on the terms of who imports it.
+"""Import of the JSON document of `transfer.export`, on the terms of the importing user.
 
 The file may come from anybody: every value is checked before the first row is written, every reference stays inside the
 file, and nothing of it is a setting, a path or pending work.
@@ -82,7 +82,7 @@ class Import:
         return not self._rest
 
     def finish(self, connection: sqlite3.Connection) -> None:
-        """Store its files, end what its calls had open, and make it visible."""
+        """Store its files, end its open calls, and make it visible."""
         for content in self._contents:
             store_file(self._folder, content)
         for conversation_id in self._ids:

@@ -1,4 +1,4 @@
-"""The table `inbox`: what waits to become messages, and how it does (SPEC UNI-08)."""
+"""The table `inbox`: entries that wait to become messages, and their conversion (SPEC UNI-08)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`engine.ports.Library` on SQLite: what is done to whole conversations."""
+"""`engine.ports.Library` on SQLite: operations on whole conversations."""
 
 from __future__ import annotations
 
@@ -109,14 +109,14 @@ class SqliteLibrary:
         return await self._transactions.look(lambda connection: finding.find(connection, conversation_id, text))
 
     async def index_older(self) -> IndexProgress:
-        """Index a slice of what was said before the search index was made; nothing is left once `done` is `total`."""
+        """Index a slice of the messages older than the search index; complete once `done` is `total`."""
         how_far = await self._transactions.look(backlog.progress)
         if how_far.done >= how_far.total:
             return how_far
         return await self._transactions.write(backlog.index_slice)
 
     async def turns(self, conversation_id: str) -> list[TurnSummary]:
-        """Every prompt and what it led to, oldest first."""
+        """Every prompt and its effects, oldest first."""
         return await self._transactions.read(lambda connection: turn_summaries.read(connection, conversation_id))
 
     async def newest_turn(self, conversation_id: str) -> TurnDigest | None:
@@ -138,7 +138,7 @@ class SqliteLibrary:
         )
 
     async def import_conversation(self, data: JsonObject, at: float, terms: ImportTerms) -> Imported:
-        """Read what `export` wrote; see `engine.ports.Library`. Its times stay its own."""
+        """Read an export; see `engine.ports.Library`. Its times stay its own."""
         work = await self._transactions.look(
             lambda connection: importing.prepare(connection, self._folder, data, terms, at)
         )

@@ -51,7 +51,7 @@ def forget(folder: Path, instance_id: str) -> None:
 
 
 def _path(folder: Path, instance_id: str) -> Path:
-    """The file of an id; raises OSError for what is none, since rows may have been written by anybody."""
+    """The file of an id; raises OSError for an invalid one, since rows may have been written by other programs."""
     if _ID.fullmatch(instance_id) is None:
         raise OSError(errno.EINVAL, "no id of a process")
     return folder / f"{instance_id}.lock"

@@ -125,7 +125,7 @@ def _own_call(blocks: tuple[Block, ...]) -> ToolUseBlock | None:
 
 
 def plain_text(blocks: tuple[Block, ...]) -> str:
-    """The column `messages.text`: what the text blocks say."""
+    """The column `messages.text`: the text of the text blocks."""
     return storable(text_in(blocks, "\n"))
 
 

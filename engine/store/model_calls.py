@@ -22,7 +22,7 @@ _BY_PURPOSE: Final = """SELECT purpose, count(*) AS calls, sum(status = 'failed'
     CASE WHEN count(*) = count(cost_usd) THEN sum(cost_usd) END AS cost_usd
     FROM model_calls WHERE conversation_id = ? GROUP BY purpose"""
 _COPIED: Final = "c.branch_of IS NOT NULL AND m.seq <= c.branch_seq"
-"""Messages that a fork has of its source, where what they cost is counted."""
+"""Condition for messages that a fork shares with its source, which has their cost."""
 
 
 def record(connection: sqlite3.Connection, conversation_id: str, call: ModelCall) -> None:
@@ -83,7 +83,7 @@ def by_purpose(connection: sqlite3.Connection, conversation_id: str) -> list[Cal
 
 
 def settle(connection: sqlite3.Connection, conversation_id: str) -> None:
-    """Let what an imported conversation used be the sum of its rows; an older export, which has none, gets some."""
+    """Set an imported conversation's usage to the sum of its rows; an older export, which has none, gets some."""
     found = connection.execute("SELECT 1 FROM model_calls WHERE conversation_id = ?", (conversation_id,)).fetchone()
     if found is None:
         _fill_in_replies(connection, conversation_id)

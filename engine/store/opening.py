@@ -64,7 +64,7 @@ def open_for_writing(paths: StorePaths, migrations: Sequence[Migration] = MIGRAT
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:
-    """A connection that writes nothing but the repair of what a killed writer left half done, where it may."""
+    """Open a connection that writes nothing but the repair after a killed writer, where it may."""
     mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
     connection = connect(f"{path.as_uri()}?mode={mode}")
     connection.execute("PRAGMA query_only = ON")
@@ -163,7 +163,7 @@ def _refuse_read_only(path: Path) -> None:
 
 
 def _check(connection: sqlite3.Connection, paths: StorePaths, known: int) -> None:
-    """Refuse what is not ours, what is newer, and what an unclean exit has broken."""
+    """Refuse foreign files, newer versions, and damage by an unclean exit."""
     _check_kind(connection, paths.database, known)
     if _ended_uncleanly(connection, paths.locks):
         _check_pages(connection, paths.database)

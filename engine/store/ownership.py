@@ -102,6 +102,6 @@ class Instance:
 
 
 def _boot_id() -> str:
-    """Differs after every start of the machine; empty where the system does not tell."""
+    """Id that changes with every start of the machine; empty where the system has none."""
     path = Path("/proc/sys/kernel/random/boot_id")
     return path.read_text("ascii").strip() if path.exists() else ""

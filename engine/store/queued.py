@@ -1,4 +1,4 @@
-"""The table `queued_messages`: what the user wants sent when the conversation is idle, in his order."""
+"""The table `queued_messages`: messages to send when the conversation is idle, in the user's order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recovery: brings to rest what a crash interrupted (SPEC STM-10). A second recovery changes nothing."""
+"""Recovery: brings interrupted conversations to rest (SPEC STM-10). A second recovery changes nothing."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _state_left(state_json: str, gen: int) -> State:
 
 
 def _keep_partial(scene: _Scene, state: State) -> int:
-    """Store what there is of a reply: parts that waited for their continuation, text that waited for a retry."""
+    """Store the existing part of a reply: parts that waited for their continuation, text that waited for a retry."""
     if not isinstance(state, AwaitingLlm) or not has_content(blocks := blocks_of(state)):
         return 0
     if state.broken is None:

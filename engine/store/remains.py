@@ -13,7 +13,7 @@ from tools.files.spills import spill_name
 
 
 class Remains(Struct, frozen=True):
-    """Folders of such files; None where there is none. Removing blocks, and what cannot be removed stays."""
+    """Folders of such files; None where there is none. Removing blocks, and files that cannot be removed stay."""
 
     outputs: Path | None = None
     """Whole outputs of commands, by conversation and call."""
@@ -21,7 +21,7 @@ class Remains(Struct, frozen=True):
     """Requests and replies kept for debugging, of all conversations together: they go whole."""
 
     def remove(self, conversation_id: str, call_ids: Iterable[str]) -> None:
-        """Remove what these calls of a conversation left."""
+        """Remove the files of these calls of a conversation."""
         if self.outputs is not None:
             names = {spill_name(conversation_id, call_id) for call_id in call_ids}
             for path in (*self.outputs.glob("output-*"), *self.outputs.glob("*/output-*")) if names else ():

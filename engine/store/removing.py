@@ -30,7 +30,7 @@ def calls_of(connection: sqlite3.Connection, conversation_id: str) -> list[str]:
 
 
 def remove_some(connection: sqlite3.Connection, conversation_id: str, size: int) -> bool:
-    """Remove messages with about `size` bytes of text, or a slice of what else there is; True when nothing is left."""
+    """Remove messages with about `size` bytes of text, or a slice of other rows; True when nothing is left."""
     last = end_of_slice(connection, conversation_id, 0, size)
     if last is not None:
         connection.execute("DELETE FROM messages WHERE conversation_id = ? AND seq <= ?", (conversation_id, last))

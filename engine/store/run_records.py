@@ -1,4 +1,4 @@
-"""The columns of `runs` that say what a run wrote, used and cost, and the look back at them (SPEC SDK-08)."""
+"""The columns of `runs` about a run's files, usage and cost, and reading them back (SPEC SDK-08)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _AGENTS = """SELECT c.id, c.result_status, r.cost_usd, r.usage_json, r.artifacts
 
 
 def set_route(connection: sqlite3.Connection, saving: SaveRoute) -> None:
-    """Record what the supervisor decided."""
+    """Record the supervisor's decision."""
     connection.execute(
         "UPDATE runs SET strategy = ?, routing_json = ? WHERE id = ?",
         (saving.strategy, storable(saving.decision_json), saving.run_id),
@@ -47,7 +47,7 @@ _AGENT = """SELECT c.profile, c.priority, c.agent_timeout,
 
 
 def set_type(connection: sqlite3.Connection, conversation_id: str, run_id: str) -> None:
-    """Say what kind of run this is, by the profile of its agent; of a sub-agent also for which run, and its limits."""
+    """Record the kind of a run, by the profile of its agent; of a sub-agent also for which run, and its limits."""
     row = connection.execute(_AGENT, (conversation_id,)).fetchone()
     if row is None:
         connection.execute("UPDATE runs SET type = 'general' WHERE id = ?", (run_id,))
@@ -72,7 +72,7 @@ def note_written(connection: sqlite3.Connection, run_id: str) -> None:
 
 
 def sum_up(connection: sqlite3.Connection, run_id: str) -> None:
-    """Write what the model calls of a run used."""
+    """Store the usage of a run's model calls."""
     used = model_calls.of_run(connection, run_id)
     connection.execute(
         "UPDATE runs SET usage_json = ?, model_usage_json = ?, cost_usd = ?, retries ="

@@ -36,7 +36,7 @@ def start(connection: sqlite3.Connection, conversation_id: str, starting: StartR
 
 
 def place_in_turn(connection: sqlite3.Connection, conversation_id: str, run_id: str) -> None:
-    """Put a run into the turn its move ends in; what it drained from the inbox began it."""
+    """Put a run into the turn of its move; its inbox entries began it."""
     connection.execute(
         """UPDATE runs SET turn_id = (SELECT id FROM turns WHERE conversation_id = ?
             ORDER BY turn_number DESC LIMIT 1), trigger_message_id = COALESCE(trigger_message_id,
@@ -73,7 +73,7 @@ def finish(connection: sqlite3.Connection, finishing: FinishRun, at: float) -> N
 
 
 def record_call(connection: sqlite3.Connection, conversation_id: str, call: ModelCall) -> None:
-    """Store a call that ended, with its span; a run that is over already is summed up anew."""
+    """Store an ended call, with its span; an ended run is summed up again."""
     model_calls.record(connection, conversation_id, call)
     if call.run_id:
         _add_call_span(connection, call)
@@ -91,7 +91,7 @@ def record_cut_off(connection: sqlite3.Connection, conversation_id: str, run_id:
 
 
 def sum_up(connection: sqlite3.Connection, run_id: str) -> None:
-    """Write what a run that has ended used: the sums over its model calls, in its own row and its trace."""
+    """Store the usage of an ended run: the sums over its model calls, in its own row and its trace."""
     run_records.sum_up(connection, run_id)
     connection.execute(
         """UPDATE traces SET cost_usd = (SELECT cost_usd FROM runs WHERE id = traces.run_id),

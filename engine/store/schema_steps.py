@@ -68,7 +68,7 @@ def add_list_columns(connection: sqlite3.Connection) -> None:
 
 
 def add_context_columns(connection: sqlite3.Connection) -> None:
-    """Omitted parts, the views before each compaction, and the threshold; all empty for what is there."""
+    """Add omitted parts, the views before each compaction, and the threshold; all empty for existing rows."""
     for column in (
         "context_omitted_json TEXT NOT NULL DEFAULT '[]'",
         "context_earlier_json TEXT NOT NULL DEFAULT '[]'",
@@ -116,7 +116,7 @@ def add_sandbox_columns(connection: sqlite3.Connection) -> None:
 
 
 def add_model_calls(connection: sqlite3.Connection) -> None:
-    """One row a model call; what was counted before gets rows too, and copied runs no longer claim their source's."""
+    """Create one row a model call; earlier totals get rows too, and copied runs no longer claim their source's."""
     for statement in _CALLS:
         connection.execute(statement)
     model_calls.fill_in(connection)

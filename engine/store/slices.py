@@ -95,7 +95,7 @@ class Slices:
     ) -> bool:
         """Remove a conversation with everything that belongs to it; it is hidden from the first transaction on.
 
-        Where there is `still`, that transaction asks it first, and what is open here stays: False, and nothing is done.
+        With `still`, that transaction calls it first, and an open conversation stays: False, and nothing is done.
 
         Raises:
             OwnedElsewhere: a living process has it.
@@ -121,7 +121,7 @@ class Slices:
         return await self._to_the_end(work)
 
     async def clear(self) -> None:
-        """Remove what a killed process left half made or half removed."""
+        """Remove conversations that a killed process left incomplete."""
         left = await self._transactions.read(lambda connection: removing.left(connection, self._instance))
         for conversation_id in left:
             await self._to_the_end(partial(self._empty, conversation_id))

@@ -31,7 +31,7 @@ def slug_of(title: str) -> str:
 
 
 def give_slug(connection: sqlite3.Connection, conversation_id: str) -> None:
-    """Name a conversation of the user after its present title; a number tells it from others with such a title."""
+    """Name a conversation of the user after its present title; a number distinguishes equal titles."""
     row = connection.execute(
         "SELECT title, slug FROM conversations WHERE id = ? AND kind = 'user' AND title <> ''", (conversation_id,)
     ).fetchone()

@@ -54,7 +54,7 @@ def mark(connection: sqlite3.Connection, conversation_id: str, marking: MarkTool
 
 
 def settle(connection: sqlite3.Connection, conversation_id: str, saving: SaveToolResult, at: float) -> None:
-    """Record how a call ended, whole enough to rebuild what the model reads."""
+    """Record the end of a call, complete enough to rebuild the model's view."""
     result = saving.result
     content: tuple[TextBlock | ImageBlock, ...] = (TextBlock(result.text), *result.images)
     connection.execute(
@@ -124,7 +124,7 @@ def interrupt_open(
 ) -> tuple[str, ...]:
     """End every call that has not ended; gives their ids in request order.
 
-    `found` is what the running one had come to: sub-agents that ended before the crash are not asked twice.
+    `found` is the partial result of the running one: sub-agents that ended before the crash do not run twice.
     """
     rows = connection.execute(
         """SELECT t.id, t.tool_use_id, t.status FROM tool_calls AS t JOIN messages AS m ON m.id = t.assistant_message_id

@@ -72,7 +72,7 @@ def keep(connection: sqlite3.Connection, conversation_id: str, note: TurnNote) -
 
 
 def read(connection: sqlite3.Connection, conversation_id: str) -> list[TurnSummary]:
-    """The prompts in order; where several belong to one turn, the last of them is given what it led to."""
+    """The prompts in order; where several belong to one turn, the last of them has its effects."""
     tools: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
     failed: defaultdict[str, int] = defaultdict(int)
     for row in connection.execute(_TOOLS, (conversation_id,)):

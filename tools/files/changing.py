@@ -30,7 +30,7 @@ def change_request(path: str, working_dir: Path, change: Change) -> ToolRequest:
 
 
 async def foresee_change(path: str, context: ToolContext, ledger: ReadLedger) -> None:
-    """Make sure the conversation has seen what it is about to change.
+    """Make sure the conversation has read the file that it is about to change.
 
     Raises:
         ToolInputError: it has not, or the file has changed since.
@@ -51,7 +51,7 @@ def _check_seen(path: str, context: ToolContext, ledger: ReadLedger) -> None:
 
 
 async def change_file(path: str, context: ToolContext, ledger: ReadLedger, change: Change) -> ToolOutput:
-    """Make a change and say what it did; a failure left the file as it was."""
+    """Make a change and describe it; a failure leaves the file unchanged."""
     try:
         location = await asyncio.to_thread(admit, path, context)
         difference = await rewrite(location, context, ledger, change)

@@ -41,7 +41,7 @@ class FileEdit(Struct, frozen=True):
 
 
 def apply_edits(text: str, edits: Sequence[FileEdit]) -> str:
-    """Apply all edits in order, each to what the one before left.
+    """Apply all edits in order, each to the result of the one before.
 
     Raises:
         ToolFailure: a replacement that does not match exactly one place; nothing is to be written then.

@@ -62,7 +62,7 @@ class ReadLedger:
         self._written[path] = _Written(actor or f"conversation {conversation_id}", version)
 
     def forget(self, conversation_id: str) -> None:
-        """Drop what a conversation that goes away has read."""
+        """Forget the reads of a conversation that closes."""
         # Reads are noted from threads, so the keys are copied in one step.
         for key in list(self._seen):
             if key[0] == conversation_id:

@@ -125,7 +125,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """Make what a file holds last through a power cut."""
+    """Make the content of a file durable."""
     _sync(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
 
 
@@ -181,7 +181,8 @@ def read_start(path: Path, limit: int, *, follow: bool = True) -> bytes:
 
 
 def read_given(path: Path, most: int) -> bytes:
-    """The first `most` bytes of what a command line names: a file, or a pipe that the shell has opened for Phoenix.
+    """Read the first `most` bytes of a path of the command line: a file, or a pipe that the shell has opened for
+    Phoenix.
 
     Raises:
         OSError: it is gone, or something else; a pipe of any other name may never be written to.

@@ -25,7 +25,7 @@ EMPTY_TREES: Final = {
     "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     "sha256": "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 }
-"""Names of a tree without files: what a repository without commits differs from."""
+"""Names of a tree without files, with which a repository without commits is compared."""
 
 
 class Repository(Struct, frozen=True):

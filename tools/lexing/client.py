@@ -1,4 +1,4 @@
-"""Phoenix's side of the lexing process: what kinds of pieces a text has, or nothing where that took too long."""
+"""Phoenix's side of the lexing process: the kinds of pieces in a text, or nothing after a timeout."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ SLICE = 200
 
 
 def main() -> None:
-    """Answer until nothing is asked any more."""
+    """Answer requests until the input ends."""
     for kind, value in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0)):
         with suppress(ValueError, OSError):  # macOS refuses one on memory
             resource.setrlimit(kind, (value, value))

@@ -1,7 +1,7 @@
 """Placeholders needed by each Phoenix of this user: a journal per process in one private folder.
 
-A placeholder goes with the last command that needs it, whichever process started that: taking away what is mounted
-elsewhere would open the path there. What a killed process left is removed by the next one.
+A placeholder goes with the last command that needs it, whichever process started that: removing it earlier would open
+the path there. The next process removes those of a killed one.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Journal:
         return any(path in claimed for journal, claimed in self._others() if _is_held(journal))
 
     def clear(self, remove: Callable[[Path], None]) -> None:
-        """Remove what processes left that no longer live, unless a living one needs it."""
+        """Remove the placeholders of dead processes, unless a living one needs them."""
         if not self._opened():
             return
         needed: set[Path] = set()

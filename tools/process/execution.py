@@ -133,7 +133,7 @@ class Execution:
     async def finish(self) -> Captured:
         """Collect the rest of the output and close every descriptor.
 
-        A supervisor that still fights survivors goes on by itself.
+        A supervisor that still kills survivors continues by itself.
         """
         self.begun.set()
         self.over.set()
@@ -145,7 +145,7 @@ class Execution:
         return await self._output.finish()
 
     def report_end(self) -> None:
-        """Say what a stop took with it."""
+        """Report the processes that a stop killed."""
         if self._report is not None:
             self._report(ProcessesEnded(self.account.killed, self.account.survivors))
 

@@ -45,7 +45,7 @@ class Guarded(Struct, frozen=True):
     content: str | None = None
     """Content of a file's placeholder; None: one that no program can open and git does not see."""
     is_pointer: bool = False
-    """True where a link is kept as it is, and not what it leads to."""
+    """True when a link itself is kept, and not its target."""
 
 
 class GitControl(Struct, frozen=True):
@@ -90,7 +90,7 @@ def _without_git(folder: Path) -> Iterator[Guarded]:
 
 
 def _of_repository(folder: Path, worktree: Path) -> Iterator[Guarded]:
-    """A git folder with all that lies in it for submodules and linked worktrees."""
+    """Guards of a git folder, including those of submodules and linked worktrees in it."""
     if not folder.is_dir():
         yield Guarded(folder, is_file=False)
         return

@@ -95,7 +95,9 @@ class JobTable:
         return _shown(awaited.job)
 
     def watch(self, listener: Callable[[str], None]) -> Callable[[], None]:
-        """Tell `listener` whose jobs have changed, whenever one begins or ends; the result ends it."""
+        """Call `listener` with the conversation whose jobs have changed, whenever one begins or ends; the result ends
+        it.
+        """
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 

@@ -55,7 +55,7 @@ class ZygoteLink:
             socket.send_fds(self._socket, [RUN], descriptors)
 
     def restart(self, failed: int) -> None:
-        """Replace the zygote `failed` that died or does not answer; its supervisors go on without it.
+        """Replace the zygote `failed` that died or does not answer; its supervisors continue without it.
 
         Of several commands that saw it fail, the first replaces it.
         """
@@ -88,7 +88,7 @@ class ZygoteLink:
                 signal.signal(number, signal.getsignal(number))
 
     def begun(self) -> None:
-        """The end that a signal asked for is under way: the zygote waits longer."""
+        """Report that the requested end is in progress: the zygote waits longer."""
         self._tell(BEGUN)
 
     def bound(self, memory: int) -> None:

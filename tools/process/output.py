@@ -94,7 +94,7 @@ class Output:
         return len(chunk)
 
     async def _follow(self) -> None:
-        """Pass on what arrived, at most `1 / REPORT_INTERVAL` times a second."""
+        """Pass on new output, at most `1 / REPORT_INTERVAL` times a second."""
         loop = asyncio.get_running_loop()
         while True:
             await self._arrived.wait()

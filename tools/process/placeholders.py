@@ -74,7 +74,7 @@ class Placeholders:
                         _remove(path)
 
     def clear(self) -> None:
-        """Remove what a Phoenix that was killed has left, in whatever folder."""
+        """Remove the placeholders of killed Phoenixes in all folders."""
         with self._lock, self._journal.alone():
             self._journal.clear(_remove)
 
@@ -85,7 +85,7 @@ class Placeholders:
 
 
 def is_left_over(path: Path) -> bool:
-    """True for what looks as only a placeholder does."""
+    """True for an entry that looks like a placeholder."""
     try:
         status = path.lstat()
     except OSError:

@@ -92,7 +92,7 @@ class Planner:
         return CommandPlan(self._request(command, mechanism, confinement, network=limits.network), confinement)
 
     async def release(self, plan: CommandPlan) -> tuple[str, ...]:
-        """Undo what planning left on disk, once the command is over; sentences on what it left itself."""
+        """Undo the planner's changes on disk once the command is over; sentences about leftovers of the command."""
         return await self._undo(plan.confinement)
 
     async def forget(self, owner: str) -> None:

@@ -1,4 +1,4 @@
-"""Finds out by trying what this system can enforce; `phoenix doctor` shows the sentences."""
+"""Test of the enforcement that this system offers; `phoenix doctor` shows the sentences."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class SandboxLayout:
         self.watched: Path | None = None
 
     def build(self) -> None:
-        """Fill it, from what is covered to what is seen nevertheless."""
+        """Fill it, from covered places to those shown nevertheless."""
         git = git_control(self._workspace)
         self._cover()
         self._show(git)
@@ -155,7 +155,7 @@ class SandboxLayout:
             self._cover_home()
 
     def _cover_home(self) -> None:
-        """Hide documents and other projects: to read them is asked for, whichever tool reads."""
+        """Hide documents and other projects: reading them needs a question, whichever tool reads."""
         caches = cache_folders(self._around.environment, self._home)
         for path in private_entries(self._home, caches):
             if path.is_dir():
@@ -186,7 +186,7 @@ class SandboxLayout:
                 self._put(places.COPY, path, layers)
 
     def _guard(self, git: GitControl) -> None:
-        """Keep as it is what runs later outside the sandbox."""
+        """Protect files that run later outside the sandbox."""
         for guarded in (*git.guarded, *self._control(), *self._of_home()):
             self._keep(guarded)
             if guarded.path.is_symlink() and not guarded.is_pointer:

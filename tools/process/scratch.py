@@ -86,7 +86,7 @@ class Scratch:
                 remove(folder)
 
     def forget(self, owner: str) -> None:
-        """Remove what a conversation that goes away has left, now or with its last command."""
+        """Remove the folders of a closing conversation, now or with its last command."""
         with self._lock:
             name = _folder_name(owner)
             if self.base is None:

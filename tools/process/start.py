@@ -58,7 +58,7 @@ class Processes:
         return (await self.probe()).enforcement
 
     async def clear(self) -> None:
-        """Remove what the sandboxes of a killed Phoenix left in workspaces."""
+        """Remove leftovers in workspaces of the sandboxes of a killed Phoenix."""
         await self.planner.clear()
 
     async def close(self) -> None:

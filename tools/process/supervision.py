@@ -32,7 +32,7 @@ SWEEP_PAUSE = 0.005
 
 
 class Running(Struct, eq=False):
-    """An execution, and what its sandbox made on disk."""
+    """An execution, and the confinement of its sandbox on disk."""
 
     execution: Execution
     plan: CommandPlan
@@ -116,7 +116,7 @@ class Supervision:
         return running.execution.finished(captured, timed_out=not in_time)
 
     async def forget(self, owner: str) -> None:
-        """Remove what the sandboxes of a conversation that goes away have kept."""
+        """Remove the sandbox folders of a conversation that closes."""
         await self._planner.forget(owner)
 
     async def end_everything(self) -> None:

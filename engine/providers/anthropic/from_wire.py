@@ -177,7 +177,7 @@ class ReplyBuilder:
         return TextDelta(text) if text else UsageTold(self._told())
 
     def _count(self, usage: WireUsage | None) -> None:
-        """Later counts replace earlier ones; a field that is missing leaves what is known."""
+        """Let later counts replace earlier ones; a missing field keeps its value."""
         if usage is None:
             return
         known = self._usage

@@ -157,7 +157,7 @@ class SdkTransport:
 
 
 def _carried(error: BaseException) -> TransportError:
-    """A failure of the HTTP library underneath; what it is not sorted by is only said to have failed."""
+    """Convert a failure of the HTTP library underneath; an unclassified one is reported as a plain failure."""
     from engine.providers.httpx_transport import carried  # noqa: PLC0415 - httpx2, which the SDK has loaded
 
     return carried(error) if isinstance(error, Exception) else TransportError(str(error))
@@ -176,7 +176,7 @@ def _sdk_errors() -> tuple[type[Exception], ...]:
 
 
 def make_client(settings: AnthropicSettings) -> Client | Exception:
-    """The SDK's client for the chosen backend, without retries: the engine counts those. Or what it misses."""
+    """Build the SDK's client for the chosen backend, without retries: the engine counts those. Else the error."""
     try:
         return _client(settings)
     except _sdk_errors() as error:

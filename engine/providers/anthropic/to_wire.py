@@ -27,7 +27,9 @@ MAX_REQUEST_BYTES = 32_000_000
 """Anthropic refuses more than 32 MB (SPEC T-IMG)."""
 MIN_THINKING_BUDGET = 1_024
 CACHED_USER_MESSAGES = 2
-"""The last two: one marker reads what the call before wrote, the other writes for the next. Four are allowed in all."""
+"""Number of marked user messages: one marker reads the cache of the call before, the other writes for the next. Four
+are allowed in all.
+"""
 
 _Blocks: TypeAlias = "list[JsonValue]"
 
@@ -163,7 +165,7 @@ class _Messages:
         )
 
     def _message(self, message: ModelMessage) -> JsonObject:
-        """Content in the order the API wants: tool results, then images, then text; an answer stays as it was."""
+        """Content in the order required by the API: tool results, then images, then text; an answer stays unchanged."""
         blocks = [written for block in message.blocks if (written := self._block(block)) is not None]
         if message.role is Role.USER:
             blocks.sort(key=_place)

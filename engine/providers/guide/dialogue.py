@@ -11,11 +11,11 @@ from engine.machine.messages import Block, Role, TextBlock, ToolResultBlock, Too
 from engine.ports import ModelMessage
 
 _TRANSIENT = re.compile(r"^\s*\[.*\]\s*$", re.DOTALL)
-"""A text that Phoenix itself put beside what was typed or what tools gave (SPEC UNI-33)."""
+"""Pattern of a text that Phoenix itself added to the user's text or tool results (SPEC UNI-33)."""
 
 
 class Answered(Struct, frozen=True):
-    """A tool call of this turn and what came back."""
+    """A tool call of this turn and its result."""
 
     name: str
     input_json: str
@@ -40,7 +40,7 @@ class Dialogue(Struct, frozen=True):
 
 
 def read_dialogue(messages: Sequence[ModelMessage]) -> Dialogue:
-    """Split the messages of a request into what was asked and what tools have answered since."""
+    """Split the messages of a request into the question and the later results of tools."""
     spoken: list[str] = []
     rounds: list[tuple[Answered, ...]] = []
     pending: tuple[ToolUseBlock, ...] = ()

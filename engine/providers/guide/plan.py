@@ -94,7 +94,7 @@ TEST_COMMANDS: tuple[tuple[str, str], ...] = (
     ("go.mod", "go test ./..."),
     ("Makefile", "make test"),
 )
-"""The file that tells how a project is tested, and the command; the first that is there wins."""
+"""Files that identify the test runner of a project, and the command; the first one present wins."""
 
 TELLING_FILES = (
     "README.md", "README.rst", "README.txt", "README", "pyproject.toml", "package.json", "Cargo.toml", "go.mod",

@@ -1,4 +1,4 @@
-"""A picture of a project from its file names and the files that tell about it."""
+"""A description of a project from its file names and its description files."""
 
 from __future__ import annotations
 

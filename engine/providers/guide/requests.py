@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class Courtesy(StrEnum):
-    """Small talk that wants no tool."""
+    """Small talk without tools."""
 
     HELLO = "hello"
     THANKS = "thanks"

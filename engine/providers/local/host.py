@@ -54,7 +54,7 @@ class ProgramHost(Protocol):
     """Starts programs that die with Phoenix."""
 
     async def start(self, argv: tuple[str, ...], environment: Mapping[str, str], stdin: bytes) -> RunningProgram:
-        """Start it; what could not be started shows in `line` as ProgramEnded."""
+        """Start it; a failed start shows in `line` as ProgramEnded."""
         ...
 
 

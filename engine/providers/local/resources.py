@@ -43,7 +43,7 @@ def measure() -> Resources:
 
 
 def _free_memory() -> int:
-    """Bytes available; half of all memory where the kernel does not tell."""
+    """Bytes available; half of all memory where the kernel does not report them."""
     try:
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
     except OSError:

@@ -44,8 +44,9 @@ _AFTER_RESULT = (
     "The request was: {asked}\nIf that is done, reply with the complete answer. Otherwise use the next tool."
 )
 REMINDER_LIMIT = 300
-"""Characters of the request repeated after each result: a small model forgets it, and the words stay the same
-within a turn, so that what the server has read already stays read."""
+"""Characters of the request repeated after each result: a small model forgets it, and the words stay the same within a
+turn, so that the server's cache stays valid.
+"""
 
 
 def encode_request(request: ModelRequest) -> bytes:
@@ -110,7 +111,7 @@ def _calls_of_turn(messages: Sequence[ModelMessage]) -> Iterator[tuple[str, str]
 
 
 def _system(request: ModelRequest, tools: Sequence[CompactTool]) -> Iterator[JsonValue]:
-    """Phoenix's own prompt is for large models: only what is short of it is kept beside the compact one."""
+    """System prompt: Phoenix's own is for large models, so only its short parts are kept beside the compact one."""
     if not tools:
         text = "\n\n".join(part for part in request.system if part.strip())
         if text:
@@ -173,7 +174,7 @@ def _heard(block: Block, names: dict[str, str], limit: int) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """The first and the last part of `text`, with a word on what lies between."""
+    """The first and the last part of `text`, with a note about the part between."""
     if len(text) <= limit:
         return text
     head, tail = limit * 2 // 3, limit // 3

@@ -13,7 +13,7 @@ from engine.providers.openai_compatible.text_calls import CallSpotter
 from engine.providers.openai_compatible.thinking_tags import TaggedPiece, ThinkingSplitter, split_at_closing
 
 AT_ONCE: Final = 1024
-"""Characters looked at together: both readers take lines off what they hold, and a reply may come in one piece."""
+"""Characters processed together: both readers take lines off their buffers, and a reply may come in one piece."""
 
 
 class WholeText(Struct, frozen=True):

@@ -54,7 +54,7 @@ class CallList:
         return bool(self._calls) and parse_object(self._calls[-1].text) is None
 
     def add(self, piece: WireCall) -> tuple[str, str]:
-        """Take a piece in; gives what is new of it: the name, if a call begins with it, and the arguments."""
+        """Add a piece; returns its new parts: the name, if a call begins with it, and the arguments."""
         function = piece.function or WireFunction()
         name, arguments = (function.name or "")[:MOST_NAME], _text(function.arguments)
         call = self._continued(piece, name)

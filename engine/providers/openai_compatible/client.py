@@ -131,7 +131,7 @@ class OpenAiCompatibleProvider:
         yield builder.reply()
 
     def _learn(self, model: str, dialect: Dialect, builder: ReplyBuilder) -> None:
-        """Keep what a whole answer shows of its server."""
+        """Remember the abilities of a server shown by a whole answer."""
         if builder.called:
             self._callers.add(model)
         if builder.signed and dialect.replay_signed is None:

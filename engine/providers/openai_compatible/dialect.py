@@ -31,7 +31,7 @@ class Dialect(Struct, frozen=True):
     send_limit: bool = True
     """True when an output limit is sent; vLLM refuses one that does not fit the rest of the window."""
     most_tokens: int = 0
-    """The highest output limit that the server says it takes; 0: it said none."""
+    """The highest output limit that the server accepts by its own statement; 0: none."""
     replay_reasoning: bool = False
     """True when the reasoning of earlier answers must be sent back (DeepSeek, Kimi)."""
     replay_signed: bool | None = None

@@ -41,7 +41,7 @@ class WireDelta(msgspec.Struct, gc=False):
 
 
 class WireChoice(msgspec.Struct, gc=False):
-    """One answer; only the first is ever asked for. `message` is what a server sends that does not stream."""
+    """One answer; only the first is ever requested. `message` is the form of a server without streaming."""
 
     delta: WireDelta | None = None
     message: WireDelta | None = None
@@ -83,7 +83,7 @@ _BREAKS = frozenset({"error", "network_error", "insufficient_system_resource", "
 
 
 class ReplyBuilder:
-    """Takes the chunks of one stream in order; `done` once the server said that was all."""
+    """Takes the chunks of one stream in order; `done` once the server sent the last one."""
 
     def __init__(
         self,

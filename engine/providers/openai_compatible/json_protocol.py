@@ -37,7 +37,7 @@ class JsonKind(Enum):
     PLAIN = auto()
     """The model answers without JSON."""
     OVER = auto()
-    """The reply's closing quote has come; what follows is not shown."""
+    """The reply's closing quote has come; the rest is not shown."""
 
 
 def prompt(system: Sequence[str], tools: Sequence[ToolSpec]) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ def response_format(tools: Sequence[ToolSpec]) -> JsonObject:
 
 
 def answer(text: str, calls: Sequence[ToolUseBlock]) -> str:
-    """An earlier answer, written as the protocol wants answers: the call if there was one, else the text."""
+    """An earlier answer in the form of the protocol: the call if there was one, else the text."""
     if calls:
         return "\n".join(_written({"tool": call.name, "arguments": tool_input(call)}) for call in calls)
     return _written({"reply": text})
@@ -121,7 +121,7 @@ class StepReader:
                 return JsonStep("".join(self._shown) or self._text)
 
     def _begin(self) -> Iterator[StreamItem]:
-        """Tell what kind of answer this is, as soon as its first characters allow it."""
+        """Determine the kind of this answer, as soon as its first characters allow it."""
         head = self._text.lstrip()
         if reply := _REPLY.match(self._text):
             self._kind, self._at = JsonKind.REPLY, reply.end()

@@ -24,7 +24,7 @@ ASKED_AHEAD: Final = frozenset({OLLAMA, LLAMA_CPP, "lmstudio", "vllm"})
 PATIENCE: Final = 10.0
 """Seconds that a list of its own may take."""
 SHORT_PATIENCE: Final = 2.0
-"""Seconds that a first request waits for what the server says of its models."""
+"""Seconds that a first request waits for the server's list of models."""
 _UNKNOWN: Final = WireModel("")
 
 
@@ -36,7 +36,7 @@ class Offers:
         self._http = http
         self._models: dict[str, WireModel] = {}
         self._asked = settings.name not in ASKED_AHEAD or not settings.local or bool(settings.window)
-        """True once nothing more is asked ahead of a request."""
+        """True once no query is due before a request."""
         self._asking = asyncio.Lock()
 
     def of(self, model: str) -> WireModel:

@@ -31,7 +31,7 @@ class Reasoning(Struct, eq=False):
         return len(self._done)
 
     def add(self, text: str, pieces: Sequence[WireThinking]) -> Iterator[str]:
-        """Take in the text of one event and the pieces beside it; gives what `text` does not have.
+        """Add the text of one event and the pieces beside it; returns the text missing in `text`.
 
         Pieces whose text is not that of the event bring signatures alone.
         """

@@ -46,7 +46,7 @@ class OpenAiCompatibleSettings(SecretFields, Struct, frozen=True):
     idle_timeout: float = 0.0
     """Seconds; 0 means 600 for a server on this machine and 120 for any other (SPEC BED-006)."""
     replay_reasoning: bool = False
-    """True where the service wants the reasoning of earlier answers back; else its refusal teaches that."""
+    """True when the service requires the reasoning of earlier answers; else its refusal teaches that."""
     temperature: float | None = None
     """Sampling temperature; None leaves it to the server."""
     window: int = 0
@@ -85,7 +85,7 @@ class OpenAiCompatibleSettings(SecretFields, Struct, frozen=True):
 
     @property
     def address(self) -> str:
-        """The base URL with `query`: what the URL itself holds behind a question mark stays, too."""
+        """The base URL with `query`, added to its own query."""
         parts = urlsplit(self.base_url)
         query = "&".join(filter(None, (parts.query, urlencode(self.query))))
         return urlunsplit(parts._replace(query=query, fragment=""))

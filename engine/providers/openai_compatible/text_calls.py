@@ -65,7 +65,7 @@ class FoundCall(Struct, frozen=True):
 
 
 class CallSpotter:
-    """Feed it the text of one reply: what may be a call is held back until that is known."""
+    """Feed it the text of one reply: a possible call is held back until it is decided."""
 
     def __init__(self, tools: Sequence[ToolSpec]) -> None:
         self._tools = {tool.name: tool for tool in tools}
@@ -126,13 +126,13 @@ class CallSpotter:
         return TextDelta(text)
 
     def _first_line(self) -> str:
-        """Let go of what is no call: its first line, so that the rest is looked at anew."""
+        """Release a line that is no call, so that the rest is examined again."""
         line, newline, self._held = self._held.partition("\n")
         self._note(line + newline)
         return line + newline
 
     def _up_to_mark(self) -> str:
-        """The text ahead of the next mark, which is taken off what is held; empty where more must come first."""
+        """The text ahead of the next mark, removed from the buffer; empty where more must come first."""
         if self._at_line and not self._in_code and _LINE_MARK.match(self._held[:_HEAD]):
             self._is_call = True
             return ""
@@ -173,7 +173,7 @@ class CallSpotter:
         return not (key in _NAMES and ended and value not in self._tools)
 
     def _name(self) -> Iterator[StreamItem]:
-        """Tell which tool is being called, once."""
+        """Report the tool being called, once."""
         found = None if self._named else _TOOL_NAME.search(self._held)
         if found is not None and (name := found[1] or found[2]) in self._tools:
             self._named = True
@@ -259,7 +259,7 @@ def _call(name: str, arguments: JsonObject) -> Call | None:
 
 
 def _typed(tool: ToolSpec, key: str, value: str) -> JsonValue:
-    """A parameter as its tool wants it: everything but a text is JSON."""
+    """A parameter in the type that its tool requires: everything but a text is JSON."""
     properties = tool.input_schema.get("properties")
     wanted = properties.get(key) if isinstance(properties, dict) else None
     if isinstance(wanted, dict) and wanted.get("type") == "string":

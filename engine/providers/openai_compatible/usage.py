@@ -19,20 +19,20 @@ class WireCached(msgspec.Struct, gc=False):
 
 
 class WireUsage(msgspec.Struct, gc=False):
-    """Token counts; the prompt includes what was cached."""
+    """Token counts; the prompt includes cached tokens."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: WireCached | None = None
     prompt_cache_hit_tokens: int | None = None
-    """DeepSeek's name for what was cached."""
+    """DeepSeek's name for cached tokens."""
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
     """Claude's names, where a gateway keeps them."""
 
 
 def counted(usage: WireUsage) -> Usage:
-    """The counts with the prompt parted: it includes what was read from a cache and written to one."""
+    """The counts with the prompt divided: it includes tokens read from a cache and written to one."""
     details = usage.prompt_tokens_details or WireCached()
     read = tokens(details.cached_tokens or usage.prompt_cache_hit_tokens or usage.cache_read_input_tokens)
     written = tokens(details.cache_write_tokens or details.cache_creation_tokens or usage.cache_creation_input_tokens)

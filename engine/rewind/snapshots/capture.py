@@ -1,4 +1,4 @@
-"""Takes a look at a folder: walks it, reads what is not known by its stat, keeps the contents."""
+"""Takes a snapshot of a folder: walks it, reads files unknown by their stat, keeps the contents."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Capture(Struct, eq=False):
     _batched: int = 0
 
     def take(self, root: bytes, walked: FolderWalk, before: LookAt = NOTHING) -> LookAt:
-        """The look that a walk makes; `before` tells what need not be read again.
+        """Take the snapshot of a walk; files unchanged since `before` are not read again.
 
         Raises:
             OSError: the folder is gone.
@@ -58,8 +58,8 @@ class Capture(Struct, eq=False):
     def _sorted_out(self, walked: FolderWalk, before: LookAt) -> tuple[dict[bytes, SeenFile], list[Found]]:
         """Sort entries: known or kept by their stat alone, and those to be read.
 
-        A folder has its share of the limit. What changed since the last look is read first, then small files: of a
-        folder that holds data beside its sources the sources come back.
+        A folder has its share of the limit. Files changed since the last snapshot are read first, then small files: in
+        a folder with data beside its sources the sources can be restored.
         """
         entries: dict[bytes, SeenFile] = {}
         changed: list[Found] = []
@@ -120,7 +120,7 @@ class Capture(Struct, eq=False):
             return None  # missing, or not reachable without following a link
 
     def flush(self) -> None:
-        """Store what was read so far."""
+        """Store the contents read so far."""
         if self._batch:
             self.contents.put(self._batch)
             self._batch, self._batched = {}, 0

@@ -1,4 +1,4 @@
-"""The SQLite file that holds what was in files, by SHA-256, and how folders looked."""
+"""The SQLite file of file contents, by SHA-256, and of snapshots."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Contents:
         return len(packed)
 
     def renew(self, digests: Iterable[bytes]) -> None:
-        """Count these as new: what a change had before is what going back needs."""
+        """Count these as new: a rewind needs the contents before a change."""
         rows = [(time.time(), digest) for digest in digests]
         if rows:
             self._write(

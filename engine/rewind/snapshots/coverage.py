@@ -1,4 +1,4 @@
-"""Says what a look does not bring back: passed over, too large, keys, beyond the share of a folder, or gone."""
+"""Describes files that a snapshot cannot restore: left out, too large, keys, beyond the share of a folder, or gone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tools.files.protected import looks_secret
 
 SHOWN = 20
 MISSED = frozenset({b"node_modules", b".venv", b"venv", b".tox", b".nox", b".terraform"})
-"""Folders that tools make again, but slowly: said where one is gone."""
+"""Folders that tools recreate, but slowly: reported when one is gone."""
 
 
 def coverage_of(entries: Mapping[bytes, SeenFile], left_out: Iterable[bytes], limits: CheckpointLimits) -> Coverage:
@@ -34,7 +34,7 @@ def coverage_of(entries: Mapping[bytes, SeenFile], left_out: Iterable[bytes], li
 
 
 def with_gone(now: LookAt, before: LookAt, folder: int) -> Coverage:
-    """The coverage of a look, with what the one before it passed over and is no more; `folder` is an open one."""
+    """The coverage of a snapshot, with paths left out by the one before and now gone; `folder` is an open one."""
     missing = sorted(before.left_out - now.left_out - now.entries.keys())
     gone = [path for path in missing if _is_missed(path) and not _stands(folder, path)]
     return replace(now.coverage, gone=_shown(gone)) if gone else now.coverage

@@ -90,7 +90,7 @@ def _same_file(old: SeenFile | None, new: SeenFile | None) -> bool:
 
 
 def lies_in(path: bytes, left_out: frozenset[bytes]) -> bool:
-    """True for what a look passed over, or what lies in that."""
+    """True for a path left out by a snapshot, or inside one."""
     while path:
         if path in left_out:
             return True

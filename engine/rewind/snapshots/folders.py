@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 CLOSES = "Phoenix closes."
 CLOSING = 0.5
-"""Seconds that closing waits for a job: a stored restore goes on at the next start, a folder may never answer."""
+"""Seconds that closing waits for a job: a stored restore continues at the next start, a folder may never answer."""
 
 
 class CheckpointFolders:
     """Contents in one file beside the attachments; `excluded` are Phoenix's own folders, which are never covered.
 
-    What the thread does (`work`) is loaded there, with the first job: no start needs it.
+    The code of the thread (`work`) is loaded there, with the first job: no start needs it.
     """
 
     def __init__(self, file: Path, excluded: Iterable[Path] = (), limits: CheckpointLimits | None = None) -> None:
@@ -83,7 +83,7 @@ class CheckpointFolders:
         return await self._run(lambda work: work.restore(folder, changes, made))
 
     async def keep_only(self, changes: Sequence[FileChange], looks: Sequence[str]) -> int:
-        """Drop what nothing needs any more."""
+        """Drop unneeded contents."""
         return await self._run(lambda work: work.keep_only(changes, looks))
 
     def use(self) -> CheckpointUse:
@@ -91,7 +91,7 @@ class CheckpointFolders:
         return use_of(self._file, self._limits)
 
     async def tidy(self) -> bool:
-        """Compress some of what was stored raw; False where nothing is left to do."""
+        """Compress some of the raw contents; False when none are left."""
         return await self._run(lambda work: work.tidy())
 
     async def rest(self) -> None:

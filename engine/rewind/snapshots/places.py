@@ -115,7 +115,7 @@ def write_file(folder: int, name: bytes, content: bytes, mode: int, temporary: b
 
 
 def set_mode(folder: int, name: bytes, mode: int) -> None:
-    """Change the mode of a file or folder, never of what a link leads to.
+    """Change the mode of a file or folder, never of a link's target.
 
     Raises:
         OSError: it is gone, or a link.

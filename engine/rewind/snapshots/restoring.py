@@ -1,4 +1,6 @@
-"""Brings files of a folder to an earlier state, each whole or not at all; what is not as expected is left alone."""
+"""Restores files of a folder to an earlier state, each whole or not at all; files in an unexpected state are left
+alone.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ NOT_EMPTY = "holds other files"
 
 
 class Restoring(Struct, eq=False):
-    """One restore. `before` of a change is what is expected, `after` what shall be; both are looked at."""
+    """One restore. `before` of a change is the expected state, `after` the target; both are checked."""
 
     contents: Contents
     root: bytes
@@ -31,7 +33,7 @@ class Restoring(Struct, eq=False):
     _folder: int = -1
 
     def run(self, changes: Sequence[FileChange]) -> tuple[Restored, ...]:
-        """Make the changes: first what must go, deepest first, then what must be there, outermost first.
+        """Make the changes: first removals, deepest first, then creations, outermost first.
 
         Raises:
             OSError: the folder itself is gone.
@@ -109,7 +111,7 @@ class Restoring(Struct, eq=False):
                 set_mode(folder, name, change.after.mode)
 
     def _sweep(self, places: set[bytes]) -> None:
-        """Remove what a killed restore left beside the files it was writing."""
+        """Remove temporary files of a killed restore."""
         for place in places:
             with suppress(OSError), holder(self._folder, place + b"/-" if place else b"-") as (folder, _):
                 with os.scandir(folder) as entries:

@@ -46,8 +46,8 @@ class LookBook:
         return look
 
     def add(self, root: bytes, now: LookAt) -> str:
-        """Keep a look, as what differs from the last whole one where that is little; gives its id, an old one where
-        nothing has changed.
+        """Keep a snapshot, as the difference from the last whole one where that is little; returns its id, an old one
+        where nothing has changed.
         """
         if root in self._newest and _same(self._newest[root][1], now):
             look_id = self._newest[root][0]
@@ -80,7 +80,7 @@ class LookBook:
         self._bases.clear()
 
     def keep_only(self, changes: Sequence[FileChange], looks: Sequence[str]) -> int:
-        """Drop what neither these nor the newest look at a folder need; gives the bytes freed.
+        """Drop contents that neither these nor the newest snapshot of a folder need; returns the bytes freed.
 
         What an earlier version kept of files that hold keys is needed by nothing.
         """

@@ -79,7 +79,7 @@ class FolderWork:
             raise FilesError(f"{error.filename or 'The folder'} cannot be read: {error.strerror or error}.") from error
 
     def look(self, folder: Path, since: str) -> FolderSnapshot:
-        """Remember the folder as it is now; `since` tells what was passed over and is gone."""
+        """Remember the folder as it is now; `since` names paths left out then and now missing."""
         root = os.fsencode(folder)
         refusal = REFUSAL.format(folder=folder, most=MOST_ENTRIES)
         if time.monotonic() - self._too_large.get(root, float("-inf")) < TRIED_AGAIN:
@@ -150,11 +150,11 @@ class FolderWork:
         return Restoring(self._kept(), os.fsencode(folder), made, self._limits).run(changes)
 
     def keep_only(self, changes: Sequence[FileChange], looks: Sequence[str]) -> int:
-        """Drop what nothing needs any more."""
+        """Drop unneeded contents."""
         return self._book().keep_only(changes, looks) if self._file.exists() else 0
 
     def tidy(self) -> bool:
-        """Compress some of what was stored raw, then drop what is beyond the limit; False where nothing is left."""
+        """Compress some of the raw contents, then drop those beyond the limit; False when nothing is left."""
         if not self._file.exists():
             return False
         if self._kept().pack_some(PACKED_AT_ONCE):

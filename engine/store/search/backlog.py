@@ -9,7 +9,7 @@ from engine.ports.storage import IndexProgress
 from engine.store.schema_search import FIRST_ID, OLDER_TEXTS
 
 SLICE_BYTES: Final = 120_000
-"""Text indexed in one transaction: about 15 ms, which is what a move may have to wait."""
+"""Bytes of text indexed in one transaction: about 15 ms, the longest delay of a move."""
 SLICE_MESSAGES: Final = 400
 
 

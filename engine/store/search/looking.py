@@ -48,7 +48,7 @@ def search(
     seconds: float,
     clock: Callable[[], float] = time.perf_counter,
 ) -> SearchAnswer:
-    """The newest `limit` matches among the ids under `below`, the best first; after `seconds` what there is by then."""
+    """The newest `limit` matches among the ids under `below`, the best first; after `seconds` those found by then."""
     words = tuple(storable(word) for word in query.words)
     unindexed = _unindexed(connection)
     plan = None if query.is_empty else plan_for(connection, query, words, below)

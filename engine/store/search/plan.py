@@ -33,7 +33,7 @@ class QueryPlan(Struct, frozen=True):
 
 
 class _Filter(Struct, frozen=True):
-    """Conditions in SQL and their values: what is asked of a conversation, and of a row of the index."""
+    """Conditions in SQL and their values: for conversations, and for rows of the index."""
 
     conversation: str
     row: str

@@ -20,7 +20,7 @@ PATIENCE = 2.0
 STOPPED_BEHIND = 0.3
 """Seconds after a signal until Phoenix receives SIGCONT, in case it stopped itself before it took the signal."""
 FINISHING = 9.0
-"""Seconds it then has: runs get 2, programs 2.5, what is found out about files 1, and a disk may be slow."""
+"""Seconds it then has: runs get 2, programs 2.5, snapshots of files 1, and a disk may be slow."""
 LOOK_EVERY = 5.0
 """Seconds between two looks at Phoenix's memory."""
 READ = 1 << 16
@@ -28,7 +28,7 @@ PAGE = os.sysconf("SC_PAGESIZE")
 
 
 class Deadline:
-    """Kills Phoenix when its time is up, or its memory is above what it may have."""
+    """Kills Phoenix when its time is up, or its memory exceeds the limit."""
 
     def __init__(self, phoenix: socket.socket, pid: int) -> None:
         self._phoenix = phoenix
@@ -71,7 +71,7 @@ class Deadline:
             (self._most,) = wire.MEMORY.unpack(self._phoenix.recv(wire.MEMORY.size, socket.MSG_WAITALL))
 
     def keep(self) -> None:
-        """Let Phoenix go on, or kill it, if it is time."""
+        """Resume Phoenix, or kill it, if it is time."""
         if self._goes_on is not None and time.monotonic() >= self._goes_on:
             self._goes_on = None
             if _is_stopped(self._pid):

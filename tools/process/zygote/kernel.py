@@ -132,7 +132,7 @@ def hold(path: str, *, link: bool = False) -> int:
 
 
 def attach(held: int, path: str, added: int, cleared: int, *, link: bool = False) -> None:
-    """Show what is held at `path` too, with these attributes of the new mount; `link` as for `hold`.
+    """Mount a held entry at `path` too, with these attributes of the new mount; `link` as for `hold`.
 
     Raises:
         OSError: it cannot be shown there.
@@ -191,7 +191,7 @@ def drop_capabilities() -> None:
 def use_one_heap() -> None:
     """Let every thread allocate from one heap, where the C library offers it (glibc).
 
-    One heap for each would only lie beside the others half used: the interpreter's lock lets one thread allocate.
+    One heap for each thread would be half used: the interpreter's lock lets one thread allocate.
     """
     tell = getattr(_libc, "mallopt", None)
     if tell is not None:
@@ -211,7 +211,7 @@ def rename_process(name: str) -> None:
 def hide_in_environment(is_secret: Callable[[str], bool]) -> None:
     """Blank the values of these names where `/proc/<pid>/environ` shows them, which root may read whatever else is set.
 
-    What this process and the programs it starts see of them stays as it is.
+    The values stay visible to this process and the programs it starts.
     """
     start, end = _block(ENVIRONMENT)
     place = start

@@ -1,4 +1,4 @@
-"""The sandbox out of namespaces: a PID 1 of our own, and at each path what the planner wants to be seen there."""
+"""The sandbox made of namespaces: a separate PID 1, and at each path the planner's choice."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def outer_pid() -> int:
 
 
 def build(request: SupervisorRequest) -> None:
-    """Make the file system what the request says: all that exists read-only, except for its places.
+    """Build the file system of the request: everything read-only, except for its places.
 
     Raises:
         OSError: part of it cannot be enforced; then the command must not run.

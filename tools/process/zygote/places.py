@@ -1,4 +1,4 @@
-"""The words for what a sandboxed command sees at a path; the planner writes them, the mechanisms carry them out."""
+"""Terms for the view of a sandboxed command at a path; the planner writes them, the mechanisms carry them out."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class ScanningSupervisor(Supervisor):
         """Pid to start time: a pid given to a stranger has another one."""
 
     def look_later(self, pause: float) -> float:
-        """Always the same: who is not seen in time is lost."""
+        """Return the same pause: a process not seen in time is lost."""
         return pause
 
     def anything_left(self) -> bool:
@@ -62,7 +62,7 @@ class ScanningSupervisor(Supervisor):
         return [process.command for process in self._living()]
 
     def kill_once(self) -> set[int]:
-        """Stop what is seen until nothing new shows, then kill it."""
+        """Stop the visible processes until no new one appears, then kill them."""
         stopped: set[int] = set()
         for _ in range(FREEZE_ROUNDS):
             fresh = {process.pid for process in self._living()} - stopped

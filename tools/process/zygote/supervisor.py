@@ -16,7 +16,7 @@ from tools.process.zygote.tree import descendants, kill_below, name_of, reads_ow
 GRACE = 0.2
 """Seconds a finished command's children keep to write their last words (FAULTS 3.2)."""
 STUCK_AFTER = 0.8
-"""Seconds of killing after which the pids still there are reported; the killing goes on."""
+"""Seconds of killing after which the pids still present are reported; the killing continues."""
 PATIENT_PAUSE = 0.05
 BRISK_PAUSE = 0.002
 LONGEST_PAUSE = 30.0

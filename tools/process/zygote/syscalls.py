@@ -48,7 +48,7 @@ MODES = {
 OPENING = {"x86_64": {2: 1, 257: 2}, "aarch64": {56: 2}}
 """open and openat: the place of their flags; the mode comes next, and counts where a file is made."""
 MAKES_A_FILE = 0x400040
-"""O_CREAT, and what O_TMPFILE adds."""
+"""O_CREAT, and the bits that O_TMPFILE adds."""
 SET_USER_ID = 0o4000
 TYPING = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX put letters into a terminal."""
@@ -119,7 +119,7 @@ def _about_modes(machine: str) -> list[Line]:
 
 
 def _about(number: int, offset: int, checks: list[Line]) -> list[Line]:
-    """Lines that look at one argument of one call, and allow what none of `checks` refuses."""
+    """Lines that check one argument of one call, and allow it unless one of `checks` refuses."""
     body = [(guard.LOAD_WORD, 0, 0, offset), *checks, (guard.RETURN, 0, 0, guard.ALLOW)]
     return [(guard.JUMP_IF_EQUAL, 0, len(body), number), *body]
 

@@ -106,7 +106,7 @@ def freeze(root: int, spare: frozenset[int] = frozenset()) -> set[int]:
 
 
 def kill_below(root: int, spare: frozenset[int] = frozenset()) -> set[int]:
-    """Freeze and kill everything below `root` once; what is not reaped yet shows in the next walk."""
+    """Freeze and kill all processes below `root` once; unreaped ones show in the next walk."""
     frozen = freeze(root, spare)
     for pid in frozen:
         send(pid, signal.SIGKILL)

@@ -101,7 +101,7 @@ class SupervisorRequest:
 
 
 def decode(body: bytes) -> SupervisorRequest:
-    """Read what `SupervisorRequest.encode` wrote, without its length."""
+    """Decode the output of `SupervisorRequest.encode`, without its length."""
     fields = iter([os.fsdecode(field) for field in body.split(FIELD)])
     mechanism, working_dir, network, filtered = (next(fields) for _ in range(4))
     return SupervisorRequest(
