@@ -112,7 +112,7 @@ class PhoenixApp(App[None]):
 
     # Textual's own signature says Screen without its parameter.
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        """Draw what the terminal does not show yet; where nothing could be read, say so once instead."""
+        """Draw the changes for the terminal; an unreadably small one gets one sentence instead."""
         shadow = self._shadow
         columns, rows = self.size
         if is_too_small(columns, rows) and self._driver is not None and not self.is_headless:
@@ -142,7 +142,7 @@ class PhoenixApp(App[None]):
         return self._workspace
 
     async def on_event(self, event: events.Event) -> None:
-        """Hold what is typed until the composer can take it, and each key until the one before is done."""
+        """Hold early input until the composer can take it, and each key until the one before is done."""
         if isinstance(event, events.Resize):
             event.size = Size(*drawable(event.size.width, event.size.height))
             if self._shadow is not None:
@@ -160,7 +160,7 @@ class PhoenixApp(App[None]):
         await super().on_event(event)
 
     async def on_workspace_screen_listening(self, event: WorkspaceScreen.Listening) -> None:
-        """The composer has the focus: it gets what was typed so far, ahead of what still comes."""
+        """Give the composer, which has the focus now, the early input, ahead of later keys."""
         event.stop()
         early, self._typed_early = self._typed_early or [], None
         drawn = self._workspace.startup.paint_pause.in_one() if early else None
@@ -242,7 +242,7 @@ class PhoenixApp(App[None]):
         self.push_screen(HelpSheet(own(), scope_of(bound)))
 
     def action_interrupt(self) -> None:
-        """Ctrl+C: closes a sheet, else what the workspace makes of it."""
+        """Ctrl+C: close a sheet, else act in the workspace."""
         if isinstance(self.screen, Sheet):
             self.screen.action_close()
         elif self._workspace.escape_handler.interrupt():

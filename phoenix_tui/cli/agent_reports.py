@@ -66,7 +66,7 @@ class ModelTotal(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Used:
-    """The model calls of a conversation during a run, and what they used."""
+    """The model calls of a conversation during a run, and their usage."""
 
     turns: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -82,7 +82,7 @@ class Used:
             self._add(call.model, ModelTotal(call.provider, call.usage, call.cost_usd))
 
     def add(self, other: Used) -> None:
-        """Take in what another conversation used."""
+        """Add the usage of another conversation."""
         self.turns += other.turns
         self.api_ms += other.api_ms
         for model, total in other.by_model.items():

@@ -60,7 +60,7 @@ class RunArguments(Struct, frozen=True):
 
 
 class CommandArguments(Struct, frozen=True):
-    """A sub-command; what an action does not take has its default."""
+    """A sub-command; unused arguments have their defaults."""
 
     command: str
     action: str = ""

@@ -14,7 +14,7 @@ from tools.process.hardening import harden
 
 
 def run_command(parsed: Namespace) -> Exit:
-    """Do what the sub-command says.
+    """Run the sub-command.
 
     Raises:
         CommandError: it cannot be done.

@@ -69,7 +69,7 @@ def _settings(paths: Paths, environment: Mapping[str, str]) -> Settings:
 
 
 def _edit(paths: Paths, environment: Mapping[str, str]) -> None:
-    """Open the file in the user's editor, then check what it says."""
+    """Open the file in the user's editor, then check it."""
     editor = shlex.split(environment.get("VISUAL") or environment.get("EDITOR") or "vi")
     if not paths.config_file.exists():
         write_file(paths.config_file, TEMPLATE)

@@ -49,7 +49,7 @@ class ConversationCommands(Struct, frozen=True):
     """Settings that an import takes from the user instead of its file."""
 
     async def run(self) -> Exit:
-        """Do what the arguments say.
+        """Run the action of the arguments.
 
         Raises:
             CommandError: the conversation is not there, is owned elsewhere, or the store fails.

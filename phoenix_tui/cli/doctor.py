@@ -1,4 +1,4 @@
-"""`phoenix doctor`: what works on this machine and what does not, with the way to mend it."""
+"""`phoenix doctor`: working and broken parts of this machine, with remedies."""
 
 from __future__ import annotations
 

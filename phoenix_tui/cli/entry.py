@@ -9,7 +9,7 @@ from phoenix_tui.lifecycle.process_start import forget, lacking, tell
 
 
 def run(argv: list[str]) -> int:
-    """Do what `argv` asks and give the exit code; a traceback appears only with `--debug`."""
+    """Run the command line `argv` and return the exit code; a traceback appears only with `--debug`."""
     try:
         return _dispatch(argv)
     except CommandError as error:

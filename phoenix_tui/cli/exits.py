@@ -20,13 +20,13 @@ class Exit(IntEnum):
 
 
 class CommandError(Exception):
-    """The program cannot go on; `sentence` is for the user and names the fix."""
+    """Raised when the program cannot continue; `sentence` is for the user and names the fix."""
 
     def __init__(self, sentence: str, code: Exit = Exit.USAGE, below: Sequence[str] = ()) -> None:
         super().__init__(sentence)
         self.sentence = sentence
         self.below = tuple(below)
-        """Lines that show where, such as what was typed with a mark under the place."""
+        """Further lines that show the place, such as the input with a mark under it."""
         self.code = code
 
 

@@ -20,7 +20,7 @@ TITLE: Final = 60
 
 
 async def find_one(store: Store, reference: str, *, deleted: bool = False, partly: bool = False) -> ConversationSummary:
-    """The one conversation that `reference` names; with `deleted` a deleted one where no other does.
+    """Find the one conversation that `reference` names; with `deleted` a deleted one where no other matches.
 
     With `partly` the beginning of a title or slug will do, else a part of the title: for what changes nothing.
 
@@ -42,5 +42,5 @@ async def find_one(store: Store, reference: str, *, deleted: bool = False, partl
 
 
 def _listed(found: Sequence[ConversationSummary]) -> list[str]:
-    """Id, slug and title of each; without columns, since runs of blanks are spelled out in what may hold a title."""
+    """Id, slug and title of each; without columns, since runs of blanks are spelled out in lines with a title."""
     return [f"{one.id[:SHORT_ID]}  {one.slug}  {one_line(clean_line(one.title), TITLE) or 'Untitled'}" for one in found]

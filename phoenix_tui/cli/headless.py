@@ -113,7 +113,7 @@ class HeadlessRun:
             await self._reading
 
     async def _background(self, deadline: float | None) -> None:
-        """Wait for sub-agents in the background and the turns they wake, until then at most; then end what is left.
+        """Wait for sub-agents in the background and the turns they wake, until `deadline`; then end the rest.
 
         Those of a run that did not end well are not waited for.
         """

@@ -25,7 +25,7 @@ _NOT_SHAPE: Final = bytes(set(range(256)) - set(b"{}[],"))
 
 
 def read_document(name: str) -> JsonObject:
-    """The JSON object in the file `name`, or in what stdin gives for `-`.
+    """Read the JSON object in the file `name`, or from stdin for `-`.
 
     Raises:
         CommandError: one sentence that says what is wrong with it.
@@ -48,7 +48,7 @@ def read_document(name: str) -> JsonObject:
 
 
 def _check_shape(name: str, data: bytes) -> None:
-    """Refuse what would take too much memory or stack, before anything is made of it."""
+    """Refuse a document that would take too much memory or stack, before it is parsed."""
     shape = _without_strings(data).translate(None, _NOT_SHAPE)
     if shape.count(b",") + shape.count(b"{") + shape.count(b"[") > MOST_VALUES:
         raise CommandError(f"{name} holds more than {MOST_VALUES:,} values: no conversation that is imported can.")

@@ -42,7 +42,7 @@ CAPPED = {
 SAID = frozenset({"refusal", "content_filter", "output_limit"})
 """Error codes of runs whose last reply is whole, or as much of it as there will be."""
 STOPS = {"content_filter": "refusal"}
-"""Reasons that the Messages API does not have, and what it says in their place."""
+"""Stop reasons unknown to the Messages API, and their replacements."""
 
 
 @dataclass(slots=True)

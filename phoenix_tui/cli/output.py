@@ -1,6 +1,6 @@
 """Output to stdout and stderr; everything from outside is cleaned first.
 
-What goes to stdout may raise BrokenPipeError, or StdoutLost where no more fits.
+Output to stdout may raise BrokenPipeError, or StdoutLost where no more fits.
 """
 
 from __future__ import annotations

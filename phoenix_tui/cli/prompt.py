@@ -17,11 +17,11 @@ from tools.files.protected import is_secret
 PATIENCE = 1.0
 """Seconds before a silent stdin is mentioned: a script that left it open would wait without a word."""
 IMAGE_LIMIT = 64 * 1024 * 1024
-"""Bytes read of one image file; what is larger is no photo."""
+"""Bytes read of one image file; a larger one is no photo."""
 
 
 def read_prompt(given: str | None, images: int = 0) -> str:
-    """PROMPT, piped stdin, or both: the prompt first, then stdin; with images and neither, what is to be seen.
+    """PROMPT, piped stdin, or both: the prompt first, then stdin; a default question for images with neither.
 
     Raises:
         CommandError: there is neither.

@@ -73,7 +73,7 @@ class OnStderr(Struct, eq=False):
         """Write nothing before the result."""
 
     def follow(self, update: Update) -> None:
-        """One line of progress for what takes time."""
+        """Write one line of progress for slow work."""
         self._tell(update, progress_line(update))
 
     def follow_agent(self, agent: ConversationRecord, facts: AgentFacts, update: Update) -> None:

@@ -23,7 +23,7 @@ SHORT_ID: Final = 8
 RANKED: Final = 300
 """Hits ranked together, of which the best are printed."""
 PATIENCE: Final = 3600.0
-"""Seconds one look may take: a script wants all there is."""
+"""Seconds one search may take: a script wants all results."""
 
 
 class SearchCommand(Struct, frozen=True):
@@ -33,7 +33,7 @@ class SearchCommand(Struct, frozen=True):
     arguments: CommandArguments
 
     async def run(self) -> None:
-        """Print what was found, the best first.
+        """Print the results, the best first.
 
         Raises:
             CommandError: the search makes no sense.

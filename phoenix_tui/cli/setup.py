@@ -81,7 +81,7 @@ def wide_folder(cwd: Path, sandbox: str) -> str:
 
 
 def prepare(arguments: RunArguments, environment: Mapping[str, str]) -> Setup:
-    """Read what a run needs; the working directory's own files count only when it is trusted.
+    """Read the inputs of a run; the working directory's own files count only when it is trusted.
 
     Raises:
         CommandError: the folder is unusable or a setting is wrong.
@@ -196,7 +196,7 @@ def _project_layer(project: Project) -> Layer:
 
 
 def _made(paths: Paths) -> Paths:
-    """The folders, made; where nothing can be written what a session needs lies in a folder that goes with it.
+    """Create the folders; if none can be written, the files of a session go into a temporary folder.
 
     The store then keeps its conversations in memory, and says so.
     """

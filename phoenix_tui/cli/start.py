@@ -16,7 +16,7 @@ from tools.process.hardening import harden
 
 
 def start(parsed: Namespace) -> int:
-    """Do what the arguments ask and give the exit code.
+    """Run the action of the arguments and return the exit code.
 
     Raises:
         CommandError: it cannot be done.

@@ -1,1 +1,1 @@
-"""Slash commands: their names, what completes them, and what they do."""
+"""Slash commands: their names, their completions, and their actions."""

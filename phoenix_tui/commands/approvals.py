@@ -1,4 +1,4 @@
-"""/approvals: what waits for a yes or no in any conversation."""
+"""/approvals: open questions in any conversation."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ Act: TypeAlias = Callable[[CommandContext, tuple[str, ...]], Awaitable[None]]
 
 
 async def act(ctx: CommandContext, action: str, ids: tuple[str, ...]) -> None:
-    """Do something to these rows; without one only what needs none."""
+    """Act on these rows; without any, only actions that need none run."""
     if ids or action in NEED_NONE:
         await ACTS[action](ctx, ids)
 
@@ -52,7 +52,7 @@ async def delete(ctx: CommandContext, ids: tuple[str, ...]) -> None:
 
 
 async def archive_or_delete(ctx: CommandContext, ids: Sequence[str], *, delete: bool) -> None:
-    """Archive or trash; what runs stays. One undo takes all of it back."""
+    """Archive or trash; running ones stay. One undo reverses all of it."""
     active = ctx.active
     if (
         active.conversation is not None
@@ -92,7 +92,7 @@ async def pin(ctx: CommandContext, ids: tuple[str, ...]) -> None:
 
 
 async def stop(ctx: CommandContext, ids: tuple[str, ...]) -> None:
-    """Stop what runs in them."""
+    """Stop the runs in them."""
     running = [one for one in ctx.active.services.engine.live() if one.id in ids and ctx.active.index.runs(one.id)]
     for one in running:
         one.cancel()
@@ -120,7 +120,7 @@ async def peek(ctx: CommandContext, ids: tuple[str, ...]) -> None:
 
 
 async def show_archived(ctx: CommandContext, _: tuple[str, ...] | str = ()) -> None:
-    """The conversations that were put away."""
+    """Show the archived conversations."""
     await _aside(ctx, Group.ARCHIVED)
 
 

@@ -24,7 +24,7 @@ VIEWER_SECONDS: Final = 10.0
 
 
 async def act(ctx: CommandContext, wanted: BlockWanted) -> None:
-    """Do what a transcript asked for."""
+    """Carry out a request of a transcript."""
     match wanted.request:
         case Remark(text=text):
             ctx.tell(text, bad=True)

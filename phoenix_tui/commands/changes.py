@@ -1,4 +1,4 @@
-"""/diff: what changed on disk."""
+"""/diff: changes on disk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.clean import clean_line
 
 
 async def diff(ctx: CommandContext, _: str) -> None:
-    """Look through the changes of this conversation and its turns, and through what git has not committed."""
+    """Show the changes of this conversation and its turns, and the uncommitted ones in git."""
     changes = changes_in_view(ScreenFrontEnd(ctx))
     if changes is None:
         return

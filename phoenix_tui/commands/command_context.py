@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class UndoStep(Struct, frozen=True):
-    """One archive or delete of one or many, and what takes it back."""
+    """One archive or delete of one or many, and its undo."""
 
     ids: tuple[str, ...]
     changes: ConversationChanges

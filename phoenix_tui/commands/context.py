@@ -1,4 +1,4 @@
-"""The context window: what fills it, and making room."""
+"""The context window: its contents, and making room."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def prompt(ctx: CommandContext, _: str) -> None:
 
 
 async def compact(ctx: CommandContext, focus: str) -> None:
-    """Summarize older messages now; what is typed behind the command is kept above all. It shows before it counts."""
+    """Summarize older messages now; the text behind the command has priority. The summary is shown before it counts."""
     conversation = sent_to(ScreenFrontEnd(ctx), messages=True)
     if conversation is None:
         return

@@ -1,4 +1,4 @@
-"""Commands on conversations: open, name, copy, put away, stop."""
+"""Commands on conversations: open, name, copy, archive, stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The palette: every command and key, conversations and settings; what was used last comes first."""
+"""The palette: every command and key, conversations and settings; the last used comes first."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ async def close(ctx: CommandContext, _: str) -> None:
 
 
 async def restore(ctx: CommandContext) -> bool:
-    """Show the panes of the last time again, where one of them or nothing else was asked for; whether it did."""
+    """Show the panes of the last time again, if one of them or nothing else was requested; returns True if it did."""
     launch, active, engine = ctx.active.launch, ctx.active, ctx.active.services.engine
     remembered = recall(launch.state_folder, launch.cwd)
     ids = remembered.ids[:MOST]

@@ -55,7 +55,7 @@ async def btw(ctx: CommandContext, question: str) -> None:
 
 
 async def copy(ctx: CommandContext, _: str) -> None:
-    """Copy the last answer, or what a stopped one had written."""
+    """Copy the last answer, or the text of a stopped one."""
     text = ctx.active.unsaved
     if not text and ctx.active.conversation is not None:
         found = await ctx.active.conversation.history(NEWEST, LOOK_BACK)

@@ -1,4 +1,4 @@
-"""/route: a supervisor decides who answers, and its open decision."""
+"""/route: the supervisor that decides who answers, and its open decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/rules: what may run without asking, and taking it back."""
+"""/rules: calls that run without a question, and removing rules."""
 
 from __future__ import annotations
 

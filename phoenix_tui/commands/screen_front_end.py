@@ -33,7 +33,7 @@ class ScreenFrontEnd(FrontEnd):
         mode: PermissionMode | None = None,
         sandbox: SandboxMode | None = None,
     ) -> None:
-        """Set with what the next new conversation begins, and show it."""
+        """Set and show the options of the next new conversation."""
         super().prefer(launch=launch, model=model, mode=mode, sandbox=sandbox)
         self._ctx.active.prefer()
 
@@ -42,7 +42,7 @@ class ScreenFrontEnd(FrontEnd):
         self._ctx.tell(text, bad=bad)
 
     def confirm_change(self, text: str) -> None:
-        """Say nothing: the status line shows what is in force."""
+        """Do nothing: the status line shows the present settings."""
 
     def read(self, heading: str, text: str, *, hang: int = 0) -> None:
         """Show a longer text in a sheet."""
@@ -66,7 +66,7 @@ class ScreenFrontEnd(FrontEnd):
         await self._ctx.active.open(conversation_id)
 
     async def begin_anew(self) -> None:
-        """Put a new conversation in the place of an empty one; what is written in the dock stays."""
+        """Replace an empty conversation by a new one; the text in the dock stays."""
         dock = self._ctx.dock
         text, folds, images = dock.composer.content, dock.composer.folds, dock.chips.images
         dock.load("")
@@ -81,7 +81,7 @@ class ScreenFrontEnd(FrontEnd):
 
 
 def on_screen(use_case: Callable[[FrontEnd, str], Awaitable[None]], *, listed: bool = False) -> Run:
-    """A use case as a command of the screen; `listed`: the list of conversations is read anew behind it."""
+    """A use case as a command of the screen; `listed`: the list of conversations is read again afterwards."""
 
     async def run(ctx: CommandContext, argument: str) -> None:
         await use_case(ScreenFrontEnd(ctx), argument)

@@ -1,4 +1,4 @@
-"""Search everything that was said, and find in the open conversation."""
+"""Search in all messages, and find in the open conversation."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def find(ctx: CommandContext, text: str) -> None:
 
 
 async def _visit(ctx: CommandContext, memory: SearchMemory) -> bool:
-    """Show the chosen hit and those the user goes on to; True where the user stays."""
+    """Show the chosen hit and further ones that the user selects; True where the user stays."""
     hits = memory.found.hits
     while True:
         transcript = await _go(ctx, hits[memory.chosen], memory.query.words)

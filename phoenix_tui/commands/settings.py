@@ -48,7 +48,7 @@ async def keep_key(ctx: CommandContext, secret: str) -> None:
 
 
 async def permissions(ctx: CommandContext, word: str) -> None:
-    """Choose what runs without asking."""
+    """Choose the calls that run without a question."""
     if await choose_mode(ScreenFrontEnd(ctx), word):
         await rules(ctx, "")
 
@@ -141,7 +141,7 @@ async def _asked_value(ctx: CommandContext, setting: Setting) -> str | None:
 
 
 def _keep(ctx: CommandContext, name: str, value: str) -> Setting | None:
-    """Keep it in the user's file; what is stronger than that file is named, and gives None."""
+    """Store it in the user's file; a setting that overrides that file is named, and gives None."""
     try:
         ctx.active.services.settings.save(name, value)
         _apply(ctx, name)

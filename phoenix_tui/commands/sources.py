@@ -24,7 +24,7 @@ REFERENCE: Final = "@conversation:"
 
 
 def join(ctx: CommandContext) -> None:
-    """Tell the composer what it may offer."""
+    """Give the composer its sources of completions."""
 
     async def mentions(query: str) -> Sequence[Completion]:
         wanted = query.removeprefix(REFERENCE[1:])

@@ -111,7 +111,7 @@ def flag_layer(flags: Mapping[str, Value | None]) -> Layer:
 
 
 def merge(user: Layer, project: Layer, environment: Layer, flags: Layer) -> Settings:
-    """The settings in force; what a project would widen is left out and said."""
+    """Merge the settings in force; a widening of a project is left out and reported."""
     values = {name: key.default for name, key in KEYS.items()} | user.values
     sources = dict.fromkeys(KEYS, "default") | user.sources
     notices: list[str] = []
@@ -164,7 +164,7 @@ def line_of(text: str, key: str, table: str = "") -> int:
 
 
 def from_text(key: SettingKey, text: str) -> object:
-    """A value that was written as text; what makes no sense stays text, for `check` to refuse."""
+    """Parse a value written as text; an invalid one stays text, for `check` to refuse."""
     if key.kind is bool:
         return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}.get(text.lower(), text)
     if key.kind is str:

@@ -39,7 +39,7 @@ class Paths(Struct, frozen=True):
 
     @property
     def servers_file(self) -> Path:
-        """Model servers of this machine that were said yes to."""
+        """Model servers of this machine that the user has accepted."""
         return self.config / "servers.json"
 
     @property

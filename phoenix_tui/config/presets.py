@@ -22,7 +22,7 @@ class Preset(Struct, frozen=True):
     default_model: str = ""
     """Model for its bare name; empty where its server is asked."""
     replay_reasoning: bool = False
-    """True where it wants the reasoning of earlier answers back."""
+    """True when it requires the reasoning of earlier answers."""
 
 
 PRESETS: Final = {

@@ -60,7 +60,7 @@ class _Reading(Struct, frozen=True):
 
 
 def parse_profile(text: str, path: Path, *, project: bool = False) -> Profile:
-    """The profile that the file `path` holds, named like the file.
+    """Parse the profile in the file `path`, named like the file.
 
     Raises:
         ProfileError: the front matter is wrong; file, line and what is allowed are named.
@@ -94,7 +94,7 @@ def key_lines(text: str) -> Mapping[str, int]:
 
 
 def profile_text(profile: Profile, *, comment: str = "") -> str:
-    """The file that says the same; what it leaves to the parent is left out."""
+    """The file with the same settings; those left to the parent are left out."""
     lines = [FENCE, *(f"# {line}" for line in comment.splitlines())]
     mode = profile.permission_mode
     settings = {
@@ -252,4 +252,4 @@ CHECKS: Final[Mapping[str, Callable[[_Field, _Reading], object]]] = {
     "timeout": _seconds,
     "locked": _yes_or_no,
 }
-"""Every key of the front matter, and what makes a value of it."""
+"""Every key of the front matter, and the function that makes its value."""

@@ -27,7 +27,7 @@ def open_profiles(folder: Path, trust: TrustFile) -> ProfileFiles:
 
 
 def chosen_profile(profiles: ProfileFiles, name: str, cwd: Path) -> Profile | None:
-    """The profile of a conversation of the user; None where nothing is asked for.
+    """The profile of a conversation of the user; None without a request for one.
 
     Raises:
         ConfigError: there is no such profile, or its file is wrong; file, line and allowed values are named.
@@ -61,7 +61,7 @@ def profile_layer(profile: Profile) -> Layer:
 
 
 def with_profile(user: Layer, narrowing: Layer, profile: Profile | None) -> tuple[Layer, Layer]:
-    """The user's settings and what narrows them, with a profile on top: its mode and sandbox only narrow."""
+    """The user's settings and their narrowing, with a profile on top: its mode and sandbox only narrow."""
     if profile is None:
         return user, narrowing
     layer = profile_layer(profile)

@@ -1,4 +1,4 @@
-"""The files of a working directory that would change what Phoenix does there, found and read but not interpreted."""
+"""The files of a working directory that would change Phoenix's behaviour there, found and read but not interpreted."""
 
 from __future__ import annotations
 

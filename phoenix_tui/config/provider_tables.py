@@ -50,7 +50,7 @@ def check_table(key: str, value: object, where: str) -> dict[str, object]:
 def expanded(
     table: Mapping[str, str], environment: Mapping[str, str], heading: str
 ) -> tuple[dict[str, str], list[str]]:
-    """The table with `${VARIABLE}` replaced, and what came from variables: that may be secret.
+    """The table with `${VARIABLE}` replaced, and the values of variables: they may be secret.
 
     Raises:
         ConfigError: a variable is not set.

@@ -1,7 +1,7 @@
 """rules.toml: the permission rules that were answered with "always", per project and everywhere.
 
-`allow` holds everywhere, `[projects."/folder"]` has an `allow` of its own; `since` beside each are the dates. What
-was edited into something else counts for nothing, is named in a sentence, and keeps the file from being rewritten.
+`allow` holds everywhere, `[projects."/folder"]` has an `allow` of its own; `since` beside each are the dates. Invalid
+edits count for nothing, are named in a sentence, and keep the file from being rewritten.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class RuleTexts(Struct, frozen=True):
 
 
 class RuleFile(Struct, frozen=True):
-    """The persisted rules, read anew each time so that what one process adds all of them follow."""
+    """The persisted rules, read each time so that all processes follow an addition by one."""
 
     path: Path
 
     def rules(self) -> tuple[KeptRule, ...]:
-        """All rules that can be read, oldest first; what cannot be read asks rather than allows."""
+        """All readable rules, oldest first; an unreadable rule asks rather than allows."""
         return _read(self.path).rules
 
     def trouble(self) -> str:

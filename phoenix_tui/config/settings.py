@@ -237,16 +237,16 @@ class ProviderSettings(Struct, frozen=True):
     max_tokens: int = 0
     """Largest number of tokens of one reply; 0 for the known limit of the model."""
     context_window: int = 0
-    """Tokens of the window of its models; 0 for what the server or the catalogue says."""
+    """Tokens of the window of its models; 0 for the value of the server or the catalogue."""
     tokens_per_minute: int = 0
-    """Rate limit of each of its models; 0 for what the headers of its answers say."""
+    """Rate limit of each of its models; 0 for the value in the headers of its answers."""
     requests_per_minute: int = 0
     headers: dict[str, str] = field(default_factory=dict[str, str])
     """Sent with each request; `${VARIABLE}` is replaced, as in `query`."""
     query: dict[str, str] = field(default_factory=dict[str, str])
     """Put behind the address of each request."""
     extra_body: dict[str, Any] = field(default_factory=dict[str, Any])
-    """Put into the body of each request, in the place of what Phoenix would write under the same name."""
+    """Fields for the body of each request, replacing Phoenix's own of the same name."""
     preset: str = ""
     """The service whose key, and address where it names none, it has."""
 

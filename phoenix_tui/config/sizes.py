@@ -13,7 +13,7 @@ _SIZE: Final = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*(MB|GB|M|G|)", re.IGNORECA
 
 
 def megabytes(text: str) -> int | None:
-    """`4 GB` or `2048` in MB, 0 for no limit; None for what is no such size, or too small."""
+    """`4 GB` or `2048` in MB, 0 for no limit; None for an invalid or too small size."""
     found = _SIZE.fullmatch(text.strip())
     if found is None:
         return None

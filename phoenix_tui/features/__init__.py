@@ -1,1 +1,1 @@
-"""Use cases of both front ends: what is asked, done and said, without a widget."""
+"""Use cases of both front ends: questions, actions and notices, without a widget."""

@@ -25,7 +25,7 @@ def views_in_view(front: FrontEnd) -> Sequence[AgentView]:
 
 
 def stop_agents(front: FrontEnd, views: Sequence[AgentView]) -> None:
-    """Stop those of them that work; their parent goes on with what they found."""
+    """Stop the working ones; their parent continues with their results."""
     sub_agents, working = front.services.engine.sub_agents, at_work(views)
     if sub_agents is None or not working:
         front.tell(NONE_AT_WORK)
@@ -35,7 +35,7 @@ def stop_agents(front: FrontEnd, views: Sequence[AgentView]) -> None:
 
 
 async def send_hint(front: FrontEnd, view: AgentView) -> None:
-    """Ask for a hint and send it; one that has ended goes on with it. Raises EngineError."""
+    """Ask for a hint and send it; a finished one resumes with it. Raises EngineError."""
     sub_agents, text = front.services.engine.sub_agents, await front.ask_line("Hint")
     if text.strip() and sub_agents is not None:
         await sub_agents.hint(view.id, text.strip())

@@ -37,7 +37,7 @@ class Pending(Struct, frozen=True):
 
 
 def as_asked(question: Question, record: ConversationRecord) -> Question:
-    """The question with its model as the one who asks: who reads it sees the title beside it, but for a sub-agent's."""
+    """The question with its model as asker: a reader sees the title beside it, but for a sub-agent's."""
     return replace(question, asker=short_model(record.model)) if question.asker in {"", record.title} else question
 
 

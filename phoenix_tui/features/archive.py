@@ -1,4 +1,4 @@
-"""Conversations that are put away: archived, or moved to the trash."""
+"""Removed conversations: archived, or moved to the trash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slash commands by name (CONTRACT 7): what the completion, the palette and the help list."""
+"""The slash commands by name (CONTRACT 7): entries of the completion, the palette and the help."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class SlashCommand(Struct, frozen=True):
-    """One slash command; `argument` says what may follow its name."""
+    """One slash command; `argument` describes the text behind its name."""
 
     name: str
     meaning: str
@@ -143,7 +143,7 @@ def closest(name: str) -> str:
 
 
 def matching(query: str) -> list[SlashCommand]:
-    """Commands for what was typed after the slash: names that begin so, in Phoenix or elsewhere, that contain it, that
+    """Commands for the text after the slash: names with this beginning, in Phoenix or elsewhere, that contain it, that
     have its letters in order.
     """
     wanted = query.lower()

@@ -30,7 +30,7 @@ TODAY: Final = 24 * 3600.0
 
 
 class ShownFile(Struct, frozen=True):
-    """One file of a set: what became of it (+ - ~), its lines, and where its change is read from."""
+    """One file of a set: its change (+ - ~), its lines, and the source of its diff."""
 
     name: str
     sign: str
@@ -39,7 +39,7 @@ class ShownFile(Struct, frozen=True):
     remark: str = ""
     """Remark about changes by others; empty without any."""
     change: FileChange | None = None
-    """Read from what Phoenix kept."""
+    """Change read from Phoenix's kept contents."""
     patch: DiffDisplay | None = None
     """Patch from git."""
 
@@ -98,7 +98,7 @@ def changes_in_view(front: FrontEnd) -> FolderChanges | None:
 def change_sets(
     changed: Changed, points: Sequence[RewindPoint], git: Uncommitted | None, now: float
 ) -> list[ChangeSet]:
-    """All of a conversation first, its turns that changed files, newest first, then what git has not committed."""
+    """All of a conversation first, its turns that changed files, newest first, then the uncommitted changes in git."""
     whole = [_kept(one.change, one.remark) for one in changed.files if not one.change.only_folder]
     sets = [ChangeSet(EVERYTHING, tuple(whole), changed.refusal or _note(changed.coverage))]
     for point in points:
@@ -112,7 +112,7 @@ def change_sets(
 
 
 def files_of(changes: Sequence[FileChange]) -> list[FileChange]:
-    """Files and links, each once with all its lines; folders come and go with what is in them."""
+    """Files and links, each once with all its lines; folders come and go with their contents."""
     found: dict[bytes, FileChange] = {}
     for change in changes:
         known = found.get(change.path)

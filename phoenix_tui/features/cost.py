@@ -32,7 +32,7 @@ class CostReport(Struct, frozen=True):
 
 
 async def cost_report(session: FrontEndSession, conversation: ConversationApi) -> CostReport:
-    """Read what was recorded. Raises StorageError."""
+    """Read the recorded costs. Raises StorageError."""
     totals, library = conversation.record.spent, session.services.library
     lines = [
         f"{tokens(totals.input_tokens)} tokens in, {tokens(totals.output_tokens)} out",

@@ -7,9 +7,9 @@ from typing import Final
 from phoenix_tui.features.front_end import FrontEnd
 
 COLUMN: Final = 20
-"""Cells before what the doctor found (`ServiceOpener._doctor`)."""
+"""Cells before a finding of the doctor (`ServiceOpener._doctor`)."""
 
 
 async def doctor(front: FrontEnd, _: str) -> None:
-    """Show what works on this machine and what does not."""
+    """Show the working and broken parts of this machine."""
     front.read("Doctor", await front.services.system.doctor(), hang=COLUMN)

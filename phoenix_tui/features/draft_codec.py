@@ -1,4 +1,4 @@
-"""An unsent message as one text: what was written, and behind it private lines on its images and folded pastes."""
+"""An unsent message as one text: the text, and behind it private lines about its images and folded pastes."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Option(Struct, frozen=True):
-    """One of several to choose from: what is given back, its words, and facts beside them."""
+    """One of several to choose from: the returned key, its words, and facts beside them."""
 
     key: str
     words: str
@@ -40,7 +40,7 @@ class FrontEndSession(Protocol):
 
 
 class InView(Protocol):
-    """The conversation in view, and with what the next new one begins."""
+    """The conversation in view, and the options of the next new one."""
 
     services: Services
     launch: Launch
@@ -110,7 +110,7 @@ class FrontEnd(ABC):
         mode: PermissionMode | None = None,
         sandbox: SandboxMode | None = None,
     ) -> None:
-        """Set with what the next new conversation begins; mode and sandbox while none is open."""
+        """Set the options of the next new conversation; mode and sandbox while none is open."""
         self._in_view.launch = launch or self.launch
         self._in_view.model = model or self._in_view.model
         if self.conversation is None:
@@ -123,11 +123,11 @@ class FrontEnd(ABC):
 
     @abstractmethod
     def confirm_change(self, text: str) -> None:
-        """Say what is in force now, unless the front end shows it all the time."""
+        """Report the present setting, unless the front end shows it all the time."""
 
     @abstractmethod
     def read(self, heading: str, text: str, *, hang: int = 0) -> None:
-        """Show a longer text; a row that goes on does so `hang` cells in."""
+        """Show a longer text; a wrapped row continues `hang` cells in."""
 
     @abstractmethod
     async def pick(self, heading: str, options: Sequence[Option], *, current: str = "", free: bool = False) -> str:
@@ -139,7 +139,7 @@ class FrontEnd(ABC):
 
     @abstractmethod
     async def confirm(self, question: str, yes: str, no: str) -> bool:
-        """Ask for a yes or no; the words say what each does."""
+        """Ask for a yes or no; the words name both actions."""
 
     @abstractmethod
     async def open(self, conversation_id: str) -> None:
@@ -147,7 +147,7 @@ class FrontEnd(ABC):
 
     @abstractmethod
     async def begin_anew(self) -> None:
-        """Put a new conversation in the place of one in which nothing was said; what is written stays."""
+        """Replace an empty conversation by a new one; the written text stays."""
 
     @abstractmethod
     def stop(self) -> bool:

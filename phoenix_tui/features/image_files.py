@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from phoenix_tui.features.front_end import InView
 
 LARGEST_IMAGE: Final = 64_000_000
-"""Bytes of a file or of what a clipboard holds; what is sent is shrunk later."""
+"""Bytes of a file or of a clipboard's image; it is shrunk before sending."""
 SECRET: Final = "{path} lies in a place of keys, which Phoenix sends nowhere; copy it elsewhere to attach it."
 LONGEST_DROP: Final = 4_096
 """Longer pastes are no list of paths."""
 
 
 def read_image(path: Path) -> bytes:
-    """The content of an image file.
+    """Read the content of an image file.
 
     Raises:
         OSError: it cannot be read.
@@ -43,7 +43,7 @@ def read_image(path: Path) -> bytes:
 
 
 async def attach_image(in_view: InView, image: Path | bytes) -> Attachment:
-    """Attach a file, or what a clipboard held, to the next message of the conversation in view.
+    """Attach a file, or an image of a clipboard, to the next message of the conversation in view.
 
     Raises:
         EngineError: in one sentence, why not.

@@ -12,6 +12,6 @@ NO_JOBS: Final = "No background command was started here."
 
 
 def send_to_background(conversation: ConversationApi | None) -> str:
-    """Send the command that runs to the background, at once; gives what to say."""
+    """Send the running command to the background, at once; returns the notice."""
     receipt = conversation.jobs.background() if conversation is not None else Refused(NOTHING_RUNS)
     return receipt.reason if isinstance(receipt, Refused) else RUNS_ON

@@ -39,7 +39,7 @@ class Onboarding(Protocol):
         ...
 
     async def install(self, progress: Callable[[InstallProgress], None]) -> str:
-        """Install it and give the model reference; cancelling the call removes what was half done."""
+        """Install it and return the model reference; cancelling the call removes partial files."""
         ...
 
     async def save_key(self, provider: str, key: str) -> str:

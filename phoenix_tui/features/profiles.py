@@ -28,7 +28,7 @@ class ProfileUse(Struct, frozen=True):
 
 
 async def use_profile(front: FrontEnd, name: str) -> None:
-    """Begin new conversations as this one, and the one in view if nothing was said in it yet.
+    """Begin new conversations with this profile, and the one in view if it is empty.
 
     Raises:
         EngineError: there is no such profile, or its file is wrong.
@@ -46,7 +46,7 @@ async def use_profile(front: FrontEnd, name: str) -> None:
 
 
 def use_of(launch: Launch, profiles: ProfilesApi, name: str, mode_now: PermissionMode) -> ProfileUse:
-    """Begin as `name`, whose mode and sandbox only narrow; what the profile before it set goes back to what it was.
+    """Begin as `name`, whose mode and sandbox only narrow; settings of the profile before it are reset.
 
     Raises:
         EngineError: there is no such profile, or its file is wrong.

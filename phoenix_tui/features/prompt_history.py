@@ -13,7 +13,7 @@ from tools.files.own_files import make_folder, open_file, read_file, write_file
 HISTORY_LIMIT: Final = 500
 """Prompts kept per folder."""
 SLACK: Final = 500
-"""Lines above the limit after which the file is written anew; until then one line is appended per prompt."""
+"""Lines above the limit after which the file is rewritten; until then one line is appended per prompt."""
 ENTRY_LIMIT: Final = 200_000
 """Longest prompt that is remembered, in characters."""
 
@@ -67,7 +67,7 @@ class PromptHistory:
         return entries[self._position]
 
     def newer(self) -> str | None:
-        """The prompt after, at last what was being written; None when nothing is newer."""
+        """The next prompt, at last the text being written; None when nothing is newer."""
         if self._position is None:
             return None
         entries = self._read()

@@ -77,7 +77,7 @@ class RewindAsker(Protocol):
         ...
 
     async def summarize_before(self, seq: int) -> None:
-        """Have what came before this message summarized, and let the user decide on it."""
+        """Summarize the messages before this one, and let the user decide on the summary."""
         ...
 
     async def overwritten_by_undo(self, preview: Preview) -> frozenset[bytes] | None:
@@ -194,7 +194,7 @@ class RewindCommands:
             await self._arrive(await self._rewinding.undo(here.record, here.state, overwrite))
 
     async def _arrive(self, done: Done) -> None:
-        """Show the other branch, with what was taken back to be written anew, and say what came of the files."""
+        """Show the other branch, with the removed prompt in the composer, and report the files."""
         here = self._conversation
         if done.conversation_id != here.id:
             branch = await self._engine.open(done.conversation_id)

@@ -15,7 +15,7 @@ NOTHING_OPEN: Final = "No decision of a supervisor is open."
 
 
 async def route(front: FrontEnd, asked: str) -> None:
-    """Carry out `/route ASKED`, or turn the supervisor over where nothing is asked."""
+    """Carry out `/route ASKED`, or toggle the supervisor without an argument."""
     conversation = await front.current()
     asked = asked.lower() or ("off" if conversation.record.supervisor else "on")
     if asked in {"on", "off"}:

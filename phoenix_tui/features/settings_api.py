@@ -26,7 +26,7 @@ class Setting(Struct, frozen=True):
 
 
 class SettingsApi(Protocol):
-    """The settings of this start, read anew each time. Everything raises EngineError, which names file and line."""
+    """The settings of this start, read each time. Every method raises EngineError, which names file and line."""
 
     def all(self) -> Sequence[Setting]:
         """Every setting, in the order of the documentation."""

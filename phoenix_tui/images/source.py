@@ -41,7 +41,7 @@ class CellTerminal(Protocol):
         ...
 
     def send(self, sequence: str) -> None:
-        """Hand over an image."""
+        """Send an image."""
         ...
 
     def overlay(self, mark: str, sequence: str | None) -> None:
@@ -109,7 +109,7 @@ class ImageSource:
             self._drop_oldest()
 
     def forget(self) -> None:
-        """The terminal lost what it was sent: another program had it."""
+        """Drop all pictures after another program had the terminal."""
         for _, marks in self._pictures.values():
             self._drop_marks(marks)
         self._pictures.clear()

@@ -13,13 +13,13 @@ from phoenix_tui.terminal.driver import QuietDriver
 
 
 class ImageTerminal:
-    """Asks what it can show, is sent what cells cannot hold."""
+    """Queries the terminal's abilities, and sends images that cells cannot contain."""
 
     def __init__(self, driver: QuietDriver) -> None:
         self._driver = driver
 
     def cell(self) -> CellSize:
-        """The pixels of a cell; a guess where the terminal does not tell."""
+        """The pixels of a cell; an estimate where the terminal does not report them."""
         with suppress(OSError):
             answer = fcntl.ioctl(self._driver.fileno, termios.TIOCGWINSZ, b"\0" * 8)
             rows, columns, width, height = struct.unpack("HHHH", answer)
@@ -49,7 +49,7 @@ class ImageTerminal:
             self._driver.replies.remove(listen)
 
     def send(self, sequence: str) -> None:
-        """Hand over an image that cells will name."""
+        """Send an image that cells will name."""
         self._driver.write_own(sequence)
 
     def overlay(self, mark: str, sequence: str | None) -> None:

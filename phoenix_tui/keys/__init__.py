@@ -1,1 +1,1 @@
-"""Keys: the table of bindings, the user's changes, the order in which they take effect, what Esc does now."""
+"""Keys: the table of bindings, the user's changes, the order in which they take effect, the present action of Esc."""

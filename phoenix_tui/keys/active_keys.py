@@ -60,7 +60,7 @@ def meanings(actions: Mapping[str, str]) -> dict[str, str]:
 def hint(*parts: tuple[str, str] | str) -> str:
     """Join hints: an action, or several with a blank between, and its meaning; plain text stays unchanged.
 
-    What has no key is left out.
+    Actions without a key are left out.
     """
     words = [one if isinstance(one, str) else _said(*one) for one in parts]
     return GAP.join(one for one in words if one)

@@ -1,4 +1,4 @@
-"""Decides which letters act at once, wait for what follows, or are text (docs/decisions/answering-keys.md)."""
+"""Decides which letters act at once, wait for the next key, or are text (docs/decisions/answering-keys.md)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class KeyOutcome(Enum):
 
 
 class KeyGate:
-    """Tells letters that act from letters of a text, by what was typed before and after and by the focus."""
+    """Tells letters that act from letters of a text, by the keys before and after and by the focus."""
 
     def __init__(self, app: App[Any], composer: Composer) -> None:
         self._app = app
@@ -87,7 +87,7 @@ class KeyGate:
         """True when it is an answer, which Enter confirms."""
 
     def rest(self) -> None:
-        """Forget what was typed before, as after a long pause."""
+        """Forget earlier keys, as after a long pause."""
         self._text_at = self._last = self._since = NEVER
         self._redirected = False
 
@@ -115,7 +115,7 @@ class KeyGate:
         return self._here == self._judged_at
 
     def act(self, letter: events.Key) -> None:
-        """Let the composer answer with this letter; elsewhere it does what it is bound to."""
+        """Let the composer answer with this letter; elsewhere run its binding."""
         self._composer.answering.settled = letter
 
     def to_text(self, letter: events.Key) -> bool:

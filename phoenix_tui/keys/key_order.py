@@ -20,7 +20,7 @@ HandOn: TypeAlias = Callable[[events.Event], Awaitable[None]]
 
 
 class KeyOrder:
-    """Hands one key on at a time: the next once that one is done.
+    """Passes on one key at a time: the next once that one is done.
 
     Textual carries out priority bindings at once, but gives any other key to the widget in focus, from where it goes
     up to the app through one queue after the other. Of two keys in one read (a slow line, a busy loop) the second
@@ -37,7 +37,7 @@ class KeyOrder:
         """A letter that acts unless more is typed."""
         self._timer: Timer | None = None
         self._opens: Typed | None = None
-        """A key under way that opens what those behind it are meant for."""
+        """A current key that opens the target of those behind it."""
 
     def hold(self) -> None:
         """Let the keys behind the one under way wait until `release`: it opens a sheet, whose module may be loaded."""
@@ -80,7 +80,7 @@ class KeyOrder:
         return True
 
     def rest(self) -> None:
-        """Forget what was typed before, as after a long pause."""
+        """Forget earlier keys, as after a long pause."""
         self._gate.rest()
 
     async def _judge(self, event: Typed) -> None:
@@ -141,7 +141,7 @@ class KeyOrder:
             self._app.call_later(self._done, event)
 
     async def _passed(self, event: Typed, node: DOMNode) -> None:
-        """The key has been through this widget; what a priority binding put off in it is done, too."""
+        """Continue after the key has been through this widget, postponed priority bindings included."""
         goes_up = event.is_forwarded and not event._stop_propagation  # pyright: ignore[reportPrivateUsage] - not told otherwise
         if goes_up:
             self._follow(event, node.parent)
@@ -159,7 +159,7 @@ class KeyOrder:
         await self._go_on()
 
     async def _go_on(self) -> None:
-        """Take what waited for its turn; a call waits for the letter before it, too."""
+        """Take held keys and calls in turn; a call waits for the letter before it, too."""
         while self._held and self._under_way is None:
             if self._waits is not None and not isinstance(self._held[0], events.Key | events.Paste):
                 return

@@ -27,7 +27,7 @@ CONTROLS: Final = re.compile(r"ctrl\+[a-z0-9@\[\]\\^_]")
 
 
 class KeymapError(ValueError):
-    """The user's `keymap.toml` makes no sense; the message names file, line and what is allowed."""
+    """Raised for an invalid `keymap.toml` of the user; the message names file, line and the allowed values."""
 
 
 def read_keymap(path: Path) -> dict[str, str]:

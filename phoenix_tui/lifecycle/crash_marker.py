@@ -67,7 +67,7 @@ class OpenMark:
 
 
 def left_open(folder: Path, working_dir: Path) -> str:
-    """The conversation that a Phoenix which died had open here, else nothing; what the dead left is cleared away."""
+    """The conversation that a crashed Phoenix had open here, else nothing; marks of dead processes are removed."""
     try:
         marks = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)[-MOST_MARKS:]
     except OSError:

@@ -13,7 +13,8 @@ SEARCH_PATHS = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "X
 
 
 def leave_out_working_directory() -> None:
-    """Drop from `sys.path` what the working directory or its repository holds, and relative entries of search paths.
+    """Drop from `sys.path` the entries inside the working directory or its repository, and relative entries of search
+    paths.
 
     Python puts the folder there by itself for `python -m`, and for an empty entry of PYTHONPATH.
     """

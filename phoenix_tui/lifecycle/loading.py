@@ -12,8 +12,9 @@ from types import ModuleType
 from typing import Final
 
 SELDOM: Final = 0.005
-"""Seconds between two switches of threads while modules are loaded, Python's own number: with the half millisecond
-that every key wants later a start takes 50 to 80 ms of processor time more."""
+"""Seconds between two switches of threads while modules are loaded, Python's own value: with the half millisecond that
+keys need later, a start takes 50 to 80 ms of processor time more.
+"""
 OUT: Final = 0.001
 """Seconds in which the thread that writes takes the first frame."""
 
@@ -22,7 +23,7 @@ _one_at_a_time: Final = Lock()
 
 @asynccontextmanager
 async def seldom_switched() -> AsyncGenerator[None]:
-    """Switch between threads seldom, once the first frame is out, until what is loaded here is there."""
+    """Switch threads rarely, once the first frame is out, until the modules loaded here are ready."""
     await asyncio.sleep(OUT)
     usual = sys.getswitchinterval()
     sys.setswitchinterval(SELDOM)
@@ -33,7 +34,7 @@ async def seldom_switched() -> AsyncGenerator[None]:
 
 
 async def load(name: str) -> ModuleType:
-    """Import a module in a thread; a second one that is asked for meanwhile waits.
+    """Import a module in a thread; a second request meanwhile waits.
 
     Threads that import side by side get nothing done sooner, and pay for each switch.
 

@@ -30,7 +30,7 @@ LOOK_EVERY: Final = 2.0
 STANDS_AFTER: Final = 6.0
 """Seconds without an answer of the loop after which its stack goes to the log, once for each block."""
 PATIENCE: Final = 1.6
-"""Seconds after a signal until the loop must have taken it; shorter than the zygote's, who can only kill."""
+"""Seconds after a signal until the loop must have taken it; shorter than the zygote's, which can only kill."""
 FINISHING: Final = 8.0
 """Seconds for a proper end; shorter than the zygote's."""
 SOON: Final = 0.05
@@ -61,7 +61,7 @@ class LoopWatch:
         self._thread.start()
 
     def end_begins(self) -> None:
-        """The loop has taken the signal that ends Phoenix and does what has to be done first."""
+        """Note that the loop has taken the signal that ends Phoenix and does its last work."""
         self._begun.set()
         self._link.begun()
 
@@ -129,7 +129,7 @@ class LoopWatch:
         self._answered = now
 
     def _force(self, number: int) -> None:
-        """End at once; what was committed is in the database, and the zygote ends every program."""
+        """End at once; committed data is in the database, and the zygote ends every program."""
         self._link.begun()  # it waits for these last acts, which take 1.2 s when the terminal accepts nothing
         stack = stack_of(self._loop_thread)
         words = f"phoenix: It did not react to signal {number} and was ended; the log says where it stood.\n"

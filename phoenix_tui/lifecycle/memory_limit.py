@@ -1,4 +1,4 @@
-"""The ceiling for the memory of one Phoenix: it gives back what it can, begins nothing new, then ends."""
+"""The ceiling for the memory of one Phoenix: it frees caches, begins nothing new, then ends."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OVER_AT: Final = 0.9
 AGAIN: Final = 60.0
 """Seconds until it is tried again to give memory back; a collection of 500 MB takes one."""
 SHEDDING: Final = 1.0
-"""Seconds that the loop has to give up caches before what is free goes back to the system."""
+"""Seconds for the loop to drop caches before free memory is returned to the system."""
 LIMITS: Final = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 PAGE: Final = os.sysconf("SC_PAGESIZE")
 KEY: Final = "memory_limit"
@@ -56,7 +56,7 @@ def ceiling() -> int:
 
 
 class MemoryLimit(Struct, frozen=True):
-    """Bytes that Phoenix may occupy, and who says so."""
+    """Bytes that Phoenix may occupy, and the source of the limit."""
 
     most: int
     """0: no limit."""
@@ -139,7 +139,7 @@ class MemoryWatch:
 
 
 def in_words(limit: MemoryLimit) -> str:
-    """The limit and who says so, for the doctor."""
+    """The limit and its source, for the doctor."""
     if not limit.most:
         return f"no limit ({KEY}, {limit.source}), {_megabytes(resident())[0]} MB in use"
     where = f"{KEY}, {limit.source}" if limit.source != "default" else f"by this machine; {KEY} changes it"

@@ -1,4 +1,5 @@
-"""The bound on what a part of the screen sends itself: a handler that calls itself endlessly is slowed, never the keys.
+"""The bound on messages of a part of the screen to itself: a handler that calls itself endlessly is slowed, never the
+keys.
 
 Textual takes the next message without a pause while there is one, so such a handler would keep the loop from reading
 keys, signals and answers.

@@ -1,4 +1,4 @@
-"""Faults of widgets that are being removed: what they look for has gone before them."""
+"""Faults of widgets that are being removed: their targets have gone before them."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ MISSED: Final = NoMatches, NoScreen
 
 
 def is_being_removed(node: object) -> bool:
-    """Tell whether a widget or screen is being removed or has been: its children go before it does."""
+    """True while a widget or screen is being removed or has been: its children go before it does."""
     # Textual offers no other sign before the node is detached, which is after its children.
     return isinstance(node, DOMNode) and (node._pruning or not node.is_attached)  # pyright: ignore[reportPrivateUsage] - as said
 
 
 def is_fault_of_removal(error: BaseException) -> bool:
-    """Tell whether the widget whose handler or worker failed is being removed, and missed one that went before it.
+    """True when the widget whose handler or worker failed is being removed, and missed one that went before it.
 
-    The same fault of a widget that stays is none: its messages end with it, and it would answer no key any more.
+    The same fault of a widget that stays is real: its messages end with it, and it would ignore all keys.
     """
     if isinstance(error, WorkerFailed):
         node: Any = active_worker.get().node  # pyright: ignore[reportUnknownMemberType] - as above

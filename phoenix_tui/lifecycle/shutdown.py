@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class Ending:
-    """Keeps what is open and gives the screen back, once."""
+    """Stores the open state and gives the screen back, once."""
 
     def __init__(self, app: App[Any], ready: Startup, keep_report: Callable[[BaseException], str] | None) -> None:
         self._app = app
@@ -71,9 +71,9 @@ class Ending:
         self._app.run_worker(self._finish(return_code), group="finish")
 
     def crashed(self, error: Exception) -> bool:
-        """Keep a report of the first fault; False for those behind it, and while Phoenix ends anyway.
+        """Keep a report of the first fault; False for later ones, and while Phoenix ends anyway.
 
-        A screen that is taken down while it is still being built has widgets without what they look for.
+        A screen removed while it is still being built has widgets without their targets.
         """
         if self._begun and logging.getLogger().handlers:  # without any it would go to the terminal
             log.warning("a fault while Phoenix ended", exc_info=error)

@@ -1,4 +1,4 @@
-"""The sub-agents of the conversation: who works, what each came to, and what can be done with it."""
+"""The sub-agents of the conversation: their work, results and actions."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class LinearApp:
         self.ctx = LinearContext(services, launch, terminal)
         self._notifier = ApprovalNotifier(self.ctx)
         self.last_conversation = ""
-        """Known once it was left; empty where nothing was said."""
+        """Id of the conversation left last; empty for an empty one."""
         self._interrupted = float("-inf")
 
     async def run(self) -> int:
@@ -153,7 +153,7 @@ class LinearApp:
             self.ctx.say(f"Refused: {clean_line(str(error))}")
 
     async def _go_on(self, conversation: ConversationApi) -> None:
-        """Enter on an empty line: try again after an error, send what waits for the user, or images alone."""
+        """Enter on an empty line: retry after an error, send the held queue, or images alone."""
         if isinstance(conversation.state, Errored):
             await self.ctx.active.attempt(conversation.retry(caps_for(self.ctx, conversation)))
         elif conversation.queue.held and conversation.queue.waiting:

@@ -25,7 +25,7 @@ KEEPING: Final = frozenset({ApprovalChoice.CONVERSATION, ApprovalChoice.ALWAYS, 
 
 
 async def answer_of(ctx: LinearContext, question: Question, text: str) -> ApprovalAnswer | None:
-    """The answer that a letter gives; None for any other line, and for what needs a rule where there is none."""
+    """The answer of a letter; None for any other line, and for an answer that needs a missing rule."""
     choice = ANSWERS.get(text.strip().lower())
     if choice is None or (choice in KEEPING and not question.rule):
         return None

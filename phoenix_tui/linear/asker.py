@@ -23,7 +23,7 @@ class LineAsker(FrontEnd):
         super().__init__(in_view)
         self.terminal = terminal
         self.leaving: int | None = None
-        """The exit code, once the user or a signal wants to leave."""
+        """Exit code, once the user or a signal requests the end."""
 
     def say(self, *lines: str) -> None:
         """Append lines."""
@@ -34,7 +34,7 @@ class LineAsker(FrontEnd):
         self.say(*clean(text).splitlines())
 
     def confirm_change(self, text: str) -> None:
-        """Say what is in force now."""
+        """Report the present setting."""
         self.say(clean_line(text))
 
     def read(self, heading: str, text: str, *, hang: int = 0) -> None:

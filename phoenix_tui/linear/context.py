@@ -20,7 +20,7 @@ LAST_MESSAGES: Final = 2
 
 
 class LinearContext(LineAsker):
-    """The open conversation, the lines on the terminal, and what a session keeps beside both: a `FrontEnd`."""
+    """The open conversation, the lines on the terminal, and the session's state beside both: a `FrontEnd`."""
 
     def __init__(self, services: Services, launch: Launch, terminal: LineTerminal) -> None:
         self.active = LinearConversation(services, launch, terminal)
@@ -37,7 +37,7 @@ class LinearContext(LineAsker):
         return self.conversation
 
     async def open(self, conversation_id: str) -> None:
-        """Go on with another conversation; its draft becomes the typed line. Raises EngineError."""
+        """Switch to another conversation; its draft becomes the typed line. Raises EngineError."""
         draft = await self.active.open(await self.services.engine.open(conversation_id), LAST_MESSAGES)
         if draft:
             self.active.invite()

@@ -1,4 +1,4 @@
-"""The conversation in front of the user: what is asked of it, and what it says as lines."""
+"""The conversation in front of the user: its requests, and its updates as lines."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ANSWER_PROMPT: Final = "Answer: "
 RING_FROM: Final = 5.0
 """Seconds of work after which its end rings."""
 STILL_EVERY: Final = 30.0
-"""Seconds between two remarks that the work goes on."""
+"""Seconds between two remarks that the work continues."""
 ROWS_A_MESSAGE: Final = 8
 """Stored messages looked through for each one that has words: tools leave many without."""
 
@@ -65,12 +65,12 @@ class LinearConversation:
         self.images: list[Attachment] = []
         """Images for the next message."""
         self.rested = asyncio.Event()
-        """Set while nothing runs and nothing is asked."""
+        """Set while nothing runs and no question is open."""
         self.rested.set()
         self._unsubscribe: Unsubscribe | None = None
         self._began = self._told = 0.0
         self._asked: tuple[str, str] | None = None
-        """The question of a sub-agent that was said: whose, and the call."""
+        """Sub-agent and call of its last reported question."""
         self._held = ""
         """Last reported reason why the conversation was read-only."""
         self._early: list[Update] | None = None
@@ -212,7 +212,7 @@ class LinearConversation:
         return stop_in_view(self.services.engine, self.conversation) or gave_up
 
     def still(self) -> None:
-        """Say now and then that the work goes on."""
+        """Report now and then that the work continues."""
         now = time.monotonic()
         if self._began and now - self._told >= STILL_EVERY and self.question is None:
             self._told = now

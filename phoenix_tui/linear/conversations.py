@@ -1,4 +1,4 @@
-"""Commands on conversations: begin one, put one away, find what was said."""
+"""Commands on conversations: begin one, remove one, search messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images of the next message: by path, by a dropped file or from the clipboard, and always said in words."""
+"""Images of the next message: by path, by a dropped file or from the clipboard, and always reported in words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tools.wording import counted
 
 
 async def attach_all(ctx: LinearContext, images: Sequence[Path | bytes]) -> None:
-    """Put images to the next message, and say what each is."""
+    """Attach images to the next message, and describe each."""
     for image in images:
         name = "the clipboard" if isinstance(image, bytes) else clean_line(image.name)
         try:

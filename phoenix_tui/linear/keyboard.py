@@ -23,7 +23,7 @@ LONGEST_SEQUENCE: Final = 32
 
 
 class KeyboardListener(Protocol):
-    """Takes what is typed."""
+    """Receiver of typed input."""
 
     def take_input(self, text: str) -> None:
         """Take a whole piece of input."""
@@ -81,7 +81,7 @@ class Keyboard:
             asyncio.get_running_loop().remove_reader(0)
 
     def _received(self, received: bytes) -> bool:
-        """Pass on what is whole; False at the end of the input."""
+        """Pass on complete input; False at the end of the input."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

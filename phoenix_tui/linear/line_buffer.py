@@ -1,4 +1,4 @@
-"""One typed line: keys in, echo out. Nothing is ever drawn anew but what a key changed at the cursor."""
+"""One typed line: keys in, echo out. Only the part changed by a key at the cursor is drawn."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Typed(Struct, frozen=True):
 
 
 class StopWanted(Struct, frozen=True):
-    """Esc: stop what runs."""
+    """Esc: stop the run."""
 
 
 class LeaveTyped(Struct, frozen=True):
@@ -64,7 +64,7 @@ def tokens(text: str) -> Iterator[tuple[str, str]]:
 
 @dataclass(slots=True)
 class LineBuffer:
-    """The line being typed and where the cursor is in it; every method gives what to write."""
+    """The line being typed and its cursor; every method returns the output for the terminal."""
 
     history: LineHistory | None = None
     text: str = ""

@@ -1,4 +1,4 @@
-"""Messages as lines: who speaks first; the Markdown signs of an answer become words or go."""
+"""Messages as lines: first the speaker; the Markdown signs of an answer become words or go."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def message_lines(who: str, text: str) -> list[str]:
 
 
 def message_text(message: StoredMessage) -> str:
-    """The words of a message, and what its images and attached files are."""
+    """The words of a message, and descriptions of its images and attached files."""
     is_human = message.origin is Origin.HUMAN
     own = [block for block in message.blocks if isinstance(block, TextBlock) and not (is_human and block.attached)]
     images = [block for block in message.blocks if isinstance(block, ImageBlock)]

@@ -13,7 +13,7 @@ from tools.wording import counted
 
 
 def question_lines(question: Question, who: str = "") -> list[str]:
-    """A question with nothing hidden, and its answers; `who` asks, where it is not the conversation itself."""
+    """A question with nothing hidden, and its answers; `who` is the asker, where it is not the conversation itself."""
     preview = question.request.preview
     lines = [f"Permission needed: tool {clean_line(question.call.name)} asks{f', for {who}' if who else ''}."]
     match preview:

@@ -1,4 +1,4 @@
-"""The messages that wait until the conversation rests: what they are, and what can be done with each."""
+"""The queued messages, and the actions on each."""
 
 from __future__ import annotations
 

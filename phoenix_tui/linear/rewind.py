@@ -1,4 +1,4 @@
-"""Going back in numbered choices: the prompts, what changes on disk, how far."""
+"""Rewinding by numbered choices: the prompts, the changes on disk, the scope."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LineRewindAsker:
         self._conversation = conversation
 
     async def which_prompt(self, found: RewindList) -> Order | None:
-        """The prompts, and behind them what a crash cut off."""
+        """The prompts, and behind them interrupted rewinds."""
         rows = [_point(point) for point in found.points]
         orders: list[Order] = list(found.points)
         if found.unfinished:
@@ -78,7 +78,7 @@ class LineRewindAsker:
         await self._ctx.open(branch.id)
 
     def tell(self, text: str, *, bad: bool = False) -> None:
-        """A line; what is bad says so itself."""
+        """Print a line; an error is clear from its text."""
         self._ctx.say(clean_line(text))
 
     async def _overwritten(self, preview: Preview) -> frozenset[bytes] | None:

@@ -29,7 +29,7 @@ async def _rules(ctx: LinearContext, text: str) -> None:
 
 
 async def choose_rule(ctx: LinearContext) -> None:
-    """All of them; a number leads to what can be done with one."""
+    """Show all rules; a number leads to the actions on one."""
     rules = ctx.services.engine.rules
     places = rule_places(ctx)
     ctx.say(*(clean_line(one) for one in (rules.trouble(), places.note) if one))

@@ -41,7 +41,7 @@ SPEECHLESS: Final = frozenset({"", "dumb", "unknown"})
 
 
 class LineTerminal:
-    """One line being typed at the end of everything that was said."""
+    """One line being typed at the end of all output."""
 
     def __init__(self, *, ascii_only: bool, rings: bool = True) -> None:
         self.line = LineBuffer()
@@ -52,7 +52,7 @@ class LineTerminal:
         self._at_prompt = False
         """True when the prompt is on the last row."""
         self._asking = False
-        """True while a line is asked for that is neither message nor answer."""
+        """True while a line is requested that is neither message nor answer."""
         self._held: list[str] = []
         self._typed_at = 0.0
         self._output: OutputThread | None = None
@@ -82,20 +82,20 @@ class LineTerminal:
                 self.show_prompt()
 
     def show_prompt(self) -> None:
-        """Put the prompt on the last row, with what is half typed behind it."""
+        """Put the prompt on the last row, with the half-typed line behind it."""
         self.tick()
         if not self._at_prompt:
             self._at_prompt = True
             self._write(self.prompt + self.line.text.replace("\n", " "))
 
     def invite(self, prompt: str) -> None:
-        """Show this prompt, unless a line is asked for."""
+        """Show this prompt, unless a line is requested."""
         if not self._asking:
             self.prompt = prompt
             self.show_prompt()
 
     async def ask(self, prompt: str, text: str = "") -> LineRequest:
-        """Ask for one line, with `text` to be changed; gives what was typed."""
+        """Request one line, with `text` to be changed; returns the typed line."""
         self.prompt = prompt
         self.show_prompt()
         self._asking = True
@@ -150,7 +150,7 @@ class LineTerminal:
                 output.finish(FINISHING)
 
     def resume(self) -> None:
-        """Go on after a stop (Ctrl+Z)."""
+        """Continue after a stop (Ctrl+Z)."""
         self.keyboard.resume()
         self._at_prompt = False
         self.show_prompt()

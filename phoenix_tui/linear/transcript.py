@@ -54,9 +54,9 @@ OUTCOMES: Final[dict[ToolStatus, str]] = {
     ToolStatus.INTERRUPTED: "interrupted",
 }
 FAILED_ROWS: Final = 5
-"""Last rows of what a failed command printed; /output reads all."""
+"""Last rows of a failed command's output; /output reads all."""
 OWN_ROWS: Final = 20
-"""First rows of what a command printed that the person ran; /output reads all."""
+"""First rows of the output of a user's command; /output reads all."""
 CROSSINGS: Final = (0.9, 0.75)
 
 
@@ -70,7 +70,7 @@ class LinearTranscript:
     """Names of calls under way."""
     answer: AnswerLines = field(default_factory=AnswerLines)
     ended_jobs: set[str] = field(default_factory=set[str])
-    """Background commands whose end was said."""
+    """Background commands whose end was reported."""
     last_output: str = ""
     context: float = 0.0
     agents: tuple[AgentView, ...] = ()

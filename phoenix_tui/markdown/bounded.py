@@ -1,4 +1,4 @@
-"""The Markdown parser with bounded work: what costs more than honest text does is left as it was written."""
+"""The Markdown parser with bounded work: parts that cost more than honest text stay as written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 DEEPEST: Final = 40
-"""Blocks within blocks up to which the parser goes; what lies deeper it leaves out (a list counts as two)."""
+"""Nested blocks up to which the parser goes; deeper ones are left out (a list counts as two)."""
 STEPS_EACH: Final = 6
 """Steps that looking for the ends of links may take, for each character of a paragraph; a bracket that is never
 closed takes one for each word and mark after it. Beyond, brackets are text: honest paragraphs take less than one.

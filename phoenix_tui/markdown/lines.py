@@ -76,7 +76,7 @@ def altered(
 
 
 class Span(NamedTuple):
-    """Text in one look; `action` is what a click on it does, empty for nothing."""
+    """Text in one look; `action` is that of a click on it, empty for none."""
 
     text: str
     look: TextStyle = PLAIN

@@ -79,7 +79,7 @@ class LongText:
         self.more()
 
     def more(self) -> int:
-        """Lay out the next step; gives the index of the first line that may have changed."""
+        """Lay out the next step; returns the index of the first line that may have changed."""
         first, work = len(self.lines), 0
         for line in islice(self._rows, ROWS_AT_ONCE):
             self.lines.append(line)

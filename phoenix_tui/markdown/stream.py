@@ -111,19 +111,19 @@ class MarkdownStream:
         self.more()
 
     def add(self, text: str) -> int:
-        """Take more of a growing text and lay out a slice; gives the index of the first line that may have changed."""
+        """Take more of a growing text and lay out a slice; returns the index of the first changed line."""
         self.is_growing = True
         self.waiting += text
         return self.more()
 
     def end(self, rest: str) -> int:
-        """Take what is left of a text that grew and lay out a slice; gives the first line that may have changed."""
+        """Take the rest of a text that grew and lay out a slice; returns the first line that may have changed."""
         self.is_growing = False
         self.waiting = rest
         return self.more()
 
     def more(self) -> int:
-        """Lay out the next slice; gives the index of the first line that may have changed."""
+        """Lay out the next slice; returns the index of the first line that may have changed."""
         end = piece_end(self.waiting, SLICE)
         cut = self.waiting.rfind("\n", 0, end) + 1 if len(self.waiting) > end else 0
         piece, self.waiting = self.waiting[: cut or end], self.waiting[cut or end :]
@@ -171,7 +171,7 @@ class MarkdownStream:
                 return
 
     def _settle(self, *, final: bool) -> None:
-        """Parse the open end once, settle what can no longer change and show the rest."""
+        """Parse the open end once, settle the final part and show the rest."""
         tokens, source = _parser.parse(self._tail), self._tail
         units = list(self._units(tokens))
         complete = self._tail.count("\n") + 1 if final else self._tail.count("\n")

@@ -19,7 +19,7 @@ _NUMBER: Final = re.compile(r"[-+−~≈<>≤≥$€£]?\d[\d.,  _]*\s?(%|[a-zA-
 
 
 DECIDING: Final = 100
-"""Rows that decide the widths and sides of the columns: a longer table may go on to stream without moving them."""
+"""Rows that decide the widths and sides of the columns: a longer table continues to stream without moving them."""
 
 
 _SLACK: Final = 3

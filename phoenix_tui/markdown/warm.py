@@ -1,4 +1,4 @@
-"""Loads what the first Markdown answer needs, in a thread after the first frame (docs/decisions/textual.md).
+"""Loading of code for the first Markdown answer, in a thread after the first frame (docs/decisions/textual.md).
 
 The patterns of a language are not: they are 2 MB, and loaded when code in it comes into sight.
 """

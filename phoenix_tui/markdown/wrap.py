@@ -63,7 +63,7 @@ def _ascii_breaks(text: str, width: int, hard: bool) -> list[WrappedRow]:
 
 
 def _around_blanks(text: str, start: int, blank: int) -> tuple[int, int, str]:
-    """The end of a row broken at `blank`, the start of the next, and what the break swallowed."""
+    """The end of a row broken at `blank`, the start of the next, and the text that the break removed."""
     end = blank
     while end > start and text[end - 1] == " ":
         end -= 1
@@ -98,7 +98,7 @@ def _grapheme_breaks(text: str, graphemes: Sequence[tuple[int, int, int]], width
 
 
 def _cut(spans: Sequence[Span], starts: Sequence[int], start: int, end: int) -> tuple[Span, ...]:
-    """The characters `start` to `end` of the joined text, in their looks; `starts` tells where each span begins."""
+    """The characters `start` to `end` of the joined text, in their looks; `starts` has the start of each span."""
     cut: list[Span] = []
     for index in range(max(bisect_right(starts, start) - 1, 0), len(spans)):
         span, position = spans[index], starts[index]

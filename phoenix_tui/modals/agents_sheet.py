@@ -166,7 +166,7 @@ class AgentsSheet(AnsweringSheet):
             self.action_move(place - self._chosen)
 
     def _detail(self, view: AgentView, width: int) -> Content:
-        """Task, who does it with what, and what it does or how it ended."""
+        """Task, profile and model, and the activity or the outcome."""
         now = self.clock.now()
         lines = Content(clean(view.task).strip()).wrap(width)[:TASK_ROWS]
         lines += Content.styled(" · ".join(_facts(view, now)), Tone.QUIET.value).wrap(width)[:FACT_ROWS]
@@ -198,7 +198,7 @@ class AgentsSheet(AnsweringSheet):
         self.dismiss(f"{BESIDE}{self._one.id}")
 
     def action_stop_one(self) -> None:
-        """Stop the chosen one; its parent gets what it had found."""
+        """Stop the chosen one; its parent gets its results so far."""
         if self._one.outcome is not None:
             self._tell("It has ended already.")
             return
@@ -213,7 +213,7 @@ class AgentsSheet(AnsweringSheet):
         self._draw()
 
     def action_hint(self) -> None:
-        """A line that it reads before its next step; one that has ended goes on with it."""
+        """Ask for a line that it reads before its next step; a finished one resumes with it."""
         self.run_worker(self._hint(self._one), group="hint", exclusive=True)
 
     async def _hint(self, view: AgentView) -> None:

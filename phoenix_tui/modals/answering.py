@@ -58,7 +58,7 @@ class AnsweringSheet(Sheet[str]):
         """Update the list after an event in a conversation."""
 
     def on_mount(self) -> None:
-        """Follow what every conversation does."""
+        """Follow all conversations."""
         self._unwatch = self._engine.watch(lambda _: self.look())
 
     def on_unmount(self) -> None:
@@ -109,7 +109,7 @@ class AnsweringSheet(Sheet[str]):
         self.set_focus(None)
 
     def on_question_panel_answered(self, event: QuestionPanel.Answered) -> None:
-        """Tell the conversation, or all of them."""
+        """Answer the conversation, or all of them."""
         event.stop()
         self.set_focus(None)
         chosen = [one for one in self.waiting() if one.question.call.id == event.call_id]

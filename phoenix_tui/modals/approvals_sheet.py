@@ -58,18 +58,18 @@ class ApprovalsSheet(AnsweringSheet):
             yield self.question
 
     def on_mount(self) -> None:
-        """Say who else waits, and for how long."""
+        """Show the other waiting processes, and their times."""
         self.query_one("#elsewhere").display = bool(self._elsewhere)
         self.query_one("#elsewhere", Static).update("\n".join(f"  {clean_line(one)}" for one in self._elsewhere))
         self.set_interval(1.0, self._draw)
         self.look()
 
     def on_resize(self) -> None:
-        """Rows are as wide as the screen, the text as tall as what is left."""
+        """Redraw: rows are as wide as the screen, the text as tall as the rest."""
         self._show()
 
     def look(self) -> None:
-        """Take in what waits now; the chosen one stays chosen while it waits."""
+        """Read the waiting questions; the chosen one stays chosen while it waits."""
         chosen = self._waiting[self._chosen].question if self._waiting else None
         self._waiting = pending(self._engine)
         if not self._waiting:

@@ -1,4 +1,4 @@
-"""The archive and the trash: what was put away, brought back or removed for good."""
+"""The archive and the trash: removed conversations, brought back or removed for good."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ArchiveSheet(Sheet[str]):
             yield self.rows
 
     async def on_mount(self) -> None:
-        """Read what there is and take the keys."""
+        """Read the list and take the focus."""
         await self._read()
         self.set_focus(self.rows)
 

@@ -35,7 +35,7 @@ class PhoenixScreen(Screen[Result], Generic[Result]):
         return cast("App[object]", super().app)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
 
     def _screen_resized(self, size: Size) -> None:
-        """Lay out anew; where the size is the old one, another came and went unseen and the terminal lost its rows.
+        """Lay out again; when the size is unchanged, another came and went unseen and the terminal lost its rows.
 
         Every layout is for the app's size, whatever the event says: a layout tells the screen of a resize again, so two
         sizes that disagree would alternate forever.

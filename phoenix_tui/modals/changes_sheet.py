@@ -1,4 +1,4 @@
-"""Look through what a conversation did to files: all of it or one turn, file by file, change by change."""
+"""Changes of a conversation to files: all of it or one turn, file by file, change by change."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOTHING: Final = "No file is changed."
 OpenFile = Callable[[App[object], str], Coroutine[None, None, None]]
 Copy = Callable[[str], Coroutine[None, None, None]]
 Ask = Callable[[str], None]
-"""Takes what is quoted into the message that is being written."""
+"""Function that puts a quotation into the message being written."""
 
 
 class ChangesSheet(DiffSheet):
@@ -114,7 +114,7 @@ class ChangesSheet(DiffSheet):
             self.run_worker(self._copy(self._display.diff), group="copy")
 
     def action_ask(self) -> None:
-        """Quote what is selected, else the change in sight, in the message that is being written."""
+        """Quote the selection, else the visible change, in the message being written."""
         if self._display is not None:
             selected = self.get_selected_text() or ""
             self._ask(quoted(self._display, self._view.change_in_sight(), selected))

@@ -113,11 +113,11 @@ class ContextSheet(Sheet[str]):
             self.dismiss(f"#{part.seq - answers}")
 
     def action_summarize(self) -> None:
-        """Summarize older messages; what comes of it is seen in the conversation."""
+        """Summarize older messages; the result appears in the conversation."""
         self.dismiss(COMPACT)
 
     def action_edit(self, what: str) -> None:
-        """Change what is sent, and say the tokens before and after."""
+        """Change the window's contents, and report the tokens before and after."""
         active, part = self._conversation.context, self._part()
         edits: dict[str, Callable[[], Awaitable[Edited | Refused]]] = {
             "prune": active.prune,

@@ -76,7 +76,7 @@ class EditSheet(Sheet[str]):
         self.dismiss(self._whole if self._is_large else clean(self.query_one(TextArea).text))
 
     def action_outside(self) -> None:
-        """Go on in the user's own editor."""
+        """Continue in the user's own editor."""
         self.run_worker(self._write_outside(), group="outside")
 
     async def _write_outside(self) -> None:

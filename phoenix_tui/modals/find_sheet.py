@@ -27,7 +27,7 @@ from phoenix_tui.widgets.transcript.marks import Goal
 from phoenix_tui.widgets.transcript.view import TranscriptView
 
 PAUSE: Final = 0.06
-"""Seconds without a letter before the store is asked."""
+"""Seconds without a letter before the store is searched."""
 
 
 class FoundPlaces:

@@ -64,9 +64,9 @@ class HistorySheet(Sheet[str]):
     def __init__(self, prompts: PromptHistory, dock: Dock, text: str = "") -> None:
         super().__init__()
         self._kept = dock.queue.rows_taken
-        """Rows of what waits to be sent: they stay in sight."""
+        """Rows of the queue, which stay visible."""
         self._dock = dock
-        """Makes room above the sheet for what waits to be sent."""
+        """Dock that makes room above the sheet for the queue."""
         self._history = prompts
         self._prompts: Sequence[str] = prompts.entries
         self._wide = False
@@ -76,7 +76,7 @@ class HistorySheet(Sheet[str]):
         """Counted from the newest."""
 
     def compose(self) -> ComposeResult:
-        """Heading, rows with the newest nearest to the line, the line, what the chosen one says in full."""
+        """Heading, rows with the newest nearest to the line, the line, and the full text of the chosen one."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             yield Static(id="rows", markup=False)

@@ -1,4 +1,4 @@
-"""The hits of a search as a list that keys and mouse choose from; only what is in sight is drawn."""
+"""The hits of a search as a list for keys and mouse; only visible ones are drawn."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ class HitList(Static):
         self.update(Content("\n").join(rows))
 
     def on_click(self, event: events.Click) -> None:
-        """Tell which hit lies there."""
+        """Post the hit at this row."""
         place = self._first + event.y // HIT_ROWS
         if place < self._count:
             self.post_message(self.Clicked(place))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Tell that later hits are wanted."""
+        """Post a request for later hits."""
         event.stop()
         self.post_message(self.Turned(1))
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Tell that earlier hits are wanted."""
+        """Post a request for earlier hits."""
         event.stop()
         self.post_message(self.Turned(-1))

@@ -1,4 +1,4 @@
-"""A hit of a search in its conversation: stay, go on to another hit, or go back to the results."""
+"""A hit of a search in its conversation: stay, go to another hit, or go back to the results."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ KILO: Final = 1_000
 
 
 def size_words(image: Attachment) -> str:
-    """`1568×882 · 310 kB · png`, and what it was before it was made smaller."""
+    """`1568×882 · 310 kB · png`, and its size before shrinking."""
     kind = image.media_type.rpartition("/")[2]
     words = f"{image.width}×{image.height} · {max(image.bytes // KILO, 1):,} kB · {kind}"
     if (image.original_width, image.original_height) == (image.width, image.height):
@@ -86,7 +86,7 @@ class PictureView(Widget):
 
 
 class ImageSheet(Sheet[None]):
-    """Left and Right between images; what was taken away is gone from the message at once."""
+    """Shows images: Left and Right between them; a removed one leaves the message at once."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.IMAGES)
     DEFAULT_CSS = "ImageSheet { & Static { height: auto; } }"

@@ -54,7 +54,7 @@ class JobsSheet(Sheet[None]):
         """The place of the row on top."""
 
     def compose(self) -> ComposeResult:
-        """Heading, rows, and what the chosen one printed last."""
+        """Heading, rows, and the last output of the chosen one."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             yield Static(id="rows", markup=False)
@@ -86,7 +86,7 @@ class JobsSheet(Sheet[None]):
         self.query_one("#output", Static).update(self._newest(max(room - most, 1), width - POINTER))
 
     def _newest(self, rows: int, width: int) -> Content:
-        """The end of what the chosen one has printed; a row that is too long is cut."""
+        """The end of the chosen one's output; a row that is too long is cut."""
         lines = self._lines()[-rows:]
         if not lines:
             return Content.styled("nothing printed yet", Tone.QUIET.value)

@@ -42,7 +42,7 @@ class Sheets:
         return await self.show(ConfirmSheet(question, yes, no)) is True
 
     def read(self, heading: str, text: Content, hang: int = 0) -> None:
-        """Show text to read; a row that goes on does so `hang` cells in."""
+        """Show text to read; a wrapped row continues `hang` cells in."""
         from phoenix_tui.modals.text_sheet import TextSheet  # noqa: PLC0415 - as above
 
         self._screen.app.push_screen(TextSheet(heading, text, hang), lambda _: garbage.ended(KILOBYTES))

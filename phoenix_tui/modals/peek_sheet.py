@@ -96,7 +96,7 @@ class PeekSheet(Sheet[str]):
             yield self._line
 
     async def on_mount(self) -> None:
-        """Listen where it is open here, else read what is stored."""
+        """Subscribe where it is open here, else read the stored messages."""
         found = next((one for one in self._engine.live() if one.id == self._row.id), None)
         if found is None:
             self._messages = list(await self._engine.bulk.newest(self._row.id, ENOUGH))
@@ -182,7 +182,7 @@ class PeekSheet(Sheet[str]):
         return Content.assemble((self.gate.refusal, bold), "\n", keys) if self.gate.refusal else keys
 
     def action_scroll(self, by: int) -> None:
-        """Move through what is taller than its room."""
+        """Scroll the content."""
         body = self.query_one("#body", VerticalScroll)
         page = max(body.size.height - 1, 1)  # a page skips no unread row
         self._look()

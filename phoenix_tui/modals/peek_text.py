@@ -33,7 +33,9 @@ TONES: Final = ("", *(tone.value for tone in (Tone.QUIET, Tone.YOU, Tone.WORK, T
 def newest_rows(
     row: ConversationSummary, messages: Sequence[StoredMessage], live: str, failed: bool, width: int
 ) -> Sequence[Content]:
-    """The prompt, where the title does not say it already, and what came of it so far; `live` may be why it failed."""
+    """The prompt, where the title does not show it already, and the answer so far; `live` may be the reason of a
+    failure.
+    """
     said = next((clean_line(text_of(one)[:LONGEST]) for one in reversed(messages) if one.origin is Origin.HUMAN), "")
     answers = (text for one in reversed(messages) if one.role is Role.ASSISTANT and (text := text_of(one)))
     words = live or next(answers, "")

@@ -31,13 +31,13 @@ WORDS_PERCENT: Final = 60
 
 
 class PickerRow(Struct, frozen=True):
-    """One row: what is given back, its words, and a quiet remark at the right."""
+    """One row: the returned key, its words, and a quiet remark at the right."""
 
     key: str
     words: str
     remark: str = ""
     more: str = ""
-    """Found by what is typed, but not shown."""
+    """Text that the filter searches, but that is not shown."""
 
 
 def is_reference(text: str) -> bool:
@@ -96,7 +96,7 @@ class PickerSheet(Sheet[str]):
         self._draw()
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
-        """Take the chosen row, or what was typed where that is allowed."""
+        """Take the chosen row, or the typed text where that is allowed."""
         event.stop()
         if self._found:
             self.dismiss(self._found[self._chosen].key)

@@ -66,7 +66,7 @@ class ProfilesSheet(RowsSheet):
         super().__init__("Profiles", self._read(), _keys(), current=in_use)
 
     def remark(self, entry: SheetRow | None) -> str:
-        """All of the chosen one's description and settings, or of what is wrong."""
+        """The chosen one's whole description and settings, or its fault."""
         one = self._by_key.get(entry.key) if entry is not None else None
         if one is None:
             return ""

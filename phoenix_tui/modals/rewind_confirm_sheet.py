@@ -1,4 +1,4 @@
-"""The last look before going back: what would change on disk, and what goes back."""
+"""The confirmation of a rewind: the changes on disk, and the restored parts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tools.contract import DiffDisplay
 DiffOf = Callable[[FileChange], Awaitable[DiffDisplay | None]]
 LEAST_FILES: Final = 3
 COVERED_ROWS: Final = 3
-"""Rows for what going back does not touch."""
+"""Rows about files that a rewind does not restore."""
 
 
 class LastLook(Struct, frozen=True):

@@ -110,7 +110,7 @@ def sum_of(preview: Preview, taken: frozenset[bytes]) -> str:
 
 
 def joined_row(left: Content, right: Content, width: int, *, chosen: bool = False) -> Content:
-    """Words at the left, cut to what the right leaves; the chosen row reversed."""
+    """Words at the left, cut to the room beside the right; the chosen row reversed."""
     right = right.truncate(max(width * 2 // 3, 1), ellipsis=True)
     room = max(width - right.cell_length - (1 if right.cell_length else 0), 1)
     row = Content.assemble(left.truncate(room, ellipsis=True, pad=True), " " if right.cell_length else "", right)

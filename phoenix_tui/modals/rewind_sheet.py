@@ -1,4 +1,4 @@
-"""Go back: choose a prompt, see what would change on disk, choose what goes back."""
+"""Rewind: choose a prompt, see the changes on disk, choose the restored parts."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class RewindSheet(Sheet[Order]):
         self._draw()
 
     def action_take(self) -> None:
-        """Go on with the chosen prompt; the first row closes."""
+        """Continue with the chosen prompt; the first row closes."""
         self.dismiss(self._point())
 
     def action_order(self, name: str) -> None:

@@ -33,7 +33,7 @@ CHROME: Final = 4
 
 
 class SheetRow(Struct, frozen=True):
-    """One row: its words, what they mean, and a remark at the right; `section` heads its group."""
+    """One row: its words, their meaning, and a remark at the right; `section` heads its group."""
 
     section: str
     key: str

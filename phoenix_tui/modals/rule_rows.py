@@ -28,7 +28,7 @@ NONE_YET: Final = "No rule yet. The answer a to a question keeps one for its pro
 def rows_of(
     rules: Sequence[ActiveRule], chosen: int, width: int, room: int, now: float, trouble: str, active: RulesApi
 ) -> list[Content]:
-    """Heading, what is wrong, and as many rules as there is room for, the chosen one among them."""
+    """Heading, faults, and as many rules as there is room for, the chosen one among them."""
     head = Content.assemble(
         ("What runs without asking", "bold"), (f"   {counted(len(rules), 'rule')}", Tone.QUIET.value)
     )

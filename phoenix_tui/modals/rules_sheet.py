@@ -71,7 +71,7 @@ class RulesSheet(Sheet[None]):
         self._said = Content("")
 
     def compose(self) -> ComposeResult:
-        """Rules, what the chosen one lets through, a line to write in, keys."""
+        """Rules, the effect of the chosen one, a line to write in, keys."""
         with Vertical(classes="sheet"):
             yield Static(id="rows", markup=False)
             yield LineInput(placeholder="tool(pattern), such as bash(make test*)")
@@ -190,7 +190,7 @@ class RulesSheet(Sheet[None]):
             self.dismiss(None)
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Say what it would let through."""
+        """Show the effect of the text."""
         event.stop()
         self._draw()
 
@@ -213,7 +213,7 @@ class RulesSheet(Sheet[None]):
             self._draw()
 
     def _do(self, change: Callable[[], str]) -> None:
-        """Do it and say what came of it, or why it could not be."""
+        """Carry it out and report the result, or the reason of a failure."""
         self._stop_writing()
         try:
             self._said = Content.styled(change(), Tone.GOOD.value)

@@ -15,7 +15,7 @@ from engine.records import SearchHit
 from engine.search import SearchQuery
 
 PAUSE: Final = 0.06
-"""Seconds without a letter before the store is asked."""
+"""Seconds without a letter before the store is searched."""
 BREATH: Final = 0.01
 """Seconds between two looks at older messages, so that another question is never far from its turn."""
 PAGE: Final = 300
@@ -66,7 +66,7 @@ class SearchLoop:
             self._asked.set()
 
     def resume(self, query: SearchQuery, found: SearchResults, below: int | None) -> None:
-        """Start with what was found before."""
+        """Start with the earlier results."""
         self._query, self.found, self.below = query, found, below
 
     async def run(self) -> None:

@@ -1,4 +1,4 @@
-"""Hits as rows: who, where and when on one line, what was said with the words marked on the next."""
+"""Hits as rows: speaker, place and time on one line, the text with marked words on the next."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _edge(chosen: bool) -> Content:
 
 
 def _around(text: str, words: Sequence[str], room: int) -> str:
-    """The text, begun later where its first mark would lie outside the room."""
+    """The text, begun later where its first mark would be outside the room."""
     places = occurrences(text, words)
     if not places or places[0][1] <= room - 1:
         return text

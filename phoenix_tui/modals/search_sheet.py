@@ -1,4 +1,4 @@
-"""Search everything that was said: results as you type, Enter jumps to the hit."""
+"""Search in all messages: results as you type, Enter jumps to the hit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from phoenix_tui.widgets.line_input import LineInput
 from tools.clean import clean_line
 
 AHEAD: Final = 5
-"""Hits below the last one in sight at which the next page is asked for."""
+"""Hits below the last visible one at which the next page is requested."""
 EXAMPLES: Final = (
     ('"two words"', "as they stand"),
     ("-word", "without it"),
@@ -91,7 +91,7 @@ class SearchSheet(Sheet[SearchHit]):
             yield HitList()
 
     def on_mount(self) -> None:
-        """Take the keys and begin with what was given."""
+        """Take the focus and begin with the given query."""
         line = self.query_one(LineInput)
         line.move_cursor(line.document.end)
         self.set_focus(line)
@@ -130,7 +130,7 @@ class SearchSheet(Sheet[SearchHit]):
             self.dismiss(loop.found.hits[memory.chosen])
 
     def action_move(self, by: int) -> None:
-        """Choose another hit; near the last one older hits are asked for."""
+        """Choose another hit; near the last one older hits are requested."""
         hits = self._loop.found.hits
         self._memory.chosen = max(0, min(self._memory.chosen + by, len(hits) - 1))
         if self._memory.chosen >= len(hits) - AHEAD:
@@ -202,7 +202,7 @@ class SearchSheet(Sheet[SearchHit]):
         return Content.assemble(("Search", "bold"), "   ", (keys, Tone.QUIET.value))
 
     def _remark(self, found: SearchResults) -> Content:
-        """The row under the input: what is wrong and where, else how far the search is."""
+        """The row under the input: the fault and its place, else the progress of the search."""
         if self._error is not None:
             sentence = clean_line(str(self._error)) if self._fits(self._error) else ""
             return Content.styled(f"{self._carets(self._error)} {sentence}", Tone.BAD.value)

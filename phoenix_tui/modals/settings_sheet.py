@@ -42,7 +42,7 @@ class SettingsSheet(RowsSheet):
         return f"{one.meaning}: {one.allowed} · {short_path(Path(one.source))} · {when(one)}"
 
     def action_reset(self) -> None:
-        """Back to what holds without the user's file."""
+        """Reset to the value without the user's file."""
         if self.chosen is not None:
             self.dismiss(f"{RESET}{self.chosen.key}")
 

@@ -101,7 +101,7 @@ class SummarySheet(Sheet[str]):
         self._decide(DropSummary())
 
     async def review(self, proposal: Proposal) -> Verdict:
-        """Show a summary and wait for what the user says."""
+        """Show a summary and wait for the user's decision."""
         if not self.is_mounted:
             return DropSummary()
         self._proposal = proposal
@@ -117,7 +117,7 @@ class SummarySheet(Sheet[str]):
             self._decide(TakeSummary(self._proposal.summary))
 
     def action_change(self) -> None:
-        """Write it otherwise; what is kept there takes effect."""
+        """Edit the summary; the kept text takes effect."""
         if self._proposal is not None and self._verdict is not None:
             self.app.push_screen(
                 EditSheet("The summary; what you keep takes effect", self._proposal.summary), self._changed

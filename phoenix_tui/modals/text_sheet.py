@@ -46,7 +46,7 @@ class TextSheet(Sheet[None]):
         self.on_resize()
 
     def on_resize(self) -> None:
-        """A row that goes on does so below its own text, `hang` cells in."""
+        """Wrap the text; a wrapped row continues below its own text, `hang` cells in."""
         self.query_one("#text", Static).update(Content("\n").join(self.rows(max(self.measure - SCROLLBAR, 1))))
         if self._at_end:
             self.call_after_refresh(self.query_one(VerticalScroll).scroll_end, animate=False)

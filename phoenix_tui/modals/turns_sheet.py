@@ -1,4 +1,4 @@
-"""The turn navigator: every prompt of a conversation, what it led to, and the way there."""
+"""The turn navigator: every prompt of a conversation, its effects, and the way there."""
 
 from __future__ import annotations
 

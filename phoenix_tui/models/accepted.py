@@ -1,4 +1,4 @@
-"""Model servers of this machine that the user has said yes to: anybody may listen on a port (docs/security.md)."""
+"""Model servers of this machine that the user has accepted: any user may listen on a port (docs/security.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILE_LIMIT = 64 * 1024
 
 
 class AcceptedServers(Struct, frozen=True):
-    """servers.json: kind and address of each, so that another kind on the same port is asked about anew."""
+    """servers.json: kind and address of each, so that another kind on the same port needs consent again."""
 
     path: Path
 

@@ -57,7 +57,7 @@ async def _accept(status: int, file: PartialFile, host: str) -> None:
 
 
 async def _receive(response: httpx2.Response, file: PartialFile, size: int, progress: Progress) -> None:
-    """Write the body in blocks of at least a mebibyte; what came before a cancellation is kept."""
+    """Write the body in blocks of at least a mebibyte; data before a cancellation is kept."""
     done, waiting = file.size, bytearray()
     try:
         async for chunk in response.aiter_bytes():

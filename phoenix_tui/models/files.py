@@ -1,4 +1,4 @@
-"""The models folder: what is installed, install, remove, use."""
+"""The models folder: installed models, install, remove, use."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class ModelFiles:
         return {file.name: file.path for file in self.list() if file.usable}
 
     async def install(self, name: str, *, agreed: bool, progress: Progress) -> ModelFile:
-        """Fetch, check and publish a known model; a cancelled fetch goes on where it stopped.
+        """Fetch, check and publish a known model; a cancelled fetch resumes at its end.
 
         Raises:
             ModelFileError: unknown, not agreed to, no space, no source answers, or the wrong content came.

@@ -58,7 +58,7 @@ class PartialFile:
             file.write(data)
 
     def append_from(self, source: IO[bytes], skip: int) -> None:
-        """Add what `source` holds after its first `skip` bytes."""
+        """Append the content of `source` after its first `skip` bytes."""
         with os.fdopen(open_file(self.path, os.O_WRONLY | os.O_APPEND), "ab") as file:
             remaining = skip
             while block := source.read(BLOCK):
@@ -66,11 +66,11 @@ class PartialFile:
                 remaining = max(0, remaining - len(block))
 
     def restart(self) -> None:
-        """Drop what is there."""
+        """Drop the content."""
         os.truncate(self.path, 0)
 
     def digest(self, stopped: Callable[[], bool]) -> str:
-        """SHA-256 in hexadecimal; empty when `stopped` said so first."""
+        """SHA-256 in hexadecimal; empty when `stopped` returned True first."""
         return file_digest(self.path, stopped)
 
     def publish(self) -> None:
@@ -85,7 +85,7 @@ class PartialFile:
 
 
 def file_digest(path: Path, stopped: Callable[[], bool]) -> str:
-    """SHA-256 of a file in hexadecimal; empty when `stopped` said so first."""
+    """SHA-256 of a file in hexadecimal; empty when `stopped` returned True first."""
     found = hashlib.sha256()
     with os.fdopen(open_own(path, follow=True), "rb") as file:
         while block := file.read(BLOCK):

@@ -17,7 +17,7 @@ from engine.ollama_tags import names_in
 _HOST = re.compile(r"[\w.:-]+", re.ASCII)
 _HERE = re.compile(r"localhost|::1|127(\.\d{1,3}){3}")
 ANSWER_LIMIT = 1024 * 1024
-"""Bytes of a model list; what is longer is no model server."""
+"""Bytes of a model list; a longer answer is from no model server."""
 
 
 class ServerKind(StrEnum):
@@ -66,8 +66,8 @@ _USUAL_PORTS = {"http": 80, "https": 443}
 def ollama_address(environment: Mapping[str, str]) -> SplitResult:
     """Address of Ollama: `OLLAMA_HOST` as Ollama reads it, else the usual port of this machine.
 
-    A host alone, `host:port`, `:port` and a URL are all understood; what is none of them counts as not given, and an
-    address that a server listens on everywhere with means this machine.
+    A host alone, `host:port`, `:port` and a URL are all understood; any other value counts as not given, and an address
+    that a server listens on everywhere with means this machine.
     """
     given = environment.get("OLLAMA_HOST", "").strip().strip("\"'")
     scheme, mark, rest = given.rpartition("://")

@@ -23,12 +23,12 @@ class PaneEvents(Protocol):
         ...
 
     def noticed(self) -> None:
-        """Show what a conversation does, in its title, its foot and its tab."""
+        """Show the state of a conversation, in its title, its foot and its tab."""
         ...
 
 
 class ConversationColumn(StillColumn):
-    """Tells where it was clicked, so that the pane there gets the dock."""
+    """Column that reports clicks, so that the pane there gets the dock."""
 
     panes: PaneEvents | None = None
     """Set while there are panes, as the layout below."""

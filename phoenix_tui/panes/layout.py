@@ -14,7 +14,7 @@ from textual.widget import Widget
 from phoenix_tui.widgets.dock import Dock
 
 LEAST_WIDTH: Final = 60
-"""Columns of a pane, its rule included: what one conversation needs (docs/decisions/looks.md)."""
+"""Columns of a pane, its rule included: the least for one conversation (docs/decisions/looks.md)."""
 LEAST_HEIGHT: Final = 12
 """Rows of a pane: title, seven of text, rule, composer, and a question of two rows at the least."""
 FOOT_ROWS: Final = 2
@@ -80,7 +80,7 @@ class PaneLayout(Layout):
         self._column = VerticalLayout()
 
     def arrange(self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True) -> ArrangeResult:
-        """Place what is displayed; a pane that has no room has no place at all and is not painted."""
+        """Place the displayed widgets; a pane without room has no place at all and is not painted."""
         parent.pre_layout(self)
         shown, panes = set(children), self._panes
         found = regions(len(panes.stands), size)

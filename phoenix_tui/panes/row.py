@@ -1,4 +1,4 @@
-"""The widgets of all panes: which there are, where one was clicked, what their titles and feet say."""
+"""The widgets of all panes: their number, clicks, titles and feet."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PANES_CLASS: Final = "-panes"
 
 @dataclass(slots=True, eq=False)
 class Pane:
-    """The widgets of one conversation, and what follows it while another pane has the dock."""
+    """The widgets of one conversation, and its subscription while another pane has the dock."""
 
     title: TitleRow
     transcript: TranscriptView
@@ -133,7 +133,7 @@ class PaneRow:
         return None
 
     def say(self) -> None:
-        """Titles, feet and tabs say what each conversation does."""
+        """Update titles, feet and tabs by the states of the conversations."""
         if len(self.panes) == 1:
             return
         tabbed = regions(len(self.panes), self._column.size) is None

@@ -103,7 +103,7 @@ class Split:
         return False
 
     def keeps(self, visible: ConversationView) -> bool:
-        """Take over what the pane in focus follows, where the focus goes elsewhere."""
+        """Keep the subscription of the pane in focus when the focus moves."""
         if self._turning:
             pane = self.row.panes[self.row.focus]
             pane.visible = visible
@@ -121,7 +121,7 @@ class Split:
         return visible
 
     async def _insert(self, place: int) -> Pane:
-        """Tell the conversation in view that it shares the screen, once there is a second pane."""
+        """Insert a pane; the conversation in view shares the screen once there is a second one."""
         pane = await self.row.insert(place)
         self._desk.beside, self._desk.index.panes, self._column.panes = self, self.row, self
         if self._desk.visible is not None:

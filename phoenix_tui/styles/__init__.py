@@ -1,1 +1,1 @@
-"""Colours: Phoenix's themes, the user's, and what a terminal of 256 colours makes of them."""
+"""Colours: Phoenix's themes, the user's, and their versions for terminals of 256 colours."""

@@ -1,6 +1,6 @@
 """Surfaces for terminals of 256 colours, from the grey ramp of their palette.
 
-Asked for a dark surface with a hint of a hue, Rich gives the nearest colour of the 6x6x6 cube: black for all of them.
+For a dark surface with a hint of a hue, Rich chooses the nearest colour of the 6x6x6 cube: black for all of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def for_terminal(theme: Theme, app: App[Any]) -> Theme:
 
 
 def grey(colour: str) -> str:
-    """The grey of the ramp that is as bright; pure black and white stay, as what is no hexadecimal colour does."""
+    """The grey of the ramp with the same brightness; pure black and white stay, as do other notations."""
     if not colour.startswith("#") or colour.lower() in {"#000000", "#ffffff"}:
         return colour
     red, green, blue = Color.parse(colour).rgb

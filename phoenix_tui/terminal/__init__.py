@@ -1,1 +1,1 @@
-"""The terminal: what it sends and is sent, its size and state, clipboard, notifications, a browser in its place."""
+"""The terminal: its input and output, its size and state, clipboard, notifications, a browser in its place."""

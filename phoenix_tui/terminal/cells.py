@@ -79,7 +79,7 @@ class CellRow:
         return self.cells[column:end] == piece.cells and self.codes[column:end] == piece.codes
 
     def put(self, column: int, piece: CellRow) -> None:
-        """Write a piece from a column on; what reaches over the row's end is cut off."""
+        """Write a piece from a column on; the part beyond the row's end is cut off."""
         end = min(column + len(piece.cells), len(self.cells))
         if column < 0 or end <= column:
             return
@@ -104,7 +104,7 @@ class CellRow:
     def first_odd(self) -> int:
         """The column from which on the row is written as a whole; its length where no character is odd.
 
-        An image lies over the cells before its mark: such a row is always written from its beginning.
+        An image covers the cells before its mark: such a row is always written from its beginning.
         """
         odd = self.odd_columns()
         if any(MARKS.match(self.cells[column]) for column in odd):
@@ -113,7 +113,7 @@ class CellRow:
 
 
 def hold_image(rows: Iterable[CellRow]) -> bool:
-    """Tell whether the driver draws an image over cells of any of these rows."""
+    """True when the driver draws an image over cells of any of these rows."""
     return MARKS.search("".join(["".join(row.cells) for row in rows])) is not None
 
 

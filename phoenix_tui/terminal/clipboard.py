@@ -60,7 +60,7 @@ class Clipboard:
         self._holder: asyncio.Task[Finished | None] | None = None
 
     async def copy(self, text: str) -> str:
-        """Copy, and say by what: `with wl-copy`, `through the terminal (OSC 52)`."""
+        """Copy, and name the way: `with wl-copy`, `through the terminal (OSC 52)`."""
         ways: list[str] = []
         backend = self._backend
         if backend.copy and await self._hand_over(text.encode("utf-8", "replace")):

@@ -104,7 +104,7 @@ class QuietDriver(LinuxDriver):
         self._loop.add_signal_handler(signal.SIGCONT, self._continue)
 
     def write(self, data: str) -> None:
-        """Write what draws, a frame in one piece; nothing else passes."""
+        """Write drawing sequences, a frame in one piece; all else is dropped."""
         if data == FRAME_BEGINS:
             self._frame = []
         elif self._frame is None:
@@ -219,7 +219,7 @@ class QuietDriver(LinuxDriver):
         return terminal_size((self.fileno, *STREAMS))
 
     def _tell_size(self) -> None:
-        """Lay out for the newest size, so often at most; the last one of a storm always counts."""
+        """Lay out for the newest size, at a limited rate; the last one of a storm always counts."""
         if self._size_waits is None:
             wait = self._size_told + 1 / _SIZES_A_SECOND - self._loop.time()
             self._size_waits = self._loop.call_later(max(wait, 0.0), self._tell_newest_size)

@@ -35,7 +35,7 @@ def has_terminal(pid: int) -> Generator[Guest]:
 
 
 def hang_up() -> None:
-    """Tell all of them as a terminal does that is gone; from any thread."""
+    """Send all of them the signal of a closed terminal; from any thread."""
     for pid, guest in tuple(_guests.items()):
         guest.hung_up = True
         with suppress(ProcessLookupError):

@@ -16,7 +16,7 @@ REPLY_SECONDS: Final = 1.0
 PASTE_SECONDS: Final = 1.0
 """Silence after which a paste whose end has not come is shown as far as it came, and a key counts as a key again."""
 _KEY_LENGTH: Final = 4
-"""Characters that one key may send without an ESC in front; a paste that goes on comes in longer pieces."""
+"""Characters that one key may send without an ESC in front; a continued paste comes in longer pieces."""
 _PASTE_START: Final = "\x1b[200~"
 _PASTE_END: Final = "\x1b[201~"
 # OSC with a number, DCS with a parameter, kitty graphics; device attributes. ESC ] alone is Alt+].
@@ -110,7 +110,7 @@ class InputFilter:
         return [came] if came.text else []
 
     def _in_paste(self, paste: list[str], text: str, kept: list[str | events.Paste]) -> str:
-        """Collect up to the end of the paste; gives what follows it."""
+        """Collect up to the end of the paste; returns the rest."""
         inside, end, rest = text.partition(_PASTE_END)
         self._paste_at = self._clock.monotonic()
         if not end:
@@ -153,7 +153,7 @@ class InputFilter:
         return ""
 
     def _until_reply(self, text: str, kept: list[str | events.Paste]) -> str:
-        """Keep all up to the next reply or paste; gives what follows its start."""
+        """Keep all up to the next reply or paste; returns the text behind its start."""
         paste, string = text.find(_PASTE_START), _STRING.search(text)
         if paste >= 0 and (string is None or paste < string.start()):
             keys, rest = text[:paste], text[paste + len(_PASTE_START) :]

@@ -1,7 +1,7 @@
 """The last line before the terminal: only sequences that draw may pass (FAULTS 3.4).
 
-Text is cleaned where it enters; this catches what slipped through. Clipboard, title, links, device strings
-and everything else that acts on a terminal is dropped from whatever a frame holds.
+Text is cleaned where it enters; this filter catches the rest. Clipboard, title, links, device strings and all other
+sequences that act on a terminal are dropped from every frame.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import Final
 MOST: Final = 32 << 20
 """Bytes that may wait: as much as a very long run prints with all its pieces."""
 AT_ONCE: Final = 1 << 16
-"""Bytes of one system call: what a pipe holds."""
+"""Bytes of one system call: the capacity of a pipe."""
 LOOK: Final = 0.25
 """Seconds that the wait for a reader may outlast its end."""
 
@@ -67,7 +67,7 @@ class OutputThread:
             raise error
 
     def finish(self, seconds: float) -> None:
-        """Close it and wait that long for what waits to be written."""
+        """Close it and wait at most `seconds` for the queue."""
         self.close()
         self._drained(seconds)
 

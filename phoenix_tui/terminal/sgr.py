@@ -78,7 +78,7 @@ def blank_code(code: str) -> str:
 
 @lru_cache(KEPT)
 def is_erasable(code: str) -> bool:
-    """Tell whether erasing in this style leaves the blanks that writing them would."""
+    """True when erasing in this style leaves the same blanks as writing them."""
     return not _SEEN_ON_BLANKS.intersection(look_of(code).attributes)
 
 
@@ -95,7 +95,7 @@ def change_of_style(before: str, after: str) -> str:
 
 
 def _step(old: CellStyle, new: CellStyle) -> str | None:
-    """The parameters that change what differs; None where one that stays would be switched off too."""
+    """The parameters that change the differences; None where one that stays would be switched off too."""
     gone = [each for each in old.attributes if each not in new.attributes]
     off = {_OFF.get(each, "") for each in gone}
     if "" in off or any(_OFF.get(each) in off for each in new.attributes):

@@ -28,7 +28,7 @@ _CAPABLE: Final = (
 
 
 def is_capable(environment: Mapping[str, str]) -> bool:
-    """Tell whether the terminal erases with the background in force and moves lines; an unknown one is not asked to."""
+    """True when the terminal erases with the present background and moves lines; an unknown one counts as unable."""
     return "TMUX" in environment or environment.get("TERM", "").startswith(_CAPABLE)
 
 
@@ -121,7 +121,7 @@ class ShadowScreen:
         self._rows = after
 
     def _moved(self, changed: Mapping[int, CellRow], left: int, right: int) -> tuple[int, int, int] | None:
-        """First row, end and distance of what was moved in some columns; a positive distance is up."""
+        """First row, end and distance of a move of rows in some columns; a positive distance is up."""
         top, bottom = min(changed), max(changed) + 1
         before: dict[str, int] = {}
         for y in range(top, bottom):
@@ -143,7 +143,7 @@ class ShadowScreen:
 
 
 class Shortened(CompositorUpdate):
-    """An update that writes only what the terminal does not show yet."""
+    """An update that writes only changes to the terminal."""
 
     def __init__(self, update: LayoutUpdate | ChopsUpdate, shadow: ShadowScreen) -> None:
         self._update = update

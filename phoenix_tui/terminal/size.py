@@ -25,7 +25,7 @@ STREAMS: Final = (0, 1, 2)
 def terminal_size(
     descriptors: Sequence[int] = STREAMS, environment: MutableMapping[str, str] = os.environ
 ) -> tuple[int, int]:
-    """Columns and rows that can be drawn, from what the terminal says, else the environment, else `FALLBACK`.
+    """Columns and rows that can be drawn, as reported by the terminal, else by the environment, else `FALLBACK`.
 
     The terminal comes first: variables are exported once and do not follow a window.
     """
@@ -35,7 +35,7 @@ def terminal_size(
 
 
 def drawable(columns: object, rows: object) -> tuple[int, int]:
-    """Any two values as columns and rows: `FALLBACK` for what is no size, never more than `MOST`."""
+    """Any two values as columns and rows: `FALLBACK` for invalid ones, never more than `MOST`."""
     return _bounded(columns, FALLBACK[0], MOST[0]), _bounded(rows, FALLBACK[1], MOST[1])
 
 

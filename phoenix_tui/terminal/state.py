@@ -15,7 +15,7 @@ from typing import Final
 WRITER: Final = "textual-output"
 """Textual's name for its writing thread."""
 TAKEN_WITHIN: Final = 0.5
-"""Seconds for what is written at the very end."""
+"""Seconds for the last output."""
 Attributes = list[int | list[bytes | int]]
 """Result of `termios.tcgetattr`."""
 
@@ -39,9 +39,9 @@ class _Saved:
 
 
 def make_raw_early(fd: int = 0) -> Attributes | None:
-    """Keep what is typed while Phoenix loads: Enter stays Enter and nothing echoes; Ctrl+C still works.
+    """Keep input while Phoenix loads: Enter stays Enter and nothing echoes; Ctrl+C still works.
 
-    Gives the attributes as they were, for `restore` and for a watchdog; None where `fd` is no terminal.
+    Returns the original attributes, for `restore` and for a watchdog; None where `fd` is no terminal.
     """
     if not os.isatty(fd):
         return None
@@ -70,7 +70,7 @@ def parting(sequence: str) -> None:
 
 
 def reset(fd: int = 0, output: int = 1) -> None:
-    """Take back what any program may have left behind, as `stty sane` and the sequences above do; Ctrl+S too."""
+    """Reset modes that any program may have left behind, as `stty sane` and the sequences above do; Ctrl+S too."""
     with contextlib.suppress(termios.error):
         termios.tcflow(output, termios.TCOON)  # a stopped terminal would take none of it
     with contextlib.suppress(OSError):

@@ -35,7 +35,7 @@ class RowWriter:
     def scroll(self, top: int, bottom: int, lines: int) -> None:
         """Move the rows from `top` to before `bottom` up by `lines`, or down by a negative number.
 
-        What comes in is blank and without a style.
+        New rows are blank and without a style.
         """
         self._style("")
         turn = f"{lines}M" if lines > 0 else f"{-lines}L"
@@ -43,7 +43,7 @@ class RowWriter:
         self._at = None
 
     def change(self, y: int, old: CellRow, new: CellRow) -> None:
-        """Write what differs between two states of a row."""
+        """Write the differences between two states of a row."""
         for start, end in _runs(old, new):
             self._write(y, start, end, new)
 
@@ -69,7 +69,7 @@ class RowWriter:
             x = stop
 
     def _erase(self, y: int, x: int, count: int, code: str) -> bool:
-        """Erase blanks where the terminal then shows what writing them would."""
+        """Erase blanks where the terminal then shows the same as written ones."""
         ground = blank_code(code)
         if not is_erasable(code) or not (self._erases or not ground):
             return False

@@ -21,7 +21,7 @@ from tools.contract import AgentEnd, JsonValue
 from tools.wording import one_line
 
 SUBMISSIONS: Final = {"submit_result": "result", "submit_error": "error"}
-"""The calls that end a sub-agent, and the argument that says what it found."""
+"""The calls that end a sub-agent, and the argument with its result."""
 LONGEST: Final = 80
 """Characters of a task in a line."""
 ENDS: Final = {

@@ -1,4 +1,4 @@
-"""Checkpoints of files in words: what they take, their limits, and what does not come back."""
+"""Checkpoints of files in words: their size, their limits, and exceptions."""
 
 from __future__ import annotations
 

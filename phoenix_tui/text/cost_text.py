@@ -22,7 +22,7 @@ PURPOSES: Final = {
 
 
 def call_lines(sums: Sequence[CallSum]) -> list[str]:
-    """A line for each purpose, and one that says what of it is no full count; nothing without calls."""
+    """A line for each purpose, and one about incomplete counts; nothing without calls."""
     lines = [_line(one) for one in sums]
     estimated = sum(one.estimated for one in sums)
     if estimated:

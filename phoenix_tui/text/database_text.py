@@ -11,7 +11,7 @@ WAITING: Final = "Waiting for the database: another program keeps it busy."
 
 
 def told_here(tell: Callable[[float], object]) -> Callable[[float], None]:
-    """A listener of `DatabaseWaits`, which is called in another thread, for who lives in this loop."""
+    """Wrap a listener of `DatabaseWaits`, which is called in another thread, for a callee in this loop."""
     loop = asyncio.get_running_loop()
 
     def told(seconds: float) -> None:

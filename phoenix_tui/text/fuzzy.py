@@ -120,7 +120,7 @@ def _scattered(query: str, low: str, start: int) -> tuple[int, ...]:
 
 
 class Corpus:
-    """Paths to be searched; what one query found is where a longer one looks."""
+    """Paths to be searched; a longer query searches the results of a shorter one."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names: tuple[str, ...] = tuple(names)
@@ -180,7 +180,7 @@ class Corpus:
 
 
 def _nearness(name: str) -> tuple[int, bool, str]:
-    """Near the root first, what is hidden behind what is not."""
+    """Sort key: near the root first, hidden ones behind visible ones."""
     return name.count("/", 0, -1), name.startswith(".") or "/." in name, name.lower()
 
 

@@ -1,4 +1,4 @@
-"""A state as words, a glyph and a colour: what status line and list say (SPEC STM-11, docs/decisions/looks.md)."""
+"""A state as words, a glyph and a colour, for status line and list (SPEC STM-11, docs/decisions/looks.md)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Tone(StrEnum):
 
 
 class Glyph(Struct, frozen=True):
-    """A sign one cell wide, its ASCII form and what its colour means."""
+    """A sign one cell wide, its ASCII form and the meaning of its colour."""
 
     sign: str
     plain: str
@@ -113,7 +113,7 @@ class Label(Struct, frozen=True):
 
 
 def label(state: State, details: StatusDetails) -> Label:
-    """Say what a conversation does; every state has its own words."""
+    """Describe the state of a conversation; every state has its own words."""
     match state:
         case Idle():
             return _idle(details)
@@ -367,7 +367,7 @@ def age(seconds: float) -> str:
 
 
 def ago(seconds: float) -> str:
-    """The same of what rests and is looked at again once a minute: `now` within the first."""
+    """Age of an idle one, updated once a minute: `now` within the first."""
     return age(seconds) if seconds >= AGES_EVERY else "now"
 
 
@@ -392,6 +392,6 @@ KEPT_PROVIDERS: Final = frozenset({"demo", "local"})
 
 
 def short_model(reference: str) -> str:
-    """The name without its provider; what is no model of a provider keeps it."""
+    """The name without its provider; names of other kinds stay whole."""
     provider, slash, name = reference.partition("/")
     return clean_line(name if slash and provider not in KEPT_PROVIDERS else reference)

@@ -13,15 +13,15 @@ from tools.look_alikes import remarks
 MOST_BLANK: Final = 3
 """Consecutive blank lines that stay unchanged."""
 LONGEST: Final = 32_000
-"""Characters of a command that are laid out, its beginning and its end: a quarter of what a shell takes."""
+"""Characters of a command that are laid out, its beginning and its end: a quarter of a shell's limit."""
 END: Final = 4
-"""The share of what is laid out, as a divisor, that is taken from the end."""
+"""The share of the laid-out part, as a divisor, that is taken from the end."""
 _NOTHING: Final = re.compile(r"[\s␠␉␍␋␌]*+")
 _REPEATED: Final = re.compile(r"([␠␉␍␋␌]|⟨U\+[0-9A-F]{4,6}⟩)\1{39,}+")
 
 
 def text_asked(question: Question) -> str:
-    """The command, or what else there is in words, as it came."""
+    """The command, or another description in words, unchanged."""
     request = question.request
     return _text_of(request.preview) if request.preview else request.command or request.summary
 

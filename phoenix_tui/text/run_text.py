@@ -1,4 +1,4 @@
-"""A run in words: what it was, who answered, what it wrote, used and cost (SPEC SDK-08)."""
+"""A run in words: its kind, who answered, its files, usage and cost (SPEC SDK-08)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Decision(Struct):
 
 
 def run_heading(run: RunRecord) -> str:
-    """One line: how it ended and what it was about."""
+    """One line: its outcome and its subject."""
     how = STATUSES.get(run.status, run.status)
     return f"{how} · {clean_line(run.prompt) or 'a run without a message'}"
 

@@ -43,7 +43,7 @@ def silence(view: AgentView, now: float) -> float:
 
 
 def turns(view: AgentView) -> str:
-    """The turn it is in of those it has; what is beyond them is grace."""
+    """The turn it is in of its allowed ones; later ones are grace."""
     if not view.turn:
         return ""
     grace = view.turn - view.max_turns

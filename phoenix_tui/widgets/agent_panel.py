@@ -64,7 +64,7 @@ class AgentPanel(Still, Widget):
         return self._ticker.runs
 
     def show(self, source: Callable[[], Sequence[AgentView]], only: str = "") -> None:
-        """Show what `source` gives, now and with every tick; of `only` alone there is a row."""
+        """Show the views of `source`, now and with every tick; of `only` alone there is a row."""
         self._source, self._only = source, only
         self._look()
 

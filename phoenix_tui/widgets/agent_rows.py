@@ -40,7 +40,7 @@ from tools.wording import one_line
 WAITING: Final = Glyph("·", ".", Tone.QUIET)
 LEAST_NAME: Final = 8
 LEAST_WORDS: Final = 14
-"""Cells that what it does now keeps."""
+"""Cells kept for the activity."""
 NAME_SHARE: Final = 45
 """Share of the task in a hundred cells of task and activity."""
 SIGN: Final = 2
@@ -142,7 +142,7 @@ def _single(views: Sequence[AgentView], width: int, now: float, plain: bool) -> 
 
 
 def _pairs(views: Sequence[AgentView], width: int, now: float, plain: bool) -> list[Content]:
-    """Task and budget, below them what it does, who does it and when something came last."""
+    """Task and budget, below them activity, profile and model, and age of the last output."""
     rows: list[Content] = []
     upper, lower = (figures(views, columns, now) for columns in (agent_figures.UPPER, agent_figures.LOWER))
     for view, above, below in zip(views, upper, lower, strict=True):

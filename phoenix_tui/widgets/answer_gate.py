@@ -27,7 +27,7 @@ class AnswerGate(Struct):
     _refused_at: float = 0.0
 
     def begin(self) -> None:
-        """Start over: something else is asked."""
+        """Start over for another question."""
         self.since = self.clock.monotonic()
         self.sight.begin()
         self.forget()

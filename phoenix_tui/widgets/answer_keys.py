@@ -34,14 +34,14 @@ AGAIN: Final = 10.0
 
 
 class ComposerHost(Protocol):
-    """The widget around a composer: it knows what is asked, and what lies above and below."""
+    """The widget around a composer: it has the question, and the widgets above and below."""
 
     def answer(self, letter: str) -> None:
         """Answer the open question, at once: it may open a line that the next key is meant for."""
         ...
 
     def refuse(self, reason: str) -> bool:
-        """Say no with this reason; False when nothing is asked that takes one."""
+        """Say no with this reason; False without a question that takes one."""
         ...
 
     def above(self) -> Widget | None:
@@ -89,7 +89,7 @@ class Entered(Enum):
 
 
 class Answering:
-    """A letter on an empty line, or Enter behind a text, as the answer to what is asked: never while one is typing."""
+    """A letter on an empty line, or Enter behind a text, as the answer to a question: never during typing."""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self.clock = clock

@@ -57,7 +57,7 @@ class AnswerLine(Vertical):
         self._folder = Path()
 
     def compose(self) -> ComposeResult:
-        """The line, and below it what a rule would let through."""
+        """The line, and below it the effect of a rule."""
         yield LineInput(id="line")
         yield Static(id="effect", markup=False)
 
@@ -95,7 +95,7 @@ class AnswerLine(Vertical):
         self._keep(ApprovalChoice.EVERYWHERE, self.query_one("#line", LineInput).text.strip())
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Say what the rule would let through, or why it is none for this call."""
+        """Show the effect of the rule, or the reason why it is invalid for this call."""
         event.stop()
         if self._question is not None:
             why, effect = rule_effect(self._question, self._rule(self._question, event.text_area.text), self._folder)
@@ -111,7 +111,7 @@ class AnswerLine(Vertical):
             self._keep(ApprovalChoice.ALWAYS, event.text)
 
     def _rule(self, question: Question, text: str) -> str:
-        """One that was not touched is what was offered, also where a line cannot show it."""
+        """The offered rule for an unchanged line, also where the line cannot show it exactly; else the typed one."""
         return question.rule if text.strip() == clean_line(question.rule).strip() else text
 
     def _keep(self, choice: ApprovalChoice, text: str) -> None:

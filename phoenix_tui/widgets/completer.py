@@ -1,4 +1,4 @@
-"""Looks for what completes the word under the cursor while the user types on; the newest question wins."""
+"""Finds completions of the word under the cursor during typing; the newest request wins."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Completer:
         self._looking: asyncio.Task[None] | None = None
         self._looked_at = ""
         self.mentions: Mentions = no_mentions
-        """Conversations for what was typed after an `@`; set when the services are there."""
+        """Conversations for the text after an `@`; set when the services are open."""
         self.arguments: Mapping[str, Arguments] = {}
         """Completions of a command's argument, by its name; set when the services are open."""
 
@@ -65,7 +65,7 @@ class Completer:
             self.look()  # written before there was a listing
 
     def look(self) -> None:
-        """The text or the cursor changed: offer what completes it now, or as soon as it is found."""
+        """Offer completions after a change of the text or the cursor, now or as soon as they are found."""
         from phoenix_tui.widgets import completions  # noqa: PLC0415 - the first frame needs none of it
 
         self._stop()
@@ -85,7 +85,7 @@ class Completer:
             self.look()
 
     async def settled(self) -> None:
-        """Wait until what is offered answers what is written."""
+        """Wait until the offered completions match the text."""
         if self._looking is not None:
             await asyncio.wait((self._looking,))
 

@@ -68,7 +68,7 @@ class Completing(_Base):
         replace_at(self.composer, chosen.text + end, (token.row, start), (token.row, token.end))
 
     def offer(self, completions: Sequence[Completion], chosen: int = 0) -> None:
-        """Show completions; none closes. What would put more into the text than its row shows is not offered."""
+        """Show completions; none closes. One that would insert more text than its row shows is not offered."""
         completions = as_shown(completions)
         takeable = any(not one.hint for one in completions)
         if self.composer.keys.completing != takeable:

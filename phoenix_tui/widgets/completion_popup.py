@@ -16,13 +16,13 @@ from tools.clean import clean_line
 
 MOST_ROWS: Final = 8
 LONGEST_NAME: Final = 256
-"""Characters of a name in quotation marks; what is longer is prose, and looking for it would be slow."""
+"""Characters of a name in quotation marks; a longer one is prose, and a search for it would be slow."""
 OPENED: Final = '@"'
 """Prefix of a file whose name has blanks."""
 
 
 class Completion(Struct, frozen=True):
-    """One choice: what is put into the text, and a few words about it."""
+    """One choice: the inserted text, and a few words about it."""
 
     text: str
     meaning: str = ""
@@ -33,7 +33,7 @@ class Completion(Struct, frozen=True):
     goes_on: bool = False
     """True when more may follow without a space: a folder."""
     hint: bool = False
-    """A row that only tells something; it cannot be taken."""
+    """True for a row of information; it cannot be taken."""
     shown: str = ""
     """Text of the row instead of `text`; the part behind `text` is dimmed."""
 
@@ -48,7 +48,7 @@ class Token(Struct, frozen=True):
 
 
 def token_of(area: TextArea) -> Token:
-    """The word left of the cursor; behind `@"` it goes on over blanks."""
+    """The word left of the cursor; behind `@"` it includes blanks."""
     row, column = area.cursor_location
     line = area.document.get_line(row)
     start = line.rfind(" ", 0, column) + 1

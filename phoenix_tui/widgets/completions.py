@@ -50,7 +50,7 @@ def argument_hint(line: str, row: int) -> Completion | None:
 class FileIndex:
     """The files and folders under one folder, without what .gitignore names.
 
-    A listing is kept: it answers at once, and the next `@` after two seconds asks for a new one behind it.
+    A listing is kept: it answers at once, and the next `@` after two seconds requests a new one behind it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -67,7 +67,7 @@ class FileIndex:
         return len(self._files)
 
     def drop(self) -> None:
-        """Keep none: the next `@` lists the folder anew."""
+        """Drop the listing: the next `@` lists the folder again."""
         if self._listing is None:
             self._files, self._corpus, self._listed_at = (), Corpus(()), float("-inf")
 
@@ -77,7 +77,7 @@ class FileIndex:
         return self._listed_at > float("-inf")
 
     async def refresh(self) -> bool:
-        """List the folder anew unless that was just done; whether anything has changed. Callers share one listing."""
+        """List the folder again unless that was just done; True after changes. Callers share one listing."""
         if time.monotonic() - self._listed_at < max(FRESH_SECONDS, self._took * FRESH_SHARE):
             return False
         if self._listing is None:
@@ -86,7 +86,7 @@ class FileIndex:
         return await asyncio.shield(self._listing)
 
     async def completions(self, query: str) -> list[Completion]:
-        """The best files and folders for what was typed after the `@`."""
+        """The best files and folders for the text after the `@`."""
         wanted = query.strip('"')
         is_quoted = query.startswith('"')
         found = await asyncio.to_thread(self._corpus.search, wanted, MOST_QUOTED if is_quoted else MOST_CHOICES)
@@ -121,8 +121,8 @@ def _corpus(files: Sequence[str]) -> Corpus:
 def _walk(folder: Path) -> list[str]:
     """Paths below a folder by its ignore files; git is not asked, for a repository decides what it runs (SECURITY V2).
 
-    What begins with a dot is listed in a repository, where it is written as other files are. A name with a quotation
-    mark, a line end or anything unseen is not listed: as `@"NAME"` it would put other words into the message.
+    Names that begin with a dot are listed in a repository, where they are ordinary files. A name with a quotation mark,
+    a line end or anything invisible is not listed: as `@"NAME"` it would put other words into the message.
     """
     beginning = len(str(folder).rstrip("/")) + 1
     hidden = find_repository(folder) is not None

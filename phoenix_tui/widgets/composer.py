@@ -1,7 +1,7 @@
-"""Composer: the box the user writes in. Posts what was asked for; knows no engine.
+"""Composer: the box the user writes in. Posts requests; knows no engine.
 
-Here is what Textual asks of a text area, handed on; what it owns does the work: `keys` the orders, `answering` letters
-that answer a question, `marks` and `bulk` long pastes, `readline` and `vim` editing.
+The methods that Textual calls pass to the owned objects: `keys` the orders, `answering` letters that answer a question,
+`marks` and `bulk` long pastes, `readline` and `vim` editing.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Composer(Still, ShellKeys, TextArea):
             super().action_delete_right()
 
     def get_line(self, line_index: int) -> Text:
-        """The line with its marks in the colour of what is mine."""
+        """The line with its marks in the colour of the user."""
         line = super().get_line(line_index)
         if self.bulk.marks(line.plain):
             app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
@@ -197,7 +197,7 @@ class Composer(Still, ShellKeys, TextArea):
         event.prevent_default()
 
     def _answers(self, event: events.Key) -> bool:
-        """Answer what is asked; a letter counts only where nothing was typed behind it."""
+        """Answer the question; a letter counts only without text typed behind it."""
         if event.is_printable and event is not self.answering.settled:
             self.answering.typed()
         elif self.answering.press(event.key, writes=event.is_printable, is_empty=not self.text):

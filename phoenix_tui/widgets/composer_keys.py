@@ -29,7 +29,7 @@ def is_prose(text: str) -> bool:
 
 
 class VimMode:
-    """Vim's keys, for who wants them; without them every key is the text area's."""
+    """Vim's keys as an option; without them every key is the text area's."""
 
     def __init__(self, area: TextArea) -> None:
         self._area = area
@@ -59,11 +59,11 @@ class VimMode:
         return self.takes_escape and self.keys is not None and self.keys.escape()
 
     def take(self, event: events.Key) -> bool:
-        """Do what a key means; False where the text area shall have it."""
+        """Carry out a key; False where the text area shall have it."""
         return self.keys is not None and self.keys.take(event)
 
     def redo(self) -> bool:
-        """Bring back what was undone; False where Ctrl+R does something else."""
+        """Redo; False where Ctrl+R has another action."""
         return self.keys is not None and self.keys.redo()
 
     def begin(self) -> None:
@@ -140,7 +140,7 @@ class ComposerKeys:
             self.hand_over()
 
     def hand_over(self) -> None:
-        """The text answers what is asked, or is a message."""
+        """Answer the question with the text, or send it as a message."""
         text = self._draft.content
         entered = self._answering.enter(text) if is_prose(text) else Entered.MESSAGE
         match entered:
@@ -199,7 +199,7 @@ class ComposerKeys:
     def _complete(self) -> None:
         """Accept the chosen completion; while the agent works the draft waits for its end; `!` becomes `!!`.
 
-        With text it never moves the focus: what is typed behind it is meant for the text.
+        With text it never moves the focus: later keys are meant for the text.
         """
         self.host.catch_up()
         if self.completing:
@@ -226,7 +226,7 @@ class ComposerKeys:
         self._area.move_cursor((row, max(column + by, 0) if row == 0 else column))
 
     async def _history(self) -> None:
-        """Search older prompts; in vim's NORMAL what was undone comes back."""
+        """Search older prompts; redo in vim's NORMAL."""
         if not self._vim.redo():
             await self._area.run_action("screen.command('history')")
 

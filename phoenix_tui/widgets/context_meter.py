@@ -38,7 +38,7 @@ class ContextUse(Struct, frozen=True):
 
 
 def short_meter(use: ContextUse) -> str:
-    """`ctx 42%`, or the tokens where the window is unknown; empty before anything was said."""
+    """`ctx 42%`, or the tokens where the window is unknown; empty before the first message."""
     if not use.tokens:
         return ""
     about = "~" if use.estimated else ""

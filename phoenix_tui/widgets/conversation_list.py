@@ -39,7 +39,7 @@ ERASERS: Final[dict[str, Callable[[str], str]]] = {
 
 
 class ConversationList(Still, Widget):
-    """Every conversation with its state; groups by need. Posts what was chosen; knows no engine."""
+    """Every conversation with its state; groups by need. Posts the choice; knows no engine."""
 
     can_focus = True
     COMPONENT_CLASSES: ClassVar[set[str]] = {*TONE_CLASSES.values(), "list--current"}
@@ -60,13 +60,13 @@ class ConversationList(Still, Widget):
 
     @dataclass
     class Opened(Message):
-        """The user wants this conversation."""
+        """Posted to open this conversation."""
 
         conversation_id: str
 
     @dataclass
     class Wanted(Message):
-        """The user wants something done: `rename`, `archive`, `delete`, `pin`, `stop`, `fork`, `peek`, `restore`..."""
+        """Posted for an action: `rename`, `archive`, `delete`, `pin`, `stop`, `fork`, `peek`, `restore`..."""
 
         action: str
         ids: tuple[str, ...]
@@ -111,7 +111,7 @@ class ConversationList(Still, Widget):
         self._keep_time()
 
     def _look(self, *, everything: bool = True) -> None:
-        """Draw what is in view; a list of many rows in which a clock moves costs one row."""
+        """Draw the visible part; a list of many rows in which a clock moves costs one row."""
         if self.size.height and self.model.height != self.size.height - 1:
             self.model.resize(self.size.height - 1)  # its resize may still be pending: a frame may cover many keys
         if (words := way_out(self.model)) != self._way_out:
@@ -173,7 +173,7 @@ class ConversationList(Still, Widget):
         self._keep_time()
 
     def on_click(self, event: events.Click) -> None:
-        """Open what was clicked; of what was put away it is only chosen."""
+        """Open the clicked row; in archive and trash it is only chosen."""
         if event.y < len(self._lines) and (conversation_id := self.model.id_at(self.model.top + event.y)):
             self.model.choose(conversation_id)
             self._look()
@@ -225,7 +225,7 @@ class ConversationList(Still, Widget):
         self._look(everything=False)
 
     def action_filter(self) -> None:
-        """Write what to find."""
+        """Write the filter."""
         self._find(self.model.text)
 
     def action_mark(self) -> None:

@@ -86,7 +86,7 @@ class Dock(completing.Completing, StillColumn):
             yield self.composer
 
     async def furnish(self) -> None:
-        """Mount what is hidden at first: it would make the first frame 20 ms later."""
+        """Mount the widgets hidden at first: they would make the first frame 20 ms later."""
         await self.mount(self.question, self.notice, self.queue, self.popup, before="#rule")
 
     def on_resize(self) -> None:
@@ -111,7 +111,7 @@ class Dock(completing.Completing, StillColumn):
             self.call_after_refresh(sheet.refresh)
 
     def load(self, draft: str, folds: Sequence[tuple[int, int]] = ()) -> None:
-        """Put a draft into the composer; what was typed before the first one came stays behind it."""
+        """Put a draft into the composer; text typed before the first one stays behind it."""
         typed, self._loaded = "" if self._loaded else self.composer.content, True
         if draft or not typed:
             self.composer.load(draft + typed, folds)
@@ -193,11 +193,11 @@ class Dock(completing.Completing, StillColumn):
         self.completer.catch_up()
 
     def refuse(self, reason: str) -> bool:
-        """Say no with what is written; images belong to a message."""
+        """Say no with the text; images belong to a message."""
         return not self.chips.images and self.question.refuse(reason)
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Offer what completes the word under the cursor; tell that the text changed."""
+        """Offer completions of the word under the cursor; report the change of the text."""
         if event.text_area is not self.composer:
             return
         event.stop()
@@ -207,7 +207,7 @@ class Dock(completing.Completing, StillColumn):
 
     @on(Composer.ModeChanged)
     def _name_kind(self) -> None:
-        """Say in the rule above vim's mode, that Enter runs a command, and who gets its output."""
+        """Show in the rule above vim's mode, that Enter runs a command, and the receiver of its output."""
         text, rule = self.composer.text, self.query_one("#rule")
         words = ""
         if text.startswith("!"):

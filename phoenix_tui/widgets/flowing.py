@@ -1,4 +1,4 @@
-"""Text whose rows depend on the width there is: what must not be torn, tinted rows, hanging indents."""
+"""Text whose rows depend on the width: unbreakable parts, tinted rows, hanging indents."""
 
 from __future__ import annotations
 

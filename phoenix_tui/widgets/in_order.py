@@ -1,7 +1,7 @@
 """Editing keys in the order of typing.
 
-Textual inserts a letter when its key event arrives, but runs a binding such as Backspace only once the event went up
-to the app: what was typed in one burst (a paste without brackets, a busy loop) would be edited in another order.
+Textual inserts a letter when its key event arrives, but runs a binding such as Backspace only once the event went up to
+the app: keys typed in one burst (a paste without brackets, a busy loop) would be edited in another order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EDITS: Final = ("cursor_", "delete_", "select_")
 
 @cache
 def _edits(kind: type[TextArea]) -> dict[str, str]:
-    """Actions by key, of the class and those it is made of; what a priority binding does, the app does itself."""
+    """Actions by key, of the class and its bases; the app itself runs priority bindings."""
     return {
         key.strip(): each.action
         for one in reversed(kind.__mro__)

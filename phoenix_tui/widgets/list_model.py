@@ -140,7 +140,7 @@ class ListModel(Struct, eq=False):
         self.top = min(self.top, max(len(self._lines) - self.height, 0))
 
     def mark(self) -> None:
-        """Mark the chosen one, or take its mark away, and go on to the next."""
+        """Mark the chosen one, or remove its mark, and go to the next."""
         if self.chosen:
             if self.chosen in self.marked:
                 del self.marked[self.chosen]

@@ -1,4 +1,4 @@
-"""Draws the list of conversations: its rows, its foot, and what an empty one says."""
+"""Painting of the list of conversations: its rows, its foot, and the text of an empty one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One line of the list as pieces of text with what they mean: aligned columns, as many as the width has room for."""
+"""One line of the list as pieces of text with their meanings: aligned columns, as many as the width has room for."""
 
 from __future__ import annotations
 

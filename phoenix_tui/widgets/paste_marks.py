@@ -44,7 +44,7 @@ class PasteMarks:
                 return
 
     def step_out(self) -> None:
-        """Out of a mark: to its end for who came from its start, else to its start."""
+        """Move out of a mark: to its end when coming from its start, else to its start."""
         row, column = self._area.cursor_location
         for start, end in self._store.marks(self._line(row)):
             if start < column < end and self._area.selection.is_empty:

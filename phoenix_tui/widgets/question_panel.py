@@ -1,4 +1,4 @@
-"""The docked question: what wants to run, in full, and the five answers (docs/decisions/looks.md)."""
+"""The docked question: the request in full, and the five answers (docs/decisions/looks.md)."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ APPROVING: Final = frozenset("ysa")
 """Answers that count only once all of the request was in sight."""
 LEAST_ROWS: Final = 3
 SIGN: Final = 2
-"""Cells of the sign before who asks."""
+"""Cells of the sign before the asker."""
 ROOMY: Final = 24
-"""Rows of the screen from which a blank row sets the question apart from what was said."""
+"""Rows of the screen from which a blank row separates the question from the messages."""
 NONE: Final = -1
 """The place of an answer where none is chosen."""
 
@@ -284,7 +284,7 @@ class QuestionPanel(RequestReading):
         )
 
     def press(self, key: str) -> None:
-        """Answer with one of the letters; what only a rule makes possible needs one."""
+        """Answer with one of the letters; an answer that needs a rule is refused without one."""
         rule = self._question.rule if self._question is not None else ""
         if key.isdecimal() and self._question is not None:
             letters = letters_of(self._question)
@@ -344,7 +344,7 @@ class QuestionPanel(RequestReading):
             self.action_answer(letters_of(self._question)[self._chosen])
 
     def refuse(self, reason: str) -> bool:
-        """Say no with a reason; False where nothing is asked."""
+        """Say no with a reason; False without a question."""
         if self._question is None or self.line.is_open:
             return False
         self._answer(ApprovalAnswer(ApprovalChoice.DENY, reason=reason))

@@ -126,7 +126,7 @@ class QueuePanel(Still, Widget):
             self.post_message(self.Wanted(action, self.waiting[self.chosen], by))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """A heading, a row each and what is out of sight: none of them wraps, at any width."""
+        """Number of rows: a heading, a row each and one about hidden ones: none of them wraps, at any width."""
         return 1 + min(len(self.waiting), MOST_ROWS) + (len(self.waiting) > self._first + MOST_ROWS)
 
     def render(self) -> Content:

@@ -22,7 +22,7 @@ class RequestReading(Vertical):
         """Warnings about the letters of the request."""
 
     def say_more(self) -> None:
-        """Say what is out of sight."""
+        """Show what is hidden."""
 
     def _look(self) -> str:
         """Take in which rows are in sight, and say it where not all are."""

@@ -1,4 +1,4 @@
-"""The request of a question as rows: nothing hidden, what is odd marked, runs of blanks folded and counted."""
+"""The request of a question as rows: nothing hidden, odd characters marked, runs of blanks folded and counted."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def request_rows(question: Question, width: int, paint: Paint | None = None) -> 
 
 
 def laid_out(question: Question, width: int, paint: Paint | None = None) -> RequestRows:
-    """The command or the change as rows, and what is too long to be among them."""
+    """The command or the change as rows, and a note about a part too long for them."""
     preview = question.request.preview
     if isinstance(preview, DiffDisplay) and (rows := list(diff_rows(preview.diff))):
         return _change(rows, width, paint)
@@ -52,7 +52,7 @@ def laid_out(question: Question, width: int, paint: Paint | None = None) -> Requ
 
 
 def first_change(question: Question, width: int) -> int:
-    """The row at which a change begins to differ from what there is; 0 for what is no change."""
+    """The row at which a change begins to differ from the file; 0 for other requests."""
     preview = question.request.preview
     rows = list(diff_rows(preview.diff)) if isinstance(preview, DiffDisplay) else []
     place = next((place for place, row in enumerate(rows) if row.sign in TINTS), 0)
@@ -122,7 +122,7 @@ def _fitting(rows: Sequence[DiffRow], most: int, longest: int) -> int:
 
 
 def _stretches(rows: Sequence[DiffRow], most: int, end: int) -> Iterator[tuple[int, int]]:
-    """Ranges of rows: blank ones of one sign together, what is left out together, each other row alone."""
+    """Ranges of rows: blank ones of one sign together, left out ones together, each other row alone."""
     place = 0
     while place < len(rows):
         after = place + 1

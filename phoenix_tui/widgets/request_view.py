@@ -21,7 +21,7 @@ LEAST_PINNED: Final = 7
 KEPT: Final = 4
 """Layouts that are kept: with and without a scrollbar, before and behind another width."""
 Colours: TypeAlias = Callable[[], tuple[Hashable, Paint]]
-"""A name for the colours as they are now, and what paints a row of a change in them."""
+"""A name for the present colours, and the function that paints a row of a change in them."""
 
 
 class RequestView:

@@ -127,7 +127,7 @@ def arrange(
 
 
 def put_away(summaries: Iterable[ConversationSummary], group: Group, text: str = "") -> list[PlacedRow]:
-    """Archived ones, or the trash: as the store gives them, those put away last first."""
+    """Archived ones, or the trash, in the order of the store: those removed last first."""
     words = text.lower().split()
     return [PlacedRow(one.id, group) for one in summaries if not words or matches(one, words)]
 

@@ -1,4 +1,4 @@
-"""The card of a supervisor's decision: who would do what and why, while it can be overruled."""
+"""The card of a supervisor's decision: agents, tasks and reasons, while it can be overruled."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class RoutePanel(Still, Widget):
                 return
 
     def decide(self, *, alone: bool) -> bool:
-        """Start what is shown, or let the main model answer alone; False where no decision is open."""
+        """Start the shown agents, or let the main model answer alone; False where no decision is open."""
         card = self._card
         if card is None:
             return False
@@ -132,7 +132,7 @@ class RoutePanel(Still, Widget):
         return True
 
     def accept(self) -> bool:
-        """Enter on an empty line: start what is shown, but not as it appears; False where no decision is open."""
+        """Enter on an empty line: start the shown agents, but not as it appears; False where no decision is open."""
         return self.is_open and (not self.gate.is_open or self.decide(alone=False))
 
     def action_route(self, key: str) -> None:

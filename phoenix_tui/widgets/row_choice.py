@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def moved(chosen: int, by: int, total: int) -> int:
-    """The choice `by` rows further, within what there is; the first where there is nothing."""
+    """The choice `by` rows further, within `total`; the first where there is nothing."""
     return max(0, min(chosen + by, total - 1))
 
 

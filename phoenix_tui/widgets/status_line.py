@@ -1,4 +1,4 @@
-"""The last row: mode, model, context, cost, what happens now, and what Esc does."""
+"""The last row: mode, model, context, cost, state, and the action of Esc."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ GAP: Final = " · "
 ROOM_FOR_MORE: Final = 4
 """Number of rows of `_lefts` that are tried together with the hint of another key: cost and model give way to it."""
 LEAST_GAP: Final = 2
-"""Cells before what Esc does, which is no part of the state."""
+"""Cells before the action of Esc, which is no part of the state."""
 
 
 class Status(Struct, frozen=True):

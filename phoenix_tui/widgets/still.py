@@ -67,7 +67,7 @@ class Ticker:
         return self._timer is not None
 
     def run(self, wanted: bool) -> None:
-        """Begin to tick, go on, or stop."""
+        """Begin to tick, continue, or stop."""
         if wanted and self._timer is None:
             self._timer = self._widget.set_interval(self._seconds, self._tick)
         elif not wanted and self._timer is not None:

@@ -1,4 +1,4 @@
-"""The row above a conversation: title, folder, what others need, and the wide context meter."""
+"""The row above a conversation: title, folder, needs of others, and the wide context meter."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHORTEST_FOLDER: Final = 8
 """Cells of a folder below which it is left out."""
 LONGEST_BRANCH: Final = 24
 SPELLED_FROM: Final = 72
-"""Columns from which the key of the list says what it opens."""
+"""Columns from which the key of the list names its target."""
 SHORTEST_PARENT: Final = 8
 """Cells of its parent's title below which a sub-agent names none."""
 LEAST_GAP: Final = 2

@@ -8,8 +8,9 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 
 PATIENCE: Final = 8
-"""Screens that are paged through by a yes each; of what is longer, the first yes says how much was never in sight and
-the next one counts."""
+"""Screens that are paged through by a yes each; for a longer request, the first yes reports the unseen part and the
+next one counts.
+"""
 
 
 class Rows(NamedTuple):

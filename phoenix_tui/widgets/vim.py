@@ -32,11 +32,11 @@ SHORT: Final = {"x": ("d", "l"), "X": ("d", "h"), "D": ("d", "$"), "C": ("c", "$
 SELECTING: Final = {"v": Mode.VISUAL, "V": Mode.LINES}
 """Keys that begin to select; in their own mode they end it."""
 VISUAL: Final = {"x": "d", "s": "c"}
-"""Keys that are an operator on what is selected."""
+"""Keys that are an operator on the selection."""
 
 
 def press(state: State, key: str, draft: Draft) -> VimStep:
-    """One key in NORMAL or VISUAL; a key that means nothing drops what was begun."""
+    """One key in NORMAL or VISUAL; a key without meaning drops an unfinished command."""
     keys = state.keys + key
     step = _pressed(state, key, replace(draft, at=on_a_sign(draft.text, draft.at)))
     if step.state.is_waiting:
@@ -147,7 +147,7 @@ def _motion(state: State, key: str, draft: Draft) -> VimStep:
 
 
 def _go(state: State, draft: Draft, target: int | None, kind: MotionKind) -> VimStep:
-    """Move, or let the operator that waits take what lies between."""
+    """Move, or apply the waiting operator to the range between."""
     if target is None:
         return VimStep(state.rest(state.mode), draft.at)
     if not state.operator:

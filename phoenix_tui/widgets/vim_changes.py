@@ -1,4 +1,4 @@
-"""Vim's undo: a command and what was written in it come back as one."""
+"""Vim's undo: a command and its text are undone as one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class VimChanges:
         self._depths.append(self._depth())
 
     def forget(self) -> None:
-        """Another text: what was written before is undone piece by piece."""
+        """Forget the changes of another text: earlier ones are undone piece by piece."""
         self._depths.clear()
 
     def undo(self) -> None:
@@ -39,7 +39,7 @@ class VimChanges:
             self._area.action_undo()
 
     def redo(self) -> None:
-        """Do what was undone last once more."""
+        """Redo the last undone change."""
         if not self._area.history.redo_stack:
             return
         self._depths.append(self._depth())

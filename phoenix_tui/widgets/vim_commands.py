@@ -17,7 +17,7 @@ MOST_PUT: Final = 1_000_000
 
 
 def operate(state: State, draft: Draft, start: int, end: int, *, lines: bool = False) -> VimStep:
-    """Delete, change or yank what lies between, or its whole lines."""
+    """Delete, change or yank the range, or its whole lines."""
     text = draft.text
     if lines:
         start, end = line_start(text, start), line_end(text, end)
@@ -60,7 +60,7 @@ def _in_mark(draft: Draft, end: int) -> bool:
 
 
 def command(state: State, key: str, draft: Draft) -> VimStep:
-    """One of the single keys of NORMAL; another drops what was begun."""
+    """One of the single keys of NORMAL; another drops an unfinished command."""
     match key:
         case "p" | "P":
             return _put(state, draft, behind=key == "p")

@@ -1,4 +1,4 @@
-"""Vim's keys in a text area: hands it what `vim.press` makes of each. Loaded only where the user wants it."""
+"""Vim's keys in a text area: applies the steps of `vim.press`. Loaded only where the user wants it."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ class VimKeys:
 
     @property
     def words(self) -> str:
-        """The mode, and what was pressed of a command that is not whole."""
+        """The mode, and the keys of an incomplete command."""
         return f"{self.mode.value} {self.state.keys}" if self.state.is_waiting else self.mode.value
 
     def take(self, event: events.Key) -> bool:
-        """Do what a key means; False where the text area shall have it."""
+        """Carry out a key; False where the text area shall have it."""
         key = NAMED.get(event.key) or (event.character if event.is_printable else None)
         if self.mode is Mode.INSERT or key is None:
             return False
@@ -68,7 +68,7 @@ class VimKeys:
         return True
 
     def escape(self) -> bool:
-        """Esc: from INSERT and VISUAL to NORMAL, and out of what was begun; False where there is nothing of it."""
+        """Esc: from INSERT and VISUAL to NORMAL, and out of an unfinished command; False where there is none."""
         if not self.takes_escape:
             return False
         mode = self.mode
@@ -133,7 +133,7 @@ class VimKeys:
         self._onto_sign()
 
     def _note_written(self, before: Draft) -> None:
-        """Keep what `.` writes again; a change in which the cursor went elsewhere is not repeated."""
+        """Keep the text that `.` writes again; a change in which the cursor moved elsewhere is not repeated."""
         text, self._before = written(before, self._draft().text), None
         if text is None:
             self.state = replace(self.state, change="")
@@ -141,7 +141,7 @@ class VimKeys:
             self._written = text
 
     def _repeat(self) -> None:
-        """The last change once more, with what was written in it."""
+        """Repeat the last change, with its text."""
         again = self._written
         for key in self.state.change:
             self._do(press(self.state, key, self._draft()))

@@ -54,7 +54,7 @@ def line_end(text: str, at: int) -> int:
 
 
 def on_a_sign(text: str, at: int) -> int:
-    """The same place, or the last sign of its line where it lies behind that."""
+    """The same place, or the last sign of its line for one behind it."""
     at = max(min(at, len(text)), 0)
     return max(min(at, line_end(text, at) - 1), line_start(text, at))
 

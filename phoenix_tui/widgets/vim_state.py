@@ -69,7 +69,7 @@ class State(Struct, frozen=True):
 
 
 class Draft(Struct, frozen=True):
-    """The text, the offset of the cursor in it, and the places of what is one thing each (folded pastes)."""
+    """The text, the offset of the cursor in it, and the places of its units (folded pastes)."""
 
     text: str
     at: int
@@ -82,7 +82,7 @@ class Draft(Struct, frozen=True):
 
 
 class VimEdit(Struct, frozen=True):
-    """A range and what comes in its place."""
+    """A range and its replacement."""
 
     start: int
     end: int

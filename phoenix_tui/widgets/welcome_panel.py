@@ -86,7 +86,7 @@ class WelcomePanel(Vertical):
 
 
 def rows(welcome: Welcome, width: int) -> list[Content]:
-    """The panel's words at a width: what is wrapped goes on under its own words, not under its key."""
+    """The panel's words at a width: wrapped text continues under its own words, not under its key."""
     return [row for line in words(welcome).split(allow_blank=True) for row in hanging(line, _indent(line.plain), width)]
 
 

@@ -133,7 +133,7 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
 
 
 def own_paths(paths: Paths, cwd: Path) -> tuple[Path, ...]:
-    """Phoenix's settings, keys and records, resolved; its folders as a whole unless `cwd` lies in them."""
+    """Phoenix's settings, keys and records, resolved; its folders as a whole unless `cwd` is in them."""
     files = (
         paths.config_file,
         paths.credentials_file,

@@ -1,4 +1,4 @@
-"""Opens what each sub-command needs, and no more."""
+"""Opens the services of each sub-command, and no more."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def conversations(setup: Setup, arguments: CommandArguments) -> Exit:
 
 
 async def _import_terms(setup: Setup, arguments: CommandArguments) -> ImportTerms:
-    """The folder that is asked for, else this one, and what a new conversation of this user would have."""
+    """The requested folder, else this one, and the settings of a new conversation of this user."""
     cwd = await asyncio.to_thread(checked_folder, Path(arguments.cwd or "."))
     mode = PermissionMode(setup.settings.text("permission_mode") or PermissionMode.ASK)
     async with _processes(setup) as processes:

@@ -1,4 +1,4 @@
-"""Removes what was put away longer ago than `retention_days`, in the background (SPEC UNI-31)."""
+"""Removal of conversations archived or trashed longer ago than `retention_days`, in the background (SPEC UNI-31)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ DAY: Final = 86_400.0
 
 
 def cutoff(days: float, now: float) -> float | None:
-    """The time before which what was put away is removed; None where everything is kept."""
+    """The time before which removed conversations are deleted; None where everything is kept."""
     return now - days * DAY if days > 0 else None
 
 
 async def remove_expired(library: Library, days: float) -> None:
-    """Remove one conversation after the other; what another process has, or what is open here, stays."""
+    """Delete one conversation after the other; those of other processes, or open here, stay."""
     before = cutoff(days, time.time())
     if before is None:
         return

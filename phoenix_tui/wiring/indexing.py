@@ -1,4 +1,4 @@
-"""Indexes what is older than the search index while the app runs, half of the time at most."""
+"""Indexing of older messages while the app runs, half of the time at most."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ AGAIN: Final = 30.0
 
 
 async def index_older(library: Library) -> None:
-    """Index slice after slice until nothing is left; what cannot be written now is tried again later.
+    """Index slice after slice until nothing is left; a failed write is retried later.
 
-    Ahead of it goes what a killed process left half copied or half removed.
+    First, conversations that a killed process left half copied or half removed are deleted.
     """
     rest, cleared = FIRST, False
     while True:

@@ -1,4 +1,4 @@
-"""All providers there are, each made when it is first asked for."""
+"""All providers, each created on first use."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
             return []  # a server without an answer offers nothing
 
     async def forget(self, name: str) -> None:
-        """Make the provider anew when it is next asked for: its key has changed."""
+        """Create the provider again with its next use: its key has changed."""
         provider = self._made.pop(name, None)
         if provider is not None:
             await provider.close()

@@ -134,7 +134,7 @@ class LateServices(Struct):
         return tuple(filter(None, ("" if self.choice.is_guide else self.choice.sentence, self.notice)))
 
     async def close(self, *, crashed: bool) -> None:
-        """End what the app leaves."""
+        """Close the services left by the app."""
         if self._opener is not None:
             await self._opener.close(crashed=crashed)
 
@@ -165,7 +165,7 @@ def resumed_conversation(arguments: RunArguments, setup: Setup) -> tuple[str, st
 
 
 def chosen_model(setup: Setup) -> ModelChoice:
-    """The model of a new conversation; servers are asked only when something listens on their ports."""
+    """The model of a new conversation; servers are queried only when a port is open."""
     facts = facts_of(setup, os.environ)
     if needs_servers(facts):
         found = asyncio.run(discover_local_servers()) if any(_listens(one.host, one.port) for one in ENDPOINTS) else ()

@@ -42,7 +42,7 @@ LET_PASS = 0.4
 
 
 class ServiceOpener(SecretFields, Struct, eq=False):
-    """`open` is called after the first frame; `close` ends what the app itself does not."""
+    """Opener of services after the first frame; `close` ends those that the app itself does not."""
 
     HIDDEN: ClassVar[frozenset[str]] = frozenset({"environment"})
 
@@ -157,7 +157,7 @@ class SystemChecks:
 
 
 async def _settle(backend: Backend) -> None:
-    """Load what a first turn will need, a thread at a time; what a prompt typed ahead needs comes first."""
+    """Load the code for a first turn, a thread at a time; that for an early prompt comes first."""
     await load("engine.providers.http")
     await asyncio.sleep(LET_PASS)
     await asyncio.to_thread(_warm)
@@ -178,7 +178,7 @@ def _warm() -> None:
 
 
 def _collect_from_now_on() -> None:
-    """The collector was off while Phoenix started; what start-up made stays for good."""
+    """Switch the collector on after the start; objects of the start-up stay for good."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)

@@ -9,7 +9,7 @@ from phoenix_tui.text.database_text import WAITING, told_once
 
 
 def waits_on_stderr(setup: Setup) -> DatabaseWaits:
-    """Say once a wait on stderr what is waited for; `--timeout` bounds each wait, too."""
+    """Report the reason of a wait once on stderr; `--timeout` bounds each wait, too."""
     waits = DatabaseWaits()
     waits.patience = min(setup.settings.number("timeout") or PATIENCE, PATIENCE)
     waits.listen(told_once(write_progress, f"{WAITING} Ctrl+C ends this. ({setup.paths.database})"))

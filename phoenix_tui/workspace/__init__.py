@@ -1,1 +1,1 @@
-"""The workspace: many conversations, one in view; startup, sending, escape, and what is shown of the one in view."""
+"""The workspace: many conversations, one in view; startup, sending, escape, and the display of the one in view."""

@@ -35,7 +35,7 @@ LOST_DRAFT: Final = "The message in the box cannot be stored. Quit and lose it?"
 
 
 class Actions:
-    """One method for each thing that is asked for."""
+    """Actions of the workspace, one method each."""
 
     def __init__(self, ctx: CommandContext) -> None:
         self._ctx = ctx
@@ -58,7 +58,7 @@ class Actions:
         await archive.act(self._ctx, action, ids)
 
     async def resume(self, *, interrupted: bool) -> None:
-        """Open the conversation on offer, else go on with what was interrupted: Enter on an empty line."""
+        """Open the offered conversation, else resume the interrupted turn: Enter on an empty line."""
         ctx = self._ctx
         if ctx.offered:
             offered = ctx.offered.pop()

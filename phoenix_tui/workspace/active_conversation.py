@@ -44,7 +44,7 @@ class PaneHost(Protocol):
         ...
 
     def keeps(self, visible: ConversationView) -> bool:
-        """Take over what is followed, because another pane gets the focus; False where it is replaced in its pane."""
+        """Keep the subscription, because another pane gets the focus; False where it is replaced in its pane."""
         ...
 
     def waiting(self, conversation: ConversationApi) -> ConversationView | None:

@@ -1,4 +1,4 @@
-"""The sub-agents of the conversation on the screen: what the status line, the panel and the dock say of them."""
+"""The sub-agents of the conversation on the screen: their texts in the status line, the panel and the dock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from phoenix_tui.widgets.dock import Dock
 
 
 class AgentsInView:
-    """Keeps those that are worth a row: at work, or ended during the work that still goes on.
+    """Keeps those that are worth a row: at work, or ended during the work that still continues.
 
     In a sub-agent's own transcript that is itself.
     """

@@ -44,7 +44,7 @@ class ComposerEvents:
         self._words = words
 
     def submit(self, text: str) -> None:
-        """A message, a command, a shell command, or a yes to what is offered."""
+        """Handle a message, a command, a shell command, or a yes to an offer."""
         if self._ready.ctx_in_use is not None:
             self._ready.ctx_in_use.active.drafts.typed("")  # the message about the empty box takes the long way
         elif self._ready.slow_start is not None:
@@ -89,7 +89,7 @@ class ComposerEvents:
             self._ready.then(lambda ctx: ctx.sending.send(text, queue=True))
 
     def send_now(self) -> None:
-        """Stop what runs and send what is written, else what is queued."""
+        """Stop the run and send the text, else the queue."""
         self._composer.call_later(self._send_now)  # after the letters typed before it
 
     def _send_now(self) -> None:
@@ -116,7 +116,7 @@ class ComposerEvents:
             self._words.tell(trouble, bad=True)
 
     def edited(self, text: str) -> None:
-        """Keep the draft; say what Esc does now."""
+        """Keep the draft; update the action of Esc."""
         status = self._parts.status
         has_text, words = bool(text), is_prose(text)
         if (status.status.has_text, status.status.is_prose) != (has_text, words):
@@ -139,14 +139,14 @@ class ComposerEvents:
             self._composer.insert(secret)
 
     def remark_on_paste(self, paste: Composer.PasteTaken) -> None:
-        """Say what of a paste is gone, or more than the model reads."""
+        """Report removed parts of a paste, or that it exceeds the model's window."""
         conversation = self._ready.ctx.active.conversation if self._ready.ctx is not None else None
         window = conversation.record.context_window if conversation is not None else 0
         if words := remark_on(paste.taken, paste.length, window):
             self._words.tell(words, bad=paste.taken.is_binary)
 
     def take_focus(self, *, older: bool) -> None:
-        """Take the keys back from the queue; `older` goes on to older prompts."""
+        """Take the focus back from the queue; `older` recalls older prompts."""
         self._screen.set_focus(self._composer)
         if older:
             self._composer.draft.walk(-1)

@@ -1,4 +1,4 @@
-"""The list's facts: stored conversations plus what every open one does now."""
+"""The list's facts: stored conversations plus the state of every open one."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class ConversationIndex:
         self._take(stored)
 
     def _take(self, stored: dict[str, ConversationSummary]) -> None:
-        """Show these; what is open here knows better than what was read meanwhile."""
+        """Show these; for open ones the present state counts more than the read one."""
         opened = [one for one in self._engine.live() if not one.read_only and one.record.agent is None]
         self._live = {one.id: self._live.get(one.id) or self._begun(one.state, None) for one in opened}
         for one in opened:

@@ -19,7 +19,7 @@ PAUSE: Final = 0.3
 SOONEST: Final = 0.001
 """Seconds until the soonest timer: Textual divides by them when it is late."""
 LATEST: Final = 1.0
-"""Seconds after which it is stored though the typing goes on."""
+"""Seconds after which it is stored though typing continues."""
 
 
 class DraftOwner(Protocol):

@@ -90,7 +90,7 @@ class Environment:
         self._crash_marker.clear()
 
     def look(self) -> None:
-        """Take over what was saved since the last look; keep what a crash must not lose."""
+        """Take over external changes since the last poll; store state against a crash."""
         self._show_state()
         self._looks += 1
         conversation = self._desk.conversation
@@ -107,7 +107,7 @@ class Environment:
                 self.colours.saved(path)
 
     async def act(self, action: str) -> None:
-        """Do what a key of the workspace does."""
+        """Run an action of a key of the workspace."""
         await self._screen.run_action(action)
 
     def apply(self, name: str, value: str) -> None:

@@ -31,20 +31,20 @@ class EscAction(Enum):
     """Actions of one press."""
 
     COPY = auto()
-    """Copy what is selected."""
+    """Copy the selection."""
     LEAVE_FILTER = auto()
     """End the filter of the list, then its marks."""
     CLOSE_IN_DOCK = auto()
     """Completions, the queue, a line of a question, a supervisor's decision."""
     CLOSE_LIST = auto()
-    """Put away the list over a narrow screen."""
+    """Close the list over a narrow screen."""
     LEAVE_BLOCKS = auto()
     """Return from the blocks of the conversation to writing."""
     STOP_INSTALLING = auto()
     LEAVE_INSERT = auto()
     """Return from vim's INSERT to NORMAL."""
     STOP_RUN = auto()
-    """Stop what runs in view, or put its error away."""
+    """Stop the run in view, or dismiss its error."""
     LEAVE_LIST = auto()
     """Return from the list beside the conversation to writing."""
     GO_TO_PARENT = auto()
@@ -82,7 +82,7 @@ class EscContext(Struct, frozen=True):
     """The list is filtered, or rows of it are marked."""
     open_in_dock: bool = False
     list_over: bool = False
-    """The list lies over the conversation."""
+    """True when the list covers the conversation."""
     in_blocks: bool = False
     installing: bool = False
     """A model is being installed, in sight."""
@@ -146,7 +146,7 @@ class DoublePress:
     def __init__(self, seconds: float, clock: Clock = SYSTEM_CLOCK) -> None:
         self._seconds = seconds
         self.clock = clock
-        """Tells how far apart they are."""
+        """Clock for the time between two presses."""
         self._begun = NEVER
 
     @property
@@ -164,7 +164,7 @@ class DoublePress:
 
 
 class EscapeHandler:
-    """Does what `escape_action` and `interrupt_action` choose."""
+    """Carries out the choices of `escape_action` and `interrupt_action`."""
 
     def __init__(
         self,

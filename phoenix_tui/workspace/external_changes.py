@@ -1,4 +1,4 @@
-"""Shows what other processes do to the conversations: where they wrote, the list is read again."""
+"""Changes of other processes to the conversations: after their writes, the list is read again."""
 
 from __future__ import annotations
 

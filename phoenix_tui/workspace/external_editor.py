@@ -18,18 +18,18 @@ from phoenix_tui.terminal import foreground_programs
 from tools.process.environment import without_keys
 
 SAVING: Final = 1.0
-"""Seconds that an editor has after a hang-up to keep what was not saved, before it is killed."""
+"""Seconds for an editor after a hang-up to save, before it is killed."""
 TAKING: Final = 0.5
-"""Seconds in which what it saved is taken into the draft."""
+"""Seconds in which its saved text is taken into the draft."""
 _open: Final[dict[asyncio.subprocess.Process, asyncio.Task[object] | None]] = {}
-"""Editors that have the terminal, and who waits for each."""
+"""Editors that have the terminal, and the task waiting for each."""
 
 
 async def edit_outside(app: App[object], text: str, environment: Mapping[str, str] = os.environ) -> str | None:
     """The text as the editor left it; None when it could not be started or failed.
 
-    The loop runs on, so other conversations go on; nothing is painted meanwhile. Where Phoenix ends before the editor
-    does, what was saved counts.
+    The loop continues, and so do other conversations; nothing is painted meanwhile. Where Phoenix ends before the
+    editor does, the saved text counts.
     """
     descriptor, name = tempfile.mkstemp(prefix="phoenix-", suffix=".md")
     path = Path(name)
@@ -53,7 +53,7 @@ async def open_outside(app: App[object], path: Path, line: int, environment: Map
 
 
 async def end_editors() -> None:
-    """Phoenix ends: hang up what has the terminal, and wait until what it saved was taken over."""
+    """Hang up programs on the terminal at Phoenix's end, and wait until their saved text was taken over."""
     waiting = [task for task in _open.values() if task is not None]
     if not _open:
         return

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class OnTheWay:
-    """Counts them: a conversation that looks empty may be about to get a message, and Esc means what comes of it."""
+    """Counts messages being sent: a conversation that looks empty may be about to get one, and Esc stops it."""
 
     def __init__(self) -> None:
         self._all: list[asyncio.Event] = []
@@ -29,7 +29,7 @@ class OnTheWay:
             self._all.remove(stopped)
 
     def stop(self) -> bool:
-        """Stop what they begin; False when there are none."""
+        """Stop their effects; False when there are none."""
         for stopped in self._all:
             stopped.set()
         return self.waiting

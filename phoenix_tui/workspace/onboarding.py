@@ -1,4 +1,4 @@
-"""Getting started: what an empty conversation offers, and installing a model on a yes."""
+"""Getting started: the offers of an empty conversation, and installing a model on a yes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Welcoming:
         self._asked = False
 
     async def look(self) -> None:
-        """Find out what this machine offers to someone without a model."""
+        """Find the offers of this machine to a user without a model."""
         if self._asked:
             return
         self._asked = True

@@ -1,4 +1,4 @@
-"""Keeps the screen still while what was asked for before Phoenix was ready goes out."""
+"""Stops painting while requests from before the start was complete are sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The supervisor's decision of the conversation on the screen: what the dock and the status line say of it."""
+"""The supervisor's decision of the conversation on the screen: its texts in the dock and the status line."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
         yield self.parts.status
 
     def on_mount(self) -> None:
-        """Take the keys at once; what is typed before the first frame is not lost."""
+        """Take the focus at once; early input is not lost."""
         self.set_focus(self.parts.dock.composer)
         self.parts.dock.use_vim(self.launch.vim)
         self.watch(self.parts.status, "status", self.writing.follow)
@@ -98,7 +98,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.call_after_refresh(self.drawer.resized)
 
     def on_screen_suspend(self) -> None:
-        """A sheet lies over it."""
+        """Show the action of Esc when a sheet opens."""
         self.say_way_out(CLOSES)
         self.toasts.make_way()
 
@@ -259,7 +259,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.escape_handler.escape()
 
     def action_send_now(self) -> None:
-        """Stop what runs and send."""
+        """Stop the run and send."""
         self.writing.send_now()
 
     def action_view(self, what: str) -> None:
@@ -283,7 +283,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
             self.key_order.hold()
 
     def action_command(self, line: str) -> None:
-        """A command by key; what is typed behind it is meant for the sheet that it opens."""
+        """Run a command by key; later keys are meant for the sheet that it opens."""
         self._hold_keys()
         self.startup.command(line)
 

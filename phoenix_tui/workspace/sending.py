@@ -31,7 +31,7 @@ REQUEST_FIRST: Final = 0.05
 
 
 SHOWN_OF_HINT: Final = 200
-"""Characters of a hint in the row that tells of it."""
+"""Characters of a hint in the row about it."""
 
 
 class Sending:
@@ -73,7 +73,7 @@ class Sending:
         await self._sent(text, receipt)
 
     async def shell(self, line: str, *, now: bool = False) -> None:
-        """Run the user's own command, behind what runs, or `now` in its place."""
+        """Run the user's own command, after the current run, or `now` in its place."""
         active = self._desk
         try:
             with active.on_the_way.one() as stopped:
@@ -129,9 +129,9 @@ class Sending:
         return active.on_the_way.waiting or runs_in_view(engine, active.conversation) or bool(engine.waits.seconds)
 
     def stop(self) -> bool:
-        """Cancel the run in view with its sub-agents, or put its error away; False when there was neither.
+        """Cancel the run in view with its sub-agents, or dismiss its error; False when there was neither.
 
-        What was sent and is not taken yet is stopped as soon as it is.
+        A message being sent is stopped as soon as it is accepted.
         """
         gave_up, on_its_way = self._desk.services.engine.waits.give_up(), self._desk.on_the_way.stop()
         return stop_in_view(self._desk.services.engine, self._desk.conversation) or on_its_way or gave_up
@@ -141,7 +141,7 @@ class Sending:
         self._tell(send_to_background(self._desk.conversation))
 
     async def resume(self, *, interrupted: bool) -> None:
-        """Enter on an empty line: try again after an error, or go on where a restart cut the turn off."""
+        """Enter on an empty line: retry after an error, or resume where a restart cut the turn off."""
         conversation = self._desk.conversation
         if conversation is None:
             return
@@ -152,7 +152,7 @@ class Sending:
 
 
 async def _run_line(conversation: ConversationApi, line: str, *, now: bool) -> Receipt:
-    """Run a line that begins with `!` where nothing runs; else queue it, and `now` stop what runs for it."""
+    """Run a line that begins with `!` when idle; else queue it, and `now` stop the run for it."""
     if not is_busy(conversation.state):
         return await conversation.shell(*shell_line(line))
     queue = conversation.queue

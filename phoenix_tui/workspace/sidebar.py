@@ -53,7 +53,7 @@ class Sidebar:
         self._ready.then(lambda ctx: ctx.active.index.reload())  # another Phoenix may have been at work
 
     def leave(self) -> None:
-        """Give the keys back to the composer; the list lies over nothing any more."""
+        """Give the focus back to the composer; the list covers nothing any more."""
         self._screen.remove_class(OVER)
         self._screen.say_way_out("")
         self._screen.set_focus(self._parts.dock.composer)

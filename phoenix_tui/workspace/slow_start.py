@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PATIENCE: Final = 3.0
 """Seconds that opening the services may take before one wonders."""
 SHOWN: Final = 60
-"""Characters that are shown of what was sent."""
+"""Characters of a sent message that are shown."""
 WORDS: Final = "Still opening: a slow machine, or another program keeps the database busy."
 KEPT: Final = "What you send goes out when that is done."
 
@@ -36,7 +36,7 @@ class SlowStart:
         self._timer = screen.set_timer(PATIENCE, self.show)
 
     def show(self) -> None:
-        """Say that it takes long, and what goes out then."""
+        """Report the slow start, and the message that will be sent."""
         line = clean_line(" ".join(self.sent[-1].split())) if self.sent else ""
         sent = f" “{line[:SHOWN]}{'…' * (len(line) > SHOWN)}”" if line else ""
         self._said = StandingNotice(WORDS, Tone.NEEDS_YOU, f"{KEPT}{sent} · {hint(('quit', 'quits'))}")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Startup:
-    """Queues what is asked for until the services are open; from then on does it at once."""
+    """Queues requests until the services are open; from then on carries them out at once."""
 
     class Leaving(Message, namespace="startup"):
         """Phoenix may quit: nothing runs, or the user confirmed it."""
@@ -42,10 +42,10 @@ class Startup:
         self._frame_stands = False
         self._held_at_start = False
         self._stopped_early = False
-        """Esc was pressed since something was asked for before the services were open."""
+        """True when Esc was pressed after an early request, before the services were open."""
 
     async def furnish(self) -> None:
-        """Mount what the first frame does not show."""
+        """Mount the widgets missing in the first frame."""
         self._frame_stands = True
         if self._asks_early:
             self.paint_pause.begin()
@@ -61,12 +61,12 @@ class Startup:
             await blank.remove()
 
     def begin(self) -> None:
-        """Do what was asked for meanwhile: the conversation of the command line is open."""
+        """Carry out the early requests: the conversation of the command line is open."""
         self._held_at_start = self._parts.welcome.held  # the pending request resets it as soon as it begins
         self._ready.set()
 
     def settle(self) -> None:
-        """Note that what the command line brought was sent."""
+        """Note that the message of the command line was sent."""
         if self.ctx is not None and self._stopped_early and self._launch.prompt:
             self.ctx.sending.stop()
         if not self._held_at_start:
@@ -74,7 +74,7 @@ class Startup:
 
     @property
     def ctx_in_use(self) -> CommandContext | None:
-        """The context; None until what was asked for at the start is open."""
+        """The context; None until the conversation requested at the start is open."""
         return self.ctx if self._ready.is_set() else None
 
     @property
@@ -83,7 +83,7 @@ class Startup:
 
     @property
     def may_stop(self) -> bool:
-        """True when something runs in view, or was asked for early."""
+        """True when something runs in view, or was requested early."""
         return self.ctx_in_use.sending.may_stop if self.ctx_in_use is not None else self._asks_early
 
     def then(self, work: Callable[[CommandContext], Awaitable[object]]) -> None:
@@ -134,7 +134,7 @@ class Startup:
             self.act(lambda actions: actions.command(line))
 
     def stop(self) -> None:
-        """Stop what runs in view, and as soon as it runs what was asked for early."""
+        """Stop the run in view, and an early request as soon as it runs."""
         if self.ctx_in_use is not None:
             self.ctx_in_use.sending.stop()
         else:

@@ -1,4 +1,4 @@
-"""The next message, proposed where the user wants that: shown in the empty composer, taken with Tab."""
+"""The next message, proposed on the user's wish: shown in the empty composer, taken with Tab."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ READ_SECONDS: Final = 1.0
 
 
 def notify_rejected(app: App[object], error: Exception | str, kept: str) -> None:
-    """Say why a file of the user's was rejected, and what stays in force instead."""
+    """Report why a file of the user's was rejected, and what stays in force instead."""
     app.notify(f"{error} {kept}", severity="error", timeout=REJECTED_SECONDS, markup=False, title="")
 
 
@@ -44,14 +44,14 @@ class Toasts:
         )
 
     def make_way(self) -> None:
-        """A sheet comes: what could be read does not lie over it; troubles do."""
+        """Clear read toasts before a sheet opens; errors stay."""
         if not self._screen.query("Toast.-error"):
             self._let_go()
 
     def leave(self) -> None:
-        """Another conversation comes: what was said of the one before goes, troubles too.
+        """Clear the toasts of the former conversation, errors too.
 
-        What no conversation said stays, and what came with the change.
+        Toasts without a conversation stay, as do those of the change itself.
         """
         told = {clean(text) for text in self._told}
         toasts = self._screen.query("Toast")

@@ -34,7 +34,7 @@ class WorkspaceWidgets(Struct, eq=False):
     pictures: Pictures | None = None
     """Source of the pictures of stored images; None until the services are open."""
     engine: EngineApi | None = None
-    """Likewise; asked for the sub-agents of what is shown."""
+    """The engine, for the sub-agents of the shown conversation; None until then."""
 
     @property
     def transcript(self) -> TranscriptView:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class WorkspaceServices:
-    """Joins the screen to the services, opens what was asked for, and hands commands their context."""
+    """Joins the screen to the services, opens the requested conversation, and gives commands their context."""
 
     def __init__(
         self, screen: WorkspaceScreen, services: Services, driver: QuietDriver | None, keymap: dict[str, str]
@@ -69,7 +69,7 @@ class WorkspaceServices:
         return pictures
 
     async def start(self) -> None:
-        """Open what the command line named, do what was asked for meanwhile, send what the command line brought."""
+        """Open the conversation of the command line, carry out early requests, send the message of the command line."""
         startup = self._screen.startup
         startup.ctx = self.ctx
         await self._open()
@@ -78,7 +78,7 @@ class WorkspaceServices:
         startup.settle()
 
     async def _open(self) -> None:
-        """The list, and the conversation that was asked for or a new one."""
+        """Open the list, and the requested conversation or a new one."""
         active, launch = self.ctx.active, self._screen.launch
         await active.index.start()
         self._services.engine.waits.listen(told_here(partial(setattr, active.parts.status, "database_busy")))
@@ -150,7 +150,7 @@ def _drop(_: str) -> None:
 
 
 def _picture_anew(screen: WorkspaceScreen, pictures: ImageSource) -> None:
-    """Another program had the screen: what the terminal held of images is gone."""
+    """Send the images again after another program had the screen."""
     pictures.forget()
     for transcript in screen.query(TranscriptView):
         transcript.scroller.place_again()

@@ -49,7 +49,7 @@ class Wishes(Struct, frozen=True):
 
 
 class Attention:
-    """Writes only what changed; silent where nothing does."""
+    """Writes only changes; silent without any."""
 
     def __init__(
         self, skills: Skills, wishes: Wishes, terminal: SequenceTerminal | None, is_watched: Callable[[], bool]
@@ -121,7 +121,7 @@ class Attention:
 
 
 def window_title(heading: Heading, status: Status, *, plain: bool) -> str:
-    """State, conversation and who else needs the user: `◆2 ▸ api-retry · Phoenix`."""
+    """State, conversation and number of others that need the user: `◆2 ▸ api-retry · Phoenix`."""
     others = f"{ASKING.mark(plain)}{heading.others_asking} " if heading.others_asking else ""
     sign = label(status.state, StatusDetails()).glyph.mark(plain)
     return f"{others}{sign} {heading.title or heading.folder or 'new conversation'} · {NAME}"

@@ -1,4 +1,4 @@
-"""Light or dark: the terminal is asked for its background (OSC 11), and the answer is remembered for the next start."""
+"""Light or dark: the terminal is queried for its background (OSC 11), and its answer kept for the next start."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Skills(Struct, frozen=True):
 
 
 class Known(Struct, frozen=True):
-    """A terminal that can do more than ring: how it is recognised, and what it takes."""
+    """A terminal with more than a bell: its recognition, and its abilities."""
 
     variables: Mapping[str, str]
     """Any of these says that it is this one; an empty value means whatever it holds."""
@@ -107,7 +107,7 @@ def progress(skills: Skills, kind: Progress) -> str:
 
 
 def notification(skills: Skills, heading: str, body: str) -> str:
-    """A word to someone who looks elsewhere; tmux also rings, since it may not let it through."""
+    """Notification for an unfocused window; tmux also rings, since it may block the sequence."""
     heading, body = _short(heading), _short(body)
     match skills.notifying:
         case Notifying.OSC_9:
@@ -133,5 +133,5 @@ def _base64(text: str) -> str:
 
 
 def _through(skills: Skills, sequence: str) -> str:
-    """Past tmux, where its `allow-passthrough` is on; it drops what it does not let through."""
+    """Wrap a sequence to pass tmux, where its `allow-passthrough` is on; otherwise tmux drops it."""
     return f"\x1bPtmux;{sequence.replace(chr(27), chr(27) * 2)}\x1b\\" if skills.in_tmux else sequence

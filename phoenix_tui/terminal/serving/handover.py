@@ -36,7 +36,7 @@ def shown_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def hand_over(ours: socket.socket, environment: Mapping[str, str]) -> None:
-    """Tell the new process its whole environment once it is ready; blocks, so call it in a thread."""
+    """Send the new process its whole environment once it is ready; blocks, so call it in a thread."""
     with ours, suppress(OSError):  # the process may be gone
         ours.settimeout(SECONDS)
         if ours.recv(1) == READY:
@@ -44,7 +44,7 @@ def hand_over(ours: socket.socket, environment: Mapping[str, str]) -> None:
 
 
 def take_over(descriptor: int) -> None:
-    """Set the environment that `hand_over` tells; nothing of it is left where the system shows it."""
+    """Set the environment received from `hand_over`; the system's view of the process shows none of it."""
     with socket.socket(fileno=descriptor) as theirs:
         theirs.settimeout(SECONDS)
         theirs.sendall(READY)

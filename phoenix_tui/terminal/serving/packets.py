@@ -12,7 +12,7 @@ from typing import Final
 MOST_WAITING: Final = 24
 """Frames that may wait for the server, as for a terminal (`driver.py`)."""
 TO_THE_END: Final = 1.0
-"""Seconds that what was written may take at the end; a tab that reads needs milliseconds."""
+"""Seconds for the last writes at the end; a tab that reads needs milliseconds."""
 
 
 class PacketWriter:

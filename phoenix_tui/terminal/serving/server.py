@@ -49,12 +49,14 @@ SCRIPT: Final = """<script>
   })();
 </script>
 """
-"""Keeps what opens a tab in the storage of this origin: unlike a cookie it is not sent to other ports of the host."""
+"""Script that keeps the key of a tab in the storage of this origin: unlike a cookie it is not sent to other ports of
+the host.
+"""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class TokenServer(Server):
-    """Lets in who brings the token; it then lives in the browser, not in the address."""
+    """Admits requests with the token, which then stays in the browser, not in the address."""
 
     def __init__(
         self, arguments: Sequence[str], address: PageAddress, started: Callable[[], None], link: ZygoteLink
@@ -139,7 +141,7 @@ class TokenServer(Server):
         return entered
 
     async def handle_index(self, request: web.Request) -> web.Response:  # pyright: ignore[reportIncompatibleMethodOverride] - textual-serve's type is that before its decorator
-        """The page of textual-serve, which gets what opens a tab from the browser's own storage."""
+        """The page of textual-serve, which takes the key of a tab from the browser's own storage."""
         page: Any = await super().handle_index(request)
         answer = page if isinstance(page, web.Response) else web.Response(status=500)
         answer.text = (answer.text or "").replace("</body>", f"{SCRIPT % UNINVITED}</body>")

@@ -1,4 +1,4 @@
-"""One tab as textual-serve runs it, started without a shell, and with bounds on what a page may send."""
+"""One tab as textual-serve runs it, started without a shell, and with bounds on messages of a page."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Tab(AppService):
                 await process.wait()
 
     async def set_terminal_size(self, width: int, height: int) -> None:
-        """Tell the new size, within bounds."""
+        """Set the new size, within bounds."""
         await super().set_terminal_size(bounded(width), bounded(height))
 
 
@@ -98,7 +98,7 @@ def bounded(cells: object) -> int:
 
 
 async def obey(websocket: web.WebSocketResponse, tab: Tab) -> None:
-    """Carry out what the page says until it is closed; a page that says nonsense is closed."""
+    """Carry out messages of the page until it is closed; one with invalid messages is closed."""
     async for message in websocket:
         if message.type is not WSMsgType.TEXT:
             continue

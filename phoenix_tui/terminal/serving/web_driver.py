@@ -19,12 +19,12 @@ from phoenix_tui.terminal.shadow import ShadowScreen
 from phoenix_tui.terminal.size import drawable, terminal_size
 
 GREETING: Final = b"__GANGLION__\n"
-"""Begins what textual-serve reads."""
+"""First bytes that textual-serve expects."""
 ENTER_SCREEN: Final = "\x1b[?1049h\x1b[?25l"
 
 
 def _size_of_tab() -> tuple[int, int]:
-    """The size that the server tells of the browser's window."""
+    """The size of the browser's window as the server reports it."""
     return terminal_size((), {"COLUMNS": os.environ.get("COLUMNS", ""), "LINES": os.environ.get("ROWS", "")})
 
 
@@ -46,7 +46,7 @@ class QuietWebDriver(WebDriver):
         self.shadow = ShadowScreen(capable=True)
 
     def write(self, data: str) -> None:
-        """Write what draws, a frame in one piece; nothing else passes."""
+        """Write drawing sequences, a frame in one piece; all else is dropped."""
         if data == FRAME_BEGINS:
             self._frame = []
         elif self._frame is None:
@@ -71,7 +71,7 @@ class QuietWebDriver(WebDriver):
     def start_application_mode(self) -> None:
         """Greet the server and set its tab up as Textual does, but take no signal.
 
-        Textual's handlers would leave at once, before the draft is kept, and put an end to what watches for signals.
+        Textual's handlers would leave at once, before the draft is kept, and end the watch for signals.
         """
         self._write(GREETING)
         self.write(ENTER_SCREEN)
@@ -84,7 +84,7 @@ class QuietWebDriver(WebDriver):
         self._app.call_later(self._app.post_message, AppBlur())
 
     def stop_application_mode(self) -> None:
-        """Tell the server that it is over."""
+        """Report the end to the server."""
         super().stop_application_mode()
         self._packets.end()
 

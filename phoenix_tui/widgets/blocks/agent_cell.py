@@ -1,4 +1,4 @@
-"""The call that put sub-agents to work, once they are back: a row for each, instead of what the model read."""
+"""The call that started sub-agents, once they have ended: a row for each, instead of the model's text."""
 
 from __future__ import annotations
 

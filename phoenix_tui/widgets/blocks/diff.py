@@ -22,7 +22,7 @@ _INDENT: Final = Span(" " * MARGIN)
 
 
 class DiffBlock(NamedTuple):
-    """A changed file as lines, and what is still to be coloured in them."""
+    """A changed file as lines, and their uncoloured rest."""
 
     lines: list[StyledLine]
     colours: DiffColours

@@ -61,7 +61,7 @@ def language_of(path: str) -> str:
 
 
 class Sides:
-    """The colours of a diff's rows in their order: before and after are two texts, each hunk begins anew."""
+    """The colours of a diff's rows in their order: before and after are two texts, each hunk restarts."""
 
     def __init__(self, rows: Iterable[DiffRow], language: str) -> None:
         self._hunks = _hunks(rows)

@@ -1,4 +1,4 @@
-"""The few rows of a folded diff: what changed first, lines around it where there is room."""
+"""The few rows of a folded diff: changes first, lines around them where there is room."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a diff as lines of one width: one below the other, or what was removed beside what was added."""
+"""Rows of a diff as lines of one width: one below the other, or removed beside added."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class DiffLayout(Struct, frozen=True):
 
 
 def _spans(marked: MarkedRow, plain: TextStyle, coloured: Coloured) -> tuple[Span, ...]:
-    """The text of a row: colours say what it is, backgrounds what changed."""
+    """The text of a row: colours show its syntax, backgrounds its change."""
     strong = altered(plain, surface=_CHANGED.get(marked.row.sign, plain.surface), bold=True)
     if "".join(span.text for span in coloured) != "".join(piece.text for piece in marked.pieces):
         return tuple(Span(piece.text, strong if piece.changed else plain) for piece in marked.pieces)

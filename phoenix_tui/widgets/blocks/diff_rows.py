@@ -1,4 +1,4 @@
-"""A unified diff as rows with their numbers, and what changed within a line that changed a little."""
+"""A unified diff as rows with their numbers, and the changed words within a line that changed a little."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 MOST_ROWS: Final = 2_000
-"""Rows of one file that are ever laid out; who wants more opens the file."""
+"""Rows of one file that are ever laid out; the file itself has the rest."""
 LONGEST_COMPARED: Final = 1_000
 """Characters of a line up to which words are compared."""
 MOST_COMPARED: Final = 400
@@ -42,7 +42,7 @@ class DiffRow(Struct, frozen=True):
 
 
 class MarkedRow(Struct, frozen=True):
-    """A row with what changed in it."""
+    """A row with its changed words."""
 
     row: DiffRow
     pieces: tuple[DiffPiece, ...]

@@ -34,7 +34,7 @@ def duration_text(seconds: float) -> str:
 def row(
     mark: Span, name: str, text: str, right: str, width: int, *, action: str = "", look: TextStyle = PLAIN
 ) -> StyledLine:
-    """One row: glyph, bold name, text cut to what is left, and `right` flush with the column's end."""
+    """One row: glyph, bold name, text cut to the remaining room, and `right` flush with the column's end."""
     room = column(width) - MARGIN
     spans = [_INDENT, mark, Span(" ", PLAIN)]
     if name:

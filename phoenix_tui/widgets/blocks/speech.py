@@ -50,7 +50,7 @@ class StopNotice(Struct, frozen=True):
 
 
 class SpokenMessage(Struct, frozen=True):
-    """A message of the user: the words, and what goes with them."""
+    """A message of the user: the words, and their attachments."""
 
     text: str
     images: tuple[ImageBlock, ...] = ()
@@ -106,7 +106,7 @@ def sticky_prompt(text: str, width: int) -> tuple[Span, ...]:
 
 
 def thinking_row(words: str, width: int, action: str, *, newest: str = "", live: bool = False) -> StyledLine:
-    """Reasoning as one quiet row: how many words, and while it goes on the newest line."""
+    """Reasoning as one quiet row: the number of words, and while it continues the newest line."""
     label = f"thinking · {words}" + (f" · {newest}" if newest else "")
     return row(Span("⋯", QUIET), "", label if live else f"thought · {words}", "", width, action=action, look=QUIET)
 
@@ -130,7 +130,7 @@ def notice_rows(text: str, width: int) -> Iterator[StyledLine]:
 
 
 def summary_rows(text: str, width: int, *, is_open: bool, action: str) -> Iterator[StyledLine]:
-    """A compaction: one row with what it did, and the summary itself below it, folded."""
+    """A compaction: one row about it, and the summary itself below it, folded."""
     first, _, rest = text.strip().partition("\n")
     summary = rest.strip()
     right = "" if is_open else f"+{counted(summary.count(chr(10)) + 1, 'line')}"
@@ -196,7 +196,7 @@ def draft_lines(name: str, characters: int, width: int) -> list[StyledLine]:
 
 
 def welcome_lines(folder: str, model: str, mode: str, width: int) -> list[StyledLine]:
-    """An empty conversation: where it is, who answers, three things one can type."""
+    """An empty conversation: its folder, its model, three things one can type."""
     indent = Span(" " * MARGIN)
     room = column(width) - MARGIN
     lines = [

@@ -1,4 +1,4 @@
-"""A tool call as rows: what runs, for how long, how it ended, and as much output as helps."""
+"""A tool call as rows: the command, the duration, the outcome, and as much output as helps."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ RUNS_ON: Final = Span("▸", QUIET)
 FAILURE_HEAD: Final = 2
 """Lines from the start of a failed call's output; one more comes from its end."""
 OWN_HEAD: Final = 12
-"""The same of a command that the person ran: to see its output is what it was run for."""
+"""The same of a user's command: it is run for its output."""
 LEFT_OUT: Final = "⋯"
 SILENT: Final = "(no output)"
 
 
 class ToolBlock(NamedTuple):
-    """A call as rows, and what is still to be coloured in the first of them."""
+    """A call as rows, and the uncoloured rest of the first of them."""
 
     lines: list[StyledLine]
     colours: DiffColours | None = None
@@ -74,7 +74,7 @@ def _head(view: ToolView) -> int:
 
 
 def _agents_block(view: ToolView, backs: Sequence[AgentEnd], width: int, *, is_open: bool, action: str) -> ToolBlock:
-    """A spawn call whose sub-agents are back: one row each, all they said only where it is opened."""
+    """A spawn call whose sub-agents have ended: one row each, all their text only where it is opened."""
     right = duration_text(view.duration) if view.duration > 0 else ""
     mark = _mark(view.status) if view.status is not ToolStatus.SUCCESS else success_of(backs)
     lines = [row(mark, view.name, succeeded(backs), right, width, action=action)]

@@ -48,7 +48,7 @@ class ToolView(Struct, frozen=True):
         return is_own_call(self.id)
 
     def __post_init__(self) -> None:
-        """Reveal the summary, wherever it came from: a row shows what runs."""
+        """Reveal the summary from any source: a row shows exactly the command."""
         force_setattr(self, "summary", reveal_line(self.summary))
 
     @property
@@ -58,7 +58,7 @@ class ToolView(Struct, frozen=True):
 
 
 def summary_of(input_json: str) -> str:
-    """The one argument that says what a call does: the command, the path, the pattern."""
+    """The one argument that describes a call: the command, the path, the pattern."""
     try:
         arguments: JsonValue = json.loads(input_json or "{}")
     except ValueError:
@@ -73,7 +73,7 @@ def summary_of(input_json: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """A text on one row, its line ends as a sign, as where it is asked about."""
+    """A text on one row, its line ends as a sign, as in the question about it."""
     return reveal_line("\n".join(line.rstrip(" ") for line in text.strip(" \n").split("\n")))
 
 
@@ -85,7 +85,7 @@ def _tasks_of(tasks: list[JsonValue]) -> str:
 
 
 def queued_call(call: ToolCall) -> ToolView:
-    """A call the model has just asked for."""
+    """A call that the model has just made."""
     return ToolView(call.id, clean_line(call.name), summary_of(call.input_json))
 
 

@@ -102,7 +102,7 @@ class TranscriptBar(Still, ScrollBar):
 
 
 def segment_of(kind: Kind, width: int, colours: Style) -> Segment:
-    """One row, with what a press on it does."""
+    """One row, with the action of a press on it."""
     what, eighths = kind
     glyph = _GLYPHS[_EIGHTHS - 1 - eighths] if what in {HEAD, TAIL} else " "
     pressed = {"@mouse.down": _PRESSED[what]} if _PRESSED[what] else None

@@ -106,7 +106,7 @@ class BlockCursor:
         return None if stop is None or place is None else ChosenBlock(stop.slot, place.part, stop.code)
 
     def rows(self) -> tuple[int, int, int] | None:
-        """Slot, first row and the one after the last of what it marks."""
+        """Slot, first row and the one after the last of the marked block."""
         stop = self._here()
         place = None if stop is None else self._extent(stop)
         return None if stop is None or place is None else (stop.slot, place.first, place.after)

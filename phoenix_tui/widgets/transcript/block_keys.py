@@ -81,7 +81,7 @@ class BlockKeys:
             self._scroller.end(1)
 
     def target(self) -> Target | None:
-        """The block under the cursor and what can be done with it."""
+        """The block under the cursor and its actions."""
         from phoenix_tui.widgets.transcript.targets import target_of  # noqa: PLC0415 - not needed for the first frame
 
         chosen = self._cursor.chosen()

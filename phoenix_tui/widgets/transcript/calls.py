@@ -42,7 +42,7 @@ class CallBook:
         return self._images.get(call_id, ())
 
     def slot(self, call_id: str) -> int | None:
-        """The slot of the message that asked for it."""
+        """The slot of the message that made it."""
         return self._slots.get(call_id)
 
     @property
@@ -51,7 +51,7 @@ class CallBook:
         return tuple(self._running)
 
     def add(self, message: StoredMessage, stored: Mapping[str, ToolCallRecord]) -> None:
-        """Take the calls of a message, of which `stored` knows some; what is already known of a call stays."""
+        """Add the calls of a message, of which `stored` has some; known calls stay."""
         for block in message.blocks:
             if isinstance(block, ToolResultBlock):
                 self._add_images(block)
@@ -92,7 +92,7 @@ class CallBook:
         self._put(replace(view, summary=summary, status=ToolStatus.RUNNING, since=now, tail=""))
 
     def mark(self, call_id: str, status: ToolStatus, since: float) -> None:
-        """An unsettled call runs or waits for an answer; its clock starts with what it does now."""
+        """Mark an unsettled call as running or waiting; its clock restarts."""
         view = self._views.get(call_id)
         if view is not None and view.status is not status and view.status in _UNSETTLED:
             self._put(replace(view, status=status, since=since))
@@ -104,7 +104,7 @@ class CallBook:
             self._put(replace(view, status=ToolStatus.RUNNING, since=running.started, tail=clean(running.tail)))
 
     def progress(self, call_id: str, progress: Progress) -> None:
-        """A running call said something."""
+        """Add output of a running call."""
         view = self._views.get(call_id)
         if view is None:
             return

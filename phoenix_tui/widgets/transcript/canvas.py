@@ -23,7 +23,7 @@ from phoenix_tui.widgets.transcript.viewport import Viewport
 _COLOURED_AT_ONCE: Final = 40
 """Source lines coloured in one slice, about 5 ms."""
 RIGHT_MARGIN: Final = 2
-"""The scrollbar, which lies over the last column, and one cell free before it."""
+"""Cells for the scrollbar, which covers the last column, and a free one before it."""
 
 
 class PlacedPart(Struct, frozen=True):
@@ -73,7 +73,7 @@ class Canvas:
         self.new_below = 0
 
     def resize(self, width: int, height: int) -> bool:
-        """Take another size; True when rows are broken anew."""
+        """Take another size; True when rows are wrapped again."""
         self.viewport.height = height - self.reserved
         changed = self.stack.resize(max(width - RIGHT_MARGIN, 1))
         self.marks.loaded()
@@ -121,7 +121,7 @@ class Canvas:
             slot += 1
 
     def place(self) -> PlacedPart:
-        """Take in what changed in the model and find the window's place."""
+        """Take in the model's changes and find the window's place."""
         before = self.viewport.hold()
         changed = self._take_changes()
         y = self.viewport.place()
@@ -138,7 +138,7 @@ class Canvas:
         return PlacedPart(y, heights.total + self.reserved, min(visible, default=None))
 
     def _take_changes(self) -> list[tuple[int, int]]:
-        """Draw again what changed; gives the first row that did, per slot."""
+        """Draw the changes again; returns the first changed row, per slot."""
         self.stack.extend()
         slots, calls = set(self.model.dirty), set(self.model.calls.changed)
         slots |= {slot for call in self.model.calls.grown if (slot := self.model.calls.slot(call)) is not None}

@@ -34,7 +34,7 @@ def _long_part(
     foldable: bool = False,
     head: list[StyledLine] | None = None,
 ) -> Part:
-    """A part of `head` and rows without an end to them: what is beyond the first is laid out while it is in sight."""
+    """A part of `head` and endless rows: those beyond the first are laid out while it is visible."""
     text = LongText([] if head is None else head, rows)
     return Part(key, kind, text.lines, foldable, stream=text if text.waiting else None)
 

@@ -33,7 +33,7 @@ class Errands:
         self._colouring = False
 
     def see_to(self) -> None:
-        """Start what is needed, stop what is not."""
+        """Start the needed work, stop the rest."""
         if not self._view.is_mounted:
             return
         self._clock.run(bool(self._canvas.model.calls.running))

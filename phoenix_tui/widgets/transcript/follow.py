@@ -33,7 +33,7 @@ from phoenix_tui.widgets.transcript.model import TranscriptModel
 
 
 def follow(update: Update, model: TranscriptModel) -> None:  # noqa: C901, PLR0912 - one case per update, no logic
-    """Let `model` know what happened; what a transcript does not show changes nothing."""
+    """Update `model`; updates without a visible effect change nothing."""
     match update:
         case Snapshot():
             model.show(update)

@@ -12,7 +12,7 @@ FRAME_SECONDS: Final = 1 / 16
 COST_FACTOR: Final = 8
 """Frames may take about an eighth of the time, whatever a model writes."""
 SLOWEST_SECONDS: Final = 0.4
-"""A frame never waits longer, however much the last one had to lay out."""
+"""Longest wait of a frame, however much the last one had to lay out."""
 
 
 class Frames:
@@ -50,7 +50,7 @@ class Frames:
         self._cost = self._ended - began
 
     def catch_up(self) -> None:
-        """Draw now what was to be drawn soon: something else is painted at this moment anyway."""
+        """Draw a pending frame now: another paint happens at this moment anyway."""
         if self.waiting:
             self.flush()
 

@@ -21,7 +21,7 @@ AGAIN_SECONDS: Final = 2.0
 
 
 class HistoryReader:
-    """Reads what the window shows and the model does not have; without a loader nothing."""
+    """Reads visible messages that the model lacks; without a loader none."""
 
     def __init__(self, view: Widget, canvas: Canvas, scroller: Scroller) -> None:
         self._view = view
@@ -29,7 +29,7 @@ class HistoryReader:
         self._scroller = scroller
         self._loader: Loader | None = None
         self._absent: set[int] = set()
-        """Slots that were asked for in vain."""
+        """Slots that were requested in vain."""
         self.is_reading = False
 
     def use(self, loader: Loader | None) -> None:
@@ -38,7 +38,7 @@ class HistoryReader:
         self.reset()
 
     def reset(self) -> None:
-        """Another conversation: nothing of it was asked for."""
+        """Forget the requests of another conversation."""
         self._absent.clear()
 
     def see_to(self) -> None:

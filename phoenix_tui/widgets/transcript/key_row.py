@@ -1,4 +1,4 @@
-"""The row at the foot of a transcript while the block cursor is on: what the block is and which keys act on it."""
+"""The row at the foot of a transcript while the block cursor is on: the block's name and its keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEY_OF: Final[dict[BlockAction, str]] = {
 
 
 class KeyRow:
-    """The row, put together again only when another block, or the same one drawn anew, is under the cursor."""
+    """The row, built again only when another or a redrawn block is under the cursor."""
 
     def __init__(self) -> None:
         self._of: tuple[Part, int, bool, int] | None = None
@@ -41,7 +41,7 @@ class KeyRow:
 
 
 def key_row(stack: Stack, chosen: ChosenBlock | None, width: int) -> tuple[Span, ...]:
-    """The words of the row; what has no room is left out from the right."""
+    """The words of the row; those without room are left out from the right."""
     if chosen is None:
         return (Span(" ▌", TextStyle(TextTone.YOU, bold=True)),)
     target = target_of(stack.model, chosen)
@@ -65,7 +65,7 @@ def key_row(stack: Stack, chosen: ChosenBlock | None, width: int) -> tuple[Span,
 
 
 def _entry(key: str, words: str) -> tuple[str, str, str]:
-    """The keys as the user has them, what they do, and what a click does."""
+    """The user's keys, their meaning, and the action of a click."""
     return keys(key), words, KEYS_BY_ID[key].action
 
 

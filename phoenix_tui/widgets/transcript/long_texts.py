@@ -14,5 +14,5 @@ def has_more(canvas: Canvas) -> bool:
 
 
 def lay_more(canvas: Canvas) -> bool:
-    """Lay out a slice of a text in sight; False when there is none."""
+    """Lay out a slice of a visible text; False when there is none."""
     return any(drawn is not None and canvas.stack.lay_slice(slot, drawn) for slot, _, drawn in canvas.viewport.rows())

@@ -25,7 +25,7 @@ from phoenix_tui.widgets.transcript.viewport import Viewport
 NEAR = 200
 """Characters within which several words count as standing together."""
 SAID = (PartKind.PROMPT, PartKind.ANSWER, PartKind.NOTE)
-"""Parts that show what a message says."""
+"""Parts with the text of a message."""
 TINT = 0.4
 """Opacity of the colour under a place that is not the current one."""
 
@@ -47,7 +47,7 @@ class Spot(Struct, frozen=True):
 
 
 class Marks:
-    """The words, the current place, and what was opened to show it."""
+    """The words, the current place, and the parts opened to show it."""
 
     def __init__(self, stack: Stack, viewport: Viewport) -> None:
         self._stack = stack
@@ -172,7 +172,7 @@ class Marks:
         self._opened.append(key)
 
     def _close(self) -> None:
-        """Fold what was opened for the place before."""
+        """Fold the parts opened for the place before."""
         for key in reversed(self._opened):
             if self._stack.is_open(key):
                 self._stack.toggle(key)

@@ -101,7 +101,7 @@ def is_own(message: StoredMessage) -> bool:
 
 
 def text_of(message: StoredMessage) -> str:
-    """All its words; what a message of the user attaches stays out."""
+    """All its words; attachments of a message of the user are left out."""
     if message.origin is Origin.HUMAN:
         return text_in(message.blocks, "\n\n")
     return "\n\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
@@ -205,7 +205,7 @@ class TranscriptModel:
         self.calls.start(call, request, self.clock.monotonic())
 
     def progress(self, call_id: str, progress: Progress) -> None:
-        """A running call said something."""
+        """Add output of a running call."""
         self.calls.progress(call_id, progress)
 
     def end_call(self, result: ToolResult, duration: float, ended_processes: int) -> None:
@@ -260,7 +260,7 @@ class TranscriptModel:
 
     @property
     def stop_notice(self) -> StoredMessage | None:
-        """The stored row of a stop that is the newest message, while what it stopped is still in sight."""
+        """The stored row of a stop that is the newest message, while the stopped text is still visible."""
         newest = self.messages.get(self.count)
         if self.live.stopped is None or newest is None or newest.role is not Role.SYSTEM:
             return None

@@ -1,4 +1,4 @@
-"""Rows laid over the transcript: the prompt that stays on top, the mark of what is new below."""
+"""Rows laid over the transcript: the prompt that stays on top, the mark of new content below."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Overlays:
         return self._keys[1]
 
     def mark(self, label: str, under: Strip, painter: Painter) -> Strip:
-        """A row with what is new below at its right end."""
+        """A row with the new content below at its right end."""
         key = (label, under, painter)
         if self._mark is None or self._mark[0][0] != label or self._mark[0][1] is not under:
             text = f" ↓ {label} "

@@ -14,7 +14,7 @@ from textual.strip import Strip
 from phoenix_tui.markdown.lines import Span, StyledLine, Surface, TextStyle, TextTone, spans_width
 
 HERE: Final = Style(meta={"@click": "here"})
-"""Laid over what can be clicked in a line: the view looks up what a click there does.
+"""Style of clickable cells in a line: the view looks up the action of a click there.
 
 One style for all of them. Textual keeps the last 16,384 styles it wrote (`Strip.render_ansi`), so a style that named
 its call took 20 MB in the course of 3,000 turns.
@@ -87,7 +87,7 @@ class Painter:
         return self._row(line.spans, styles)
 
     def spans_strip(self, spans: Sequence[Span], *, dim: bool = False) -> Strip:
-        """Spans that are no line of a part as one row of the full width; a click does what they name."""
+        """Spans outside any part as one row of the full width; a click runs their action."""
         return self._row(spans, (self._named(span, dim) for span in spans))
 
     def _row(self, spans: Sequence[Span], styles: Iterable[Style]) -> Strip:

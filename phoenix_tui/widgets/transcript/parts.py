@@ -33,7 +33,7 @@ class PartKind(StrEnum):
 IN_RUNS: Final = frozenset({PartKind.TOOL, PartKind.NOTE})
 """Kinds whose rows belong together."""
 ENDS: Final = frozenset({"stopped", "error"})
-"""Keys of the parts that tell how a turn ended."""
+"""Keys of the parts about the end of a turn."""
 
 
 class Part(Struct):

@@ -17,13 +17,13 @@ BAR_SECONDS: Final = 1.0
 
 
 class Scroller:
-    """Finds the window's place, tells Textual of it without a layout, and paints the rows that changed."""
+    """Finds the window's place, reports it to Textual without a layout, and paints the changed rows."""
 
     def __init__(self, view: ScrollView, canvas: Canvas, bar: Callable[[], TranscriptBar]) -> None:
         self._view = view
         self._canvas = canvas
         self._bar = bar
-        """The scrollbar, made when it is first asked for."""
+        """The scrollbar, created on first use."""
         self._bar_at = float("-inf")
         self.followers: Sequence[Callable[[], None]] = ()
         """Called in their order each time the window was placed: other rows may be visible."""
@@ -33,7 +33,7 @@ class Scroller:
         self._place(whole=True)
 
     def place_changed(self) -> None:
-        """Find the window's place and paint what changed since."""
+        """Find the window's place and paint later changes."""
         self._place(whole=False)
 
     def fit(self) -> None:

@@ -1,4 +1,4 @@
-"""The strips of the rows in sight, with what is laid over them: the prompt on top, what is new, the block cursor."""
+"""The strips of the visible rows, with overlays: the prompt on top, new content, the block cursor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STICKY_HEIGHT: Final = 6
 
 
 class VisibleRows:
-    """Paints what a canvas has in its window."""
+    """Paints the visible part of a canvas."""
 
     def __init__(self, canvas: Canvas, picture_strip: PictureStrip) -> None:
         self.canvas = canvas
@@ -76,7 +76,7 @@ class VisibleRows:
             strips[position] = painter.spans_strip((Span(" " * MARGIN), Span("reading…", QUIET)))
 
     def _overlay(self, strips: list[Strip], painter: Painter) -> None:
-        """Lay the prompt over the top row and what is new over the bottom one."""
+        """Lay the prompt over the top row and new content over the bottom one."""
         model, viewport = self.canvas.model, self.canvas.viewport
         if not strips or viewport.height < STICKY_HEIGHT:
             return
@@ -92,7 +92,7 @@ class VisibleRows:
     def _show_cursor(
         self, strips: list[Strip], rows: Sequence[tuple[int, int, Drawn | None]], painter: Painter
     ) -> None:
-        """Mark the block under the cursor and say what can be done with it."""
+        """Mark the block under the cursor and show its actions."""
         chosen = self.canvas.cursor.chosen() if self.canvas.cursor.is_on else None
         marked = self.canvas.cursor.rows() if chosen is not None else None
         if marked is not None:

@@ -1,4 +1,4 @@
-"""All messages one below the other: what is drawn of them, and the height of each."""
+"""All messages one below the other: their drawn parts, and the height of each."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Stack:
                 part.strips.clear()
 
     def toggle(self, key: str) -> None:
-        """Fold or open a part; it is drawn anew when it is next looked at."""
+        """Fold or open a part; it is drawn again with its next use."""
         self.opened ^= {key}
         self._forget_part(key)
 
@@ -121,19 +121,19 @@ class Stack:
         return slot, top
 
     def forget(self, slot: int) -> None:
-        """Draw a slot anew when it is next looked at."""
+        """Draw a slot again with its next use."""
         if slot != self.last:
             self._drawn.pop(slot, None)
 
     def forget_run(self, slot: int) -> int:
-        """Draw a message and those that share a row with it anew; gives the first of them."""
+        """Draw a message and those that share a row with it again; returns the first of them."""
         run = run_of(self.model, slot + 1)
         for seq in run:
             self.forget(seq - 1)
         return run[0] - 1
 
     def _forget_part(self, key: str) -> None:
-        """Draw the message that holds a part anew."""
+        """Draw the message of a part again."""
         slot = self.model.calls.slot(key.partition(":")[2])
         if slot is not None:
             self.forget_run(slot)
@@ -208,7 +208,7 @@ class Stack:
         return top
 
     def lay_slice(self, slot: int, drawn: Drawn) -> bool:
-        """Lay out a slice of one message; False when all of it is there."""
+        """Lay out a slice of one message; False when it is complete."""
         for part in drawn.parts:
             if part.stream is not None and part.stream.waiting:
                 del part.strips[part.stream.more() :]

@@ -153,7 +153,7 @@ def _text(model: TranscriptModel, chosen: ChosenBlock) -> str:
 
 
 def _call_text(model: TranscriptModel, call_id: str) -> str:
-    """The change, the output, else what was called."""
+    """The change, the output, else the call."""
     view = model.calls.get(call_id)
     if view is None:
         return ""

@@ -45,7 +45,9 @@ class TranscriptView(ScrollView, can_focus=True):
     """Shows a conversation of any length; rebuilt from a `Snapshot`, kept up by every `Update`."""
 
     FOCUS_ON_CLICK: ClassVar[bool] = False
-    """A click selects, folds or follows a link; what is typed next still belongs to the composer."""
+    """True to take the focus by a click. False: a click selects, folds or follows a link, and later keys still belong
+    to the composer.
+    """
     DEFAULT_CSS = f"""
     TranscriptView {{
         background: $background; color: $foreground;
@@ -148,7 +150,7 @@ class TranscriptView(ScrollView, can_focus=True):
             await self.run_action(action)
 
     def action_open_link(self, target: str) -> None:
-        """Tell the screen of a clicked link."""
+        """Report a clicked link to the screen."""
         self.post_message(signals.LinkClicked(self, target))
 
     def _toggle_details(self) -> None:
@@ -197,7 +199,7 @@ class TranscriptView(ScrollView, can_focus=True):
         self._pressed_row = event.y
 
     def on_click(self, event: events.Click) -> None:
-        """Remember where: what a click does is looked up, not painted."""
+        """Remember the place: the action of a click is looked up, not painted."""
         self._clicked = (event.x, event.y)
 
     def on_blur(self) -> None:

@@ -38,7 +38,7 @@ class Viewport:
         self.slot, self.row = heights.find(y)
 
     def stand_at(self, slot: int, row: int = 0) -> None:
-        """Put a row of a message at the top, wherever it is: what is there is measured by the next `place`."""
+        """Put a row of a message at the top, wherever it is: the next `place` measures it."""
         self.following = False
         self.slot, self.row = max(min(slot, self._stack.last), 0), row
 
