@@ -242,7 +242,7 @@ class Conversation:
         self._session.set_window(window_of(self._session, self.record.model))
 
     async def wait_idle(self) -> State:
-        """Wait until nothing runs; gives the state then."""
+        """Wait until nothing runs; returns the state then."""
         while is_busy(self.state) or self._session.inbox.waiting or self.loop.moving:
             self.loop.settled.clear()
             await self.loop.settled.wait()

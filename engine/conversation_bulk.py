@@ -20,7 +20,7 @@ class ConversationBulk:
         self._opened = opened
 
     async def change(self, ids: Iterable[str], changes: ConversationChanges) -> Sequence[str]:
-        """Change many, those that are not open in one transaction; gives those that another process has.
+        """Change many, those that are not open in one transaction; returns those that another process has.
 
         Raises:
             StorageError: it cannot be stored; of the closed ones none has changed.

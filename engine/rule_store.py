@@ -118,7 +118,7 @@ class RuleStore:
                     del one.rules[held]
 
     def replace(self, old: ActiveRule, text: str) -> ActiveRule:
-        """Another text for a rule, which then holds where the old one did; gives it.
+        """Another text for a rule, which then holds where the old one did; returns it.
 
         Raises:
             EngineError: it is no rule, the file cannot be written, or the conversation is closed.
@@ -130,7 +130,7 @@ class RuleStore:
         return new
 
     def move(self, old: ActiveRule, project: str) -> ActiveRule:
-        """Let a stored rule hold in `project` instead, or everywhere where that is empty; gives it.
+        """Let a stored rule hold in `project` instead, or everywhere where that is empty; returns it.
 
         A relative path pattern stays bound to the folder it started from.
 

@@ -57,7 +57,7 @@ class SearchQuery(Struct, frozen=True):
 
 
 class SearchSyntaxError(ValueError):
-    """A search that makes no sense: the sentence, and the place in the text as first and last + 1 character."""
+    """Fault of a search: the sentence, and the place in the text as first and last + 1 character."""
 
     def __init__(self, sentence: str, start: int, end: int) -> None:
         super().__init__(sentence)
@@ -81,7 +81,7 @@ def parse_search(text: str, *, cwd: Path, now: datetime | None = None) -> Search
     """The search a text means; `in:` is resolved against `cwd`, dates are those of the local clock.
 
     Raises:
-        SearchSyntaxError: a quote without its end, a filter without its value or with one that makes no sense,
+        SearchSyntaxError: a quote without its end, a filter without its value or with an invalid one,
             or exclusions alone.
     """
     asked = _Asked(cwd, now or datetime.now().astimezone())

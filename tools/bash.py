@@ -106,7 +106,7 @@ class BashInput(Struct, frozen=True):
         """Read the arguments.
 
         Raises:
-            ToolInputError: they make no sense.
+            ToolInputError: they are invalid.
         """
         fields = Arguments(args, ("command", "timeout", "slow", "background", "access", "why"))
         command = fields.text("command")

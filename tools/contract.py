@@ -83,7 +83,7 @@ class ToolSpec(Struct, frozen=True):
 
 
 class ToolInputError(ValueError):
-    """The arguments make no sense; the message is written for the model."""
+    """Raised for invalid arguments; the message is written for the model."""
 
 
 # Content of the screen. The model never sees a display, the screen never sees `ToolOutput.text`
@@ -259,7 +259,7 @@ class Tool(Protocol):
         """Describe the call `args` without changing anything.
 
         Raises:
-            ToolInputError: the arguments make no sense.
+            ToolInputError: the arguments are invalid.
         """
         ...
 

@@ -45,7 +45,7 @@ class ListFilesInput(Struct, frozen=True):
         """Read the arguments.
 
         Raises:
-            ToolInputError: they make no sense.
+            ToolInputError: they are invalid.
         """
         fields = Arguments(args, ("path", "glob", "ignored"))
         wanted = cls(fields.text("path", "."), fields.text("glob", ""), fields.flag("ignored"))

@@ -51,7 +51,7 @@ class PatchInput(Struct, frozen=True):
         """Read the arguments.
 
         Raises:
-            ToolInputError: they make no sense.
+            ToolInputError: they are invalid.
         """
         fields = Arguments(args, ("path", "edits"))
         edits = (_edit(entry, f"edits[{index}].") for index, entry in enumerate(fields.objects("edits")))

@@ -56,7 +56,7 @@ class ReadFileInput(Struct, frozen=True):
         """Read the arguments.
 
         Raises:
-            ToolInputError: they make no sense.
+            ToolInputError: they are invalid.
         """
         fields = Arguments(args, ("path", "offset", "limit"))
         return cls(

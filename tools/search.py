@@ -75,7 +75,7 @@ class SearchInput(Struct, frozen=True):
         """Read the arguments.
 
         Raises:
-            ToolInputError: they make no sense.
+            ToolInputError: they are invalid.
         """
         fields = Arguments(args, ("pattern", "path", "glob", "ignore_case", "context"))
         wanted = cls(

@@ -40,7 +40,7 @@ class WriteFileInput(Struct, frozen=True):
         """Read the arguments.
 
         Raises:
-            ToolInputError: they make no sense.
+            ToolInputError: they are invalid.
         """
         fields = Arguments(args, ("path", "content"))
         return cls(fields.text("path"), fields.text("content"))

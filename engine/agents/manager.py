@@ -62,7 +62,7 @@ class SubAgents:
         return tuple(StartedAgent(running.conversation.id, running.facts.task) for running in all_running)
 
     async def begin(self, parent_id: str, call_id: str, request: TaskRequest) -> str:
-        """Make one that works in the background; gives its id."""
+        """Make one that works in the background; returns its id."""
         self._refuse_when_full()
         (running,) = await self._starter.start_all(self._parent(parent_id), call_id, (request,), SpawnMode.BACKGROUND)
         return running.conversation.id

@@ -50,7 +50,7 @@ def spawn_request(args: JsonObject) -> SpawnRequest:
     """Read a call of spawn_agents.
 
     Raises:
-        ToolInputError: the arguments make no sense.
+        ToolInputError: the arguments are invalid.
     """
     fields = Arguments(args, ("tasks", "strategy"))
     strategy = fields.text("strategy", PARALLEL)
@@ -69,7 +69,7 @@ def background_request(args: JsonObject) -> TaskRequest | ResumeRequest:
     """Read a call of spawn_task: a new task, or a message to an earlier one.
 
     Raises:
-        ToolInputError: the arguments make no sense.
+        ToolInputError: the arguments are invalid.
     """
     known = ("task_description", "initial_prompt", "task_id", "message", "profile", "max_turns", "timeout")
     fields = Arguments(args, known)

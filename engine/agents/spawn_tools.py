@@ -42,7 +42,7 @@ class Starter(Protocol):
         ...
 
     async def begin(self, parent_id: str, call_id: str, request: TaskRequest) -> str:
-        """Make one that works in the background; gives its id."""
+        """Make one that works in the background; returns its id."""
         ...
 
     async def resume(self, parent_id: str, request: ResumeRequest) -> str:

@@ -186,7 +186,7 @@ class BulkApi(Protocol):
     """Operations on conversations without opening them (`engine.conversation_bulk`)."""
 
     async def change(self, ids: Iterable[str], changes: ConversationChanges) -> Sequence[str]:
-        """Change many; gives those that another process has."""
+        """Change many; returns those that another process has."""
         ...
 
     async def newest(self, conversation_id: str, limit: int) -> Sequence[StoredMessage]:
@@ -194,7 +194,7 @@ class BulkApi(Protocol):
         ...
 
     async def purge(self, ids: Iterable[str]) -> Sequence[str]:
-        """Remove for good; gives those that another process has."""
+        """Remove for good; returns those that another process has."""
         ...
 
 

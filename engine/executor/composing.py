@@ -86,7 +86,7 @@ def window_of(session: Session, model: str) -> int:
 
 
 def keep_rule(session: Session, choice: ApprovalChoice, text: str, question: Question) -> str:
-    """Keep a rule for this conversation, its project or everywhere; gives the reason where it cannot."""
+    """Keep a rule for this conversation, its project or everywhere; returns the reason where it cannot."""
     call = RuledCall(question.call.name, question.tool_class, question.request, session.record.cwd)
     rule = parse_rule(text)
     if (why := refusal(text, call)) or rule is None:

@@ -24,7 +24,7 @@ class LoopGuard(Struct, eq=False):
     _times: int = 0
 
     def count(self, call: ToolCall, result: str) -> int:
-        """Take a call that has ended; gives how often in a row it gave this result, 1 for the first time."""
+        """Take a call that has ended; returns how often in a row it gave this result, 1 for the first time."""
         if call.name in WAITING:
             return 1
         same = (call.name, _plain(call.input_json), result)

@@ -16,7 +16,7 @@ LEFT_OUT = "{what} left out from now on: Enter tries again without, /context put
 
 
 async def without_images(session: Session, error: ProviderError) -> ProviderError:
-    """Leave out the images that came last, or all where none did; gives the error that says so.
+    """Leave out the images that came last, or all where none did; returns the error that says so.
 
     Raises:
         StorageError: it cannot be stored.

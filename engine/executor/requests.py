@@ -64,7 +64,7 @@ def shell_line(text: str) -> tuple[str, bool]:
 
 
 class EngineError(Exception):
-    """A request makes no sense; the message is one sentence that names the fix."""
+    """Raised for an impossible request; the message is one sentence that names the fix."""
 
 
 class MemoryShort(EngineError):

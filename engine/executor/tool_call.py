@@ -121,7 +121,7 @@ async def prepare(session: Session, call: ToolCall) -> ReadyCall:
     """The tool of a call, its arguments, and its request.
 
     Raises:
-        ToolInputError: there is no such tool, or its arguments make no sense.
+        ToolInputError: there is no such tool, or its arguments are invalid.
     """
     tool = session.tools.get(call.name)
     if tool is None:

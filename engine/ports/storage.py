@@ -136,7 +136,7 @@ class Store(Protocol):
         ...
 
     async def take(self, conversation_id: str) -> Recovery:
-        """Become the owner; a dead owner's leavings are recovered first (SPEC STM-10).
+        """Become the owner; conversations of a dead owner are recovered first (SPEC STM-10).
 
         Raises:
             OwnedElsewhere: a living process has it.
@@ -231,7 +231,7 @@ class Library(Protocol):
         ...
 
     async def change_all(self, ids: Sequence[str], changes: ConversationChanges, at: float) -> list[str]:
-        """Change many in one transaction; gives those that another living process has, which stay as they are."""
+        """Change many in one transaction; returns those that another living process has, which stay as they are."""
         ...
 
     async def search(

@@ -172,7 +172,7 @@ class Rewinding(Struct, eq=False):
         return f"A restore of files was cut off in {names}: Esc Esc there finishes it or takes it back."
 
     async def collect(self) -> int:
-        """Drop contents that no conversation needs any more; gives the bytes freed. Raises StorageError, FilesError."""
+        """Drop contents that no conversation needs; returns the bytes freed. Raises StorageError, FilesError."""
         return await self.folders.keep_only(await self.log.every_change(), await self.log.open_looks())
 
     async def close(self) -> None:

@@ -76,7 +76,7 @@ class TurnRecorder(Struct, eq=False):
             self._start(record, early=True)
 
     async def before_command(self, record: ConversationRecord) -> None:
-        """Look at the folder unless this run did; gives up waiting after a while, never raises."""
+        """Look at the folder unless this run did; returns up waiting after a while, never raises."""
         look = await self._usable(record)
         if look is None:
             look = self._start(record)

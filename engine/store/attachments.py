@@ -77,7 +77,7 @@ def add(
 
 
 def store_file(folder: Path, content: bytes) -> str:
-    """Write the file of this content unless it is there; gives its SHA-256, which is its name."""
+    """Write the file of this content unless it is there; returns its SHA-256, which is its name."""
     digest = digest_of(content)
     if contents(folder, digest) is None:
         write_file(folder / digest, content)

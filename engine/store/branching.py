@@ -25,7 +25,7 @@ _FAMILY = """WITH RECURSIVE down (id, depth) AS (
 
 
 def take_place(connection: sqlite3.Connection, new: NewBranch) -> dict[str, str]:
-    """Show a copy in place of its source; gives the images of the copy by those of the source."""
+    """Show a copy in place of its source; returns the images of the copy by those of the source."""
     connection.execute("UPDATE conversations SET draft = ? WHERE id = ?", (storable(new.draft), new.new_id))
     make_head(connection, new.new_id, new.source_id)
     rows = connection.execute(

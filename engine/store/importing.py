@@ -171,7 +171,7 @@ def _contents(document: JsonObject) -> dict[str, bytes]:
 
 
 def _keep_images(found: Sequence[Rows], contents: Mapping[str, bytes]) -> int:
-    """Keep the rows whose contents the file holds, named by them; gives how many are missing."""
+    """Keep the rows whose contents the file holds, named by them; returns how many are missing."""
     missing = 0
     for rows in found:
         kept: list[Row] = []

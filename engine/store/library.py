@@ -81,7 +81,7 @@ class SqliteLibrary:
         return before not in {None, self._version}
 
     async def change_all(self, ids: Sequence[str], changes: ConversationChanges, at: float) -> list[str]:
-        """Change many in one transaction; gives those that another living process has, which stay as they are."""
+        """Change many in one transaction; returns those that another living process has, which stay as they are."""
 
         def job(connection: sqlite3.Connection) -> list[str]:
             refused: list[str] = []

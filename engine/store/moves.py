@@ -58,7 +58,7 @@ def commit(connection: sqlite3.Connection, move: Move, instance: Instance) -> Co
 
 
 def _apply(connection: sqlite3.Connection, move: Move, write: Write) -> list[StoredMessage]:
-    """Carry out one write; gives the messages it appended."""
+    """Carry out one write; returns the messages it appended."""
     match write:
         case AppendMessage():
             return [messages.append(connection, move.conversation_id, write, move.at)]

@@ -112,7 +112,7 @@ def recover(connection: sqlite3.Connection, conversation_id: str, at: float, *, 
 
 
 def answer_dangling(connection: sqlite3.Connection, conversation_id: str, run_id: str, at: float) -> int:
-    """Answer the tool uses of a last message that has none yet; gives the number of messages added, 0 or 1."""
+    """Answer the tool uses of a last message that has none yet; returns the number of messages added, 0 or 1."""
     newest = messages.newest_visible(connection, conversation_id)
     if newest is None or newest.role is not Role.ASSISTANT:
         return 0

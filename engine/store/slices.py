@@ -43,7 +43,7 @@ class SlicePace(Struct, eq=False):
 
 
 class Work(Protocol):
-    """A conversation that comes to be, `conversation_id`, a slice at a time; each method runs in a transaction."""
+    """Creation of the conversation `conversation_id`, a slice at a time; each method runs in a transaction."""
 
     @property
     def conversation_id(self) -> str:

@@ -111,7 +111,7 @@ class SqliteStore:
         return await self._transactions.read(job)
 
     async def take(self, conversation_id: str) -> Recovery:
-        """Become the owner; a dead owner's leavings are recovered first.
+        """Become the owner; conversations of a dead owner are recovered first.
 
         Raises:
             OwnedElsewhere: a living process has it.
@@ -143,7 +143,7 @@ class SqliteStore:
         await self._transactions.write(lambda connection: self._instance.release(connection, conversation_id))
 
     async def recover_all(self) -> list[Recovery]:
-        """Recovery of every conversation whose owner is dead; gives those where there was something to do."""
+        """Recovery of every conversation whose owner is dead; returns those where there was something to do."""
         if not await self._transactions.read(lambda connection: recovery.is_needed(connection, self._instance)):
             return []
         return await self._transactions.write(

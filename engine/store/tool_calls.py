@@ -122,7 +122,7 @@ def running_processes(connection: sqlite3.Connection, conversation_id: str) -> t
 def interrupt_open(
     connection: sqlite3.Connection, conversation_id: str, at: float, found: ToolResult | None = None
 ) -> tuple[str, ...]:
-    """End every call that has not ended; gives their ids in request order.
+    """End every call that has not ended; returns their ids in request order.
 
     `found` is the partial result of the running one: sub-agents that ended before the crash do not run twice.
     """

@@ -36,7 +36,7 @@ class SearchCommand(Struct, frozen=True):
         """Print the results, the best first.
 
         Raises:
-            CommandError: the search makes no sense.
+            CommandError: the search is invalid.
         """
         query = self._query()
         await self._index_all()

@@ -25,7 +25,7 @@ HEAD: Final = "# Tool calls that run without asking: everywhere, and below in ea
 
 
 class RuleTexts(Struct, frozen=True):
-    """Content of a rules file: its rules in order, and the first thing in it that makes no sense."""
+    """Content of a rules file: its rules in order, and its first fault."""
 
     rules: tuple[KeptRule, ...] = ()
     trouble: str = ""
@@ -142,7 +142,7 @@ def _read(path: Path) -> RuleTexts:
 
 
 def _rules_of(table: dict[str, object], project: str) -> tuple[list[KeptRule], str]:
-    """The rules of one table, and the first thing in it that makes no sense."""
+    """The rules of one table, and its first fault."""
     allow, since = table.get("allow", []), table.get("since", {})
     wrong = next((f"'{reveal(key)}' is unknown" for key in table if key not in {"allow", "since"}), "")
     if not isinstance(since, dict):

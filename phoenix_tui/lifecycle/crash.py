@@ -13,7 +13,7 @@ from phoenix_tui.cli.names import VERSION
 
 
 def keep_report(folder: Path, secrets: Sequence[str], error: BaseException) -> str:
-    """Write where it happened, without the values of any variable; gives the file's path, or why there is none."""
+    """Write where it happened, without the values of any variable; returns the file's path, or why there is none."""
     # Only in a crash: the log's own modules load after the first frame.
     from phoenix_tui.cli.logs import redacted  # noqa: PLC0415 - as above
     from tools.files.own_files import write_file  # noqa: PLC0415 - as above

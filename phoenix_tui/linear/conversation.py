@@ -116,7 +116,7 @@ class LinearConversation:
         return conversation
 
     async def open(self, conversation: ConversationApi, last: int) -> str:
-        """Follow this conversation from now on and read out its `last` messages; gives the text of its draft."""
+        """Follow this conversation from now on and read out its `last` messages; returns the text of its draft."""
         await self.put_away("")
         record = conversation.record
         title = clean_line(record.title) or "new conversation"

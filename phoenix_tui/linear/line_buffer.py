@@ -73,7 +73,7 @@ class LineBuffer:
     """Requests by Enter, Esc and Ctrl+D, in order; the reader of the line takes them."""
 
     def feed(self, text: str) -> str:
-        """Take input; gives the echo."""
+        """Take input; returns the echo."""
         return "".join(self._take(kind, piece) for kind, piece in tokens(text))
 
     def put(self, text: str) -> str:

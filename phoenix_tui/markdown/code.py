@@ -111,7 +111,7 @@ class CodeJob:
         self._coloured = iter(list(coloured_lines("\n".join(self._sources), self.language)))
 
     def work(self, lines: list[StyledLine], limit: int) -> tuple[int, int]:
-        """Colour up to `limit` more source lines in place; gives the first row changed and the one after the last."""
+        """Colour up to `limit` more source lines in place; returns the first row changed and the one after the last."""
         if self._coloured is None:
             self.lex()  # the caller has lexed it in a thread before
         start = self.first + self._row

@@ -91,7 +91,7 @@ class MarkdownStream:
         return "".join(self._raw)
 
     def feed(self, text: str) -> int:
-        """Add text; gives the index of the first line that may have changed."""
+        """Add text; returns the index of the first line that may have changed."""
         self._raw.append(text)
         return self._grow(self._cleaner.feed(text))
 
@@ -144,7 +144,7 @@ class MarkdownStream:
             self._advance()
 
     def finish(self) -> int:
-        """Settle everything; gives the index of the first line that may have changed."""
+        """Settle everything; returns the index of the first line that may have changed."""
         first = self._grow(self._cleaner.end())
         del self.lines[self.settled :]
         if self._fence is not None:
@@ -153,7 +153,7 @@ class MarkdownStream:
         return first
 
     def colour(self, limit: int) -> tuple[int, int] | None:
-        """Colour up to `limit` source lines of code; gives the range of lines changed, None when all is done."""
+        """Colour up to `limit` source lines of code; returns the range of lines changed, None when all is done."""
         if not self.jobs:
             return None
         changed = self.jobs[0].work(self.lines, limit)

@@ -75,7 +75,7 @@ class ProfilesSheet(RowsSheet):
         return f"{clean_line(one.description)}\n{settings_line(one)}"
 
     def action_take(self) -> None:
-        """Use the chosen one; where it is wrong, mend it."""
+        """Use the chosen one; a broken one opens for correction."""
         entry = self.chosen
         if entry is not None and not isinstance(self._by_key[entry.key], ProfileTrouble):
             self.dismiss(entry.key)

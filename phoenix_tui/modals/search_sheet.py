@@ -220,7 +220,7 @@ class SearchSheet(Sheet[SearchHit]):
         return len(self._carets(error)) + cell_len(str(error)) + MARGIN <= self.measure
 
     def _carets(self, error: SearchSyntaxError) -> str:
-        """Signs under the piece of the input that makes no sense."""
+        """Signs under the invalid piece of the input."""
         line = self.query_one(LineInput)
         before, piece = line.text[: error.start], line.text[error.start : error.end]
         start = max(cell_len(before) - round(line.scroll_offset.x), 0)

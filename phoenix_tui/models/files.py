@@ -133,7 +133,7 @@ class ModelFiles:
         return bool(there)
 
     def use(self, name: str) -> str:
-        """Make an installed model the default; gives its reference.
+        """Make an installed model the default; returns its reference.
 
         Raises:
             ModelFileError: it is not installed.

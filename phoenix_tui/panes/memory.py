@@ -25,7 +25,7 @@ class Panes(Struct, frozen=True):
 
 
 def recall(state_folder: Path, cwd: Path) -> Panes:
-    """The panes of a folder; none where nothing is remembered or the file makes no sense."""
+    """The panes of a folder; none where nothing is remembered or the file is invalid."""
     return _read(state_folder).get(str(cwd), Panes())
 
 

@@ -35,7 +35,7 @@ LONGEST_FILE: Final = 65_536
 
 
 class ThemeError(ValueError):
-    """A theme makes no sense; the message names file, line and the allowed values."""
+    """Raised for an invalid theme; the message names file, line and the allowed values."""
 
 
 def read_theme(path: Path) -> Theme:

@@ -14,7 +14,7 @@ from tools.clean import clean
 
 
 class Notify(Protocol):
-    """Says something in passing."""
+    """Shows a passing notice."""
 
     def __call__(self, text: str, *, bad: bool = False) -> None:
         """Show a toast; the text may come from outside."""

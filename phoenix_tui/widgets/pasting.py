@@ -153,7 +153,7 @@ async def paste_of(text: str, *, into_empty: bool) -> Paste:
 
 
 async def pasted(text: str) -> Pasted:
-    """A paste with its line ends mended and nothing in it that acts on a terminal.
+    """A paste with uniform line ends and without terminal control.
 
     Works in slices that end at a line where there is one, so that ten megabytes leave the loop free.
     """

@@ -22,10 +22,10 @@ from tools.process.link import ZygoteLink, spawn_zygote
 
 
 def run_linear(arguments: RunArguments, setup: Setup) -> int:
-    """Talk in lines until it is left; gives the exit code.
+    """Talk in lines until it is left; returns the exit code.
 
     Raises:
-        CommandError: the arguments make no sense, or nothing can be opened.
+        CommandError: the arguments are invalid, or nothing can be opened.
     """
     restore()  # the screen's variables were set before the settings were read
     link = spawn_zygote(terminal=0)

@@ -46,10 +46,10 @@ KNOCK = 0.02
 
 
 def run_screen(arguments: RunArguments, setup: Setup) -> int:
-    """Show the TUI until it is left; gives the exit code.
+    """Show the TUI until it is left; returns the exit code.
 
     Raises:
-        CommandError: the arguments make no sense here; no screen was shown.
+        CommandError: the arguments are invalid here; no screen was shown.
     """
     _check(arguments)
     link = _spawn_zygote()

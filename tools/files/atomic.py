@@ -13,7 +13,7 @@ from tools.files.opening import opened_folder
 
 
 def replace_file(location: Location, content: bytes) -> os.stat_result:
-    """Write `content` beside `location`, sync it, and rename it into place; gives the new file's state.
+    """Write `content` beside `location`, sync it, and rename it into place; returns the new file's state.
 
     Missing folders are made. Mode bits and owner of an existing file stay; a hard link's other names keep the
     old content.

@@ -74,7 +74,7 @@ class Glob:
         return frozenset(found)
 
     def _built(self, pattern: str) -> int:
-        """Make the machine; gives its last place."""
+        """Make the machine; returns its last place."""
         at = 0
         groups: list[tuple[int, list[int]]] = []
         for token in _TOKEN.findall(pattern):

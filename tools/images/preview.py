@@ -1,4 +1,4 @@
-"""The image process in its other office: one stored image made small enough to be shown in a terminal.
+"""The second mode of the image process: one stored image made small enough to be shown in a terminal.
 
 Run as `python -I -m tools.images.preview KIND WIDTH HEIGHT ROWS BACKGROUND`, the image on standard input. The
 answer is one JSON line, either `error` or `sizes` (bytes of each piece), then the pieces: RGBA pixels (`pixels`),

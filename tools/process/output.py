@@ -16,7 +16,7 @@ REPORT_INTERVAL = 1 / 30
 READ_BUDGET = 8 * 1024 * 1024
 """Bytes read between two reports: `yes` is slowed down by its pipe, not buffered (FAULTS 48)."""
 DRAIN_LIMIT = 16 * 1024 * 1024
-"""Bytes read after the end, should a stranger hold the pipe and keep writing."""
+"""Bytes read after the end, should a foreign process hold the pipe and keep writing."""
 
 
 class Output:

@@ -182,7 +182,7 @@ class Supervision:
         return {*children(self._link.pid), *children(os.getpid())}
 
     def _kill_orphans(self, started: int, supervisor: int) -> set[int]:
-        """One round; gives the pids that are not dead yet."""
+        """One round; returns the pids that are not dead yet."""
         known = {other.execution.account.supervisor for other in self._live} - {supervisor, 0}
         killed = kill_below(self._link.pid, frozenset(known))
         mine = children(os.getpid())

@@ -77,7 +77,7 @@ class Contents:
         return {one for one in digests if execute("SELECT 1 FROM contents WHERE digest = ?", (one,)).fetchone()}
 
     def pack_some(self, most: int) -> int:
-        """Compress up to `most` contents that were stored raw; gives how many there were."""
+        """Compress up to `most` contents that were stored raw; returns how many there were."""
         rows = self._connection.execute(
             "SELECT digest, data FROM contents WHERE packed = 0 LIMIT ?", (most,)
         ).fetchall()
@@ -99,7 +99,7 @@ class Contents:
             )
 
     def drop_oldest(self, limit: int, but: Container[bytes]) -> int:
-        """Remove contents that are not among `but`, oldest first, until `limit` bytes are in use; gives how many."""
+        """Remove contents that are not among `but`, oldest first, until `limit` bytes are in use; returns how many."""
         excess = self.size - limit
         gone: list[tuple[bytes]] = []
         for digest, size in self._connection.execute(
@@ -154,7 +154,7 @@ class Contents:
         return [(str(row[0]), bytes(row[1])) for row in rows]
 
     def drop(self, wanted: set[bytes], looks: set[str]) -> int:
-        """Remove looks and old contents that are not among these; gives the bytes freed."""
+        """Remove looks and old contents that are not among these; returns the bytes freed."""
         before = time.time() - SPARED_SECONDS
 
         def job(connection: sqlite3.Connection) -> int:

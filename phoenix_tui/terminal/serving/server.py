@@ -21,7 +21,7 @@ from tools.process.link import ZygoteLink, spawn_zygote
 
 SECONDS_TO_CLOSE: Final = 3.0
 CLOSING: Final = 1.0
-"""Seconds that a page has to say goodbye, too."""
+"""Seconds for a page to close, too."""
 MOST_TABS: Final = 32
 """Tabs at once; each is a Phoenix of some 60 MB."""
 HEADERS: Final = {

@@ -121,7 +121,7 @@ class DiffJob:
         self._colours = colours
 
     def work(self, lines: list[StyledLine], limit: int) -> tuple[int, int]:
-        """Colour up to `limit` more source lines in place; gives the first line changed and the one after the last.
+        """Colour up to `limit` more source lines in place; returns the first line changed and the one after the last.
 
         A pair is two of them, and laying it out again costs as much as lexing it.
         """
@@ -150,7 +150,7 @@ class DiffColours:
             self.jobs.append(DiffJob(layout, pairs, language))
 
     def colour(self, limit: int) -> tuple[int, int] | None:
-        """Colour up to `limit` source lines; gives the range of lines changed, None when all is done."""
+        """Colour up to `limit` source lines; returns the range of lines changed, None when all is done."""
         if not self.jobs:
             return None
         changed = self.jobs[0].work(self._lines, limit)

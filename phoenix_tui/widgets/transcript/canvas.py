@@ -150,7 +150,7 @@ class Canvas:
         return changed + [place for place in redrawn if place is not None]
 
     def colour(self) -> int | None:
-        """Colour a slice of code in sight; gives the first row in sight that changed, None when all is coloured."""
+        """Colour a slice of code in sight; returns the first row in sight that changed, None when all is coloured."""
         for position, (_, row, drawn) in enumerate(self.viewport.rows()):
             found = None if drawn is None else drawn.locate(row)
             plain = None if found is None else found[0].plain

@@ -24,7 +24,7 @@ class Heights:
         return self._heights[slot]
 
     def set(self, slot: int, height: int) -> int:
-        """Correct one height; gives by how much it grew."""
+        """Correct one height; returns by how much it grew."""
         growth = height - self._heights[slot]
         if growth:
             self._heights[slot] = height

@@ -96,7 +96,7 @@ class Stack:
         return found
 
     def redraw(self, slot: int) -> int:
-        """Draw a slot again; gives the first of its rows that changed."""
+        """Draw a slot again; returns the first of its rows that changed."""
         if slot == self.last:
             return self._grow_live()
         self._drawn.pop(slot, None)
@@ -104,7 +104,7 @@ class Stack:
         return 0
 
     def redraw_call(self, call_id: str) -> tuple[int, int] | None:
-        """Draw one call again; gives its slot and its first row, None where it is not drawn."""
+        """Draw one call again; returns its slot and its first row, None where it is not drawn."""
         slot, view = self.model.calls.slot(call_id), self.model.calls.get(call_id)
         drawn = None if slot is None else self._drawn.get(slot)
         if slot is None or view is None or drawn is None:
@@ -190,7 +190,7 @@ class Stack:
         return with_gaps(parts, self._kind_above(self.last))
 
     def _grow_live(self) -> int:
-        """Draw the reply under way again; gives the first of its rows that changed."""
+        """Draw the reply under way again; returns the first of its rows that changed."""
         before, self._answer.first_changed = self._drawn.pop(self.last, None), -1
         drawn = self.drawn(self.last)
         if before is None or drawn is None:

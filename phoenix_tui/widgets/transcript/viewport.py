@@ -98,7 +98,7 @@ class Viewport:
             slot -= 1
 
     def _measure_down(self, slot: int, rows: int) -> int:
-        """Measure from `slot` on until `rows` rows are known; gives how many there are."""
+        """Measure from `slot` on until `rows` rows are known; returns how many there are."""
         known = 0
         while slot < len(self._stack.heights) and known < rows:
             self._measure(slot)

@@ -19,7 +19,7 @@ IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def launch(request: SupervisorRequest, output: int, stdin: int, guarded: tuple[int, ...]) -> tuple[int, int]:
-    """Start the command in a session of its own; gives its pid and a descriptor to read.
+    """Start the command in a session of its own; returns its pid and a descriptor to read.
 
     The descriptor ends empty when the program runs, or gives the errno that kept it from running.
     `guarded` are pids the command must not signal.

@@ -53,7 +53,7 @@ def main(settings: str) -> None:
 
 
 def _serve(phoenix: socket.socket, deadline: Deadline, supervisors: set[int]) -> bool:
-    """Fork for every request until the end; True when Phoenix said goodbye first."""
+    """Fork for every request until the end; True when Phoenix reported its end first."""
     clean = False
     master = os.getppid()
     poller = select.poll()

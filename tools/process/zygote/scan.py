@@ -43,7 +43,7 @@ class ScanningSupervisor(Supervisor):
     def __init__(self, control: socket.socket, output: int, stdin: int) -> None:
         super().__init__(control, output, stdin)
         self._known: dict[int, str] = {}
-        """Pid to start time: a pid given to a stranger has another one."""
+        """Pid to start time: a reused pid has another one."""
 
     def look_later(self, pause: float) -> float:
         """Return the same pause: a process not seen in time is lost."""

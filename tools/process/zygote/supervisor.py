@@ -124,7 +124,7 @@ class Supervisor:
         return [name for pid in self.pids_below() if (name := name_of(pid))]
 
     def kill_once(self) -> set[int]:
-        """Kill all that is seen now; gives the pids."""
+        """Kill all that is seen now; returns the pids."""
         return kill_below(os.getpid())
 
     def _reap(self) -> bool:
