@@ -99,12 +99,12 @@ def test_what_was_seen_in_another_width_counts_no_longer_and_nothing_shown_is_no
 
 async def asked(shell: Any, request: ToolRequest) -> tuple[Any, Any, SteppedClock]:
     conversation = await shell.say("go")
-    panel, time = shell.screen.parts.dock.question, SteppedClock()
-    shell.composer.answering.clock, shell.composer.answering.typed_at = time, 0.0
+    panel, time = shell.question, SteppedClock()
+    shell.answering.clock, shell.answering.typed_at = time, 0.0
     panel.gate.clock = time
     conversation.ask(question(request=request))
     await shell.until(lambda: panel.gate.sight.total)
-    shell.composer.answering.since = panel.gate.since = time.seconds - TYPING_PAUSE
+    shell.answering.since = panel.gate.since = time.seconds - TYPING_PAUSE
     return conversation, panel, time
 
 
@@ -183,9 +183,9 @@ async def test_the_sheet_of_all_approvals_holds_to_it_too(open_shell: Any, engin
     async with open_shell(PAIR) as shell:
         await shell.pilot.press("alt+a")
         await shell.until(lambda: "1 approval waits" in shell.text and "echo 0" in shell.text)
-        time = shell.app.screen.question.gate.clock = SteppedClock()
-        time.seconds = shell.app.screen.question.gate.since + GRACE
-        await shell.until(lambda: shell.app.screen.question.gate.sight.total)
+        time = shell.top.question.gate.clock = SteppedClock()
+        time.seconds = shell.top.question.gate.since + GRACE
+        await shell.until(lambda: shell.top.question.gate.sight.total)
         assert "true 8" in shell.text
         await shell.pilot.press("y")
         await shell.until(lambda: "Not answered yet" in shell.text)

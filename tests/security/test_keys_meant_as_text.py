@@ -38,10 +38,11 @@ from phoenix_tui.keys.key_gate import HARMLESS
 from phoenix_tui.keys.keymap import KEYS, Scope
 from phoenix_tui.linear.approvals import answer_of
 from phoenix_tui.widgets.line_input import LineInput
-from tests.phoenix_tui.shell.conftest import OpenShell, Shell, engine, open_shell
+from tests.phoenix_tui.shell.conftest import OpenShell, engine, open_shell
 from tests.support.fake_agents import agent, waits_for
 from tests.support.fake_engine import RUN, FakeConversation, FakeOnboarding, question
 from tests.support.fake_rewinding import FakeRewinding, change, point
+from tests.support.shell import Shell
 from tools.contract import JobInfo
 
 __all__ = ["engine", "open_shell"]
@@ -144,27 +145,27 @@ async def asked(shell: Shell) -> None:
 
 def age_dock(shell: Shell) -> None:
     """The question above the composer has been in sight for long, and nothing was typed since."""
-    panel, answering = shell.screen.parts.dock.question, shell.composer.answering
+    panel, answering = shell.question, shell.answering
     answering.since, answering.typed_at, panel.gate.since = -100.0, -100.0, -100.0
 
 
 async def asked_with_focus(shell: Shell) -> None:
     await asked(shell)
     await shell.pilot.press("up")
-    await shell.until(lambda: shell.screen.parts.dock.question.has_focus)
+    await shell.until(lambda: shell.question.has_focus)
 
 
 async def reason_line(shell: Shell) -> None:
     await asked(shell)
     await shell.pilot.press("r")
-    await shell.until(lambda: shell.screen.parts.dock.question.line.is_open)
+    await shell.until(lambda: shell.question.line.is_open)
 
 
 async def rule_line(shell: Shell) -> None:
     await asked(shell)
     await shell.pilot.press("a")
-    await shell.until(lambda: shell.screen.parts.dock.question.line.is_open)
-    shell.screen.parts.dock.question.line._since = -100.0
+    await shell.until(lambda: shell.question.line.is_open)
+    shell.question.line._since = -100.0
 
 
 async def card(shell: Shell) -> None:
@@ -174,10 +175,10 @@ async def card(shell: Shell) -> None:
     )
     shell.conversation.become(AwaitingLlm(1, RUN, Routing()))
     shell.conversation.routing.offer(RouteCard("card-1", route, starts_at=0.0))
-    await shell.until(lambda: shell.screen.parts.dock.route and "90% sure" in shell.text)
-    panel = shell.screen.parts.dock.route
+    await shell.until(lambda: shell.dock.route and "90% sure" in shell.text)
+    panel = shell.dock.route
     assert panel is not None
-    panel.gate.since = shell.composer.answering.since = shell.composer.answering.typed_at = -100.0
+    panel.gate.since = shell.answering.since = shell.answering.typed_at = -100.0
 
 
 async def card_with_focus(shell: Shell) -> None:
@@ -191,13 +192,13 @@ async def queued(shell: Shell) -> None:
     for text in ("first", "second"):
         await shell.conversation.queue.add(text)
     await shell.pilot.press("up")
-    await shell.until(lambda: shell.screen.parts.dock.queue.has_focus)
+    await shell.until(lambda: shell.dock.queue.has_focus)
 
 
 async def listed(shell: Shell) -> None:
     await idle(shell)
     await shell.pilot.press("ctrl+l")
-    await shell.until(lambda: shell.screen.rows.has_focus)
+    await shell.until(lambda: shell.rows.has_focus)
 
 
 async def list_by_tab(shell: Shell) -> None:
@@ -234,13 +235,13 @@ async def agent_asks(shell: Shell) -> None:
     parent = await agents_at_work(shell)
     shell.engine.sub_agents.ask(parent, "a1", question())
     await shell.pilot.pause()
-    answering = shell.composer.answering
-    answering.since = answering.typed_at = shell.screen.parts.dock.question.gate.since = -100.0
+    answering = shell.answering
+    answering.since = answering.typed_at = shell.question.gate.since = -100.0
 
 
 def age_question(shell: Shell) -> None:
     """The question of a sheet has been in sight for long."""
-    found: Any = shell.app.screen
+    found: Any = shell.top
     if hasattr(found, "question"):
         found.question.gate.since = -100.0
     if hasattr(found, "gate"):
@@ -279,7 +280,7 @@ async def jobs(shell: Shell) -> None:
 
 async def rewind(shell: Shell) -> None:
     await idle(shell)
-    desk = shell.ctx.active
+    desk = shell.active
     fake = FakeRewinding((point(1, "Fix it", change("a.py", 1, 1)),), (PreviewFile(change("a.py", 1, 1)),))
     desk.services = replace(desk.services, rewinding=fake)
     await sheet("rewind")(shell)
@@ -318,7 +319,7 @@ async def summary(shell: Shell) -> None:
     review: Any = conversation.context.review
     shell.app.verdict = asyncio.create_task(review(Proposal("The plan is kept.", 12, 5, "")))  # type: ignore[attr-defined]  # kept alive
     await shell.until(lambda: "The plan is kept." in shell.text)
-    found: Any = shell.app.screen
+    found: Any = shell.top
     found.gate.since = -100.0
 
 
@@ -347,7 +348,7 @@ async def sub_agent(shell: Shell) -> None:
 
 async def images(shell: Shell) -> None:
     await idle(shell)
-    shell.screen.parts.dock.chips.images = (Attachment("a" * 64, Path("a.png"), "image/png", 3, 2, 4_000, 3, 2, 4_000),)
+    shell.dock.chips.images = (Attachment("a" * 64, Path("a.png"), "image/png", 3, 2, 4_000, 3, 2, 4_000),)
     await shell.pilot.pause()
 
 

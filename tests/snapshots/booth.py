@@ -15,9 +15,9 @@ from rich.cells import cell_len
 
 from phoenix_tui.app import PhoenixApp
 from phoenix_tui.lifecycle.launch import Services
-from tests.phoenix_tui.shell.conftest import Shell
 from tests.snapshots.looks import meanings, written
 from tests.support.fake_engine import FakeEngine, FakeOnboarding, FakeSettings, launch, services
+from tests.support.shell import Shell
 from tests.support.waiting import poll, rest
 
 SCREENS: Final = Path(__file__).parent / "screens"
@@ -93,7 +93,7 @@ async def resized(shell: Shell, columns: int, rows: int) -> None:
     """The terminal in another size, laid out."""
     if shell.app.size != (columns, rows):
         await shell.pilot.resize_terminal(columns, rows)
-        await shell.until(lambda: shell.app.screen.size == (columns, rows))
+        await shell.until(lambda: shell.top.size == (columns, rows))
 
 
 def lines(shell: Shell) -> list[str]:

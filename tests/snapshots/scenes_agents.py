@@ -23,12 +23,12 @@ from engine.machine.states import (
 from engine.updates import AgentView, ToolEnded, ToolStarted
 from phoenix_tui.commands.panes import panes_of, split_with
 from phoenix_tui.modals.agents_sheet import AgentsSheet
-from tests.phoenix_tui.shell.conftest import Shell
 from tests.snapshots.booth import ALL, SMALL, Booth, Size
 from tests.snapshots.told import Teller, call, model_of
 from tests.support.fake_agents import RUNS
 from tests.support.fake_agents import agent as row
 from tests.support.fake_engine import RUN, FakeConversation, question
+from tests.support.shell import Shell
 from tests.support.still_time import NOW, UPTIME
 from tools.contract import ToolRequest
 
@@ -103,13 +103,13 @@ async def agents(place: Booth) -> None:
         await shell.until(lambda: "wants to run bash" in shell.text)
         await place.take(shell, "asks", (TINY, SMALL, ALL[1]))
         await shell.pilot.press("alt+s")
-        await shell.until(lambda: isinstance(shell.app.screen, AgentsSheet) and "answers" in shell.text)
+        await shell.until(lambda: isinstance(shell.top, AgentsSheet) and "answers" in shell.text)
         await place.take(shell, "sheet-asks", (TINY, SMALL, ALL[1]))
         await shell.pilot.press("escape")
         sub_agents.put(parent, replace(sub_agents.rows[parent.id]["a3"], state=RUNS))
         await shell.until(lambda: "wants to run bash" not in shell.text)
         await shell.pilot.press("alt+s")
-        await shell.until(lambda: isinstance(shell.app.screen, AgentsSheet) and "3 at work" in shell.text)
+        await shell.until(lambda: isinstance(shell.top, AgentsSheet) and "3 at work" in shell.text)
         await place.take(shell, "sheet", EVERY)
         await shell.pilot.press("down", "enter")
         await shell.until(lambda: "2 of 5" in shell.text)

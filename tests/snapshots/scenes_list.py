@@ -12,10 +12,10 @@ from engine.machine.states import Errored, Idle
 from engine.updates import TextArrived
 from phoenix_tui.commands.panes import panes_of, split_with
 from phoenix_tui.modals.peek_sheet import PeekSheet
-from tests.phoenix_tui.shell.conftest import Shell
 from tests.snapshots.booth import SMALL, Booth
 from tests.snapshots.told import Teller, call, model_of
 from tests.support.fake_engine import RUN, FakeConversation
+from tests.support.shell import Shell
 from tests.support.still_time import NOW
 from tests.support.story import REPORT
 
@@ -102,7 +102,7 @@ def at_work(place: Booth) -> None:
 async def listed(shell: Shell) -> None:
     """The keys are with the list."""
     await shell.pilot.press("ctrl+l")
-    await shell.until(lambda: shell.screen.rows.has_focus and "needs you" in shell.text)
+    await shell.until(lambda: shell.rows.has_focus and "needs you" in shell.text)
 
 
 async def conversations(place: Booth) -> None:
@@ -142,11 +142,11 @@ async def peek(place: Booth) -> None:
             await shell.type(f"/{title}")
             await shell.shows(f"/{title}")
             await shell.pilot.press("right")
-            await shell.until(lambda: isinstance(shell.app.screen, PeekSheet))
+            await shell.until(lambda: isinstance(shell.top, PeekSheet))
             await shell.until(partial(says, shell, shows))
             await place.take(shell, name)
             await shell.pilot.press("escape")
-            await shell.until(lambda: shell.app.screen is shell.screen)
+            await shell.until(lambda: shell.top is shell.screen)
             await shell.pilot.press("escape")
             await shell.lacks(f"/{title}")
 
@@ -173,7 +173,7 @@ async def panes(place: Booth) -> None:
         await shell.until(lambda: panes_of(shell.ctx) and "goes on" in shell.text)
         await place.take(shell, "panes")
         await shell.pilot.press("alt+left")
-        await shell.until(lambda: shell.ctx.active.conversation is clean)
+        await shell.until(lambda: shell.in_view is clean)
         await place.take(shell, "asking")
 
 
@@ -187,8 +187,8 @@ async def approvals(place: Booth) -> None:
         await shell.until(lambda: "2 approvals wait" in shell.text)
         await place.take(shell, "approvals")
         await shell.pilot.press("escape")
-        await shell.until(lambda: shell.app.screen is shell.screen and "a  always" in shell.text)
-        shell.composer.answering.since = shell.screen.parts.dock.question.gate.since = 0.0  # in sight since long ago
+        await shell.until(lambda: shell.top is shell.screen and "a  always" in shell.text)
+        shell.answering.since = shell.question.gate.since = 0.0  # in sight since long ago
         await shell.pilot.press("a")
         await shell.until(lambda: "always in this project ·" in shell.text)
         await place.take(shell, "rule")

@@ -20,7 +20,7 @@ async def profiles(place: Booth) -> None:
     async with place.opened(services={"profiles": known}) as shell:
         await shell.type("/profile")
         await shell.pilot.press("escape", "enter")
-        await shell.until(lambda: isinstance(shell.app.screen, ProfilesSheet))
+        await shell.until(lambda: isinstance(shell.top, ProfilesSheet))
         await place.take(shell, "list")
         await shell.pilot.press(*["down"] * 5)
         await shell.until(lambda: "› migrations" in shell.text)
@@ -29,7 +29,7 @@ async def profiles(place: Booth) -> None:
         await shell.until(lambda: "max_turns: 12" in shell.text)
         await place.take(shell, "read", (SMALL,))
         await shell.pilot.press("escape")
-        await shell.until(lambda: isinstance(shell.app.screen, ProfilesSheet))
+        await shell.until(lambda: isinstance(shell.top, ProfilesSheet))
         await shell.pilot.press("pageup")
         await shell.until(lambda: "triage.md, line 3" in shell.text)
         await place.take(shell, "trouble")

@@ -38,13 +38,13 @@ async def sheets(place: Booth) -> None:
     async with place.opened(services={"settings": settings()}) as shell:
         for key, name, words, found in (("ctrl+p", "palette", "duck", "1 /"), ("f1", "help", "cut", "cut the word")):
             await shell.pilot.press(key)
-            await shell.until(lambda: shell.app.screen is not shell.screen)
+            await shell.until(lambda: shell.top is not shell.screen)
             await place.take(shell, name, (SMALL, MIDDLE))
             await shell.type(words)
             await shell.shows(found)
             await place.take(shell, f"{name}-found", (SMALL,))
             await shell.pilot.press("escape")
-            await shell.until(lambda: shell.app.screen is shell.screen)
+            await shell.until(lambda: shell.top is shell.screen)
         for command, name, shows in (
             ("/model", "models", "claude-sonnet"),
             ("/theme", "themes", "phoenix-light"),
@@ -53,12 +53,12 @@ async def sheets(place: Booth) -> None:
         ):
             await shell.type(command)
             await shell.pilot.press("enter")
-            await shell.until(lambda: shell.app.screen is not shell.screen)
+            await shell.until(lambda: shell.top is not shell.screen)
             await shell.shows(shows)
             await place.take(shell, name, (SMALL,) if name in {"themes", "resume"} else (SMALL, MIDDLE))
             if name != "settings":
                 await shell.pilot.press("escape")
-                await shell.until(lambda: shell.app.screen is shell.screen)
+                await shell.until(lambda: shell.top is shell.screen)
         await shell.type("notif")
         await shell.pilot.press("enter")
         await shell.until(lambda: "Enter takes" in shell.text)
@@ -72,7 +72,7 @@ async def colours(place: Booth) -> None:
     async with place.opened(themes_folder=place.home, theme="dawn") as shell:
         await shell.pilot.press("ctrl+l")
         await place.take(shell, "own", (SMALL,))
-        shell.screen.toasts.tell("theme.toml:6: 'you' must be a colour such as \"#6cb2ff\", not 'violet'.", bad=True)
+        shell.tell("theme.toml:6: 'you' must be a colour such as \"#6cb2ff\", not 'violet'.", bad=True)
         await shell.until(lambda: "must be a colour" in shell.text)
         await place.take(shell, "mistake")
 

@@ -13,7 +13,6 @@ from engine.machine.states import AwaitingLlm, Errored, Idle, RetryWait, Run
 from engine.machine.texts import stopped
 from engine.updates import LiveTextDropped, RunEnded, TextArrived, ToolDrafted, ToolProgressed
 from phoenix_tui.styles.themes import HIGH_CONTRAST, LIGHT
-from tests.phoenix_tui.shell.conftest import Shell
 from tests.snapshots.booth import ALL, MIDDLE, SMALL, Booth, Size
 from tests.snapshots.told import (
     Teller,
@@ -27,6 +26,7 @@ from tests.snapshots.told import (
     reads,
 )
 from tests.support.fake_engine import RUN
+from tests.support.shell import Shell
 from tests.support.still_time import UPTIME
 from tests.support.story import CODE, REPORT
 from tools.contract import OutputChunk
@@ -125,11 +125,11 @@ async def blocks(place: Booth) -> None:
         await shell.until(lambda: "Turns" in shell.text)
         await place.take(shell, "turns")
         await shell.pilot.press("escape")
-        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.until(lambda: shell.top is shell.screen)
         await shell.pilot.press("ctrl+o", "alt+up", "g")
         await shell.until(lambda: "▌prompt" in shell.text)
         await place.take(shell, "prompt", (SMALL,))
-        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.until(lambda: shell.top is shell.screen)
         for _ in range(12):
             if "▌patch" in shell.text:
                 break

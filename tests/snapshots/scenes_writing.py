@@ -14,9 +14,9 @@ from phoenix_tui.images.boxes import Box
 from phoenix_tui.images.pictures import BlocksPicture, Picture
 from phoenix_tui.modals.edit_sheet import EditSheet
 from phoenix_tui.modals.history_sheet import HistorySheet
-from tests.phoenix_tui.shell.conftest import Shell
 from tests.snapshots.booth import SMALL, Booth
 from tests.snapshots.told import Teller, model_of
+from tests.support.shell import Shell
 
 QUEUED: Final = (
     QueuedMessage("q1", "Then run the tests and tell me which of them are slow."),
@@ -55,10 +55,10 @@ async def queue(place: Booth) -> None:
         await shell.until(lambda: "Enter edits" in shell.text)
         await place.take(shell, "keys")
         await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.app.screen, EditSheet))
+        await shell.until(lambda: isinstance(shell.top, EditSheet))
         await place.take(shell, "edit", (SMALL,))
         await shell.pilot.press("escape")
-        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.until(lambda: shell.top is shell.screen)
         await shell.pilot.press("escape")
         conversation.cancel()
         conversation.queue.become(*QUEUED, held=True)
@@ -77,10 +77,10 @@ async def writing(place: Booth) -> None:
         for text in PROMPTS:
             prompts.add(text)
         await shell.pilot.press("ctrl+r")
-        await shell.until(lambda: isinstance(shell.app.screen, HistorySheet) and "backoff" in shell.text)
+        await shell.until(lambda: isinstance(shell.top, HistorySheet) and "backoff" in shell.text)
         await place.take(shell, "history")
         await shell.pilot.press("escape")
-        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.until(lambda: shell.top is shell.screen)
         await shell.type("/")
         await shell.until(lambda: "/new" in shell.text)
         await place.take(shell, "commands")
@@ -110,10 +110,10 @@ async def pasting(place: Booth) -> None:
         await place.take(shell, "paste")
         await shell.pilot.press("left")
         await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.app.screen, EditSheet))
+        await shell.until(lambda: isinstance(shell.top, EditSheet))
         await place.take(shell, "open")
         await shell.pilot.press("escape")
-        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.until(lambda: shell.top is shell.screen)
         await shell.pilot.press("ctrl+e", "ctrl+u")
         shell.composer.load("\n".join(f"line {n} of a long prompt, 漢字 and all" for n in range(30)))
         await shell.until(lambda: "line 29" in shell.text)
@@ -147,7 +147,7 @@ async def pictures(place: Booth) -> None:
     model_of(conversation)
     async with place.opened() as shell:
         await shell.open(conversation)
-        shell.screen.parts.transcript.gallery.use(Chart())
+        shell.transcript.gallery.use(Chart())
         Teller(conversation).prompt("What is wrong in this chart?", ImageBlock("a", 640, 360))
         Teller(conversation).says("One bar stands out: the **sixth** minute.")
         await shell.until(lambda: "minute." in shell.text and "▀" in shell.text)

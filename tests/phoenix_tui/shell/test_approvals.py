@@ -28,8 +28,8 @@ def asks(conversation: FakeConversation, command: str, asked: float) -> None:
 async def opened(shell: Any) -> tuple[ApprovalsSheet, SteppedClock]:
     """The sheet, its question long enough in sight."""
     await shell.pilot.press("alt+a")
-    await shell.until(lambda: isinstance(shell.app.screen, ApprovalsSheet))
-    sheet = shell.app.screen
+    await shell.until(lambda: isinstance(shell.top, ApprovalsSheet))
+    sheet = shell.top
     time = sheet.question.gate.clock = SteppedClock(1_000.0)
     time.seconds += sheet.question.gate.since + GRACE
     await shell.pilot.pause()
@@ -85,8 +85,8 @@ async def test_answers_go_to_their_conversation_and_the_next_question_takes_no_h
         await shell.until(
             lambda: second.answers == [(f"call-{second.id}", ApprovalAnswer(ApprovalChoice.DENY, reason="not today"))]
         )
-        await shell.until(lambda: shell.app.screen is shell.screen)
-        assert shell.ctx.active.conversation is None
+        await shell.until(lambda: shell.top is shell.screen)
+        assert shell.in_view is None
 
 
 async def test_an_answer_under_way_is_given_also_when_the_sheet_is_left_at_once(open_shell: Any, engine: Any) -> None:
@@ -102,7 +102,7 @@ async def test_an_answer_under_way_is_given_also_when_the_sheet_is_left_at_once(
     async with open_shell() as shell:
         await opened(shell)
         await shell.pilot.press("n", "enter")
-        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.until(lambda: shell.top is shell.screen)
         slow.set()
         await shell.until(lambda: first.answers == [(f"call-{first.id}", ApprovalAnswer(ApprovalChoice.DENY))])
 
@@ -164,9 +164,9 @@ async def test_what_is_answered_or_stopped_elsewhere_leaves_the_sheet_and_esc_cl
         assert sheet.question.has_class("-filling")
         await shell.pilot.press("escape")
         await shell.until(lambda: not sheet.question.has_class("-filling"))
-        assert shell.app.screen is sheet
+        assert shell.top is sheet
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.ctx.active.conversation is first)
+        await shell.until(lambda: shell.in_view is first)
         assert first.answers == []
 
 
@@ -175,7 +175,7 @@ async def test_the_question_in_view_names_the_others_that_wait(open_shell: Any, 
     asks(first, "make clean", 10.0)
     async with open_shell((120, 40)) as shell:
         await shell.open(first)
-        panel = shell.screen.parts.dock.question
+        panel = shell.question
         asks(second, "make deploy", 20.0)
         await shell.until(lambda: "1 more waits: second · Alt+A" in shell.text)
         asks(third, "make all", 15.0)

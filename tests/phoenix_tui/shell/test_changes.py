@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from engine.ports.files import FileChange
 from engine.rewind.values import ChangedFile
 from phoenix_tui.widgets.diff_view import DiffView
-from tests.phoenix_tui.shell.conftest import Shell
 from tests.support.fake_rewinding import FILE, FakeRewinding, change, point
 from tests.support.plain_runner import PlainRunner
+from tests.support.shell import Shell
 from tools.contract import Command, DiffDisplay
 
 OpenShell = Callable[..., AbstractAsyncContextManager[Shell]]
@@ -41,7 +41,7 @@ class Rewinding(FakeRewinding):
 
 async def opened(shell: Shell, rewinding: FakeRewinding | None = None) -> None:
     found = (point(3, "Fix the port", change("server.py", 1, 1)), point(2, "Explain it"), point(1, "Make it", HERS))
-    desk = shell.ctx.active
+    desk = shell.active
     desk.services = replace(desk.services, rewinding=rewinding or Rewinding(found, changes=FILES))
     await shell.open(shell.engine.seed("Relay", messages=4))
     await shell.pilot.pause()
@@ -68,7 +68,7 @@ async def test_brackets_go_from_change_to_change_and_on_to_the_next_file(open_sh
     async with open_shell() as shell:
         await opened(shell)
         await shell.until(lambda: "port = 8080" in shell.text)
-        view = shell.app.screen.query_one(DiffView)
+        view = shell.top.query_one(DiffView)
         assert "host = 2" not in shell.text
         await shell.pilot.press("]")
         await shell.until(lambda: "host = 2" in shell.text)
@@ -135,10 +135,10 @@ async def test_a_conversation_that_changed_nothing_says_so(open_shell: OpenShell
 
 async def test_without_a_conversation_it_shows_what_git_has_not_committed(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
-        folder = shell.ctx.active.folder
+        folder = shell.active.folder
         await PlainRunner().run(Command(("git", "init", "-q"), folder))
         (folder / "draft.py").write_text("begin = 1\n")
-        desk = shell.ctx.active
+        desk = shell.active
         desk.services = replace(desk.services, runner=PlainRunner())
         await shell.type("/diff")
         await shell.pilot.press("enter")

@@ -8,20 +8,21 @@ import weakref
 import pytest
 
 from phoenix_tui.modals.opening import KILOBYTES
-from tests.phoenix_tui.shell.conftest import OpenShell, Shell
+from tests.phoenix_tui.shell.conftest import OpenShell
+from tests.support.shell import Shell
 from tools import garbage
 
 
 async def opened_and_closed(shell: Shell) -> list[weakref.ref[object]]:
     """References to the rows of a sheet that was painted, and to the sheet, last."""
     await shell.pilot.press("f1")
-    await shell.until(lambda: shell.app.screen is not shell.screen)
-    sheet = shell.app.screen
+    await shell.until(lambda: shell.top is not shell.screen)
+    sheet = shell.top
     held: list[weakref.ref[object]] = [weakref.ref(one._styles_cache) for one in (sheet, *sheet.query("*"))]
     held.append(weakref.ref(sheet))
     del sheet
     await shell.pilot.press("escape")
-    await shell.until(lambda: shell.app.screen is shell.screen)
+    await shell.until(lambda: shell.top is shell.screen)
     return held
 
 

@@ -50,6 +50,6 @@ async def test_a_conversation_of_another_process_comes_into_the_list(
     async with open_shell((120, 40)) as shell:
         await shell.until(lambda: shell.ctx)
         made = engine.seed("Made by another process", messages=2)
-        assert shell.ctx.active.index.summary(made.id) is None
+        assert shell.active.index.summary(made.id) is None
         engine.written_elsewhere = True
-        await shell.until(lambda: shell.ctx.active.index.summary(made.id))
+        await shell.until(lambda: shell.active.index.summary(made.id))

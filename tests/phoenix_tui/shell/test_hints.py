@@ -27,12 +27,12 @@ from phoenix_tui.modals.hit_sheet import HitSheet
 from phoenix_tui.modals.image_sheet import ImageSheet
 from phoenix_tui.modals.peek_sheet import PeekSheet
 from phoenix_tui.widgets.image_chips import ImageChips
-from tests.phoenix_tui.shell.conftest import Shell
 from tests.phoenix_tui.shell.test_shell_rewind import HERS, prepare, two_turns
 from tests.phoenix_tui.shell.test_sub_agents import rows
 from tests.support.clocks import SteppedClock
 from tests.support.fake_agents import waits_for
 from tests.support.fake_engine import FakeEngine, question
+from tests.support.shell import Shell
 
 HELD = ("", "ctrl+", "alt+", "shift+", "super+", "ctrl+alt+", "ctrl+shift+", "alt+shift+", "ctrl+super+")
 NEW = {
@@ -121,8 +121,8 @@ async def test_every_sheet_names_the_user_s_keys(open_shell: Any, engine: FakeEn
         parent.become(waits_for(*views))
         for view in views:
             engine.sub_agents.put(parent, view)
-        sub_agents = AgentsSheet(engine, parent.id, shell.ctx.tell)
-        dock, prompts = shell.screen.parts.dock, shell.composer.draft.prompts
+        sub_agents = AgentsSheet(engine, parent.id, shell.tell)
+        dock, prompts = shell.dock, shell.composer.draft.prompts
         assert prompts is not None
         prompts.add("one")
         chips = ImageChips()
@@ -132,7 +132,7 @@ async def test_every_sheet_names_the_user_s_keys(open_shell: Any, engine: FakeEn
             (sub_agents, [("agent_stop", "stops"), ("agent_hint", "hint")]),
             (pasted, [("paste_keep", "keeps"), ("paste_file", "makes it a")]),
             (HistorySheet(prompts, dock), [("history_older", "older"), ("history_wide", "all folders")]),
-            (HitSheet(shell.screen.parts.transcript, 0, 2), [("hit_stay", "stays here")]),
+            (HitSheet(shell.transcript, 0, 2), [("hit_stay", "stays here")]),
             (ImageSheet(chips, None), [("image_remove", "takes it")]),
         ):
             await says(shell, partial(shell.app.push_screen, made), hints)
@@ -143,14 +143,14 @@ async def test_every_sheet_names_the_user_s_keys(open_shell: Any, engine: FakeEn
 async def says(shell: Shell, act: Callable[[], object], hints: list[tuple[str, str]]) -> None:
     """A sheet comes, names these keys and what they do, and goes with Esc, of which the status line alone speaks."""
     act()
-    await shell.until(lambda: isinstance(shell.app.screen, Sheet))
+    await shell.until(lambda: isinstance(shell.top, Sheet))
     await shell.until(lambda: all(f"{named(name)} {does}".rstrip() in shell.text for name, does in hints))
-    sheet = shell.app.screen
+    sheet = shell.top
     assert isinstance(sheet, Sheet)
     await shell.until(lambda: shell.status.endswith(sheet.way_out))
     assert len(re.findall(r"\bEsc\b", shell.text)) == 1
     await shell.pilot.press("escape")
-    await shell.until(lambda: shell.app.screen is shell.screen)
+    await shell.until(lambda: shell.top is shell.screen)
 
 
 async def test_a_question_names_and_takes_the_user_s_keys(open_shell: Any, engine: FakeEngine, tmp_path: Path) -> None:
@@ -158,11 +158,11 @@ async def test_a_question_names_and_takes_the_user_s_keys(open_shell: Any, engin
     asking = engine.seed("one", messages=2)
     async with open_shell() as shell:
         await shell.open(asking)
-        shell.composer.answering.clock = SteppedClock(0.0)
+        shell.answering.clock = SteppedClock(0.0)
         asking.ask(question())
         await shell.until(lambda: "once" in shell.text)
         assert shell.status.endswith("z s a n w or 1-5 answer · F8 stops")
-        shell.composer.answering.clock = SteppedClock(float("inf"))
+        shell.answering.clock = SteppedClock(float("inf"))
         await shell.pilot.press("w")
         await shell.until(lambda: "No, because" in shell.text)
         await shell.until(lambda: shell.status.endswith(BACK))
@@ -181,13 +181,13 @@ async def test_the_keys_of_a_look_inside_and_of_the_queue_are_the_user_s(
     async with open_shell() as shell:
         asking.ask(question())
         await shell.open(other)
-        shell.app.push_screen(PeekSheet(engine, summary_of(asking.record, asking.state), shell.ctx.tell))
+        shell.app.push_screen(PeekSheet(engine, summary_of(asking.record, asking.state), shell.tell))
         await shell.until(lambda: "F9 open" in shell.text)
         assert shell.status.endswith(CLOSES)
         await shell.pilot.press("escape")
         other.queue.become(QueuedMessage("q", "next"), held=True)
         await shell.until(lambda: "paused · F7 on an empty line goes on" in shell.text)
-        shell.screen.set_focus(shell.screen.parts.dock.queue)
+        shell.screen.set_focus(shell.dock.queue)
         await shell.until(lambda: "F5 edits · Shift+↑↓ moves · Del removes · F6 sends now" in shell.text)
         await shell.until(lambda: shell.status.endswith(BACK))
 
@@ -203,6 +203,6 @@ async def test_marks_and_a_filter_of_the_list_say_once_what_esc_does(open_shell:
         await shell.until(lambda: shell.status.endswith("Esc shows all"))
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.status.endswith("Esc back"))
-        assert shell.screen.rows.has_focus
+        assert shell.rows.has_focus
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.composer.has_focus and shell.status.endswith("? help"))

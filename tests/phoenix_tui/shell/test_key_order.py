@@ -12,8 +12,8 @@ from textual import events
 from engine.rewind.values import PreviewFile
 from phoenix_tui.modals.diff_sheet import DiffSheet
 from phoenix_tui.modals.help_sheet import HelpSheet
-from tests.phoenix_tui.shell.conftest import Shell
 from tests.support.fake_rewinding import FakeRewinding, change, point
+from tests.support.shell import Shell
 
 OpenShell = Callable[..., AbstractAsyncContextManager[Shell]]
 
@@ -25,7 +25,7 @@ def in_one_read(shell: Shell, *keys: str) -> None:
 
 async def test_a_letter_behind_arrows_acts_on_the_row_that_these_chose(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
-        desk = shell.ctx.active
+        desk = shell.active
         rewinding = FakeRewinding((point(1, "Fix it", change("a.py", 1, 1)),), (PreviewFile(change("a.py", 1, 1)),))
         desk.services = replace(desk.services, rewinding=rewinding)
         await shell.open(shell.engine.seed("Relay", messages=4))
@@ -35,7 +35,7 @@ async def test_a_letter_behind_arrows_acts_on_the_row_that_these_chose(open_shel
         await shell.pilot.press("down", "enter")
         await shell.until(lambda: "On disk" in shell.text)
         in_one_read(shell, "down", "down", "down", "d")
-        await shell.until(lambda: isinstance(shell.app.screen, DiffSheet))
+        await shell.until(lambda: isinstance(shell.top, DiffSheet))
         in_one_read(shell, "escape", "escape")
         await shell.until(lambda: len(shell.app.screen_stack) == 1)
         assert rewinding.asked == []
@@ -49,13 +49,13 @@ async def test_enter_behind_letters_takes_what_these_have_left(open_shell: OpenS
         await shell.pilot.press("escape", "enter")
         await shell.until(lambda: "type to narrow" in shell.text)
         in_one_read(shell, "p", "e", "a", "r", "enter")
-        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.record.title == "pear")
+        await shell.until(lambda: shell.in_view and shell.conversation.record.title == "pear")
 
 
 async def test_what_follows_a_key_that_closes_a_sheet_reaches_the_composer(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
         await shell.pilot.press("f1")
-        await shell.until(lambda: isinstance(shell.app.screen, HelpSheet))
+        await shell.until(lambda: isinstance(shell.top, HelpSheet))
         in_one_read(shell, "escape", "h", "e", "y")
         await shell.until(lambda: shell.composer.text == "hey")
 

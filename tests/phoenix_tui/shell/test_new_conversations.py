@@ -24,7 +24,7 @@ async def by_command(shell: Any) -> None:
 
 async def by_key(shell: Any) -> None:
     await shell.pilot.press("ctrl+n")
-    await shell.until(lambda: shell.ctx.active.conversation is None)
+    await shell.until(lambda: shell.in_view is None)
 
 
 async def beside(shell: Any) -> None:
@@ -52,7 +52,7 @@ async def test_the_mode_of_one_conversation_is_not_that_of_the_next(
 async def test_what_is_chosen_for_an_empty_conversation_holds_for_that_one_alone(open_shell: Any) -> None:
     async with open_shell() as shell:
         await shell.pilot.press("shift+tab", "shift+tab")
-        await shell.until(lambda: shell.ctx.active.mode is AUTO)
+        await shell.until(lambda: shell.active.mode is AUTO)
         await sandbox(shell.ctx, "read-only")
         assert shell.status.startswith("auto · sandbox read-only ·")
         first = await shell.say("go")

@@ -6,7 +6,8 @@ import gc
 
 from textual.strip import Strip
 
-from tests.phoenix_tui.shell.conftest import OpenShell, Shell
+from tests.phoenix_tui.shell.conftest import OpenShell
+from tests.support.shell import Shell
 
 
 async def repainted(shell: Shell, times: int) -> int:

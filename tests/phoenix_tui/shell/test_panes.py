@@ -72,7 +72,7 @@ async def test_split_shows_two_conversations_side_by_side_and_both_are_live(open
         await shell.type("/split second")
         await shell.pilot.press("enter")
         await shell.until(lambda: panes_of(shell.ctx))
-        await shell.until(lambda: shell.ctx.active.conversation is second)
+        await shell.until(lambda: shell.in_view is second)
         first.play(TextArrived("told in the first"))
         second.play(TextArrived("told in the second"))
         await shell.until(lambda: "told in the first" in shell.text and "told in the second" in shell.text)
@@ -91,7 +91,7 @@ async def test_what_is_written_goes_to_the_pane_with_the_dock_and_each_keeps_its
         await beside(shell, second)
         await shell.type("for the second")
         await shell.pilot.press(PREVIOUS)
-        await shell.until(lambda: shell.ctx.active.conversation is first)
+        await shell.until(lambda: shell.in_view is first)
         assert (shell.composer.text, second.record.draft) == ("", "for the second")
         await shell.until(lambda: "for the second" in feet(shell)[1])
         await shell.type("hello first")
@@ -111,7 +111,7 @@ async def test_going_to_another_pane_stops_no_run_and_its_state_stands_in_title_
         panes = await beside(shell, second)
         second.become(AwaitingLlm(1, RUN, Requesting()))
         await shell.pilot.press(PREVIOUS)
-        await shell.until(lambda: shell.ctx.active.conversation is first)
+        await shell.until(lambda: shell.in_view is first)
         assert is_busy(second.state)
         assert second.cancelled == 0
         await shell.until(lambda: feet(shell)[1].startswith("◐ thinking"))
@@ -131,17 +131,17 @@ async def test_a_question_in_another_pane_stands_in_its_foot_and_is_answered_onc
         await shell.open(first)
         await beside(shell, second)
         await shell.pilot.press(PREVIOUS)
-        await shell.until(lambda: shell.ctx.active.conversation is first)
+        await shell.until(lambda: shell.in_view is first)
         second.ask(question("make clean"))
         await shell.until(lambda: feet(shell)[1] == "◆ bash asks  make clean")
         second.play(Noticed("The context is at 75 %."))
         await shell.until(lambda: "second: The context is at 75 %." in shell.toasts)
-        panel = shell.screen.parts.dock.question
+        panel = shell.question
         assert not panel.display
         await shell.pilot.press(NEXT)
         await shell.until(lambda: panel.display)
         assert panel.region.x >= transcripts(shell)[1].x
-        panel.gate.since = shell.composer.answering.since = shell.composer.answering.typed_at = float("-inf")
+        panel.gate.since = shell.answering.since = shell.answering.typed_at = float("-inf")
         await shell.pilot.press("y")
         await shell.until(lambda: second.answers == [("call-1", ApprovalAnswer(ApprovalChoice.ONCE))])
         assert not panel.display
@@ -172,7 +172,7 @@ async def test_where_one_pane_alone_has_room_the_others_are_tabs_and_are_not_pai
         await shell.until(lambda: "◆1" in shell.text)
         assert [row for row in shell.text.splitlines()[1:] if "second" in row] == []
         await shell.pilot.click(panes.row.tabs, offset=(4, 0))
-        await shell.until(lambda: shell.ctx.active.conversation is first)
+        await shell.until(lambda: shell.in_view is first)
         await shell.pilot.resize_terminal(*WIDE)
         await shell.until(lambda: len({region.x for region in transcripts(shell)}) == 2)
         assert not panes.row.tabs.is_on_screen
@@ -185,7 +185,7 @@ async def test_a_click_into_a_pane_gives_it_the_dock(open_shell: Any, engine: An
         await shell.open(first)
         panes = await beside(shell, second)
         await shell.pilot.click(panes.row.panes[0].transcript)
-        await shell.until(lambda: shell.ctx.active.conversation is first)
+        await shell.until(lambda: shell.in_view is first)
         assert shell.composer.has_focus
 
 
@@ -195,7 +195,7 @@ async def test_a_conversation_that_is_in_a_pane_is_gone_to_not_shown_twice(open_
         await shell.open(first)
         panes = await beside(shell, second)
         await shell.open(first)
-        assert (panes.count, shell.ctx.active.conversation) == (2, first)
+        assert (panes.count, shell.in_view) == (2, first)
         third = engine.seed("third", messages=2)
         await shell.open(third)
         assert panes.shown == [third, second]
@@ -210,15 +210,15 @@ async def test_closing_gives_the_dock_to_the_neighbour_and_the_last_one_the_whol
         await shell.open(first)
         panes = await beside(shell, second)
         await shell.pilot.press(PREVIOUS)
-        await shell.until(lambda: shell.ctx.active.conversation is first)
+        await shell.until(lambda: shell.in_view is first)
         first.become(AwaitingLlm(1, RUN, Requesting()))
         await shell.pilot.press("alt+w")
         await shell.until(lambda: panes.count == 1)
-        assert (shell.ctx.active.conversation, first.cancelled, first.listeners) == (second, 0, [])
-        assert (panes_of(shell.ctx), shell.screen.parts.title.heading.glyph) == (None, None)
+        assert (shell.in_view, first.cancelled, first.listeners) == (second, 0, [])
+        assert (panes_of(shell.ctx), shell.parts.title.heading.glyph) == (None, None)
         second.play(TextArrived("still here"))
         await shell.until(lambda: "still here" in shell.text)
-        assert [type(one).__name__ for one in shell.screen.parts.dock.parent.displayed_children] == [
+        assert [type(one).__name__ for one in shell.dock.parent.displayed_children] == [
             "TitleRow",
             "TranscriptView",
             "Dock",
@@ -232,7 +232,7 @@ async def test_a_conversation_that_is_put_away_elsewhere_takes_its_pane_with_it(
         panes = await beside(shell, second)
         await engine.change(first.id, ConversationChanges(deleted=True))
         await shell.until(lambda: panes.count == 1)
-        assert shell.ctx.active.conversation is second
+        assert shell.in_view is second
 
 
 async def test_whatever_is_asked_for_at_once_title_and_transcript_of_a_pane_belong_together(
@@ -248,7 +248,7 @@ async def test_whatever_is_asked_for_at_once_title_and_transcript_of_a_pane_belo
     engine.attachments = slow
     chance = random.Random(7)
     async with open_shell(WIDE) as shell:
-        desk = shell.ctx.active
+        desk = shell.active
         await shell.open(made[0])
         panes = await beside(shell, *made[1:3])
         for _ in range(20):
@@ -294,11 +294,11 @@ async def test_the_list_shows_its_row_in_a_pane(open_shell: Any, engine: Any) ->
     async with open_shell(WIDE) as shell:
         await shell.open(first)
         await shell.pilot.press("ctrl+l")
-        await shell.until(lambda: shell.screen.rows.has_focus)
+        await shell.until(lambda: shell.rows.has_focus)
         await shell.pilot.press("home")
-        assert shell.screen.rows.model.targets == (second.id,)
+        assert shell.rows.model.targets == (second.id,)
         await shell.pilot.press("|")
-        await shell.until(lambda: shell.ctx.active.conversation is second)
+        await shell.until(lambda: shell.in_view is second)
         assert shown_panes(shell).shown == [first, second]
         await shell.until(lambda: shell.composer.has_focus)
 
@@ -309,8 +309,8 @@ async def test_an_empty_pane_beside_a_conversation_takes_a_new_one(open_shell: A
         await shell.open(first)
         await split_with(shell.ctx, "")
         await shell.pilot.pause()
-        assert shell.ctx.active.conversation is None
-        assert shell.screen.parts.welcome.is_on_screen
+        assert shell.in_view is None
+        assert shell.parts.welcome.is_on_screen
         new = await shell.say("hello")
         assert shown_panes(shell).shown == [first, new]
 
@@ -321,7 +321,7 @@ async def test_a_draft_that_is_stored_as_an_empty_pane_comes_stays_with_its_conv
     first = engine.seed("first", messages=2)
     async with open_shell(WIDE) as shell:
         await shell.open(first)
-        desk = shell.ctx.active
+        desk = shell.active
         async with desk.changing:
             await shell.type("half")
             storing = asyncio.create_task(desk.drafts.keep(anyway=True))
@@ -337,12 +337,12 @@ async def test_panes_come_back_after_a_restart_with_the_dock_where_it_was(open_s
         await shell.open(made[0])
         panes = await beside(shell, *made[1:])
         await shell.pilot.press(PREVIOUS)
-        await shell.until(lambda: recall(shell.ctx.active.launch.state_folder, engine.cwd).focus == 1)
+        await shell.until(lambda: recall(shell.active.launch.state_folder, engine.cwd).focus == 1)
         assert panes.count == 3
     async with open_shell(WIDE) as shell:
         await shell.until(lambda: panes_of(shell.ctx))
         assert shown_panes(shell).shown == made
-        assert shell.ctx.active.conversation is made[1]
+        assert shell.in_view is made[1]
         made[0].play(TextArrived("live in the first"))
         await shell.until(lambda: "live in the first" in shell.text)
 

@@ -19,9 +19,10 @@ from phoenix_tui.modals.edit_sheet import EditSheet
 from phoenix_tui.widgets.route_panel import RoutePanel
 from phoenix_tui.widgets.route_rows import as_text, from_text
 from phoenix_tui.widgets.status_line import StatusLine
-from tests.phoenix_tui.shell.conftest import OpenShell, Shell
+from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.clocks import SteppedClock
 from tests.support.fake_engine import RUN, FakeConversation
+from tests.support.shell import Shell
 
 EXPLORE = RouteAgent("explore", "find where requests are retried", RunPriority.HIGH)
 REVIEW = RouteAgent("review", "review the diff against main")
@@ -35,17 +36,17 @@ async def routed(shell: Shell, card: RouteCard = HELD) -> FakeConversation:
     conversation = await shell.say("retry and review")
     conversation.become(AwaitingLlm(1, RUN, Routing()))
     conversation.routing.offer(card)
-    await shell.until(lambda: shell.screen.parts.dock.route)
+    await shell.until(lambda: shell.dock.route)
     panel(shell).clock = SteppedClock(card.starts_at - 2.5 if card.starts_at else 0.0)
     panel(shell).gate.since = -100.0
-    shell.composer.answering.since = -100.0
-    shell.composer.answering.typed_at = -100.0
+    shell.answering.since = -100.0
+    shell.answering.typed_at = -100.0
     await shell.until(lambda: "87% sure" in shell.text)
     return conversation
 
 
 def panel(shell: Shell) -> RoutePanel:
-    found = shell.screen.parts.dock.route
+    found = shell.dock.route
     assert found is not None
     return found
 
@@ -142,7 +143,7 @@ async def test_what_cannot_be_started_stands_there_again_as_it_was_written(open_
         conversation = await routed(shell)
         conversation.routing.refusal = "There is no profile 'nosuch'."
         await shell.pilot.press("e")
-        await shell.until(lambda: isinstance(shell.app.screen, EditSheet))
+        await shell.until(lambda: isinstance(shell.top, EditSheet))
         await shell.type(MORE)
         await shell.pilot.press("ctrl+s")
         await shell.until(lambda: conversation.routing.refusal in shell.toasts)
@@ -166,7 +167,7 @@ async def test_the_countdown_runs_on_card_and_status_line(open_shell: OpenShell)
     async with open_shell() as shell:
         await routed(shell, replace(HELD, starts_at=1e9))
         await shell.until(lambda: "starts in 3 s" in shell.text)
-        status: StatusLine = shell.screen.parts.status
+        status: StatusLine = shell.parts.status
         status.clock = SteppedClock(1e9 - 2.5)
         await shell.until(lambda: "routing: 2 agents, starts in 3 s" in shell.status)
 
@@ -220,7 +221,7 @@ async def test_route_is_turned_on_and_off_and_shown_while_on(open_shell: OpenShe
 
 async def test_turned_on_it_says_why_nothing_is_routed_yet(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
-        conversation = await shell.ctx.active.current()
+        conversation = await shell.active.current()
         assert isinstance(conversation, FakeConversation)
         conversation.routing.why_alone = "demo/guide runs on this machine"
         await shell.command("/route on")

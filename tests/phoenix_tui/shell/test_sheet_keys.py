@@ -94,9 +94,9 @@ async def test_the_user_s_keys_count_in_the_sheets(open_shell: OpenShell, engine
         asking.ask(question())
         await shell.open(other)
 
-        shell.app.push_screen(PeekSheet(engine, summary_of(asking.record, asking.state), shell.ctx.tell))
-        await shell.until(lambda: isinstance(shell.app.screen, PeekSheet) and shell.app.screen._question)
-        sheet = shell.app.screen
+        shell.app.push_screen(PeekSheet(engine, summary_of(asking.record, asking.state), shell.tell))
+        await shell.until(lambda: isinstance(shell.top, PeekSheet) and shell.top._question)
+        sheet = shell.top
         assert isinstance(sheet, PeekSheet)
         sheet.gate.since = float("-inf")
         await shell.pilot.press("y")
@@ -104,16 +104,16 @@ async def test_the_user_s_keys_count_in_the_sheets(open_shell: OpenShell, engine
         await shell.until(lambda: asking.answers)
         assert len(asking.answers) == 1
 
-        await shell.until(lambda: not isinstance(shell.app.screen, PeekSheet))
+        await shell.until(lambda: not isinstance(shell.top, PeekSheet))
         shell.app.push_screen(ContextSheet(shell.conversation))
-        await shell.until(lambda: isinstance(shell.app.screen, ContextSheet))
+        await shell.until(lambda: isinstance(shell.top, ContextSheet))
         await shell.pilot.press("q")
-        assert isinstance(shell.app.screen, ContextSheet)
+        assert isinstance(shell.top, ContextSheet)
         await shell.pilot.press("w")
-        await shell.until(lambda: not isinstance(shell.app.screen, ContextSheet))
+        await shell.until(lambda: not isinstance(shell.top, ContextSheet))
 
         await shell.type("/permissions")
         await shell.pilot.press("escape", "enter")
-        await shell.until(lambda: isinstance(shell.app.screen, PickerSheet))
+        await shell.until(lambda: isinstance(shell.top, PickerSheet))
         await shell.pilot.press("f5")
         await shell.until(lambda: "› accept-edits" in shell.text)

@@ -87,7 +87,7 @@ async def test_a_sheet_stands_beside_the_list_and_has_one_measure(open_shell: Op
             column = shell.screen.query_one("#conversation").region
             shell.app.push_screen(RowsSheet("Help", [SheetRow("", "k", "/key", "does it", "at the end")], ""))
             await shell.until(lambda: "does it" in shell.text)
-            sheet, line = shell.app.screen.query_one(".sheet").region, shell.app.screen.query_one(LineInput).region
+            sheet, line = shell.top.query_one(".sheet").region, shell.top.query_one(LineInput).region
             assert (sheet.x, sheet.right) == (column.x, column.right)
             row = next(row for row in shell.text.split("\n") if "at the end" in row)
             end = cell_len(row[: row.index("at the end") + len("at the end")])

@@ -36,8 +36,8 @@ async def with_command(shell: Any, *, seconds: float = 0.0, name: str = "bash") 
 async def test_the_key_sends_what_runs_to_the_background_from_any_focus(open_shell: Any, focus: str) -> None:
     async with open_shell((120, 40)) as shell:
         conversation = await with_command(shell)
-        parts = shell.screen.parts
-        wanted = {"composer": shell.composer, "list": shell.screen.rows, "transcript": parts.transcript}
+        parts = shell.parts
+        wanted = {"composer": shell.composer, "list": shell.rows, "transcript": parts.transcript}
         shell.screen.set_focus(wanted[focus])
         await shell.pilot.press("ctrl+b")
         await shell.until(lambda: RUNS_ON in shell.toasts)
@@ -52,7 +52,7 @@ async def test_in_a_text_the_key_goes_a_character_back(open_shell: Any) -> None:
         await shell.pilot.press("ctrl+b", "x")
         await shell.until(lambda: shell.composer.text == "axb")
         assert conversation.jobs.let_go == 0
-        shell.screen.set_focus(shell.screen.parts.transcript)
+        shell.screen.set_focus(shell.transcript)
         await shell.pilot.press("ctrl+b")
         await shell.until(lambda: conversation.jobs.let_go == 1)
 
@@ -153,7 +153,7 @@ async def test_who_quits_is_asked_about_what_runs_in_the_background_of_any_conve
         conversation.jobs.become(JobInfo("job-1", conversation.id, "serve", True, None, 1.0))
         await shell.type("/new")
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.ctx.active.conversation is None)
+        await shell.until(lambda: shell.in_view is None)
         await shell.pilot.press("ctrl+q")
         await shell.until(lambda: "A background command runs. Quit and end it?" in shell.text)
         await shell.pilot.press("n")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from engine.machine.messages import Role
-from tests.phoenix_tui.shell.conftest import OpenShell, Shell
+from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.fake_engine import FakeConversation, FakeEngine
+from tests.support.shell import Shell
 
 
 async def talked(shell: Shell, engine: FakeEngine, rows: int = 1) -> FakeConversation:
@@ -48,7 +49,7 @@ async def test_editing_a_prompt_forks_before_it_with_its_text_in_the_composer(
     async with open_shell() as shell:
         source = await talked(shell, engine)
         await shell.pilot.press("alt+up", "left_square_bracket", "e")
-        await shell.until(lambda: shell.ctx.active.conversation is not source)
+        await shell.until(lambda: shell.in_view is not source)
         await shell.until(lambda: shell.composer.text == "and now?")
         assert engine.forks == [(source.id, 2)]
         await shell.until(lambda: shell.composer.has_focus)
@@ -72,7 +73,7 @@ async def test_the_navigator_lists_every_prompt_and_goes_to_the_chosen_one(
         assert "2  and now?" in shell.text
         await shell.type("why")
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.screen.parts.transcript.scroll_y == 0)
+        await shell.until(lambda: shell.transcript.scroll_y == 0)
 
 
 async def test_the_navigator_shows_what_a_turn_was_about_and_finds_it_by_that(
@@ -107,7 +108,7 @@ async def test_what_a_turn_was_about_is_seen_below_a_long_list_too(open_shell: O
 async def test_alt_page_keys_go_from_prompt_to_prompt(open_shell: OpenShell, engine: FakeEngine) -> None:
     async with open_shell() as shell:
         await talked(shell, engine, rows=30)
-        view = shell.screen.parts.transcript
+        view = shell.transcript
         await shell.pilot.press("alt+pageup", "alt+pageup")
         await shell.until(lambda: view.scroll_y == 0)
         await shell.pilot.press("alt+pagedown")
@@ -120,7 +121,7 @@ async def test_a_conversation_is_found_where_it_was_left_with_what_came_since(
     async with open_shell() as shell:
         first = await talked(shell, engine, rows=30)
         await shell.pilot.press("ctrl+home", "pagedown")
-        view = shell.screen.parts.transcript
+        view = shell.transcript
         await shell.until(lambda: view.scroll_y > 0)
         left_at = view.scroll_y
         await shell.open(engine.seed("other", messages=2))
@@ -139,7 +140,7 @@ async def test_a_conversation_is_found_where_it_was_left_after_a_restart(
         await shell.open(long)
         await shell.pilot.press("ctrl+home")
         await shell.until(lambda: "message 0" in shell.text)
-        await shell.ctx.active.put_away()
+        await shell.active.put_away()
     assert long.record.scroll_seq == 1
     async with open_shell() as shell:
         await shell.open(long)

@@ -68,7 +68,7 @@ async def test_the_model_picker_begins_with_the_model_in_use_even_where_no_serve
     async with open_shell(model="anthropic/claude-opus") as shell:
         await shell.type("/model")
         await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.app.screen, PickerSheet))
+        await shell.until(lambda: isinstance(shell.top, PickerSheet))
         await shell.until(lambda: "› anthropic/claude-opus" in shell.text)
         rows = [line.strip() for line in shell.text.splitlines()]
         first = next(place for place, row in enumerate(rows) if row.startswith("› anthropic/claude-opus"))
@@ -103,10 +103,10 @@ async def test_resume_takes_a_part_of_a_title_and_offers_all_that_have_it(open_s
         engine.seed(title, messages=1)
     async with open_shell() as shell:
         await RUNS["resume"](shell.ctx, "pars")
-        assert shell.ctx.active.conversation.record.title == "Parser"
+        assert shell.in_view.record.title == "Parser"
         choosing = shell.app.run_worker(RUNS["resume"](shell.ctx, "retry"))
-        await shell.until(lambda: isinstance(shell.app.screen, PickerSheet) and "Old retry" in shell.text)
-        offered = shell.app.screen.query_one("#rows").visual.plain
+        await shell.until(lambda: isinstance(shell.top, PickerSheet) and "Old retry" in shell.text)
+        offered = shell.top.query_one("#rows").visual.plain
         assert ("Retry work" in offered, "Old retry" in offered, "Parser" in offered) == (True, True, False)
         assert shell.toasts == ["2 conversations match."]
         await shell.pilot.press("escape")
@@ -116,7 +116,7 @@ async def test_resume_takes_a_part_of_a_title_and_offers_all_that_have_it(open_s
 async def test_delete_can_be_taken_back_in_the_list(open_shell: Any, engine: FakeEngine) -> None:
     one = engine.seed("one", messages=2)
     async with open_shell((120, 40)) as shell:
-        shell.screen.set_focus(shell.screen.rows)
+        shell.screen.set_focus(shell.rows)
         await shell.pilot.press("d")
         await shell.until(lambda: engine.stored[one.id].deleted)
         await shell.pilot.press("u")
@@ -145,7 +145,7 @@ async def test_enter_installs_the_offered_model_and_uses_it(open_shell: Any) -> 
         await shell.until(lambda: "Enter  installs small" in shell.text)
         assert "ollama/qwen" in shell.text
         await agree(shell)
-        await shell.until(lambda: shell.ctx.active.model == "local/small")
+        await shell.until(lambda: shell.active.model == "local/small")
         assert onboarding.installed == 1
 
 
@@ -179,7 +179,7 @@ async def test_who_has_typed_installs_nothing_by_a_second_enter(open_shell: Any)
         await shell.until(lambda: "y download it" in shell.text)
         assert onboarding.installed == 0
         await shell.pilot.press("n")
-        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.until(lambda: shell.top is shell.screen)
         await agree(shell)
         await shell.until(lambda: onboarding.installed == 1)
 
@@ -253,13 +253,13 @@ async def test_a_question_beside_the_conversation_shows_its_answer_and_leaves_th
         conversation = await shell.say("go")
         await shell.type("/btw why is this so?")
         await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.app.screen, SideQuestionSheet))
+        await shell.until(lambda: isinstance(shell.top, SideQuestionSheet))
         await shell.until(lambda: conversation.side.asked == ["why is this so?"])
         assert "thinking…" in shell.text
         conversation.side.answer = "Because of [b]the pool[/b]."
         conversation.side.answered.set()
         await shell.until(lambda: "Because of [b]the pool[/b]." in shell.text)
         await shell.pilot.press("escape")
-        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.until(lambda: shell.top is shell.screen)
         assert is_busy(conversation.state)
         assert len(conversation.said) == 1

@@ -27,7 +27,7 @@ async def opened(shell: Any) -> Any:
     await shell.open(conversation)
     await shell.type("/context")
     await shell.pilot.press("enter")
-    await shell.until(lambda: isinstance(shell.app.screen, ContextSheet) and "tool results" in shell.text)
+    await shell.until(lambda: isinstance(shell.top, ContextSheet) and "tool results" in shell.text)
     return conversation
 
 
@@ -69,7 +69,7 @@ async def test_a_refusal_is_said_and_changes_nothing(open_shell: Any) -> None:
         conversation.context.answer = Refused("agent is busy")
         await shell.type("p")
         await shell.until(lambda: "agent is busy" in shell.text)
-        assert isinstance(shell.app.screen, ContextSheet)
+        assert isinstance(shell.top, ContextSheet)
 
 
 async def test_a_part_that_is_out_is_put_back_by_the_same_key(open_shell: Any) -> None:
@@ -91,7 +91,7 @@ async def test_c_summarizes_and_so_does_the_command_with_a_wish(open_shell: Any)
         conversation = await opened(shell)
         await shell.type("c")
         await shell.until(lambda: conversation.context.asked == ["compact"])
-        assert not isinstance(shell.app.screen, ContextSheet)
+        assert not isinstance(shell.top, ContextSheet)
         await shell.type("/compact keep the table names")
         await shell.pilot.press("enter")
         await shell.until(lambda: conversation.context.asked[-1] == "compact keep the table names")
@@ -101,7 +101,7 @@ async def test_enter_goes_to_the_message_of_a_part(open_shell: Any) -> None:
     async with open_shell() as shell:
         await opened(shell)
         jumps: list[int] = []
-        shell.ctx.active.parts.transcript.scroller.jump = jumps.append
+        shell.transcript.scroller.jump = jumps.append
         await shell.pilot.press("enter")
         await shell.until(lambda: jumps == [3])
 
@@ -121,11 +121,11 @@ async def test_a_click_on_the_meter_opens_it_and_one_beside_it_does_not(open_she
         await shell.open(conversation)
         conversation.play(ContextChanged(84_000, 200_000, estimated=False, cost_usd=0.0))
         await shell.until(lambda: "ctx 42%" in shell.status)
-        row = shell.screen.parts.status
+        row = shell.parts.status
         await shell.pilot.click(row, offset=(1, 0))
-        assert not isinstance(shell.app.screen, ContextSheet)
+        assert not isinstance(shell.top, ContextSheet)
         await shell.pilot.click(row, offset=(shell.status.index("ctx") + 3, 0))
-        await shell.until(lambda: isinstance(shell.app.screen, ContextSheet))
+        await shell.until(lambda: isinstance(shell.top, ContextSheet))
 
 
 async def test_hostile_names_do_nothing(open_shell: Any) -> None:

@@ -42,7 +42,7 @@ async def test_a_draft_is_stored_though_the_typing_goes_on(open_shell: Any, monk
     monkeypatch.setattr(draft_store, "PAUSE", 60.0)
     async with open_shell() as shell:
         await shell.type("never a pause")
-        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.record.draft)
+        await shell.until(lambda: shell.in_view and shell.conversation.record.draft)
 
 
 async def test_the_history_is_searched_as_one_types_and_undo_brings_the_draft_back(open_shell: Any) -> None:
@@ -51,7 +51,7 @@ async def test_the_history_is_searched_as_one_types_and_undo_brings_the_draft_ba
             shell.composer.draft.prompts.add(text)
         await shell.type("draft")
         await shell.pilot.press("ctrl+r")
-        await shell.until(lambda: isinstance(shell.app.screen, HistorySheet))
+        await shell.until(lambda: isinstance(shell.top, HistorySheet))
         await shell.type("fix")
         await shell.until(lambda: "1 / 2 in this folder" in shell.text)
         assert "write a test" not in shell.text
@@ -60,10 +60,10 @@ async def test_the_history_is_searched_as_one_types_and_undo_brings_the_draft_ba
         await shell.pilot.press("ctrl+underscore")
         await shell.until(lambda: shell.composer.text == "draft")
         await shell.pilot.press("ctrl+r")
-        await shell.until(lambda: isinstance(shell.app.screen, HistorySheet))
+        await shell.until(lambda: isinstance(shell.top, HistorySheet))
         await shell.type("zzz")
         await shell.pilot.press("enter", "escape")
-        await shell.until(lambda: not isinstance(shell.app.screen, HistorySheet))
+        await shell.until(lambda: not isinstance(shell.top, HistorySheet))
         assert shell.composer.text == "draft"
 
 
@@ -103,7 +103,7 @@ async def test_a_file_made_later_is_found_by_the_next_at(open_shell: Any, tmp_pa
         await shell.type("@on")
         await shell.until(lambda: "@one.py" in shell.text)
         (tmp_path / "once.py").write_text("x")
-        index = shell.screen.parts.dock.completer._files
+        index = shell.dock.completer._files
         index._listed_at -= 60
         await shell.type("c")
         await shell.until(lambda: "@once.py" in shell.text)
@@ -127,7 +127,7 @@ async def test_what_may_follow_a_command_is_said_and_offered(open_shell: Any) ->
         await shell.type("/permissions au")
         await shell.until(lambda: "everything runs that stays in the sandbox" in shell.text)
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.ctx.active.mode.value == "auto")
+        await shell.until(lambda: shell.active.mode.value == "auto")
         assert shell.composer.text == ""
 
 
@@ -136,5 +136,5 @@ async def test_prose_behind_a_quotation_mark_that_stays_open_is_no_name(open_she
     async with open_shell() as shell:
         shell.composer.load(f'@"{"word " * 80}@on')
         await shell.type("e")
-        await shell.until(lambda: shell.screen.parts.dock.popup.choice is not None)
-        assert shell.screen.parts.dock.popup.choice.text == "@one.py"
+        await shell.until(lambda: shell.dock.popup.choice is not None)
+        assert shell.dock.popup.choice.text == "@one.py"

@@ -21,7 +21,7 @@ async def attach(shell: Any, folder: Path) -> None:
     """Drop one image into the composer."""
     (folder / "a.png").write_bytes(PNG)
     shell.composer.post_message(events.Paste(str(folder / "a.png")))
-    await shell.until(lambda: shell.screen.parts.dock.chips.images)
+    await shell.until(lambda: shell.dock.chips.images)
 
 
 async def test_images_stay_with_their_conversation(open_shell: Any, engine: FakeEngine, tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ async def test_images_stay_with_their_conversation(open_shell: Any, engine: Fake
         await attach(shell, tmp_path)
         await shell.type("look")
         await shell.open(two)
-        assert shell.screen.parts.dock.chips.images == ()
+        assert shell.dock.chips.images == ()
         await shell.open(one)
         await shell.until(lambda: "[image 1: 640×480]" in shell.text)
         await shell.pilot.press("enter")
@@ -45,10 +45,10 @@ async def test_an_image_dropped_before_all_is_ready_leaves_the_composer_where_it
 ) -> None:
     async with open_shell() as shell:
         foot = shell.composer.region.bottom
-        shell.screen.parts.greet(False)
-        shell.screen.parts.welcome.held = True
+        shell.parts.greet(False)
+        shell.parts.welcome.held = True
         await attach(shell, tmp_path)
-        await shell.until(lambda: not shell.screen.parts.welcome.held)
+        await shell.until(lambda: not shell.parts.welcome.held)
         await shell.pilot.pause()
         assert shell.composer.region.bottom == foot
 
@@ -73,7 +73,7 @@ async def test_an_image_that_was_dropped_does_not_come_back(
     one = engine.seed("one", messages=1, draft=joined("", ["image-7", "gone"]))
     async with open_shell() as shell:
         await shell.open(one)
-        assert [image.id for image in shell.screen.parts.dock.chips.images] == ["image-7"]
+        assert [image.id for image in shell.dock.chips.images] == ["image-7"]
         await shell.pilot.press("backspace")
         await shell.until(lambda: one.record.draft == "")
 
@@ -86,7 +86,7 @@ async def test_why_an_image_cannot_be_sent_stays_beside_it_until_it_is_removed_o
     async with open_shell() as shell:
         await shell.open(one)
         await attach(shell, tmp_path)
-        chips = shell.screen.parts.dock.chips
+        chips = shell.dock.chips
         for _ in range(2):
             shell.app.clear_notifications()
             shell.screen.toasts._told.clear()
@@ -139,15 +139,15 @@ async def test_the_images_of_a_message_are_looked_at_and_taken_away_one_by_one(o
         (tmp_path / name).write_bytes(PNG)
     async with open_shell() as shell:
         shell.composer.post_message(events.Paste(f"{tmp_path / 'a.png'} {tmp_path / 'b.png'}"))
-        chips = shell.screen.parts.dock.chips
+        chips = shell.dock.chips
         await shell.until(lambda: len(chips.images) == 2)
         await shell.until(lambda: chips.region.height)
         await shell.pilot.click(chips, offset=(30, 0))
-        await shell.until(lambda: isinstance(shell.app.screen, ImageSheet))
+        await shell.until(lambda: isinstance(shell.top, ImageSheet))
         await shell.until(lambda: "Image 2 of 2" in shell.text)
         assert "640×480 · 1 kB · png" in shell.text
         await shell.pilot.press("right", "d")
         await shell.until(lambda: len(chips.images) == 1)
         assert chips.images[0].id == "image-2"
         await shell.pilot.press("escape")
-        await shell.until(lambda: not isinstance(shell.app.screen, ImageSheet))
+        await shell.until(lambda: not isinstance(shell.top, ImageSheet))

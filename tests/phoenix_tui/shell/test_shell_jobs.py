@@ -19,7 +19,7 @@ async def with_jobs(shell: Any, count: int = 3) -> FakeConversation:
     conversation.jobs.become(*(job(conversation, number, runs=number % 2 == 1) for number in range(1, count + 1)))
     await shell.type("/jobs")
     await shell.pilot.press("space", "enter")
-    await shell.until(lambda: isinstance(shell.app.screen, JobsSheet) and "background command" in shell.text)
+    await shell.until(lambda: isinstance(shell.top, JobsSheet) and "background command" in shell.text)
     return conversation
 
 
@@ -56,10 +56,10 @@ async def test_enter_reads_it_from_its_end_and_comes_back_to_the_list(open_shell
     async with open_shell() as shell:
         await with_jobs(shell)
         await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.app.screen, TextSheet) and "29 of 3" in shell.text)
+        await shell.until(lambda: isinstance(shell.top, TextSheet) and "29 of 3" in shell.text)
         assert "\n 2 of 3" not in shell.text
         await shell.pilot.press("q")
-        await shell.until(lambda: isinstance(shell.app.screen, JobsSheet))
+        await shell.until(lambda: isinstance(shell.top, JobsSheet))
 
 
 async def test_many_leave_room_for_what_one_prints(open_shell: Any) -> None:

@@ -32,10 +32,10 @@ async def test_esc_stops_the_run_from_any_focus(open_shell: Any, focus: str) -> 
         conversation = await shell.say("go")
         if focus == "question":
             conversation.ask(question())
-        parts = shell.screen.parts
+        parts = shell.parts
         wanted = {
             "composer": shell.composer,
-            "list": shell.screen.rows,
+            "list": shell.rows,
             "transcript": parts.transcript,
             "question": parts.dock.question,
         }
@@ -76,9 +76,9 @@ async def test_a_key_closes_the_help_and_leaves_the_run_alone(open_shell: Any, c
     async with open_shell() as shell:
         conversation = await shell.say("go")
         await shell.pilot.press("f1")
-        await shell.until(lambda: isinstance(shell.app.screen, HelpSheet))
+        await shell.until(lambda: isinstance(shell.top, HelpSheet))
         await shell.pilot.press(closing)
-        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.until(lambda: shell.top is shell.screen)
         assert is_busy(conversation.state)
 
 
@@ -103,13 +103,13 @@ async def test_quitting_asks_while_a_run_is_under_way_and_keeps_the_draft(open_s
         conversation = await shell.say("go")
         await shell.type("half")
         await shell.pilot.press("ctrl+q")
-        await shell.until(lambda: isinstance(shell.app.screen, ConfirmSheet))
+        await shell.until(lambda: isinstance(shell.top, ConfirmSheet))
         await shell.pilot.press("n")
-        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.until(lambda: shell.top is shell.screen)
         assert is_busy(conversation.state)
         await shell.pilot.press("ctrl+q")
-        await shell.until(lambda: isinstance(shell.app.screen, ConfirmSheet))
-        shell.app.screen.action_say(True)
+        await shell.until(lambda: isinstance(shell.top, ConfirmSheet))
+        shell.top.action_say(True)
         await shell.ended()
         assert engine.stored[conversation.id].draft == "half"
 
@@ -127,10 +127,10 @@ async def test_quitting_asks_first_when_the_draft_cannot_be_stored(
         monkeypatch.setattr(conversation, "change", full)
         await shell.type("half")
         await shell.pilot.press("ctrl+q")
-        await shell.until(lambda: isinstance(shell.app.screen, ConfirmSheet))
+        await shell.until(lambda: isinstance(shell.top, ConfirmSheet))
         assert "cannot be stored" in shell.text
         await shell.pilot.press("n")
-        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.until(lambda: shell.top is shell.screen)
         assert not shell.exits
         monkeypatch.undo()
         await shell.pilot.press("ctrl+q")
@@ -194,13 +194,13 @@ async def test_the_list_over_a_narrow_screen_says_how_it_closes_and_answers_the_
     async with open_shell((60, 20)) as shell:
         await shell.pilot.press("ctrl+l")
         await shell.until(lambda: shell.status.endswith("Esc closes"))
-        await shell.ctx.active.begin()  # as at the start, where the list may be there before the desk
+        await shell.active.begin()  # as at the start, where the list may be there before the desk
         assert shell.status.endswith("Esc closes")
         await shell.pilot.press("question_mark")
         await shell.until(lambda: "Keys and commands" in shell.text)
         assert shell.status.endswith("Esc closes")
         await shell.pilot.press("escape")
-        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.until(lambda: shell.top is shell.screen)
         await shell.pilot.resize_terminal(120, 40)
         await shell.until(lambda: shell.status.endswith("Esc back"))
         await shell.pilot.press("escape")
@@ -336,12 +336,12 @@ async def test_alt_and_a_number_open_the_conversation_at_that_place(open_shell: 
     newer = engine.seed("newer", messages=1)
     async with open_shell() as shell:
         await shell.pilot.press("alt+1")
-        await shell.until(lambda: shell.ctx.active.conversation is newer)
+        await shell.until(lambda: shell.in_view is newer)
 
 
 async def test_the_clock_runs_only_during_a_run(open_shell: Any) -> None:
     async with open_shell((120, 40)) as shell:
-        status, rows = shell.screen.parts.status, shell.screen.rows
+        status, rows = shell.parts.status, shell.rows
         assert not status.ticking
         conversation = await shell.say("go")
         assert status.ticking
@@ -374,7 +374,7 @@ async def test_a_full_window_is_told_once(open_shell: Any) -> None:
 @pytest.mark.parametrize("width", [200, 120, 80, 60, 40, 24])
 async def test_state_and_esc_never_leave_the_status_line(open_shell: Any, width: int) -> None:
     async with open_shell((width, 24)) as shell:
-        await shell.ctx.active.current()
+        await shell.active.current()
         shell.conversation.become(AwaitingLlm(1, RUN, Requesting()))
         await shell.pilot.pause()
         assert "thinking" in shell.status
@@ -386,12 +386,12 @@ async def test_help_lists_the_keys_of_the_user(open_shell: Any, tmp_path: Path) 
     (tmp_path / "keymap.toml").write_text('new = "f9"\n')
     async with open_shell((120, 40)) as shell:
         await shell.pilot.press("question_mark")
-        await shell.until(lambda: isinstance(shell.app.screen, HelpSheet))
+        await shell.until(lambda: isinstance(shell.top, HelpSheet))
         assert "F9" in shell.text
         await shell.pilot.press("escape")
         await shell.say("go")
         await shell.pilot.press("f9")
-        await shell.until(lambda: shell.ctx.active.conversation is None)
+        await shell.until(lambda: shell.in_view is None)
 
 
 @pytest.mark.parametrize(
@@ -410,11 +410,9 @@ async def test_the_help_begins_at_the_keys_of_where_one_is(
     async with open_shell((120, 40)) as shell:
         await shell.say("go")
         await shell.pilot.press(*keys)
-        await shell.until(
-            lambda: not keys or shell.app.screen is not shell.screen or shell.app.focused is shell.screen.rows
-        )
+        await shell.until(lambda: not keys or shell.top is not shell.screen or shell.app.focused is shell.rows)
         await shell.pilot.press(key)
-        await shell.until(lambda: isinstance(shell.app.screen, HelpSheet))
+        await shell.until(lambda: isinstance(shell.top, HelpSheet))
         await shell.until(lambda: first in " ".join(shell.text.replace("│", " ").split()))
 
 
@@ -429,10 +427,10 @@ def test_a_command_comes_ahead_of_a_setting_of_the_same_name() -> None:
 async def test_the_palette_runs_a_command(open_shell: Any) -> None:
     async with open_shell((120, 40)) as shell:
         await shell.pilot.press("ctrl+p")
-        await shell.until(lambda: isinstance(shell.app.screen, RowsSheet))
+        await shell.until(lambda: isinstance(shell.top, RowsSheet))
         await shell.type("doctor")
         await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.app.screen, TextSheet))
+        await shell.until(lambda: isinstance(shell.top, TextSheet))
         await shell.until(lambda: "everything works" in shell.text)
 
 
@@ -464,8 +462,8 @@ def test_a_keymap_that_makes_no_sense_is_refused_by_name(tmp_path: Path, text: s
 
 async def test_what_was_typed_before_there_was_a_desk_counts_for_what_esc_does(open_shell: Any) -> None:
     async with open_shell() as shell:
-        shell.screen.parts.dock._loaded = False
+        shell.dock._loaded = False
         await shell.type("early")
-        await shell.ctx.active.begin()
+        await shell.active.begin()
         assert shell.composer.text == "early"
         assert shell.status.endswith("Esc Esc clears")

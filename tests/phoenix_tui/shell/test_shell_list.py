@@ -24,12 +24,12 @@ def column(shell: Any) -> list[str]:
 
 async def focused(shell: Any) -> None:
     await shell.pilot.press("ctrl+l")
-    await shell.until(lambda: shell.screen.rows.has_focus)
+    await shell.until(lambda: shell.rows.has_focus)
 
 
 def titles(shell: Any) -> list[str]:
     stored = shell.engine.stored
-    return [stored[one].title for one in shell.screen.rows.model.order]
+    return [stored[one].title for one in shell.rows.model.order]
 
 
 async def test_an_empty_list_says_what_to_do(open_shell: Any) -> None:
@@ -52,10 +52,10 @@ async def test_letters_after_a_slash_filter_and_enter_opens(open_shell: Any, eng
         assert " Nothing matches." in column(shell)
         await shell.pilot.press("escape")
         assert len(titles(shell)) == 3
-        assert shell.screen.rows.has_focus
+        assert shell.rows.has_focus
         await shell.type("/alpha")
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.ctx.active.conversation)
+        await shell.until(lambda: shell.in_view)
         assert shell.conversation.record.title == "alpha"
         assert len(titles(shell)) == 3
 
@@ -101,10 +101,10 @@ async def test_escape_takes_the_marks_away_and_leaves_the_list_where_it_is(open_
     async with open_shell((100, 20)) as shell:
         await focused(shell)
         await shell.pilot.press("space")
-        assert shell.screen.rows.model.marked
+        assert shell.rows.model.marked
         await shell.pilot.press("escape")
-        assert not shell.screen.rows.model.marked
-        assert shell.screen.rows.has_focus
+        assert not shell.rows.model.marked
+        assert shell.rows.has_focus
 
 
 async def test_what_runs_or_is_open_elsewhere_is_not_put_away(open_shell: Any, engine: FakeEngine) -> None:
@@ -132,7 +132,7 @@ async def test_pins_stand_on_top_and_alt_1_opens_the_first(open_shell: Any, engi
         await shell.until(lambda: titles(shell) == ["one", "three", "two"])
         assert column(shell)[0] == " pinned"
         await shell.pilot.press("alt+1")
-        await shell.until(lambda: shell.ctx.active.conversation)
+        await shell.until(lambda: shell.in_view)
         assert shell.conversation.record.title == "one"
         await shell.type("/pin")
         await shell.pilot.press("enter")
@@ -145,7 +145,7 @@ async def test_a_live_update_leaves_the_cursor_on_its_conversation(open_shell: A
     async with open_shell((100, 20)) as shell:
         await focused(shell)
         await shell.pilot.press("j", "j")
-        model = shell.screen.rows.model
+        model = shell.rows.model
         assert engine.stored[model.chosen].title == "two"
         engine.opened["c0000001"].become(AwaitingLlm(1, RUN, Requesting()))
         await shell.until(lambda: titles(shell)[0] == "one")
@@ -162,13 +162,13 @@ async def test_a_look_inside_shows_the_newest_words_and_replies(open_shell: Any,
         await shell.open(engine.opened["c0000001"])
         await focused(shell)
         await shell.pilot.press("k", "p")
-        await shell.until(lambda: isinstance(shell.app.screen, PeekSheet))
+        await shell.until(lambda: isinstance(shell.top, PeekSheet))
         await shell.until(lambda: "message 3" in shell.text and "┃ message 2" in shell.text)
         await shell.type("go on")
         await shell.pilot.press("enter")
         await shell.until(lambda: other.said == [("go on", ())])
         assert shell.conversation.record.title == "here"
-        assert shell.screen.rows.has_focus
+        assert shell.rows.has_focus
         assert shell.toasts[-1] == "there: sent."
 
 
@@ -200,7 +200,7 @@ async def test_a_look_inside_says_why_a_run_failed(open_shell: Any, engine: Fake
         await shell.pilot.press("p")
         await shell.until(lambda: "The server cannot be reached" in shell.text)
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.ctx.active.conversation)
+        await shell.until(lambda: shell.in_view)
         assert shell.conversation.record.title == "there"
 
 
@@ -212,15 +212,15 @@ async def test_the_archive_gives_back_and_the_trash_removes_for_good(open_shell:
         await shell.pilot.press("a", "d")
         await shell.until(lambda: titles(shell) == ["one"])
         await shell.pilot.press("A")
-        await shell.until(lambda: isinstance(shell.app.screen, ArchiveSheet) and "three" in shell.text)
+        await shell.until(lambda: isinstance(shell.top, ArchiveSheet) and "three" in shell.text)
         await shell.pilot.press("u")
         await shell.until(lambda: "Nothing is archived." in shell.text)
         await shell.pilot.press("escape")
         await shell.until(lambda: titles(shell) == ["three", "one"])
         await shell.pilot.press("D")
-        await shell.until(lambda: isinstance(shell.app.screen, ArchiveSheet) and "two" in shell.text)
+        await shell.until(lambda: isinstance(shell.top, ArchiveSheet) and "two" in shell.text)
         await shell.pilot.press("d")
-        await shell.until(lambda: isinstance(shell.app.screen, ConfirmSheet))
+        await shell.until(lambda: isinstance(shell.top, ConfirmSheet))
         assert "Remove 1 conversation for good? Nothing brings them back." in shell.text
         await shell.pilot.press("n", "d", "y")
         await shell.until(lambda: "The trash is empty." in shell.text)
@@ -238,13 +238,13 @@ async def test_archive_and_trash_take_as_many_rows_as_they_have_up_to_most_of_th
     async with open_shell((80, 24)) as shell:
         await focused(shell)
         await shell.pilot.press("D")
-        await shell.until(lambda: isinstance(shell.app.screen, ArchiveSheet) and "The trash is empty." in shell.text)
-        sheet = shell.app.screen.query_one(".sheet")
+        await shell.until(lambda: isinstance(shell.top, ArchiveSheet) and "The trash is empty." in shell.text)
+        sheet = shell.top.query_one(".sheet")
         await shell.until(lambda: sheet.size.height <= 5)
         await shell.pilot.press("escape")
-        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.until(lambda: shell.top is shell.screen)
         await shell.pilot.press("A")
-        await shell.until(lambda: isinstance(shell.app.screen, ArchiveSheet) and "30 conversations" in shell.text)
+        await shell.until(lambda: isinstance(shell.top, ArchiveSheet) and "30 conversations" in shell.text)
         rows = [row for row in shell.text.splitlines() if "put away" in row]
         assert 10 <= len(rows) <= 24 * 7 // 10
 
@@ -255,7 +255,7 @@ async def test_the_list_lies_over_a_narrow_screen(open_shell: Any, engine: FakeE
         await focused(shell)
         assert any("日本語のとても長いタ" in line and "…" in line for line in shell.text.splitlines())
         await shell.pilot.press("slash", "escape", "escape")
-        await shell.until(lambda: not shell.screen.rows.has_focus)
+        await shell.until(lambda: not shell.rows.has_focus)
 
 
 async def test_the_list_fills_its_rows_before_it_is_told_of_its_size(open_shell: Any, engine: FakeEngine) -> None:
@@ -264,6 +264,6 @@ async def test_the_list_fills_its_rows_before_it_is_told_of_its_size(open_shell:
     async with open_shell((60, 20)) as shell:
         await focused(shell)
         await shell.until(lambda: shell.text.count("talk ") >= 15)
-        shell.screen.rows.model.resize(1)
-        shell.screen.rows.show(shell.screen.rows.model._summaries.values(), {}, "")
+        shell.rows.model.resize(1)
+        shell.rows.show(shell.rows.model._summaries.values(), {}, "")
         await shell.until(lambda: shell.text.count("talk ") >= 15)

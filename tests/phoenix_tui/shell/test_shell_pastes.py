@@ -44,13 +44,13 @@ async def test_a_long_paste_is_one_mark_that_enter_opens_and_the_change_is_sent(
         await paste(shell, LONG)
         assert shell.composer.text == f"see {MARK}"
         await shell.pilot.press("left", "enter")
-        await shell.until(lambda: isinstance(shell.app.screen, EditSheet))
+        await shell.until(lambda: isinstance(shell.top, EditSheet))
         assert "pasted 1: 100 lines" in shell.text
         await shell.type("!")
         await shell.pilot.press("ctrl+s")
         await shell.until(lambda: shell.composer.text == "see [pasted 1: 100 lines, 790 characters]")
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.said)
+        await shell.until(lambda: shell.in_view and shell.conversation.said)
         assert shell.conversation.said[0][0] == f"see {LONG}!"
 
 
@@ -60,7 +60,7 @@ async def test_enter_behind_words_that_were_just_written_before_a_mark_sends(ope
         await shell.pilot.press("home")
         await shell.type("see ")
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.said)
+        await shell.until(lambda: shell.in_view and shell.conversation.said)
         assert shell.conversation.said[0][0] == f"see {LONG}"
 
 
@@ -68,8 +68,8 @@ async def test_a_paste_made_short_stands_in_the_text(open_shell: Any) -> None:
     async with open_shell() as shell:
         await paste(shell, LONG)
         await shell.pilot.press("home", "enter")
-        await shell.until(lambda: isinstance(shell.app.screen, EditSheet))
-        shell.app.screen.query_one("TextArea").text = "short"
+        await shell.until(lambda: isinstance(shell.top, EditSheet))
+        shell.top.query_one("TextArea").text = "short"
         await shell.pilot.press("ctrl+s")
         await shell.until(lambda: shell.composer.text == "short")
 
@@ -98,9 +98,9 @@ async def test_a_click_on_a_mark_opens_it_and_a_click_beside_it_does_not(open_sh
         await paste(shell, LONG)
         await shell.pilot.click(shell.composer, offset=(3, 0))
         await shell.pilot.pause()
-        assert not isinstance(shell.app.screen, EditSheet)
+        assert not isinstance(shell.top, EditSheet)
         await shell.pilot.click(shell.composer, offset=(9, 0))
-        await shell.until(lambda: isinstance(shell.app.screen, EditSheet))
+        await shell.until(lambda: isinstance(shell.top, EditSheet))
 
 
 async def test_a_draft_with_a_mark_comes_back_with_the_mark_where_it_was(open_shell: Any, engine: Any) -> None:
@@ -120,7 +120,7 @@ async def test_a_paste_becomes_a_file_that_the_message_names(open_shell: Any, tm
     async with open_shell() as shell:
         await paste(shell, LONG)
         await shell.pilot.press("home", "enter")
-        await shell.until(lambda: isinstance(shell.app.screen, EditSheet))
+        await shell.until(lambda: isinstance(shell.top, EditSheet))
         await shell.pilot.press("ctrl+f")
         await shell.until(lambda: shell.composer.text.startswith("@/"))
         assert content_and_mode(Path(shell.composer.text[1:])) == (LONG, 0o600)
@@ -149,13 +149,13 @@ async def test_of_ten_megabytes_the_ends_are_shown_at_once_and_all_of_it_is_sent
         shell.composer.post_message(events.Paste(whole))
         await shell.until(lambda: "[pasted 1: 170,000 lines, 10.6 M characters]" in shell.composer.text)
         await shell.pilot.press("home", "enter")
-        await shell.until(lambda: isinstance(shell.app.screen, EditSheet))
+        await shell.until(lambda: isinstance(shell.top, EditSheet))
         await shell.until(lambda: "Ctrl+G changes it in your editor" in shell.text)
         assert "line 0" in shell.text
         await shell.pilot.press("x", "escape")
-        await shell.until(lambda: not isinstance(shell.app.screen, EditSheet))
+        await shell.until(lambda: not isinstance(shell.top, EditSheet))
         await shell.pilot.press("end", "enter")
-        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.said)
+        await shell.until(lambda: shell.in_view and shell.conversation.said)
         assert shell.conversation.said[0][0] == whole
 
 

@@ -14,8 +14,9 @@ from phoenix_tui.app import PhoenixApp
 from phoenix_tui.commands.profiles import profile
 from phoenix_tui.modals.profiles_sheet import ProfilesSheet
 from phoenix_tui.modals.text_sheet import TextSheet
-from tests.phoenix_tui.shell.conftest import OpenShell, Shell
+from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.fake_engine import FakeEngine
+from tests.support.shell import Shell
 
 MINE = "---\ndescription: looks at migrations\nmodel: openai/big\npermission_mode: plan\n---\nBe careful.\n"
 BROKEN = "---\ncolour: red\n---\n"
@@ -39,8 +40,8 @@ def told(shell: Shell, words: str) -> bool:
 
 async def listed(shell: Shell) -> ProfilesSheet:
     await show(shell)
-    await shell.until(lambda: isinstance(shell.app.screen, ProfilesSheet))
-    sheet = shell.app.screen
+    await shell.until(lambda: isinstance(shell.top, ProfilesSheet))
+    sheet = shell.top
     assert isinstance(sheet, ProfilesSheet)
     return sheet
 
@@ -84,7 +85,7 @@ async def test_using_a_profile_makes_the_next_conversation_with_it(open_shell: O
         await listed(shell)
         await shell.pilot.press(*["down"] * 5, "enter")
         await shell.until(lambda: any("begins as migrations" in toast for toast in shell.toasts))
-        assert (shell.ctx.active.model, shell.ctx.active.mode) == ("openai/big", PermissionMode.PLAN)
+        assert (shell.active.model, shell.active.mode) == ("openai/big", PermissionMode.PLAN)
         await shell.until(lambda: shell.status.startswith("plan · sandbox · migrations · big"))
         conversation = await shell.say("hello")
         assert conversation.caps == [RunCaps(max_turns=3, timeout=60.0)], "as with --profile"
@@ -105,7 +106,7 @@ async def test_the_mode_of_a_profile_holds_for_every_conversation_begun_with_it(
             conversation = await shell.say(text)
             modes.append(conversation.record.permission_mode.value)
             await shell.command("/permissions auto")
-            await shell.ctx.active.begin()
+            await shell.active.begin()
         await profile(shell.ctx, "general")
         modes.append((await shell.say("three")).record.permission_mode.value)
         assert modes == ["plan", "plan", "ask"]
@@ -114,12 +115,12 @@ async def test_the_mode_of_a_profile_holds_for_every_conversation_begun_with_it(
 async def test_going_back_to_general_takes_back_model_mode_and_prompt(open_shell: OpenShell, tmp_path: Path) -> None:
     put(tmp_path, "migrations", MINE)
     async with open_shell() as shell:
-        before = shell.ctx.active.model
+        before = shell.active.model
         await show(shell, "migrations")
-        await shell.until(lambda: shell.ctx.active.model == "openai/big")
+        await shell.until(lambda: shell.active.model == "openai/big")
         await show(shell, "general")
-        await shell.until(lambda: shell.ctx.active.model == before)
-        assert shell.ctx.active.mode is PermissionMode.ASK
+        await shell.until(lambda: shell.active.model == before)
+        assert shell.active.mode is PermissionMode.ASK
         await shell.until(lambda: "migrations" not in shell.status)
         record = (await shell.say("hello")).record
         assert (record.profile, record.append_system_prompt, record.model) == ("", "", before)
@@ -141,19 +142,19 @@ async def test_a_conversation_that_began_stays_as_it_is(open_shell: OpenShell, e
 async def show_new(shell: Shell) -> None:
     await shell.type("/new")
     await shell.pilot.press("escape", "enter")
-    await shell.until(lambda: shell.ctx.active.conversation is None)
+    await shell.until(lambda: shell.in_view is None)
 
 
 async def test_what_is_written_stays_though_its_conversation_is_made_anew(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
         await shell.type("where is it")
-        await shell.until(lambda: shell.ctx.active.conversation)
+        await shell.until(lambda: shell.in_view)
         drafted = shell.conversation
-        await shell.ctx.active.drafts.keep()
+        await shell.active.drafts.keep()
         shell.screen.startup.then(lambda bench: use(bench, "explore"))
-        await shell.until(lambda: shell.composer.content == "where is it" and shell.ctx.active.mode == "plan")
+        await shell.until(lambda: shell.composer.content == "where is it" and shell.active.mode == "plan")
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.said)
+        await shell.until(lambda: shell.in_view and shell.conversation.said)
         assert shell.conversation is not drafted
         assert shell.conversation.record.profile == "explore"
         await shell.until(lambda: drafted.id not in shell.engine.opened)
@@ -170,16 +171,16 @@ async def test_an_unknown_profile_is_refused_with_those_there_are(open_shell: Op
         await show(shell, "nobody")
         await shell.until(lambda: any("There is no profile 'nobody'" in toast for toast in shell.toasts))
         assert any("There are: general, explore" in toast for toast in shell.toasts)
-        assert shell.ctx.active.launch.profile == ""
+        assert shell.active.launch.profile == ""
 
 
 async def test_space_reads_all_of_a_profile(open_shell: OpenShell) -> None:
     async with open_shell(size=(100, 30)) as shell:
         await listed(shell)
         await shell.pilot.press("down", "space")
-        await shell.until(lambda: isinstance(shell.app.screen, TextSheet) and "You explore code" in shell.text)
+        await shell.until(lambda: isinstance(shell.top, TextSheet) and "You explore code" in shell.text)
         await shell.pilot.press("escape")
-        await shell.until(lambda: isinstance(shell.app.screen, ProfilesSheet))
+        await shell.until(lambda: isinstance(shell.top, ProfilesSheet))
 
 
 async def test_a_built_in_profile_is_not_edited_but_copied(open_shell: OpenShell, editor: Path) -> None:
@@ -194,11 +195,11 @@ async def test_a_built_in_profile_is_not_edited_but_copied(open_shell: OpenShell
         await shell.until(lambda: "› a copy of explore" in shell.text)
         await shell.pilot.press("enter")
         await shell.until(lambda: (editor / "line").exists())
-        await shell.until(lambda: shell.app.screen is sheet and sheet.chosen and sheet.chosen.key == "scout")
+        await shell.until(lambda: shell.top is sheet and sheet.chosen and sheet.chosen.key == "scout")
         assert "You explore code" in (editor / "profiles" / "scout.md").read_text()
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.ctx.active.launch.profile == "scout")
-        assert shell.ctx.active.mode is PermissionMode.PLAN
+        await shell.until(lambda: shell.active.launch.profile == "scout")
+        assert shell.active.mode is PermissionMode.PLAN
 
 
 async def test_the_template_is_a_good_profile(open_shell: OpenShell, editor: Path) -> None:
@@ -210,9 +211,9 @@ async def test_the_template_is_a_good_profile(open_shell: OpenShell, editor: Pat
         await shell.pilot.press("enter")
         await shell.until(lambda: "an explained template" in shell.text)
         await shell.pilot.press("up", "enter")
-        await shell.until(lambda: shell.app.screen is sheet and sheet.chosen and sheet.chosen.key == "mine")
+        await shell.until(lambda: shell.top is sheet and sheet.chosen and sheet.chosen.key == "mine")
         assert "What it is for, in one sentence." in shell.text
-        assert not shell.ctx.active.services.profiles.troubles()
+        assert not shell.active.services.profiles.troubles()
 
 
 async def test_a_name_that_cannot_be_is_refused(open_shell: OpenShell, editor: Path) -> None:
@@ -227,9 +228,9 @@ async def test_a_name_that_cannot_be_is_refused(open_shell: OpenShell, editor: P
             await shell.until(lambda: "an explained template" in shell.text)
             await shell.pilot.press("enter")
             await shell.until(partial(told, shell, refusal))
-            await shell.until(lambda: isinstance(shell.app.screen, ProfilesSheet))
+            await shell.until(lambda: isinstance(shell.top, ProfilesSheet))
             await shell.pilot.press("escape")
-            await shell.until(lambda: not isinstance(shell.app.screen, ProfilesSheet))
+            await shell.until(lambda: not isinstance(shell.top, ProfilesSheet))
 
 
 async def test_a_broken_file_is_listed_first_and_mended_at_its_line(open_shell: OpenShell, editor: Path) -> None:
@@ -242,7 +243,7 @@ async def test_a_broken_file_is_listed_first_and_mended_at_its_line(open_shell: 
         await shell.until(lambda: path.read_text() == MINE)
         await shell.until(lambda: "Trouble" not in shell.text and "looks at migrations" in shell.text)
         assert (editor / "line").read_text().strip() == "+2"
-        assert shell.app.screen is sheet
+        assert shell.top is sheet
 
 
 async def test_a_mistake_left_in_the_editor_is_told_with_its_line(open_shell: OpenShell, editor: Path) -> None:
@@ -283,7 +284,7 @@ async def test_names_are_offered_behind_the_command(open_shell: OpenShell) -> No
         await shell.type("/profile rev")
         await shell.until(lambda: "Looks for mistakes" in shell.text)
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.ctx.active.launch.profile == "review")
+        await shell.until(lambda: shell.active.launch.profile == "review")
 
 
 @pytest.mark.parametrize("size", [(60, 20), (80, 24)])

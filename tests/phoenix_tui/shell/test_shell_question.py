@@ -29,20 +29,20 @@ from tools.contract import DiffDisplay, ToolRequest
 
 def shown(shell: Any, part: str) -> str:
     """Text of one part of the question."""
-    return str(shell.screen.parts.dock.question.query_one(f"#{part}").render().plain)
+    return str(shell.question.query_one(f"#{part}").render().plain)
 
 
 async def asked(shell: Any, **changes: Any) -> tuple[Any, SteppedClock]:
     """A conversation with an open question that has been in view for a while."""
     conversation = await shell.say("go")
     time = SteppedClock()
-    shell.composer.answering.clock = time
-    shell.composer.answering.typed_at = 0.0
-    panel = shell.screen.parts.dock.question
+    shell.answering.clock = time
+    shell.answering.typed_at = 0.0
+    panel = shell.question
     panel.gate.clock = time
     conversation.ask(question(**changes))
     await shell.pilot.pause()
-    shell.composer.answering.since = panel.gate.since = time.seconds - TYPING_PAUSE
+    shell.answering.since = panel.gate.since = time.seconds - TYPING_PAUSE
     panel._offer(panel._question, guarded=False)  # what the timer of the grace period does
     await shell.pilot.pause()
     return conversation, time
@@ -62,7 +62,7 @@ async def test_a_letter_on_an_empty_line_answers(open_shell: Any, key: str, answ
         await shell.pilot.press(key)
         await shell.until(lambda: conversation.answers)
         assert conversation.answers == [("call-1", answer)]
-        assert not shell.screen.parts.dock.question.display
+        assert not shell.question.display
 
 
 async def test_it_shows_asker_command_folder_reason_and_rule(open_shell: Any, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ async def test_a_letter_counts_again_after_the_pause(open_shell: Any) -> None:
 async def test_a_question_that_just_appeared_takes_no_letter(open_shell: Any) -> None:
     async with open_shell() as shell:
         conversation, time = await asked(shell)
-        shell.composer.answering.since = time.seconds - 0.1
+        shell.answering.since = time.seconds - 0.1
         await shell.pilot.press("y")
         await shell.pilot.pause()
         assert (conversation.answers, shell.composer.text) == ([], "y")
@@ -117,7 +117,7 @@ async def test_enter_behind_a_text_says_no_with_it_as_the_reason_and_the_rule_sa
     async with open_shell() as shell:
         conversation, _ = await asked(shell)
         await shell.type("use make")
-        rule = shell.screen.parts.dock.query_one("#rule")
+        rule = shell.dock.query_one("#rule")
         await shell.until(lambda: rule.border_title == "Enter: no, with this as the reason")
         await shell.pilot.press("enter")
         await shell.until(lambda: conversation.answers)
@@ -128,7 +128,7 @@ async def test_enter_behind_a_text_says_no_with_it_as_the_reason_and_the_rule_sa
 async def test_a_text_begun_before_the_question_is_no_reason_until_enter_is_pressed_again(open_shell: Any) -> None:
     async with open_shell() as shell:
         conversation, time = await asked(shell)
-        shell.composer.answering.since = time.seconds + 1
+        shell.answering.since = time.seconds + 1
         await shell.type("next: the docs")
         time.seconds += 10
         await shell.pilot.press("enter", "enter")
@@ -202,7 +202,7 @@ async def test_up_beyond_the_answers_goes_to_the_queue_and_down_back(open_shell:
         conversation, _ = await asked(shell, rule="")
         await conversation.queue.add("later")
         await shell.pilot.press("up", "up", "up", "up")
-        await shell.until(lambda: shell.screen.parts.dock.queue.has_focus)
+        await shell.until(lambda: shell.dock.queue.has_focus)
         await shell.pilot.press("delete")
         await shell.until(lambda: not conversation.queue.waiting)
         assert conversation.answers == []
@@ -213,7 +213,7 @@ async def test_up_gives_the_question_the_focus_and_then_letters_count_beside_a_d
         conversation, _ = await asked(shell)
         await shell.type("my draft")
         await shell.pilot.press("up")
-        await shell.until(lambda: shell.screen.parts.dock.question.has_focus)
+        await shell.until(lambda: shell.question.has_focus)
         await shell.pilot.press("n")
         await shell.until(lambda: conversation.answers)
         assert shell.composer.text == "my draft"
@@ -243,7 +243,7 @@ async def test_always_shows_its_rule_says_what_it_allows_and_takes_the_edited_on
 async def test_an_edited_rule_that_misses_the_call_is_refused_in_words_and_stays_in_the_line(open_shell: Any) -> None:
     async with open_shell((120, 40)) as shell:
         conversation, _ = await asked(shell, request=ToolRequest("make test -x"), rule="bash(make test*)")
-        panel = shell.screen.parts.dock.question
+        panel = shell.question
         await shell.pilot.press("a", "backspace", "backspace", "backspace", "x", "*", ")")
         await shell.until(lambda: panel.line.has_class("-refused"))
         assert effect(shell).startswith("This rule does not match: begin with the words of the command")
@@ -285,7 +285,7 @@ async def test_while_no_letter_counts_none_is_shown_and_the_answers_do_not_move(
         assert not re.search(r"(^|  )[1-5]? ?[ysanr]  ", "\n".join(guarded))
     async with open_shell() as shell:
         conversation = await shell.say("go")
-        panel = shell.screen.parts.dock.question
+        panel = shell.question
         time = panel.gate.clock = SteppedClock()
         conversation.ask(question())
         await shell.pilot.press("up", "n")
@@ -332,7 +332,7 @@ async def test_every_hidden_character_of_a_command_is_visible(open_shell: Any) -
     hostile = "echo ok # \x1b[24D\x1b[K rm -rf ~ \u202e\u200b" + " " * 300 + "; id"
     async with open_shell((120, 40)) as shell:
         await asked(shell, request=ToolRequest(hostile))
-        shown = shell.screen.parts.dock.question.query_one("#request").render().plain
+        shown = shell.question.query_one("#request").render().plain
         assert "\x1b" not in shown
         assert "rm -rf ~" in shown
         assert "; id" in shown
@@ -344,7 +344,7 @@ async def test_a_diff_is_shown_whole_and_scrolls(open_shell: Any, tmp_path: Path
     request = ToolRequest("a.py", (tmp_path / "a.py",), DiffDisplay("a.py", diff, 200, 0, created=True))
     async with open_shell() as shell:
         await asked(shell, request=request)
-        panel = shell.screen.parts.dock.question
+        panel = shell.question
         assert "+line 199" in panel.query_one("#request").render().plain
         assert shell.composer.region.bottom == 23
         await shell.pilot.press("up", "pagedown", "pagedown")
@@ -419,14 +419,14 @@ async def test_with_text_in_the_box_the_hint_names_the_way_to_the_question(open_
 async def test_another_mode_that_asks_too_changes_the_reason_and_nothing_else(open_shell: Any) -> None:
     async with open_shell() as shell:
         conversation, _ = await asked(shell)
-        since = shell.composer.answering.since
+        since = shell.answering.since
         await shell.pilot.press("r")
         await shell.type("not that")
         was = conversation.question
         conversation.ask(replace(was, reason="in mode accept-edits commands need your yes"))
         await shell.until(lambda: "accept-edits" in shown(shell, "where"))
-        assert shell.screen.parts.dock.question.line.is_open
-        assert shell.composer.answering.since == since
+        assert shell.question.line.is_open
+        assert shell.answering.since == since
         await shell.pilot.press("enter")
         assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.DENY, "not that"))]
 
@@ -458,7 +458,7 @@ async def test_a_question_without_a_rule_offers_no_always(open_shell: Any) -> No
         assert "always" not in shown(shell, "answers")
         await shell.pilot.press("a")
         await shell.pilot.pause()
-        assert not shell.screen.parts.dock.question.has_class("-filling")
+        assert not shell.question.has_class("-filling")
         assert "this conversation" not in shown(shell, "answers")
         assert replace(conversation.question, rule="") == conversation.question
 
@@ -469,7 +469,7 @@ CODE = "@@ -1,2 +1,2 @@\n def f():\n-\treturn 1\n+\treturn '\u202e'  # never"
 async def test_a_change_that_asks_has_the_colours_of_its_code_and_the_same_rows(open_shell: Any) -> None:
     async with open_shell() as shell:
         await asked(shell, request=change(CODE))
-        panel = shell.screen.parts.dock.question
+        panel = shell.question
         request = panel.query_one("#request")
         plain = Content("\n").join(request_rows(panel._question, request.size.width)).plain
 
@@ -498,7 +498,7 @@ async def test_a_question_keeps_the_last_column_free(open_shell: Any, size: tupl
         conversation = await shell.say("go")
         conversation.ask(question())
         await shell.until(lambda: shown(shell, "answers"))
-        panel = shell.screen.parts.dock.question
+        panel = shell.question
         await shell.until(lambda: panel.region.height > 0)
         last = {widget.region.right for widget in panel.query("#asked, #where, #answers")}
         assert last == {shell.screen.size.width - 1}
@@ -518,14 +518,14 @@ async def test_a_blank_row_sets_a_question_apart_where_there_are_24_rows(
 ) -> None:
     async with open_shell((80, rows)) as shell:
         await asked(shell, command="\n".join(map(str, range(30))))
-        assert (shell.screen.parts.dock.question.styles.padding.top == 1) is blank
+        assert (shell.question.styles.padding.top == 1) is blank
 
 
 async def test_the_words_that_a_change_brings_are_marked_in_the_question(open_shell: Any) -> None:
     change = DiffDisplay("relay/notes", "@@ -1 +1 @@\n-the retry loop waits\n+the retry loop waits up to LIMIT\n", 1, 1)
     async with open_shell() as shell:
         await asked(shell, request=ToolRequest("relay/notes", preview=change))
-        panel = shell.screen.parts.dock.question
+        panel = shell.question
 
         def marked() -> list[str]:
             content = panel.query_one("#request").render()

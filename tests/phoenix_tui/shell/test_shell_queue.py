@@ -49,7 +49,7 @@ async def test_up_on_an_empty_line_leads_into_the_queue_and_its_keys_change_it(o
         conversation = await shell.say("go")
         conversation.queue.become(ONE, TWO, THREE)
         await shell.pilot.press("up")
-        panel = shell.screen.parts.dock.queue
+        panel = shell.dock.queue
         await shell.until(lambda: panel.has_focus)
         assert panel.chosen == 2
         await shell.pilot.press("shift+up")
@@ -71,7 +71,7 @@ async def test_a_queued_message_is_edited_in_a_sheet_and_esc_asks_before_changes
         conversation = await shell.say("go")
         conversation.queue.become(ONE)
         await shell.pilot.press("up", "enter")
-        await shell.until(lambda: isinstance(shell.app.screen, EditSheet))
+        await shell.until(lambda: isinstance(shell.top, EditSheet))
         await shell.type("!")
         await shell.pilot.press("enter", "x", "escape")
         await shell.until(lambda: shell.status.endswith("Esc drops the changes"))
@@ -79,9 +79,9 @@ async def test_a_queued_message_is_edited_in_a_sheet_and_esc_asks_before_changes
         await shell.pilot.press("ctrl+s")
         await shell.until(lambda: waiting(shell) == ["message 1!\nx"])
         await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.app.screen, EditSheet))
+        await shell.until(lambda: isinstance(shell.top, EditSheet))
         await shell.pilot.press("y", "escape", "escape")
-        await shell.until(lambda: not isinstance(shell.app.screen, EditSheet))
+        await shell.until(lambda: not isinstance(shell.top, EditSheet))
         assert waiting(shell) == ["message 1!\nx"]
 
 
@@ -91,7 +91,7 @@ async def test_up_beyond_the_first_row_walks_on_to_older_prompts(open_shell: Any
         conversation.queue.become(ONE)
         await shell.until(lambda: shell.composer.keys.has_queue)
         await shell.pilot.press("up")
-        await shell.until(lambda: shell.screen.parts.dock.queue.has_focus)
+        await shell.until(lambda: shell.dock.queue.has_focus)
         await shell.pilot.press("up")
         await shell.until(lambda: shell.composer.text == "go")
         assert shell.composer.has_focus
@@ -175,10 +175,10 @@ async def test_older_prompts_and_the_queue_share_the_screen(
             shell.composer.draft.prompts.add(f"prompt {number:02}\nand more of it\nand more\nand more")
         conversation.queue.become(*(QueuedMessage(f"q{number}", f"waits {number}") for number in range(8)))
         await shell.until(lambda: "waits 4" in shell.text)
-        at_rest = shell.screen.parts.dock.queue.region
+        at_rest = shell.dock.queue.region
         await shell.pilot.press("ctrl+r")
         queued = [f"waits {number}" for number in range(5)]
         await shell.until(lambda: all(one in shell.text for one in [*queued, "+3 more", "prompt 11", "and more of it"]))
         assert shell.text.count("prompt ") >= 4
         await shell.pilot.press("escape")
-        await shell.until(lambda: shell.screen.parts.dock.queue.region == at_rest)
+        await shell.until(lambda: shell.dock.queue.region == at_rest)

@@ -31,8 +31,8 @@ class Lingering(Widget):
 
 async def open_find_bar(shell: Any) -> FindSheet:
     await shell.pilot.press("ctrl+f")
-    await shell.until(lambda: isinstance(shell.app.screen, FindSheet) and shell.app.screen.query("#heading"))
-    sheet = shell.app.screen
+    await shell.until(lambda: isinstance(shell.top, FindSheet) and shell.top.query("#heading"))
+    sheet = shell.top
     assert isinstance(sheet, FindSheet)
     return sheet
 
@@ -47,7 +47,7 @@ async def half_removed(shell: Any, sheet: Sheet[Any]) -> Lingering:
 
 
 async def gone(shell: Any, sheet: Sheet[Any]) -> bool:
-    return await poll(lambda: not sheet.is_attached and not sheet.is_running) and isinstance(shell.app.screen, Screen)
+    return await poll(lambda: not sheet.is_attached and not sheet.is_running) and isinstance(shell.top, Screen)
 
 
 async def test_a_worker_that_draws_on_a_sheet_half_removed_ends_nothing(open_shell: Any, engine: FakeEngine) -> None:

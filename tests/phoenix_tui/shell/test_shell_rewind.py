@@ -14,8 +14,8 @@ from engine.ports.files import Coverage, Restored
 from engine.ports.turns import BranchRow
 from engine.rewind.rewind import BUSY
 from engine.rewind.values import PreviewFile, RewindScope, Takeback
-from tests.phoenix_tui.shell.conftest import Shell
 from tests.support.fake_rewinding import FakeRewinding, change, point
+from tests.support.shell import Shell
 
 OpenShell = Callable[..., AbstractAsyncContextManager[Shell]]
 HERS = PreviewFile(change("notes.md", 1, 2), "changed since by somebody else")
@@ -23,7 +23,7 @@ HERS = PreviewFile(change("notes.md", 1, 2), "changed since by somebody else")
 
 async def prepare(shell: Shell, rewinding: FakeRewinding) -> None:
     """An open conversation in which something was said."""
-    desk = shell.ctx.active
+    desk = shell.active
     desk.services = replace(desk.services, rewinding=rewinding)
     await shell.open(shell.engine.seed("Relay", messages=4))
     await shell.pilot.pause()
@@ -200,7 +200,7 @@ async def test_what_another_process_owns_is_refused_with_its_reason(open_shell: 
     async with open_shell() as shell:
         conversation = shell.engine.seed("Relay", messages=4)
         conversation.read_only = "Process 12 has this conversation open."
-        desk = shell.ctx.active
+        desk = shell.active
         desk.services = replace(desk.services, rewinding=two_turns())
         await shell.open(conversation)
         await shell.type("/rewind")
@@ -238,7 +238,7 @@ async def test_branches_stand_as_a_tree_and_enter_goes_to_one(open_shell: OpenSh
             BranchRow(other.id, "Relay", conversation.id, 2, 3, 0.0, "again", "again"),
         )
         rewinding = FakeRewinding(family=family)
-        desk = shell.ctx.active
+        desk = shell.active
         desk.services = replace(desk.services, rewinding=rewinding)
         await shell.open(conversation)
         await shell.type("/branches")

@@ -12,10 +12,11 @@ from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.modals.picker_sheet import PickerSheet
 from phoenix_tui.modals.rules_sheet import RulesSheet
 from phoenix_tui.widgets.line_input import LineInput
-from tests.phoenix_tui.shell.conftest import OpenShell, Shell
+from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.clocks import SteppedClock
 from tests.support.fake_engine import FakeEngine
 from tests.support.fake_rules import NOW, rule_desk
+from tests.support.shell import Shell
 
 TEST, WRITE = ActiveRule("bash(make test*)", since=NOW - 3 * 86_400), ActiveRule("write_file(src/*)", since=NOW)
 
@@ -30,8 +31,8 @@ def is_kept(shell: Shell, text: str) -> bool:
 
 async def rules_sheet(shell: Shell) -> RulesSheet:
     shell.screen.run_worker(shell.command("/rules"))
-    await shell.until(lambda: isinstance(shell.app.screen, RulesSheet) and shell.app.screen.is_mounted)
-    sheet = shell.app.screen
+    await shell.until(lambda: isinstance(shell.top, RulesSheet) and shell.top.is_mounted)
+    sheet = shell.top
     assert isinstance(sheet, RulesSheet)
     sheet.clock = SteppedClock(NOW)
     sheet._look()
@@ -50,7 +51,7 @@ async def test_without_a_rule_it_says_how_one_comes_to_be(open_shell: OpenShell)
         await shell.pilot.press("u")
         await shell.until(lambda: "Nothing to undo." in shell.text)
         await shell.pilot.press("q")
-        await shell.until(lambda: not isinstance(shell.app.screen, RulesSheet))
+        await shell.until(lambda: not isinstance(shell.top, RulesSheet))
 
 
 async def test_rules_are_listed_with_where_they_hold_and_since_when(open_shell: OpenShell, engine: FakeEngine) -> None:
@@ -145,10 +146,10 @@ async def test_permissions_leads_to_the_rules_and_a_mode_that_asks_nothing_is_sa
     async with open_shell() as shell:
         await shell.command("/permissions plan")
         shell.screen.run_worker(shell.command("/permissions"))
-        await shell.until(lambda: isinstance(shell.app.screen, PickerSheet) and "1 rule: see, edit" in shell.text)
+        await shell.until(lambda: isinstance(shell.top, PickerSheet) and "1 rule: see, edit" in shell.text)
         await shell.type("rules")
         await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.app.screen, RulesSheet))
+        await shell.until(lambda: isinstance(shell.top, RulesSheet))
         note = "In mode plan no rule counts: reading only, everything else is refused."
         await shell.until(lambda: note in shell.text)
 
@@ -186,7 +187,7 @@ async def test_a_new_rule_holds_in_the_project_and_everywhere_only_where_that_is
             await shell.until(partial(is_kept, shell, text))
         assert [(one.text, one.project) for one in engine.rules.all()] == [
             ("bash(cat*)", ""),
-            ("bash(ls*)", str(project_of(shell.ctx.active.launch.cwd))),
+            ("bash(ls*)", str(project_of(shell.active.launch.cwd))),
         ]
 
 

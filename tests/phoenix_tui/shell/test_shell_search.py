@@ -17,7 +17,7 @@ from tests.support.fake_engine import FakeEngine
 
 def marked(shell: Any) -> list[str]:
     """Reversed text in the transcript: the current place."""
-    view = shell.ctx.active.parts.transcript
+    view = shell.transcript
     return [
         segment.text
         for strip in view.render_lines(view.size.region)
@@ -28,7 +28,7 @@ def marked(shell: Any) -> list[str]:
 
 def marked_row(shell: Any) -> str:
     """The row of the current place."""
-    view = shell.ctx.active.parts.transcript
+    view = shell.transcript
     rows = view.render_lines(view.size.region)
     return "".join(row.text for row in rows if any(one.style is not None and one.style.reverse for one in row))
 
@@ -39,7 +39,7 @@ async def test_find_counts_marks_and_goes_from_place_to_place(open_shell: Any, e
     async with open_shell() as shell:
         await shell.open(conversation)
         await shell.pilot.press("ctrl+f")
-        await shell.until(lambda: isinstance(shell.app.screen, FindSheet))
+        await shell.until(lambda: isinstance(shell.top, FindSheet))
         await shell.type("message 1")
         await shell.until(lambda: "11 of 11" in shell.text)
         await shell.until(lambda: marked(shell) == ["message 1"])
@@ -52,7 +52,7 @@ async def test_find_counts_marks_and_goes_from_place_to_place(open_shell: Any, e
         await shell.until(lambda: "message 1" in shell.text)
         await shell.until(lambda: "message 19" not in shell.text)
         await shell.pilot.press("escape")
-        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.until(lambda: shell.top is shell.screen)
         await shell.until(lambda: "message 2" in shell.text)
         await shell.until(lambda: marked(shell) == [])
 
@@ -75,7 +75,7 @@ async def test_nothing_found_is_said_and_escape_leaves_the_position(open_shell: 
         await shell.type("absent")
         await shell.until(lambda: "nothing" in shell.text)
         await shell.pilot.press("enter", "escape")
-        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.until(lambda: shell.top is shell.screen)
         await shell.until(lambda: "message 3" in shell.text)
 
 
@@ -89,18 +89,18 @@ async def test_ctrl_f_twice_searches_everything_for_the_same_text(open_shell: An
         await shell.type("hidden treasure")
         await shell.until(lambda: "nothing" in shell.text)
         await shell.pilot.press("ctrl+f")
-        await shell.until(lambda: isinstance(shell.app.screen, SearchSheet) and "1 of 1" in shell.text)
+        await shell.until(lambda: isinstance(shell.top, SearchSheet) and "1 of 1" in shell.text)
         assert '"hidden treasure"' in shell.text
         await shell.until(lambda: "second one" in shell.text)
         await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.app.screen, HitSheet))
+        await shell.until(lambda: isinstance(shell.top, HitSheet))
         assert shell.conversation.id == two.id
         await shell.until(lambda: marked(shell) == ["hidden treasure"])
         await shell.pilot.press("escape")
-        await shell.until(lambda: isinstance(shell.app.screen, SearchSheet))
+        await shell.until(lambda: isinstance(shell.top, SearchSheet))
         await shell.until(lambda: "the hidden treasure" in shell.text)
         await shell.pilot.press("escape")
-        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.until(lambda: shell.top is shell.screen)
         assert shell.conversation.id == one.id
 
 
@@ -113,13 +113,13 @@ async def test_a_search_by_command_steps_through_hits_and_stays_at_one(open_shel
         await shell.pilot.press("enter")
         await shell.until(lambda: "1 of 2" in shell.text)
         await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.app.screen, HitSheet))
+        await shell.until(lambda: isinstance(shell.top, HitSheet))
         first = shell.conversation.id
         await shell.pilot.press("n")
-        await shell.until(lambda: isinstance(shell.app.screen, HitSheet) and "Hit 2 of 2" in shell.text)
+        await shell.until(lambda: isinstance(shell.top, HitSheet) and "Hit 2 of 2" in shell.text)
         assert {first, shell.conversation.id} == {one.id, two.id}
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.until(lambda: shell.top is shell.screen)
         assert shell.conversation.id != first
         assert shell.screen.focused is shell.composer
 
@@ -128,7 +128,7 @@ async def test_a_mistake_is_shown_where_it_stands_and_keys_go_on(open_shell: Any
     async with open_shell() as shell:
         await shell.type("/search")
         await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.app.screen, SearchSheet))
+        await shell.until(lambda: isinstance(shell.top, SearchSheet))
         await shell.type("find role")
         await shell.pilot.press("colon")
         await shell.type("boss")
@@ -145,7 +145,7 @@ async def test_where_a_mistake_has_no_room_its_sentence_takes_the_place_of_the_h
     async with open_shell((60, 20)) as shell:
         await shell.type("/search")
         await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.app.screen, SearchSheet))
+        await shell.until(lambda: isinstance(shell.top, SearchSheet))
         await shell.type("a longer search after")
         await shell.pilot.press("colon")
         await shell.until(lambda: "after: needs a value, such as after:2026-11-01." in shell.text)
@@ -160,11 +160,11 @@ async def test_a_click_opens_a_hit_and_the_wheel_moves_on(open_shell: Any, engin
         await shell.type("/search message")
         await shell.pilot.press("enter")
         await shell.until(lambda: "1 of 30" in shell.text)
-        rows = shell.app.screen.query_one(HitList)
+        rows = shell.top.query_one(HitList)
         rows.post_message(HitList.Turned(1))
         await shell.until(lambda: "2 of 30" in shell.text)
         await shell.pilot.click(rows, offset=(5, 9))
-        await shell.until(lambda: isinstance(shell.app.screen, HitSheet))
+        await shell.until(lambda: isinstance(shell.top, HitSheet))
         await shell.until(lambda: "message 4" in marked_row(shell))
         await shell.until(lambda: "Hit 5 of 30" in shell.text)
 
@@ -178,7 +178,7 @@ async def test_tab_searches_in_this_folder_only(open_shell: Any, engine: FakeEng
         await shell.until(
             lambda: "this folder, Tab everywhere" in shell.text and engine.searched[-1].folder is not None
         )
-        assert engine.searched[-1].folder == shell.ctx.active.folder
+        assert engine.searched[-1].folder == shell.active.folder
         await shell.pilot.press("tab")
         await shell.until(lambda: engine.searched[-1].folder is None)
 

@@ -37,12 +37,12 @@ async def test_a_saved_keymap_counts_at_once_and_a_broken_one_leaves_the_keys(op
         keymap.write_text('help = "f9"\n')
         await shell.until(lambda: shell.ctx.keymap)
         await shell.pilot.press("f9")
-        await shell.until(lambda: isinstance(shell.app.screen, HelpSheet))
+        await shell.until(lambda: isinstance(shell.top, HelpSheet))
         await shell.pilot.press("escape")
         keymap.write_text('help = "ctrl+q"\n')
         await shell.until(lambda: any("keymap.toml:1" in toast for toast in shell.toasts))
         await shell.pilot.press("f9")
-        await shell.until(lambda: isinstance(shell.app.screen, HelpSheet))
+        await shell.until(lambda: isinstance(shell.top, HelpSheet))
 
 
 async def test_a_theme_that_does_not_exist_is_said_with_those_that_do(open_shell: Any) -> None:
@@ -54,13 +54,13 @@ async def test_a_setting_is_changed_in_place_and_kept(open_shell: Any) -> None:
     async with open_shell((120, 40)) as shell:
         await shell.type("/config")
         await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.app.screen, SettingsSheet))
+        await shell.until(lambda: isinstance(shell.top, SettingsSheet))
         assert "config.toml:1" in shell.text
         await shell.type("mouse")
         await shell.until(lambda: "the mouse: true or false" in shell.text)
         await shell.pilot.press("enter")
         await shell.until(lambda: ("mouse", "false") in shell.settings)
-        await shell.until(lambda: isinstance(shell.app.screen, SettingsSheet) and "mouse          false" in shell.text)
+        await shell.until(lambda: isinstance(shell.top, SettingsSheet) and "mouse          false" in shell.text)
         assert shell.ctx.environment.mouse is False
         await shell.pilot.press("delete")
         await shell.until(lambda: ("mouse", "") in shell.settings)
@@ -76,19 +76,19 @@ async def test_a_setting_that_is_changed_by_its_name_is_told(open_shell: Any) ->
 async def test_a_setting_with_choices_offers_them_and_esc_keeps_it(open_shell: Any) -> None:
     async with open_shell((120, 40)) as shell:
         shell.screen.action_command("config")
-        await shell.until(lambda: isinstance(shell.app.screen, SettingsSheet))
+        await shell.until(lambda: isinstance(shell.top, SettingsSheet))
         await shell.type("notif")
         await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.app.screen, PickerSheet))
+        await shell.until(lambda: isinstance(shell.top, PickerSheet))
         await shell.pilot.press("escape")
-        await shell.until(lambda: isinstance(shell.app.screen, SettingsSheet))
+        await shell.until(lambda: isinstance(shell.top, SettingsSheet))
         assert shell.settings == []
 
 
 async def test_a_theme_is_seen_while_it_is_chosen_and_esc_brings_the_old_one_back(open_shell: Any) -> None:
     async with open_shell((120, 40), theme="phoenix-dark") as shell:
         shell.screen.action_command("theme")
-        await shell.until(lambda: isinstance(shell.app.screen, PickerSheet))
+        await shell.until(lambda: isinstance(shell.top, PickerSheet))
         await shell.pilot.press("down")
         await shell.until(lambda: shell.app.theme != "phoenix-dark")
         await shell.pilot.press("escape")
@@ -102,10 +102,10 @@ async def test_the_palette_finds_conversations_settings_and_keys_and_remembers(
     engine.seed("retry loop", messages=2)
     async with open_shell((120, 40)) as shell:
         await shell.pilot.press("ctrl+p")
-        await shell.until(lambda: isinstance(shell.app.screen, RowsSheet))
+        await shell.until(lambda: isinstance(shell.top, RowsSheet))
         await shell.type("retrloop")
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.ctx.active.conversation is not None)
+        await shell.until(lambda: shell.in_view is not None)
         assert shell.conversation.record.title == "retry loop"
         await shell.pilot.press("ctrl+p")
         await shell.until(lambda: "Recent" in shell.text)
@@ -118,7 +118,7 @@ async def test_the_palette_finds_conversations_settings_and_keys_and_remembers(
 async def test_nothing_found_says_so_and_help_fits_a_narrow_screen(open_shell: Any) -> None:
     async with open_shell((60, 20)) as shell:
         await shell.pilot.press("f1")
-        await shell.until(lambda: isinstance(shell.app.screen, HelpSheet))
+        await shell.until(lambda: isinstance(shell.top, HelpSheet))
         rows = shell.text.split("\n")
         assert len(rows) == 20
         wrapped = next(place for place, row in enumerate(rows) if "copy a selection" in row)
@@ -126,7 +126,7 @@ async def test_nothing_found_says_so_and_help_fits_a_narrow_screen(open_shell: A
         await shell.type("zzzz")
         await shell.until(lambda: "Nothing matches" in shell.text)
         await shell.pilot.press("question_mark", "f1")
-        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.until(lambda: shell.top is shell.screen)
 
 
 async def test_text_that_goes_on_does_so_below_itself_on_a_narrow_screen(open_shell: Any) -> None:

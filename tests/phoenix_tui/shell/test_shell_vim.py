@@ -116,7 +116,7 @@ async def test_the_list_keeps_its_own_escape(open_shell: Any) -> None:
     async with open_shell(vim=True) as shell:
         await shell.until(lambda: "Esc to normal" in shell.status)
         await shell.pilot.press("ctrl+l")
-        await shell.until(lambda: shell.screen.rows.has_focus and "Esc to normal" not in shell.status)
+        await shell.until(lambda: shell.rows.has_focus and "Esc to normal" not in shell.status)
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.composer.has_focus and "Esc to normal" in shell.status)
         assert shell.composer.vim.keys.mode is Mode.INSERT

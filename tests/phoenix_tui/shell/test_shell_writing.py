@@ -31,7 +31,7 @@ async def test_a_line_typed_before_anything_is_open_is_sent_when_it_is(open_shel
         shell.composer.keys.starting = True
         await shell.type("early")
         await shell.pilot.press("ctrl+j")
-        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.said)
+        await shell.until(lambda: shell.in_view and shell.conversation.said)
         assert shell.conversation.said == [("early", ())]
 
 
@@ -40,7 +40,7 @@ async def test_what_is_typed_while_a_conversation_opens_stands_behind_its_draft_
 ) -> None:
     kept = engine.seed("kept", draft="Please ", messages=2)
     async with open_shell(conversation_id=kept.id) as shell:
-        shell.screen.parts.dock._loaded = False
+        shell.dock._loaded = False
         shell.composer.load("now")
         await shell.open(kept)
         assert shell.composer.text == "Please now"
@@ -107,16 +107,16 @@ async def test_a_draft_is_kept_per_conversation_and_comes_back(open_shell: Any, 
 async def test_a_draft_is_stored_when_typing_pauses(open_shell: Any) -> None:
     async with open_shell() as shell:
         await shell.type("not yet sent")
-        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.record.draft == "not yet sent")
+        await shell.until(lambda: shell.in_view and shell.conversation.record.draft == "not yet sent")
 
 
 async def test_a_new_conversation_that_was_emptied_again_vanishes(open_shell: Any, engine: FakeEngine) -> None:
     async with open_shell() as shell:
         await shell.type("x")
-        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.record.draft == "x")
+        await shell.until(lambda: shell.in_view and shell.conversation.record.draft == "x")
         await shell.pilot.press("backspace")
         await shell.pilot.press("ctrl+n")
-        await shell.until(lambda: shell.ctx.active.conversation is None)
+        await shell.until(lambda: shell.in_view is None)
         assert await engine.list() == []
 
 
@@ -152,7 +152,7 @@ async def test_ten_megabytes_pasted_stand_as_one_mark_and_are_sent_whole(open_sh
         await shell.until(lambda: shell.composer.text)
         assert shell.composer.text == "[pasted 1: 700,000 lines, 10.5 M characters]"
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.said)
+        await shell.until(lambda: shell.in_view and shell.conversation.said)
         assert shell.conversation.said[0][0] == whole
 
 
@@ -169,12 +169,12 @@ async def test_a_dropped_image_path_becomes_an_attachment(open_shell: Any, tmp_p
     for form in (f"'{image}'", str(image).replace(" ", "\\ "), image.as_uri(), str(image)):
         async with open_shell() as shell:
             shell.composer.post_message(events.Paste(form))
-            await shell.until(lambda: shell.screen.parts.dock.chips.images)
+            await shell.until(lambda: shell.dock.chips.images)
             await shell.until(lambda: "[image 1: 640×480]" in shell.text)
             assert shell.composer.text == ""
             conversation = await shell.say("look")
             assert conversation.said == [("look", ("image-1",))]
-            assert shell.screen.parts.dock.chips.images == ()
+            assert shell.dock.chips.images == ()
 
 
 async def test_a_command_attaches_a_file_by_its_path_from_the_folder(open_shell: Any, tmp_path: Path) -> None:
@@ -183,11 +183,11 @@ async def test_a_command_attaches_a_file_by_its_path_from_the_folder(open_shell:
         for number, name in enumerate(("my picture.png", f'"{tmp_path / "my picture.png"}"'), 1):
             shell.composer.load(f"/image {name}")
             await shell.pilot.press("enter")
-            await shell.until(lambda number=number: len(shell.screen.parts.dock.chips.images) == number)
+            await shell.until(lambda number=number: len(shell.dock.chips.images) == number)
         shell.composer.load("/image nowhere.png")
         await shell.pilot.press("enter")
         await shell.until(lambda: "nowhere.png cannot be read: No such file or directory." in shell.toasts)
-        assert len(shell.screen.parts.dock.chips.images) == 2
+        assert len(shell.dock.chips.images) == 2
 
 
 async def test_a_dropped_text_file_stays_text(open_shell: Any, tmp_path: Path) -> None:
@@ -209,10 +209,10 @@ async def test_an_unsent_image_keeps_its_conversation_and_is_there_again(open_sh
         await shell.ctx.sending.attach([PNG])
         conversation = shell.conversation
         await shell.pilot.press("ctrl+n")
-        await shell.until(lambda: shell.ctx.active.conversation is None)
-        assert (conversation.record.deleted, shell.screen.parts.dock.chips.images) == (False, ())
+        await shell.until(lambda: shell.in_view is None)
+        assert (conversation.record.deleted, shell.dock.chips.images) == (False, ())
         await shell.open(conversation)
-        assert [image.id for image in shell.screen.parts.dock.chips.images] == ["image-1"]
+        assert [image.id for image in shell.dock.chips.images] == ["image-1"]
 
 
 async def test_a_conversation_whose_first_message_is_on_its_way_is_not_put_away(
@@ -220,7 +220,7 @@ async def test_a_conversation_whose_first_message_is_on_its_way_is_not_put_away(
 ) -> None:
     release = asyncio.Event()
     async with open_shell() as shell:
-        conversation = await shell.ctx.active.current()
+        conversation = await shell.active.current()
         say = conversation.say
 
         async def slowly(*asked: Any) -> Any:
@@ -230,7 +230,7 @@ async def test_a_conversation_whose_first_message_is_on_its_way_is_not_put_away(
         conversation.say = slowly
         await shell.type("hello")
         await shell.pilot.press("enter", "ctrl+n")
-        await shell.until(lambda: shell.ctx.active.conversation is None)
+        await shell.until(lambda: shell.in_view is None)
         release.set()
         await shell.until(lambda: conversation.said)
         assert not conversation.record.deleted
@@ -239,9 +239,9 @@ async def test_a_conversation_whose_first_message_is_on_its_way_is_not_put_away(
 
 async def test_an_empty_conversation_vanishes_when_it_is_left(open_shell: Any) -> None:
     async with open_shell() as shell:
-        conversation = await shell.ctx.active.current()
+        conversation = await shell.active.current()
         await shell.pilot.press("ctrl+n")
-        await shell.until(lambda: shell.ctx.active.conversation is None)
+        await shell.until(lambda: shell.in_view is None)
         await shell.until(lambda: conversation.record.deleted)
 
 
@@ -249,16 +249,16 @@ async def test_backspace_on_an_empty_text_drops_the_last_image(open_shell: Any, 
     (tmp_path / "a.png").write_bytes(PNG)
     async with open_shell() as shell:
         shell.composer.post_message(events.Paste(str(tmp_path / "a.png")))
-        await shell.until(lambda: shell.screen.parts.dock.chips.images)
+        await shell.until(lambda: shell.dock.chips.images)
         await shell.pilot.press("backspace")
-        await shell.until(lambda: not shell.screen.parts.dock.chips.images)
+        await shell.until(lambda: not shell.dock.chips.images)
 
 
 async def test_a_slash_opens_completions_above_the_box_which_does_not_move(open_shell: Any) -> None:
     async with open_shell() as shell:
         row = shell.composer.region.y
         await shell.type("/re")
-        await shell.until(lambda: shell.screen.parts.dock.popup.display)
+        await shell.until(lambda: shell.dock.popup.display)
         assert "/resume" in shell.text
         assert shell.composer.region.y == row
         assert "Esc closes" in shell.status
@@ -269,7 +269,7 @@ async def test_a_slash_opens_completions_above_the_box_which_does_not_move(open_
 async def test_completions_stand_below_one_another_and_above_what_is_written(open_shell: Any) -> None:
     async with open_shell() as shell:
         await shell.type("/sp")
-        await shell.until(lambda: shell.screen.parts.dock.popup.display)
+        await shell.until(lambda: shell.dock.popup.display)
         await shell.type("l")
         await shell.until(lambda: "/split TITLE|ID  show another conversation" in shell.text)
         rows = shell.text.splitlines()
@@ -281,9 +281,9 @@ async def test_completions_stand_below_one_another_and_above_what_is_written(ope
 async def test_more_completions_than_fit_are_counted(open_shell: Any) -> None:
     async with open_shell() as shell:
         await shell.type("/")
-        await shell.until(lambda: shell.screen.parts.dock.popup.display)
+        await shell.until(lambda: shell.dock.popup.display)
         await shell.until(lambda: f"+{len(COMMANDS) - 8} more" in shell.text)
-        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.record.draft == "/")
+        await shell.until(lambda: shell.in_view and shell.conversation.record.draft == "/")
         assert shell.status.endswith("Esc closes")
         await shell.type("re")
         await shell.until(lambda: "/resume" in shell.text)
@@ -296,7 +296,7 @@ async def test_a_file_is_found_by_its_letters_after_an_at(open_shell: Any, tmp_p
         (tmp_path / name).write_text("x")
     async with open_shell() as shell:
         await shell.type("see @conn")
-        await shell.until(lambda: shell.screen.parts.dock.popup.display)
+        await shell.until(lambda: shell.dock.popup.display)
         await shell.pilot.press("tab")
         await shell.until(lambda: shell.composer.text == "see @pool/connection.py ")
 
@@ -305,7 +305,7 @@ async def test_an_exclamation_mark_runs_a_command_and_two_keep_it_from_the_model
     async with open_shell() as shell:
         await shell.type("!ls")
         await shell.pilot.press("enter")
-        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.shells)
+        await shell.until(lambda: shell.in_view and shell.conversation.shells)
         await shell.type("!!id")
         await shell.pilot.press("enter")
         await shell.until(lambda: len(shell.conversation.shells) == 2)

@@ -20,7 +20,7 @@ from tests.support.waiting import poll
 
 async def test_a_prompt_given_at_the_start_is_sent_and_then_drawn(open_shell: Any) -> None:
     async with open_shell(prompt="look around") as shell:
-        await shell.until(lambda: shell.ctx.active.conversation and shell.conversation.said)
+        await shell.until(lambda: shell.in_view and shell.conversation.said)
         assert shell.conversation.said == [("look around", ())]
         await shell.until(lambda: not shell.app._batch_count)
 
@@ -57,15 +57,15 @@ async def test_the_welcome_comes_back_though_what_was_asked_for_early_goes_on(op
         await over.wait()
 
     async with open_shell() as shell:
-        shell.screen.parts.greet(False)
+        shell.parts.greet(False)
         shell.screen.startup._ready.clear()
         shell.screen.startup.then(work)
-        shell.screen.parts.greet(True)
-        assert shell.screen.parts.welcome.welcome is None
+        shell.parts.greet(True)
+        assert shell.parts.welcome.welcome is None
         shell.screen.startup._ready.set()
         await shell.until(begun.is_set)
-        shell.screen.parts.greet(True)
-        await shell.until(lambda: shell.screen.parts.welcome.welcome is not None)
+        shell.parts.greet(True)
+        await shell.until(lambda: shell.parts.welcome.welcome is not None)
         over.set()
 
 
@@ -76,7 +76,7 @@ async def test_what_nobody_asked_for_early_is_drawn_as_it_comes(open_shell: Any)
 
 async def test_before_the_transcript_stands_its_keys_do_nothing(open_shell: Any) -> None:
     async with open_shell() as shell:
-        parts = shell.screen.parts
+        parts = shell.parts
         view, parts.view = parts.view, None
         shell.screen.action_view("page_up")
         await shell.pilot.press("escape")
@@ -88,7 +88,7 @@ async def test_keys_typed_before_anything_listened_are_drawn_together(
     open_shell: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_shell() as shell:
-        app, composer, drawn = shell.app, shell.screen.parts.dock.composer, list[str]()
+        app, composer, drawn = shell.app, shell.composer, list[str]()
         display = app._display
 
         def noted(*frame: Any) -> None:

@@ -21,11 +21,12 @@ from phoenix_tui.modals.approvals_sheet import ApprovalsSheet
 from phoenix_tui.widgets.answer_gate import GRACE
 from phoenix_tui.widgets.question_panel import QuestionPanel
 from phoenix_tui.widgets.title_row import Heading
-from tests.phoenix_tui.shell.conftest import OpenShell, Shell
+from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.snapshots.told import Teller, call
 from tests.support.clocks import SteppedClock
 from tests.support.fake_agents import RUNS, agent, waits_for
 from tests.support.fake_engine import RUN, FakeConversation, FakeEngine, question
+from tests.support.shell import Shell
 from tools.contract import AgentsDisplay
 
 
@@ -66,7 +67,7 @@ async def test_rows_say_who_does_what_and_go_with_the_run(open_shell: OpenShell,
         engine.sub_agents.end(parent.id, "a3", AgentStatus.CANCELLED, reason="cancelled")
         parent.become(AwaitingLlm(2, RUN, Requesting()))
         await shell.until(lambda: "sub-agents 3/3 done" in shell.text)
-        panel = shell.screen.parts.dock.agents
+        panel = shell.dock.agents
         assert panel is not None
         assert not panel.ticking
         parent.answer_with("All are back.")
@@ -152,7 +153,7 @@ async def test_the_sheet_opens_stops_hints_and_shows_beside(open_shell: OpenShel
     async with at_work(open_shell, engine, (160, 40)) as (shell, parent):
         engine.sub_agents.end(parent.id, "a1", text="7 files named")
         await shell.pilot.press("alt+s")
-        await shell.until(lambda: isinstance(shell.app.screen, AgentsSheet) and "3 sub-agents" in shell.text)
+        await shell.until(lambda: isinstance(shell.top, AgentsSheet) and "3 sub-agents" in shell.text)
         assert "2 at work" in shell.text
         await shell.pilot.press("x")
         await shell.until(lambda: "It has ended already." in shell.toasts)
@@ -163,7 +164,7 @@ async def test_the_sheet_opens_stops_hints_and_shows_beside(open_shell: OpenShel
         await shell.type("begin")
         await shell.pilot.press("enter")
         await shell.until(lambda: engine.sub_agents.hints == [("a3", "begin")])
-        await shell.until(lambda: isinstance(shell.app.screen, AgentsSheet))
+        await shell.until(lambda: isinstance(shell.top, AgentsSheet))
         await shell.pilot.press("X")
         await shell.until(lambda: engine.sub_agents.stopped == ["a2", "a3"])
         await shell.pilot.press("vertical_line")
@@ -171,7 +172,7 @@ async def test_the_sheet_opens_stops_hints_and_shows_beside(open_shell: OpenShel
         await shell.until(lambda: "check the pool (sub-agent of api-retry) 3 of 3" in shell.text)
         assert "api-retry" in shell.text
         await shell.pilot.press("alt+s")
-        await shell.until(lambda: isinstance(shell.app.screen, AgentsSheet))
+        await shell.until(lambda: isinstance(shell.top, AgentsSheet))
         await shell.pilot.press("up", "up", "enter")
         await shell.until(lambda: shell.conversation.id == "a1")
 
@@ -200,7 +201,7 @@ async def test_it_stands_in_the_list_and_in_the_queue_of_approvals(open_shell: O
         await shell.until(lambda: "needs you" in shell.text)
         await shell.until(lambda: "◆ api-retry       asks you" in shell.text)
         await shell.pilot.press("alt+a")
-        await shell.until(lambda: isinstance(shell.app.screen, ApprovalsSheet))
+        await shell.until(lambda: isinstance(shell.top, ApprovalsSheet))
         await shell.until(lambda: "find-tests (sub-agent of api-retry)  bash" in shell.text)
 
 
@@ -215,8 +216,8 @@ async def sheet_with_two_that_ask(
             made = question(command, call=ToolCall(f"call-{agent_id}", "bash", "{}"), asked=asked)
             engine.sub_agents.ask(parent, agent_id, replace(made, asker=f"{agent_id} (sub-agent of api-retry)"))
         await shell.pilot.press("alt+s")
-        await shell.until(lambda: isinstance(sheet := shell.app.screen, AgentsSheet) and sheet.question.display)
-        sheet, clock = shell.app.screen, SteppedClock(1_000.0)
+        await shell.until(lambda: isinstance(sheet := shell.top, AgentsSheet) and sheet.question.display)
+        sheet, clock = shell.top, SteppedClock(1_000.0)
         assert isinstance(sheet, AgentsSheet)
         panel: Any = sheet.question
         panel.gate.since, panel.gate.clock = clock.seconds, clock
@@ -279,7 +280,7 @@ async def test_a_line_for_a_reason_goes_with_a_question_that_is_gone(open_shell:
         engine.sub_agents.end(shell.conversation.id, "a2", AgentStatus.CANCELLED, reason="cancelled")
         await shell.until(lambda: not sheet.question.display)
         await shell.pilot.press("escape")
-        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.until(lambda: shell.top is shell.screen)
 
 
 async def test_those_of_earlier_days_are_listed(open_shell: OpenShell, engine: FakeEngine) -> None:
@@ -291,7 +292,7 @@ async def test_those_of_earlier_days_are_listed(open_shell: OpenShell, engine: F
         assert "sub-agents" not in shell.text
         await shell.type("/agents")
         await shell.pilot.press("escape", "enter")
-        await shell.until(lambda: isinstance(shell.app.screen, AgentsSheet) and "1 sub-agent" in shell.text)
+        await shell.until(lambda: isinstance(shell.top, AgentsSheet) and "1 sub-agent" in shell.text)
         assert "✓ find-tests   " in shell.text
         assert "  7 files named   " in shell.text
 
@@ -329,18 +330,18 @@ async def returned(open_shell: OpenShell, engine: FakeEngine) -> AsyncGenerator[
 
 async def test_enter_on_the_call_opens_the_list_of_its_sub_agents(open_shell: OpenShell, engine: FakeEngine) -> None:
     async with returned(open_shell, engine) as shell:
-        transcript = shell.screen.parts.transcript
+        transcript = shell.transcript
         await shell.pilot.press("alt+up", "up")
         await shell.until(lambda: (found := transcript.blocks.target()) is not None and found.name == "spawn_agents")
         await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.app.screen, AgentsSheet) and "› ✓ find-tests" in shell.text)
+        await shell.until(lambda: isinstance(shell.top, AgentsSheet) and "› ✓ find-tests" in shell.text)
         await shell.pilot.press("down", "enter")
         await shell.until(lambda: shell.conversation.id == "a2")
 
 
 async def test_a_click_on_a_row_of_the_call_opens_that_sub_agent(open_shell: OpenShell, engine: FakeEngine) -> None:
     async with returned(open_shell, engine) as shell:
-        transcript = shell.screen.parts.transcript
+        transcript = shell.transcript
         line = next(place for place, text in enumerate(shell.text.split("\n")) if "✓ read the docs" in text)
         await shell.pilot.click(transcript, offset=(6, line - transcript.region.y))
         await shell.until(lambda: shell.conversation.id == "a2")
@@ -350,7 +351,7 @@ async def test_a_click_on_a_row_opens_it_and_one_on_the_heading_folds_the_panel(
     open_shell: OpenShell, engine: FakeEngine
 ) -> None:
     async with at_work(open_shell, engine) as (shell, _):
-        panel = shell.screen.parts.dock.agents
+        panel = shell.dock.agents
         assert panel is not None
         await shell.pilot.click(panel, offset=(3, 0))
         await shell.until(lambda: "◇ sub-agents 0/3 done" in shell.text and "find-tests  " not in shell.text)
@@ -407,5 +408,5 @@ async def test_a_sub_agents_own_title_outlasts_that_of_its_parent(
 ) -> None:
     async with open_shell((columns, 20)) as shell:
         parent = "check tests, docs and the queu…"
-        shell.screen.parts.title.heading = Heading("find every test", "~/src/relay", parent=parent, place="1 of 3")
+        shell.parts.title.heading = Heading("find every test", "~/src/relay", parent=parent, place="1 of 3")
         await shell.until(lambda: re.sub(r"(Ctrl\+L list|\^L) *$", "", shell.text.split("\n")[0]).strip() == row)

@@ -27,7 +27,7 @@ async def offered(shell: Any, proposal: Proposal = PROPOSAL) -> tuple[SummaryShe
     shell.composer.text = "/compact the names"
     await shell.pilot.press("enter")
     await shell.until(lambda: conversation.context.review is not None)
-    sheet = shell.app.screen
+    sheet = shell.top
     assert isinstance(sheet, SummarySheet)
     verdict = asyncio.create_task(conversation.context.review(proposal))
     await shell.until(lambda: "decision 1" in shell.text)
@@ -52,7 +52,7 @@ async def test_it_says_what_the_summary_stands_for_and_enter_takes_it(open_shell
         await shell.until(verdict.done)
         assert verdict.result() == TakeSummary(PROPOSAL.summary)
         shell.conversation.become(Idle(3))
-        await shell.until(lambda: not isinstance(shell.app.screen, SummarySheet))
+        await shell.until(lambda: not isinstance(shell.top, SummarySheet))
 
 
 async def test_an_enter_that_was_on_its_way_takes_nothing(open_shell: Any) -> None:
@@ -64,15 +64,15 @@ async def test_an_enter_that_was_on_its_way_takes_nothing(open_shell: Any) -> No
         await shell.pilot.press("escape")
         await shell.until(verdict.done)
         assert verdict.result() == DropSummary()
-        await shell.until(lambda: not isinstance(shell.app.screen, SummarySheet))
+        await shell.until(lambda: not isinstance(shell.top, SummarySheet))
 
 
 async def test_it_is_changed_or_made_again_with_a_hint(open_shell: Any) -> None:
     async with open_shell() as shell:
         sheet, verdict = await offered(shell)
         await shell.pilot.press("e")
-        await shell.until(lambda: shell.app.screen.query(TextArea))
-        shell.app.screen.query_one(TextArea).text = "mine"
+        await shell.until(lambda: shell.top.query(TextArea))
+        shell.top.query_one(TextArea).text = "mine"
         await shell.pilot.press("ctrl+s")
         await shell.until(verdict.done)
         assert verdict.result() == TakeSummary("mine")
@@ -107,4 +107,4 @@ async def test_a_refusal_is_said_and_the_sheet_goes(open_shell: Any) -> None:
         shell.composer.text = "/compact"
         await shell.pilot.press("enter")
         await shell.until(lambda: shell.toasts == ["agent is busy"])
-        assert not isinstance(shell.app.screen, SummarySheet)
+        assert not isinstance(shell.top, SummarySheet)
