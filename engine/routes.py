@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from engine.machine.effects import Strategy
 from engine.records import RunPriority
+
+MOST_TASKS: Final = 10
+"""Tasks of one call (SPEC REQ-SA)."""
+PARALLEL, SEQUENTIAL = Strategy.PARALLEL.value, Strategy.SEQUENTIAL.value
+"""Orders in which the sub-agents of a call work."""
 
 
 class RouteAgent(Struct, frozen=True):

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from engine.agents.prompting import snapshot
 from engine.agents.spawn_requests import TaskRequest
+from engine.context.agent_prompt import snapshot
 from engine.executor.session import EngineSettings, Ports
 from engine.ports import ProviderError
 from engine.ports.agents import AgentStore

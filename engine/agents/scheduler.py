@@ -10,9 +10,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.agents.agent_queue import AgentQueue
-from engine.agents.prompting import previous_results
 from engine.agents.results import AgentResults
 from engine.agents.views import AgentBoard
+from engine.context.agent_prompt import previous_results
 from engine.conversation import Conversation
 from engine.executor.requests import Receipt
 from engine.machine import agent_texts

@@ -8,16 +8,14 @@ from typing import Final, cast
 from msgspec import Struct
 
 from engine.records import RunPriority
+from engine.routes import MOST_TASKS, PARALLEL, SEQUENTIAL
 from tools.arguments import Arguments
 from tools.contract import JsonObject, ToolInputError
 
-MOST_TASKS: Final = 10
-"""Tasks of one call (SPEC REQ-SA)."""
 MOST_TURNS: Final = 250
 LONGEST: Final = 86_400.0
 """Seconds that a sub-agent may be given; a day."""
 SHORTEST: Final = 1.0
-PARALLEL, SEQUENTIAL = "parallel", "sequential"
 
 
 class TaskRequest(Struct, frozen=True):

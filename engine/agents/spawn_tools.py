@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Protocol
 
 from engine.agents.spawn_requests import (
-    MOST_TASKS,
-    PARALLEL,
-    SEQUENTIAL,
     ResumeRequest,
     SpawnRequest,
     TaskRequest,
@@ -18,6 +15,7 @@ from engine.agents.spawn_requests import (
 )
 from engine.ports.profiles import FREEDOM, Profile, ProfileError, Profiles
 from engine.records import RunPriority
+from engine.routes import MOST_TASKS, PARALLEL, SEQUENTIAL
 from tools.arguments import object_schema
 from tools.clean import clean_line
 from tools.contract import (

@@ -8,9 +8,8 @@ from typing import Final, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.agents import routing
-from engine.agents.spawn_requests import MOST_TASKS
 from engine.call_records import CallPurpose
+from engine.context import supervisor
 from engine.executor.asking import answer_to
 from engine.executor.requests import Accepted, Receipt, Refused
 from engine.executor.session import Session
@@ -19,7 +18,7 @@ from engine.machine.events import RouteDecided
 from engine.machine.messages import ToolCall, Usage
 from engine.ports import ProfileError, ProviderError, StorageError
 from engine.records import PermissionMode
-from engine.routes import AnswerAlone, Route, RouteAgent, RouteCard, RouteOffer, RouteVerdict, StartAgents
+from engine.routes import MOST_TASKS, AnswerAlone, Route, RouteAgent, RouteCard, RouteOffer, RouteVerdict, StartAgents
 from engine.updates import Routed
 
 PATIENCE: Final = 30.0
@@ -49,14 +48,15 @@ async def route(session: Session, act: RouteRequest) -> None:
     """Perform one RouteRequest; cancelling closes connection and card and answers nothing."""
     made = await _decide(session)
     chosen = await _offer(session, made.route) if made.route.agents else made.route
-    call = ToolCall(f"route_{session.ports.ids.new()}", SPAWN, routing.spawn_arguments(chosen))
+    call = ToolCall(f"route_{session.ports.ids.new()}", SPAWN, supervisor.spawn_arguments(chosen))
     outcome = "alone" if not chosen.agents else "as decided" if chosen == made.route else "changed"
+    spent = supervisor.Spent(made.model, made.usage, made.cost_usd)
     decided = RouteDecided(
         act.gen,
         session.ports.ids.new(),
         call if chosen.agents else None,
         strategy=chosen.strategy,
-        decision_json=routing.record_of(made.route, outcome, routing.Spent(made.model, made.usage, made.cost_usd)),
+        decision_json=supervisor.record_of(made.route, outcome, spent),
         note=_note(made.route, chosen),
     )
     session.post(lambda: decided)
@@ -100,9 +100,9 @@ async def _ask(session: Session) -> Made:
     assert ports.profiles is not None, "asked only where there are profiles"
     model = session.settings.cheap_model or record.model
     profiles = await asyncio.to_thread(ports.profiles.names, record.cwd)
-    system, text = routing.question(profiles, await session.rows(), record.summary)
+    system, text = supervisor.question(profiles, await session.rows(), record.summary)
     said = await answer_to(session, CallPurpose.ROUTING, model, system, text, MAX_TOKENS)
-    return Made(routing.decided(said.text, profiles), said.usage, said.model, said.cost_usd)
+    return Made(supervisor.decided(said.text, profiles), said.usage, said.model, said.cost_usd)
 
 
 async def _offer(session: Session, route: Route) -> Route:

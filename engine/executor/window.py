@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.agents.prompting import SUBMISSIONS, agent_sections
+from engine.context.agent_prompt import SUBMISSIONS, agent_sections
 from engine.context.measure import measure
 from engine.context.prompt import PromptFacts
 from engine.executor.session import Session

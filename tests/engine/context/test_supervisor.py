@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.agents.profiles import BUILT_IN_PROFILES
-from engine.agents.routing import Spent, decided, question, record_of, spawn_arguments
-from engine.agents.spawn_requests import MOST_TASKS, spawn_request
+from engine.agents.spawn_requests import spawn_request
 from engine.agents.spawn_tools import SpawnAgents
+from engine.context.supervisor import Spent, decided, question, record_of, spawn_arguments
 from engine.machine.effects import Strategy
 from engine.machine.messages import Origin, Role, TextBlock
 from engine.records import RunPriority, StoredMessage
-from engine.routes import Route, RouteAgent
+from engine.routes import MOST_TASKS, Route, RouteAgent
 from tests.support.engine import BuiltIn
 
 NAMES = {profile.name for profile in BUILT_IN_PROFILES}

@@ -9,12 +9,11 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from engine.agents.spawn_requests import MOST_TASKS, PARALLEL, SEQUENTIAL
 from engine.machine.effects import Strategy
 from engine.machine.messages import Origin, Role, Usage, text_in
 from engine.ports.profiles import Profile
 from engine.records import RunPriority, StoredMessage
-from engine.routes import Route, RouteAgent
+from engine.routes import MOST_TASKS, PARALLEL, SEQUENTIAL, Route, RouteAgent
 from tools.clean import clean_line
 from tools.wording import one_line
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.agents.prompting import snapshot
-from engine.agents.transcript import LEFT_OUT, transcribe, within
+from engine.context.agent_prompt import LEFT_OUT, snapshot, transcribe, within
 from engine.machine.messages import (
     Block,
     ImageBlock,
