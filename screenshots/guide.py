@@ -59,7 +59,7 @@ class Tour:
 
     async def _escape(self, before: list[str]) -> None:
         self.running.type(ESC)
-        with suppress(AssertionError):  # the next Esc may be what closes it
+        with suppress(AssertionError):  # the next Esc may close it
             await self.running.until(lambda: self._open() != before, seconds=5)
         await asyncio.sleep(0.4)
 

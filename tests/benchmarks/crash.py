@@ -53,7 +53,7 @@ def program(bench: Bench) -> Iterator[Row]:
                 _round(model, home, told, chance, number)
             except TimeoutError:
                 told.starts_failed += 1
-        with running(model, home, "--continue") as last:  # recovers what the last kill left
+        with running(model, home, "--continue") as last:  # recovers the state of the last kill
             last.terminal.settle(1.0)
             left = len(set(tagged(RUN_TAG)) - {model.process.pid, *(each.pid for each in tree(last.pid))})
     yield from _judge(home, told, rounds, left)

@@ -190,7 +190,7 @@ def _last_text(body: Any) -> str:
 def _order(messages: list[Any]) -> Order:
     results = 0
     if _last_text({"messages": messages}).startswith("<conversation>"):
-        return Order("", "", results)  # asks for a summary: the orders in it were carried out long ago
+        return Order("", "", results)  # a request for a summary: its orders were carried out before
     for message in reversed(messages):
         if message["role"] != "user":
             continue

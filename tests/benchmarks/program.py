@@ -110,7 +110,7 @@ def environment(home: Path, url: str, tag: str) -> dict[str, str]:
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": "sk-ant-benchmark",
         "PHOENIX_AUTO_TITLE": "false",
-        # Figures of commands and questions stay comparable with those before the sandbox was the default.
+        # Figures of commands and questions stay comparable with those before the default sandbox.
         "PHOENIX_SANDBOX": "off",
         "PHOENIX_TURN_SUMMARIES": "false",
         TAG: tag,

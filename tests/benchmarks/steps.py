@@ -19,7 +19,7 @@ AROUND: Final = 10
 def steps(bench: Bench) -> Iterator[Row]:
     """One run of 400 `echo`s, one per reply."""
     last, early = bench.rounds(400, 80), bench.rounds(40, 20)
-    turns = ("--max-turns", str(last + 2 * AROUND))  # a run ends at 250 model calls unless it is told otherwise
+    turns = ("--max-turns", str(last + 2 * AROUND))  # a run ends at 250 model calls by default
     with serving() as model, running(model, fresh_home(bench.folder), *turns) as program:
         program.turn("hi [[text:10]]")
         since = program.say(f"make it long [[loop:{last + AROUND}]]")

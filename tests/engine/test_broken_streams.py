@@ -148,7 +148,7 @@ async def test_a_crash_while_a_retry_waits_keeps_what_had_broken(tmp_path: Path)
         conversation = await bench.conversation()
         await conversation.say("hi")
         await until(lambda: isinstance(conversation.state, AwaitingLlm) and _waits(conversation.state))
-        shutil.copytree(home, copy)  # as a dead process would leave it: its lock is free there
+        shutil.copytree(home, copy)  # as after the death of a process: its lock is free there
     for _ in range(2):
         async with engine_bench(copy, REST) as bench:
             again = await bench.engine.open(conversation.id)

@@ -70,7 +70,7 @@ async def test_a_paste_of_megabytes_is_folded_and_sent_whole_or_cut_with_a_word(
         await running.ready()
         for start in range(0, len(framed := f"\x1b[200~{lines}\x1b[201~"), 2048):
             running.type(framed[start : start + 2048])
-            await asyncio.sleep(0)  # what it paints meanwhile is read
+            await asyncio.sleep(0)  # its output is read
         running.type(" end\r")
         await running.shows("Long.")
         sent = str(server.requests[0].json["messages"])

@@ -88,7 +88,7 @@ async def test_pins_archive_and_trash_hold_over_a_restart(tmp_path: Path) -> Non
             await running.shows("stopped after")
             running.type(CTRL_L)
             await running.shows("? keys")
-            await typing_guard()  # who came to the list a moment ago may still be writing
+            await typing_guard()  # a user who just came to the list may still be writing
             running.type("v")
             await running.shows("1 marked")
             running.type("a")

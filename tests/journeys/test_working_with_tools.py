@@ -60,7 +60,7 @@ async def test_a_letter_typed_while_the_question_appears_is_text(tmp_path: Path)
         await running.ready()
         await running.send("Do it")
         await server.wait_asked()
-        running.type("well, ")  # typing has begun before the question comes
+        running.type("well, ")  # typing begins before the question appears
         await running.shows("well,")
         go_on.set()
         await running.until(lambda: "y  once" in running.text.replace("\u00a0", " "))
@@ -105,7 +105,7 @@ async def test_always_shows_its_rule_and_keeps_it_over_a_restart(tmp_path: Path)
             running.type("a")
             await running.shows("bash(echo again)")
             await running.lacks("y once")
-            await typing_guard()  # nobody reads a rule faster
+            await typing_guard()  # reading a rule takes longer
             running.type(ENTER)
             await running.shows("First.")
         assert "echo again" in (phoenix.home / "rules.toml").read_text()

@@ -50,7 +50,7 @@ class Server:
     async def start(self) -> None:
         """Start the process; it loads its model behind that."""
         with socket.socket() as free:
-            free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the port of the one before is at rest
+            free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the port of the former one is free
             free.bind(("127.0.0.1", self.port))
             self.port = free.getsockname()[1]
         given = {"model": str(self.model), "port": self.port, "key": KEY, "window": WINDOW, "threads": self.threads}

@@ -390,5 +390,5 @@ async def test_a_folder_above_that_all_may_write_is_named_at_the_start_and_by_th
     ran = await phoenix.run("-p", "hello")
     assert sentence in ran.err
     assert f"{shared} is writable for all users; run: chmod o-w {shared}" in (await phoenix.run("doctor")).out
-    shared.chmod(0o1777)  # as /tmp: nobody replaces what belongs to another
+    shared.chmod(0o1777)  # as /tmp: other users' files cannot be replaced
     assert not is_open_to_all(shared)

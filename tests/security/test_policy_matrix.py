@@ -140,7 +140,7 @@ def expected_for_command(
     outside = need == "outside" or (need == "network" and not network and box != "off")
     boxed = box != "off" and enforced != "none" and not outside
     runs_in, online = (box if boxed else "off"), (network or enforced == "files" if boxed else True)
-    # A rule says yes to the network, and to leaving the sandbox only where that is known of the program.
+    # A rule allows the network, and leaving the sandbox only for programs known to need it.
     if ruled and (not outside or need == "outside"):
         return "allow", runs_in, online
     if box == "off":

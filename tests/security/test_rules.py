@@ -237,7 +237,7 @@ def test_plain_words_are_those_of_shlex(words: list[str]) -> None:
     assert plain_words(f"make {shlex.join(words)}") == ("make", *words)
 
 
-# Options that nobody thought of.
+# Unforeseen options.
 
 WRITING = tuple((reader.words, option) for reader, option in REFUSED if option.startswith("--"))
 

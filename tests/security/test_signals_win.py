@@ -93,7 +93,7 @@ async def test_a_loop_that_stands_is_ended_with_all_that_it_runs(
                 assert await running.exit_code(WINS_WITHIN) == code
                 await running.until(lambda: given_back(running), "the terminal")
                 await running.until(lambda: not alive(marked) and gone(children), "the end of every process")
-                if code > 0:  # one that is killed cannot say so
+                if code > 0:  # a killed one cannot report it
                     await running.shows(f"did not react to signal {int(number)}")
     if code > 0:
         (told,) = [line for line in log_of(tmp_path) if "ended by signal" in line["message"]]

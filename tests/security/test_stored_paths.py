@@ -173,7 +173,7 @@ async def test_a_screen_starts_with_hostile_marks_and_panes_and_says_nothing_odd
     (phoenix.home / memory.FILE).write_bytes(msgspec.json.encode({folder: {"ids": ids, "focus": -9}}))
     async with program(phoenix) as running:
         await running.ready()
-        running.type(b"\r")  # what a crash left open is offered
+        running.type(b"\r")  # conversations open at a crash are offered
         await running.send("still here")
         await running.until(lambda: "Phoenix itself failed" not in running.text and "still here" in running.text)
         assert running.process.isalive()

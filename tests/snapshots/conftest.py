@@ -31,7 +31,7 @@ def still_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
         monkeypatch.setenv(name, value)
     time.tzset()
     stop_time(monkeypatch)
-    monkeypatch.setattr(toasts, "TOAST_SECONDS", PATIENCE * 10)  # what is said stands until it was seen
+    monkeypatch.setattr(toasts, "TOAST_SECONDS", PATIENCE * 10)  # notices stay until they were seen
     for pause in ("PAUSE", "LATEST"):
         monkeypatch.setattr(draft_store, pause, PATIENCE * 10)  # no draft becomes a row of the list meanwhile
     yield home

@@ -41,7 +41,7 @@ class CountingServer:
         body = json.loads(talk.seen.body)
         content = body["messages"][-1]["content"]
         has_result = "tool_result" in json.dumps(content)
-        said = json.dumps(content[-1]) if body.get("tools") else ""  # what was stopped stands in front of the last
+        said = json.dumps(content[-1]) if body.get("tools") else ""  # the stopped message comes before the last
         if "[retry]" in said and self._first(said):
             self.failed += 1
             await refuses(529, "overloaded_error", "Overloaded")(talk)
@@ -98,7 +98,7 @@ class CountingServer:
         }
 
     def _end(self, reason: str) -> list[Event]:
-        self._tell(Usage(0, 1 + self.requests))  # the last count stands for the whole answer, the first token too
+        self._tell(Usage(0, 1 + self.requests))  # the last count covers the whole answer, the first token too
         return stop(reason, 2 + self.requests)
 
     def _tell(self, usage: Usage) -> None:

@@ -118,7 +118,7 @@ class FakeConversation:
                 self.question = update.question
             for listener in tuple(self.listeners):
                 listener(update)
-            if self.record.agent is None:  # sub-agents stand in no list
+            if self.record.agent is None:  # sub-agents are in no list
                 self.teller.follow(update)
 
     def become(self, state: State) -> None:

@@ -82,5 +82,5 @@ def everything_stored(phoenix: Phoenix) -> str:
 
 
 def _database(phoenix: Phoenix) -> sqlite3.Connection:
-    # Not read-only: a program that was killed in the midst of a commit leaves a journal, which must be rolled back.
+    # Not read-only: a program killed during a commit leaves a journal, which must be rolled back.
     return sqlite3.connect(f"file:{phoenix.home}/phoenix.db?mode=rw", uri=True, timeout=5)

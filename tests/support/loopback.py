@@ -134,7 +134,7 @@ async def serve(*answers: Answer, secure: bool = False) -> AsyncGenerator[Loopba
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         except asyncio.CancelledError:
-            writer.transport.abort()  # closing would wait for a client that reads no longer
+            writer.transport.abort()  # closing would wait for a client that has stopped reading
         finally:
             writer.close()
             loopback.open -= 1

@@ -243,7 +243,7 @@ class Walk:
                 arrived = InboxArrived(wakes, self.last, run, 250)
                 return arrived if self.for_agent else self.rng.choice((CompactAsked("tables"), arrived))
             case _:
-                if self.for_agent:  # nobody types there
+                if self.for_agent:  # no user types there
                     return UserCancelled(self.fresh("m"))
                 call = ToolCall(self.fresh("t"), "bash", "{}")
                 return UserShell(self.fresh("m"), call, run, self.rng.random() < 0.5, self.last)

@@ -60,7 +60,7 @@ class Program:
     @property
     def text(self) -> str:
         """Text of the screen, row by row."""
-        # Not `display`: in the midst of a frame half of a wide character may stand alone, which it cannot take.
+        # Not `display`: during a frame half of a wide character may be alone, which it cannot take.
         screen = self.screen
         rows = (screen.buffer[row] for row in range(screen.lines))
         return "\n".join("".join(row[place].data for place in range(screen.columns)).rstrip() for row in rows)
@@ -124,7 +124,7 @@ class Program:
     async def exit_code(self, seconds: float = DEADLINE) -> int:
         """Wait for its end; minus the signal's number when a signal ended it."""
         await self.until(lambda: not self.process.isalive(), "the end of the program", seconds)
-        with suppress(TimeoutError):  # somebody else may still hold the terminal open
+        with suppress(TimeoutError):  # another process may still hold the terminal open
             async with asyncio.timeout(LAST_WORDS):
                 await self._over.wait()
         code: int | None = self.process.exitstatus

@@ -49,6 +49,6 @@ def _write_until_killed(folder: Path, seconds: float) -> None:
     with subprocess.Popen(argv, cwd=root, stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"ready\n"
-        # Nothing more is ever printed, so this waits as long as the writer is to live.
+        # Nothing more is printed, so this waits as long as the writer is to live.
         select.select([writer.stdout], [], [], seconds)
         writer.kill()

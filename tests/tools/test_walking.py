@@ -49,7 +49,7 @@ def test_a_pipe_in_the_place_of_rules_stops_no_walk(tmp_path: Path, place: str) 
     (project / "inner" / "deep" / "new.txt").touch()
     (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
     os.mkfifo(tmp_path / place)
-    # A child process: one that waits for the pipe holds the interpreter's lock and could not be told to stop.
+    # A child process: one that waits for the pipe holds the interpreter's lock and could not be stopped.
     child = subprocess.run(
         [sys.executable, "-c", WALKS, str(project)], cwd=PROJECT, capture_output=True, timeout=60, check=True
     )

@@ -170,7 +170,7 @@ async def test_esc_while_an_end_is_told_lets_it_wait_for_the_user(
             if not pressed:
                 pressed.append(place)
                 here.parent.cancel()
-                if stored:  # not in a move of the parent itself, which waits for this
+                if stored:  # not in a move of the parent itself, which must not wait
                     await until(lambda: here.hushed)
             return found
 

@@ -178,7 +178,7 @@ async def test_a_hint_that_comes_too_late_is_read_all_the_same(tmp_path: Path) -
         async def slowly(move: Any) -> Any:
             if isinstance(move.state, Completed) and not gate.is_set():
                 gate.set()
-                await sub_agents.hint(move.conversation_id, "look at b too")  # it has said all it will say
+                await sub_agents.hint(move.conversation_id, "look at b too")  # its text is complete
             return await commit(move)
 
         bench.store.commit = slowly  # type: ignore[method-assign] # a hint right before the end

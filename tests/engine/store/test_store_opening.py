@@ -168,7 +168,7 @@ def as_nobody() -> Iterator[None]:
     if os.geteuid() != 0:
         yield
         return
-    codecs.lookup("ascii")  # Python's own files may be out of reach below, and a failed look-up counts for ever
+    codecs.lookup("ascii")  # Python's own files may be unreachable below, and a failed look-up is cached forever
     os.seteuid(NOBODY)
     try:
         yield

@@ -125,7 +125,7 @@ def test_whatever_happens_the_cursor_is_in_view_and_stays_on_its_conversation(
             case "find":
                 made.text = str(number) if number else ""
             case _:
-                pass  # it is about one that is gone
+                pass  # its conversation is gone
         made.fill(list(there.values()), live, "")
         made.arrange()
         if chosen in made.order:

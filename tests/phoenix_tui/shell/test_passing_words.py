@@ -27,7 +27,7 @@ async def test_what_was_said_goes_when_a_sheet_comes_and_can_be_said_again(open_
 
 async def test_what_was_said_just_before_a_sheet_came_and_a_trouble_stay(open_shell: Any) -> None:
     async with open_shell() as shell:
-        shell.screen.toasts.clock = SteppedClock()  # however long the machine takes
+        shell.screen.toasts.clock = SteppedClock()  # on a machine of any speed
         shell.tell("Kept for this conversation.")
         await shell.pilot.press("f1")
         await shell.until(lambda: isinstance(shell.top, HelpSheet) and shell.toasts)

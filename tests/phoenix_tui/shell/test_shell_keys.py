@@ -194,7 +194,7 @@ async def test_the_list_over_a_narrow_screen_says_how_it_closes_and_answers_the_
     async with open_shell((60, 20)) as shell:
         await shell.pilot.press("ctrl+l")
         await shell.until(lambda: shell.status.endswith("Esc closes"))
-        await shell.active.begin()  # as at the start, where the list may be there before the desk
+        await shell.active.begin()  # as at the start, where the list may be ready before the conversation
         assert shell.status.endswith("Esc closes")
         await shell.pilot.press("question_mark")
         await shell.until(lambda: "Keys and commands" in shell.text)

@@ -96,7 +96,7 @@ async def test_with_the_parent_at_rest_esc_stops_those_in_the_background(
         await shell.until(lambda: engine.sub_agents.stopped == ["a1", "a2"])
         await shell.until(lambda: "ready · 2 results waiting" in shell.status)
         assert (parent.cancelled, "? help" in shell.status) == (1, True)
-        await shell.pilot.press("escape")  # while results wait: one that just came is to begin nothing
+        await shell.pilot.press("escape")  # while results wait: a new one must begin nothing
         await shell.until(lambda: parent.cancelled == 2)
 
 

@@ -91,7 +91,7 @@ def test_orphans_of_both_helpers_are_found_by_phoenix(together: str, watch: Watc
         (zygote,) = (pid for pid in children(running.pid) if supervisor in children(pid))
         pids = [zygote, supervisor] if together == "zygote first" else [supervisor, zygote]
         for pid in pids:
-            with contextlib.suppress(ProcessLookupError):  # the end of the first may have been the end of the second
+            with contextlib.suppress(ProcessLookupError):  # the end of the first may be that of the second
                 os.kill(pid, signal.SIGKILL)
         watch.emptied_at(limit=5)
         assert watch.alive() == set()

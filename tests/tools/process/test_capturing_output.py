@@ -90,7 +90,7 @@ async def test_yes_neither_floods_the_reports_nor_holds_the_loop(processes: Proc
     task = asyncio.create_task(processes.runner.run(watch.command("exec yes"), reports.append))
     assert await poll(watch.stands)
     began = time.monotonic()
-    assert await poll(lambda: len(texts(reports)) >= 10)  # the loop turns while the flood goes on
+    assert await poll(lambda: len(texts(reports)) >= 10)  # the loop runs during the flood
     assert len(texts(reports)) <= (time.monotonic() - began) / REPORT_INTERVAL + 2
     assert max(len(text) for text in texts(reports)) < 70_000
     task.cancel()

@@ -54,7 +54,7 @@ async def test_a_command_given_up_while_it_is_planned_leaves_no_placeholder(outs
     await asyncio.wait({planning})
     if not planning.cancelled():
         await planner.release(planning.result())
-    await asyncio.get_running_loop().shutdown_default_executor()  # no thread is at work any more
+    await asyncio.get_running_loop().shutdown_default_executor()  # no thread is busy
     assert list(workspace.iterdir()) == []
     planner.close()
 
