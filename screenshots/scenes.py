@@ -243,7 +243,7 @@ async def overlays(place: Studio) -> None:
 
 
 async def asked(running: Program, tool: str) -> None:
-    """Until the tool's question can be answered by a letter."""
+    """Wait until the tool's question can be answered by a letter."""
     await running.shows(f"{tool} asks", "y once")
     await asyncio.sleep(TYPING_GUARD)
 

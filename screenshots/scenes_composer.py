@@ -57,7 +57,7 @@ async def queue(place: Studio, name: str, columns: int, rows: int) -> None:
 
 
 async def writing(place: Studio, name: str, columns: int, rows: int) -> None:
-    """Everything that opens above the line."""
+    """All that opens above the line."""
     async with (
         serve(*(says(answer) for _, answer in PROMPTS)) as server,
         screen(place.phoenix(server.url), columns=columns, rows=rows) as running,

@@ -60,7 +60,7 @@ class Studio:
 
 
 def reduced(picture: Image.Image, shown: list[list[Cell]]) -> Image.Image:
-    """In 256 colours, a third of the bytes: every ink and ground of a cell, and the commonest of the blended edges.
+    """Reduce to 256 colours, a third of the bytes: every ink and ground of a cell, and the commonest blended edges.
 
     Pillow's own choice of a palette would merge the rare ones, and a red sign on a screen of text is rare.
     """

@@ -1,7 +1,7 @@
 """`make tour`: walks through every screen on a library of 200 conversations and paints each stop into a folder.
 
-`python screenshots/tour.py FOLDER [STOP|COLUMNSxROWS ...]`; without stops all, without a size three. A stop that fails
-is told and left. What is visited: `tour_stops.py` (the list, search, a long conversation, writing, panes),
+`python screenshots/tour.py FOLDER [STOP|COLUMNSxROWS ...]`; without stops all, without a size three. A failing stop is
+reported and skipped. What is visited: `tour_stops.py` (the list, search, a long conversation, writing, panes),
 `tour_work.py` (a turn, approvals, sub-agents, going back, the window), `tour_trouble.py` (bad input).
 """
 

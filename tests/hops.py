@@ -15,7 +15,7 @@ UI: Final = "phoenix_tui/"
 
 
 class Step(NamedTuple):
-    """One function on the way."""
+    """One function of the chain."""
 
     file: str
     function: str

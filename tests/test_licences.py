@@ -24,7 +24,7 @@ def needed(name: str, extras: tuple[str, ...] = ()) -> set[str]:
 
 
 def closure() -> dict[str, str]:
-    """By name of a package its licence, as its metadata have it."""
+    """Licence of each package, from its metadata."""
     licences: dict[str, str] = {}
     waiting = needed("phoenix-tui", SHIPPED)
     while waiting:

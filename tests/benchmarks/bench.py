@@ -15,7 +15,7 @@ class Bench:
     """One run of the benchmarks."""
 
     folder: Path
-    """Everything a family writes goes here."""
+    """Folder for all files of a family."""
     quick: bool = False
 
     def rounds(self, full: int, quick: int) -> int:

@@ -47,7 +47,7 @@ def panes(bench: Bench) -> Iterator[Row]:
 
 
 def opening(bench: Bench) -> Iterator[Row]:
-    """From the key to another pane having the dock, with two idle conversations."""
+    """Time from the key to another pane having the dock, with two idle conversations."""
     times: list[float] = []
     with serving() as model, running(model, fresh_home(bench.folder)) as program:
         program.terminal.resize(200, 60)

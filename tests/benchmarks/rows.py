@@ -68,7 +68,7 @@ def median(values: Sequence[float]) -> float:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """For instance `percentile(values, 0.99)`: the value at that rank, NaN without values."""
+    """Value at a rank, such as `percentile(values, 0.99)`, NaN without values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, math.ceil(len(ordered) * share) - 1)] if ordered else math.nan
 

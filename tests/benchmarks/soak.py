@@ -17,19 +17,19 @@ from tests.benchmarks.rows import Row, median
 from tools.garbage import AFTERWARDS, DUE_AT
 
 SHARE: Final = 0.05
-"""Of all turns that are compared: the first ones after the warm-up, and the last."""
+"""Share of the compared turns: the first ones after the warm-up, and the last."""
 WARM_UP: Final = 100
 """Turns in which modules load and what is kept by design fills: 300 drawn messages, Textual's caches."""
 MEMORY_PER_TURN: Final = 8.0
 """kB of resident memory a turn may leave: its messages, twice, and their rows on the screen."""
 CPU_GROWTH: Final = 1.1
-"""Of a turn's processor time, measured in fixed work, since a busy machine is slower by more than that."""
+"""Tolerance of a turn's processor time, measured in fixed work, since a busy machine is slower by more than that."""
 FIXED: Final = 30_000
 """Rounds of the fixed work: some 5 ms."""
 IN_ONE: Final = 50
 """Turns of each of many conversations."""
 COMPACTED: Final = {"PHOENIX_COMPACT_PERCENT": "1"}
-"""Of a window of a million tokens: about every 30 turns older messages become a summary."""
+"""Share of a window of a million tokens: about every 30 turns older messages become a summary."""
 QUIET: Final = 0.03
 AT_ONCE: Final = 10
 """Sub-agents of one request."""

@@ -127,7 +127,7 @@ def _burst(bench: Bench, model: Model, tokens: int) -> Burst:
 
 
 def wait_quiet(program: Program, seconds: float = 30.0) -> None:
-    """Until the program has cost next to nothing for half a second; the screen is not fed meanwhile."""
+    """Wait until the program has cost next to nothing for half a second; the screen is not fed meanwhile."""
     deadline, quiet = time.monotonic() + seconds, 0
     while quiet < 5 and time.monotonic() < deadline:
         before = cpu(program.pid)

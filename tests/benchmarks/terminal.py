@@ -122,7 +122,7 @@ class Terminal:
                 time.sleep(0.002)
 
     def wait_end(self, seconds: float = 10.0) -> None:
-        """Until the program has closed its terminal; raises TimeoutError."""
+        """Wait until the program has closed its terminal; raises TimeoutError."""
         deadline = time.monotonic() + seconds
         while not self.ended:
             if time.monotonic() > deadline:

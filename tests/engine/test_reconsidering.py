@@ -136,7 +136,7 @@ class Moving(StubTool):
 
 
 async def test_a_question_whose_facts_changed_is_asked_anew(tmp_path: Path) -> None:
-    """SECURITY V7: a new mode does not make a yes of what nobody was shown."""
+    """SECURITY V7: a new mode does not approve an unshown request."""
     async with asking(tmp_path, Moving()) as (bench, conversation):
         before = conversation.question
         await conversation.change(mode(PermissionMode.ACCEPT_EDITS))

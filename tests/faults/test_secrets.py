@@ -31,7 +31,7 @@ def files_with(key: str, folder: Path) -> list[str]:
 
 
 def modes(phoenix: Phoenix) -> dict[str, str]:
-    """Everything below the home folder that others may look into."""
+    """All paths below the home folder that others may read."""
     paths = [phoenix.home, *phoenix.home.rglob("*")]
     return {path.name: oct(path.stat().st_mode & 0o777) for path in paths if path.stat().st_mode & 0o077}
 

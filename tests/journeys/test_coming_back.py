@@ -1,4 +1,4 @@
-"""Nothing is lost: over kill -9, over a restart, over a switch to another conversation."""
+"""Coming back without losses: over kill -9, over a restart, over a switch to another conversation."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ VERSION: Final = "1.106.2"
 KEY: Final = "sk-gateway-0123456789"
 """The proxy's own."""
 MODELS: Final = {"openai": "gpt-5", "anthropic": "claude-sonnet-5-5", "responses": "gpt-5"}
-"""By the API of the upstream that has it."""
+"""Models by the API of their upstream."""
 
 
 def installed(folder: Path) -> Path:

@@ -200,7 +200,7 @@ OPENAI: Final[tuple[Check, ...]] = (
 )  # fmt: skip
 ANTHROPIC: Final[tuple[Check, ...]] = (plain, window, call, cancel, overflow, wrong_key)
 EMBEDDED: Final[tuple[Check, ...]] = (call, overflow)
-"""With the server that Phoenix starts itself."""
+"""Run with the server that Phoenix starts itself."""
 
 
 async def drive(folder: Path, model: Path, threads: int, names: list[str]) -> int:

@@ -69,7 +69,7 @@ class Server:
         return await poll(lambda: _listens(self.port), seconds=120)
 
     async def ready(self) -> bool:
-        """Until the model is loaded."""
+        """Wait until the model is loaded."""
         return await poll(lambda: self.ask("/health") == {"status": "ok"}, seconds=180)
 
     def ask(self, path: str) -> Any:

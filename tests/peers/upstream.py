@@ -23,7 +23,7 @@ LONG: Final = "".join(f"word{number} " for number in range(20_000))
 """An answer of 20,000 words."""
 Wire: TypeAlias = Literal["openai", "anthropic", "responses"]
 WIRES: Final[dict[str, Wire]] = {"/chat/completions": "openai", "/messages": "anthropic", "/responses": "responses"}
-"""By the end of their path."""
+"""Formats by the end of their path."""
 
 
 @dataclass(frozen=True, slots=True)

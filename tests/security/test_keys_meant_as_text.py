@@ -62,7 +62,7 @@ TYPED: Final = (
     (BURST, "tab", "y Ad", "enter"),
     *(product(PROSE, ENDS) if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else ()),
 )
-"""By place; the long list takes minutes."""
+"""Bursts by place; the long list takes minutes."""
 Setup = Callable[[Shell], Awaitable[None]]
 
 
@@ -78,7 +78,7 @@ async def at_once(shell: Shell, text: str, *ends: str) -> None:
 
 
 def lasting(shell: Shell) -> dict[str, object]:
-    """Everything that outlives the keys: rows, requests, answers, jobs, agents, settings, rules, downloads."""
+    """State that outlives the keys: rows, requests, answers, jobs, agents, settings, rules, downloads."""
     found: dict[str, object] = {
         "forks": list(shell.engine.forks),
         "agents": [*shell.engine.sub_agents.stopped, *shell.engine.sub_agents.hints],
@@ -448,7 +448,7 @@ MEANT: Final[dict[tuple[str, str], tuple[str, str]]] = {
     ("busy", "escape"): ("stopped", "Esc stops the run, in every focus"),
     ("asked", "escape"): ("stopped", "Esc stops the run, in every focus"),
 }
-"""By place and last key: what may change there, and why."""
+"""Permitted changes by place and last key, with the reasons."""
 
 
 @pytest.mark.parametrize("typed", TYPED, ids=" ".join)

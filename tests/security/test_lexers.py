@@ -33,7 +33,7 @@ for line in sys.stdin.buffer:
     print("[[0,1]]", flush=True)
     __import__("re").match(r"(a+)+$", "a" * 64 + "!")
 """
-"""A lexer's worst: it answers for one line and then holds its interpreter for ever."""
+"""A lexer's worst: it answers for one line and then blocks its interpreter forever."""
 
 
 def hostile(run: str) -> list[str]:

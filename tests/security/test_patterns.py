@@ -1,4 +1,4 @@
-"""SECURITY V4: globs such as `*a*a*a…` froze the program for ever; they are matched without backtracking now."""
+"""SECURITY V4: globs such as `*a*a*a…` froze the program forever; they are matched without backtracking now."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def place() -> Iterator[Path]:
 
 
 def control(folder: Path) -> dict[str, bytes | None]:
-    """Everything below `.git` folders that makes git run something."""
+    """Files below `.git` folders that make git run a program."""
     names = ("config", "config.worktree", "commondir", "info/attributes", "objects/info/alternates", "hooks")
     places = [path.parent for path in folder.rglob("HEAD") if "logs" not in path.parts and "refs" not in path.parts]
     found: dict[str, bytes | None] = {}

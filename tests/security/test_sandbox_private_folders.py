@@ -179,7 +179,7 @@ async def test_a_command_that_becomes_a_job_keeps_its_sandbox(mechanism: str, pl
 async def test_many_commands_at_once_have_folders_and_keep_none(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # files made by others meanwhile in the shared one are theirs
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # other users write to the shared one
     async with sandbox(place / "work") as box:
         said = await asyncio.gather(*(box.sh(f"echo {n} > ~/.cache/{n}; cat ~/.cache/{n}") for n in range(6)))
         assert said == [f"{n}\n" for n in range(6)]

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.pty
 CHILD = "tests.support.stuck_child"
 CTRL_G = b"\x07"
 WINS_WITHIN = 30.0
-"""Seconds; 2 are promised, on a machine with nothing else to do. Without the watch it takes for ever."""
+"""Seconds; 2 are promised, on a machine with nothing else to do. Without the watch it never ends."""
 PRESS_EVERY = 0.3
 TYPED, MORE = "half a sentence", " and more"
 

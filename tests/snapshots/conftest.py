@@ -21,7 +21,7 @@ MACHINE: Final = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C
 
 @pytest.fixture
 def still_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Nothing of this machine, day or user can be seen; gives the home."""
+    """Hide this machine, day and user; yields the home."""
     home = tmp_path / "robin"
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     for name in list(os.environ):

@@ -150,7 +150,7 @@ async def agents_beside(place: Booth) -> None:
 
 
 async def agents_plain(place: Booth) -> None:
-    """Without the signs of UTF-8, and folded."""
+    """The panel without the signs of UTF-8, and folded."""
     async with family(place, plain=True) as (shell, _, _):
         await place.take(shell, "at-work", (SMALL,))
         shell.screen.action_command("agents fold")

@@ -97,7 +97,7 @@ class Library(FakeLibrary):
 
 
 async def search(place: Booth) -> None:
-    """Everything that was said: nothing typed, results, a mistake."""
+    """Search in all messages: nothing typed, results, a mistake."""
     older(place)
     relay = place.engine.seed("relay")
     async with place.opened(services={"library": Library(place.engine)}) as shell:
@@ -118,7 +118,7 @@ async def search(place: Booth) -> None:
 
 
 async def find(place: Booth) -> None:
-    """In one conversation."""
+    """Search in one conversation."""
     conversation = place.engine.seed("a year of pair programming", messages=24)
     async with place.opened() as shell:
         await shell.open(conversation)

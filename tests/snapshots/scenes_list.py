@@ -152,7 +152,7 @@ async def peek(place: Booth) -> None:
 
 
 async def no_conversations(place: Booth) -> None:
-    """Nothing to list, nothing in the trash."""
+    """Empty list, empty trash."""
     async with place.opened() as shell:
         await shell.pilot.press("ctrl+l")
         await shell.until(lambda: "No conversations yet" in shell.text)

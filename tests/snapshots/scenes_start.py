@@ -13,7 +13,7 @@ OFFER: Final = LocalOffer("qwen2.5-coder-1.5b", 1_066 * MEBIBYTE, 1_900 * MEBIBY
 
 
 async def welcome(place: Booth) -> None:
-    """Nothing is configured."""
+    """Start without a configuration."""
     async with place.opened(onboarding=FakeOnboarding(OFFER)) as shell:
         await shell.until(lambda: "No model yet" in shell.text)
         await place.take(shell, "welcome")

@@ -67,7 +67,7 @@ async def queue(place: Booth) -> None:
 
 
 async def writing(place: Booth) -> None:
-    """Everything that opens above the line."""
+    """All that opens above the line."""
     for name in FILES:
         (place.cwd / name).parent.mkdir(exist_ok=True)
         (place.cwd / name).write_text(name, "utf-8")

@@ -45,7 +45,7 @@ class Phoenix:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Nothing of the developer's own keys and settings."""
+        """Environment without the developer's own keys and settings."""
         return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),

@@ -21,7 +21,7 @@ def cost_of(usage: Usage) -> float:
 
 @dataclass
 class CountingServer:
-    """Answers by a word in the last message; every answer has counts of its own, which are added up as they are told.
+    """Answers by a word in the last message; every answer has counts of its own, which are added up as reported.
 
     `[retry]` is refused once, `[broken]` cut once, `[cut]` continued once, `[stop]` never ends, `[think]` is thinking
     alone, `[refuse]` a refusal without words, `[tool]` calls a tool, `[agents]` starts two sub-agents.

@@ -256,7 +256,7 @@ class FakeEngine:
         self.forks: list[tuple[str, int | None]] = []
         self.searched: list[SearchQuery] = []
         self.summaries: dict[int, str] = {}
-        """By the seq of a prompt."""
+        """Summaries by the seq of a prompt."""
         self.written_elsewhere = False
         self.past_runs: list[RunRecord] = []
         self.states: dict[str, State] = {}
@@ -505,7 +505,7 @@ class FakeSystem:
 
 
 def services(engine: FakeEngine, onboarding: FakeOnboarding | None = None, **changes: object) -> Services:
-    """Everything behind the screens, faked."""
+    """All services behind the screens, faked."""
 
     settings, profiles = FakeSettings(), FakeProfiles(engine.cwd)
     made = Services(

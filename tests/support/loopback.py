@@ -96,11 +96,11 @@ class Loopback:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait_closed(self) -> None:
-        """Until no connection is open."""
+        """Wait until no connection is open."""
         await self._until(lambda: self.open == 0)
 
     async def wait_asked(self) -> None:
-        """Until a request has arrived."""
+        """Wait until a request has arrived."""
         await self._until(lambda: bool(self.requests))
 
     async def _until(self, holds: Callable[[], bool]) -> None:

@@ -48,7 +48,7 @@ def submits(result: str) -> Answer:
 
 
 async def never_ends(talk: Talk) -> None:
-    """A reply that begins and goes on for ever."""
+    """A reply that begins and never ends."""
     await talk.begin()
     await talk.send(*recording(start(), text(0, "Once")))
     await talk.stall()

@@ -32,7 +32,7 @@ class LimitedServer:
     retry_after: str = "1"
     answers: int = 0
     refusals: list[int] = field(default_factory=list[int])
-    """For each refusal, how many answers there had been."""
+    """Number of earlier answers of each refusal."""
     _taken: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
 
     @property

@@ -181,7 +181,7 @@ class Figures:
         return statistics.median(self.milliseconds)
 
     def percentile(self, share: float) -> float:
-        """For instance `percentile(0.99)`."""
+        """Value at a rank, such as `percentile(0.99)`."""
         ordered = sorted(self.milliseconds)
         return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 

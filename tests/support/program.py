@@ -103,16 +103,16 @@ class Program:
                     await self._changed.wait()
 
     async def shows(self, *texts: str, seconds: float = DEADLINE) -> None:
-        """Until all of these are on the screen, however the lines are broken."""
+        """Wait until all of these are on the screen, however the lines are broken."""
         wanted = [" ".join(text.split()) for text in texts]
         await self.until(lambda: all(text in self.words for text in wanted), f"{texts} on the screen", seconds)
 
     async def lacks(self, text: str, seconds: float = DEADLINE) -> None:
-        """Until this is not on the screen."""
+        """Wait until this is not on the screen."""
         await self.until(lambda: text not in self.words, f"{text!r} gone from the screen", seconds)
 
     async def ready(self) -> None:
-        """Until it can be typed to and everything behind the screen is open."""
+        """Wait until it takes keys and all services are open."""
         await self.shows("? help")
 
     async def send(self, text: str) -> None:
@@ -210,7 +210,7 @@ def alive(marked: str) -> list[int]:
 
 
 def family(pid: int) -> set[int]:
-    """Everything that descends from a process, itself left out."""
+    """All descendants of a process, itself left out."""
     parents: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

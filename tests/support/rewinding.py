@@ -148,7 +148,7 @@ async def scene(home: Path, *turns: int | str, limits: CheckpointLimits | None =
 
 
 def tree(folder: Path) -> dict[str, tuple[str, int, bytes]]:
-    """Everything in a folder: kind, mode and content by path."""
+    """Content of a folder: kind, mode and content by path."""
     found: dict[str, tuple[str, int, bytes]] = {}
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):

@@ -54,7 +54,7 @@ class Terminal:
             stream.feed(data)
 
     async def shows(self, text: str) -> None:
-        """Until `text` is on the screen."""
+        """Wait until `text` is on the screen."""
         await self.until(lambda: text in self.text)
 
     async def exit_code(self) -> int | None:

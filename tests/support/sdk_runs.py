@@ -167,4 +167,4 @@ RUNS: Final[dict[str, Recorded]] = {
     "summary": _summarizes,
     "routing": _is_routed,
 }
-"""By what happens in them."""
+"""Runs by their events."""

@@ -26,7 +26,7 @@ class Served:
 
     @property
     def address(self) -> str:
-        """Without the token, ends in a slash."""
+        """Address without the token, ends in a slash."""
         return self.invitation.partition("?")[0]
 
     @property

@@ -27,7 +27,7 @@ MOST: Final = 50
 
 
 async def settled(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
-    """Until nothing is ready, nothing due soon, nothing to be painted and no thread at work; for `wait_for_idle`."""
+    """Wait until nothing is ready, due soon or to be painted, and no thread works; for `wait_for_idle`."""
     loop: Any = asyncio.get_running_loop()
     waits = looks = quiet = 0
     while quiet < QUIET and waits < MOST:

@@ -15,7 +15,7 @@ class Kept(dict[Any, Any]):
 
 
 KEPT: Final[dict[frozenset[tuple[str, str]], Kept]] = {}
-"""By the values of the variables, which are those of a theme."""
+"""Style sheets by the values of the variables, which are those of a theme."""
 
 
 def share_styles() -> None:

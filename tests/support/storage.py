@@ -131,7 +131,7 @@ class CrashReport:
 
     @property
     def sound(self) -> bool:
-        """Nothing lost, doubled or damaged, and recovery came to rest."""
+        """True when nothing is lost, doubled or damaged, and recovery came to rest."""
         return not (self.lost or self.doubled or self.gaps or self.damaged or self.unstable)
 
 

@@ -77,7 +77,7 @@ def stand(how: str) -> None:
 
 
 def leave(self: Any) -> None:
-    """In the place of `PhoenixApp.action_leave`."""
+    """Replacement of `PhoenixApp.action_leave`."""
     match how := os.environ.get("STUCK", ""):
         case "later":
             self.call_later(self.action_leave)

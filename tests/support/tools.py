@@ -56,7 +56,7 @@ class MemoryJobs:
         return job
 
     async def run(self, command: Command, caller: Caller, report: Report | None = None) -> Finished | JobInfo:
-        """To its end, or at once to the background."""
+        """Run a command to its end, or at once in the background."""
         return self.becomes or await self._runner.run(command, report)
 
     def background(self, conversation_id: str, call_id: str) -> JobInfo | None:

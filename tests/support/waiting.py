@@ -56,7 +56,7 @@ async def keys_at(type_: Callable[[str], object], text: str, pace: float) -> Non
 
 
 async def rest(seen: Callable[[], object], still: float = 0.8) -> None:
-    """Until what is seen has been the same for so long; for what nothing can be waited for by name."""
+    """Wait until a value has been the same for this long; for states without an event to wait for."""
     last, since, end = seen(), time.monotonic(), time.monotonic() + PATIENCE
     while time.monotonic() - since < still:
         assert time.monotonic() < end, "it does not come to rest"

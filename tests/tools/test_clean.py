@@ -1,4 +1,4 @@
-"""Nothing hostile passes `clean`; nothing at all is lost in `reveal`."""
+"""Cleaning: no hostile text passes `clean`, no text at all is lost in `reveal`."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def _exchange(one: Path, other: Path) -> None:
 
 
 def _attack(work: Path) -> set[bytes]:
-    """Everything that could be read through a path being swapped, while also writing to it."""
+    """All contents read through a path being swapped, while also writing to it."""
     read: set[bytes] = set()
     for _ in range(400):
         try:

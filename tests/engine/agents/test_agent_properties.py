@@ -157,7 +157,7 @@ class World:
             await self.rest()
 
     async def rest(self) -> None:
-        """Until nothing happens any more, with those stopped that hang."""
+        """Wait until all is idle, and stop hanging ones."""
         resting = asyncio.create_task(self.settle())
         while not resting.done():
             for number, fate in enumerate(self.plan.fates):

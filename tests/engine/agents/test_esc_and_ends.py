@@ -85,7 +85,7 @@ class Meeting:
         return [ending(words(one.blocks)) for one in messages if one.origin is Origin.COMPLETION]
 
     async def waits_for_the_user(self, *results: str) -> None:
-        """Nothing has begun; the next turn is given every result, each once."""
+        """Check that no turn has begun, and that the next one gets every result once."""
         await self.come_to_rest()
         assert (isinstance(self.parent.state, Idle), self.sub_agents.results(self.parent.id)) == (True, len(results))
         assert await self.given() == []

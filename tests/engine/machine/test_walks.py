@@ -22,7 +22,7 @@ Kind = TypeVar("Kind")
 Found: TypeAlias = dict[type[Kind], list[Kind]]
 
 WALKS = 4_000
-"""Of the 324 kinds of step (state, event, state behind it) that 16,000 come by, these come by 323."""
+"""Walks of a test: of the 324 kinds of step (state, event, state behind it) that 16,000 come by, these come by 323."""
 SLICES = 2
 EXAMPLES = 200
 OF_EACH = 8

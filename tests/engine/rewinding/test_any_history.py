@@ -53,7 +53,7 @@ async def play(home: Path, steps: list[Step]) -> None:
     async with scene(home, *("".join("c" if isinstance(one, list) else "e" for one in what) for what in turns)) as it:
         current = await it.conversation()
         before: dict[str, dict[int, Snapshot]] = {current.id: {}}
-        """By conversation and prompt: the files when the prompt was sent."""
+        """Files at the time of a prompt, by conversation and prompt."""
         for what in steps:
             points = (await it.rewinding.points(current.record)).points
             now = tree(it.cwd)

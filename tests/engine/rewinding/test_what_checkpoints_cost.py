@@ -1,4 +1,4 @@
-"""Nothing is copied before a tool could change something, an edit copies its file alone, and all of it is bounded."""
+"""Cost of checkpoints: no copy before a tool could change something, an edit copies its file alone, all is bounded."""
 
 from __future__ import annotations
 

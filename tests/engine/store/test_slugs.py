@@ -13,7 +13,7 @@ from tests.support.storage import OUR_TERMS, move, new_conversation, new_id, que
 
 
 async def slugs(store: SqliteStore) -> dict[str, object]:
-    """By id."""
+    """Slugs by id."""
     return dict(query(store.path, "SELECT id, slug FROM conversations"))  # type: ignore[arg-type]  # pairs by the query
 
 

@@ -19,7 +19,7 @@ from tests.support.loopback_anthropic import plays, recording, start, stop, text
 from tests.support.waiting import poll
 
 WORDS = [f"word {number} " for number in range(3_000)]
-"""With partial messages ten times what a pipe holds."""
+"""Length of an answer whose partial messages are ten times the capacity of a pipe."""
 STREAM = ("--output-format", "stream-json", "--include-partial-messages")
 
 

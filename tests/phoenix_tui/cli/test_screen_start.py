@@ -1,4 +1,4 @@
-"""From the command line to the screen and back to the shell."""
+"""Start of the screen from the command line, and the return to the shell."""
 
 from __future__ import annotations
 

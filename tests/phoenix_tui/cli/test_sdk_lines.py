@@ -35,7 +35,7 @@ DEMANDED: Final[dict[str, dict[str, type | tuple[type, ...]]]] = {
         "total_cost_usd": (*NUMBER, type(None)),
     },
 }
-"""By type and subtype: what has to be there, of which type. Measured with claude-agent-sdk 0.2.187 (a missing key is an
+"""Required fields and their types, by type and subtype. Measured with claude-agent-sdk 0.2.187 (a missing key is an
 error there) and with the types of @anthropic-ai/claude-agent-sdk 0.3.330; `make sdk-parsers` measures again."""
 BLOCKS: Final = {
     "text": ("text",),

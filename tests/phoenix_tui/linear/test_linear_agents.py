@@ -10,7 +10,7 @@ from tests.support.loopback_agents import begins, by_last_message, calls, never_
 from tests.support.program import ESC, program
 
 ROWS = 200
-"""Nothing scrolls away while a test looks."""
+"""Rows of a terminal on which nothing scrolls away during a test."""
 
 
 async def test_sub_agents_are_said_as_they_begin_ask_and_end(tmp_path: Path) -> None:

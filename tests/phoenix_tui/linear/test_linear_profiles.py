@@ -10,7 +10,7 @@ from tests.support.loopback import serve
 from tests.support.program import program
 
 ROWS, COLUMNS = 200, 400
-"""Nothing scrolls away or goes on in the next row while a test looks."""
+"""Rows of a terminal on which nothing scrolls away or wraps during a test."""
 
 
 async def test_a_profile_is_chosen_by_number_and_left_by_name(tmp_path: Path) -> None:

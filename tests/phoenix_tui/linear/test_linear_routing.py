@@ -11,7 +11,7 @@ from tests.support.loopback import Seen, serve
 from tests.support.program import program
 
 ROWS, COLUMNS = 200, 400
-"""Nothing scrolls away or goes on in the next row while a test looks."""
+"""Rows of a terminal on which nothing scrolls away or wraps during a test."""
 DECISION = {
     "strategy": "sequential",
     "agents": [

@@ -14,7 +14,7 @@ from tests.support.loopback_anthropic import TINY_PNG
 from tests.support.program import ESC, Program, program
 
 ROWS = 200
-"""Nothing scrolls away while a test looks."""
+"""Rows of a terminal on which nothing scrolls away during a test."""
 
 
 async def test_an_image_is_attached_by_its_path_said_and_sent(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from tests.support.loopback_agents import by_last_message, never_ends, says
 from tests.support.program import ESC, program
 
 ROWS = 200
-"""Nothing scrolls away while a test looks."""
+"""Rows of a terminal on which nothing scrolls away during a test."""
 
 
 async def test_it_is_answered_while_the_agent_works_without_signs_and_is_not_stored(tmp_path: Path) -> None:

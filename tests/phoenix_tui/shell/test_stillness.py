@@ -1,4 +1,4 @@
-"""Nothing is drawn between the first frame and a request that was asked for before Phoenix was ready."""
+"""Absence of drawing between the first frame and a request that was asked for before Phoenix was ready."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Colours of terminals with 256: surfaces and tints that can be told from each other."""
+"""Colours of terminals with 256: distinguishable surfaces and tints."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ TOLD_APART = 15.0
 
 
 def seen(found: Color, kind: tuple[tuple[float, ...], ...]) -> tuple[float, ...]:
-    """In CIELAB."""
+    """Distance in CIELAB."""
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in found.normalized]
     red, green, blue = (sum(a * b for a, b in zip(row, linear, strict=True)) for row in kind)
     x = (0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.9505

@@ -23,7 +23,7 @@ RECORDED = b"".join(
 )
 BLOCKS = (TextBlock("Ω ok"), ToolUseBlock("toolu_1", "bash", '{"command": "rm -r x"}'))
 WHOLE = len(RECORDED) - len(b"\n\n")
-"""From here on the last event is all there, even if its blank line is not."""
+"""Offset from which the last event is complete, even if its blank line is not."""
 
 
 async def outcome(provider: AnthropicProvider) -> str:
