@@ -32,7 +32,7 @@ class ParentWaker:
                 self._compacting.discard(parent.id)
                 self._wake(parent)
             case _:
-                pass  # no other state is idle
+                pass  # other updates wake no parent
 
     def stopped(self, parent_id: str) -> None:
         """Keep new results waiting, since the user stopped the parent."""

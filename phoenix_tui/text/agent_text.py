@@ -87,7 +87,7 @@ def is_good(end: AgentEnd) -> bool:
 
 
 def succeeded(ends: Sequence[AgentEnd]) -> str:
-    """Number of successful ends."""
+    """Number of successful ends, in words."""
     good, count = sum(map(is_good, ends)), len(ends)
     if good == count:
         return f"{counted(good)} succeeded"

@@ -169,7 +169,7 @@ class ListModel(Struct, eq=False):
         return self._cursor - self.top
 
     def slots(self) -> dict[str, int]:
-        """Conversations by the digit that opens them with Alt."""
+        """Digit that opens a conversation with Alt, by its id."""
         return {conversation_id: number for number, conversation_id in enumerate(self.order[:FEW_SLOTS], start=1)}
 
     def count(self) -> str:

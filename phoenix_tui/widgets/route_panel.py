@@ -108,7 +108,7 @@ class RoutePanel(Still, Widget):
         """Number of remaining agents of the decision."""
         return len(self._agents)
 
-    # What it does.
+    # Actions.
 
     def press(self, key: str) -> None:
         """A letter on an empty line."""
@@ -192,7 +192,7 @@ class RoutePanel(Still, Widget):
             self._tell(receipt.reason, bad=True)
         return not isinstance(receipt, Refused)
 
-    # What it shows.
+    # Drawing.
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Number of rows at `width`."""

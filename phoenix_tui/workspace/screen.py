@@ -115,7 +115,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
         status = self.parts.status
         status.status = replace(status.status, way_out=words)
 
-    # What its widgets ask for.
+    # Messages of its widgets.
 
     @on(Composer.Submitted)
     def _submit(self, asked: Composer.Submitted) -> None:
@@ -252,7 +252,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
         """Completions, a line of a question, a filter: opened or closed."""
         self.say_way_out(event.way_out or self.drawer.way_out)
 
-    # What its keys ask for, as `keymap.KEYS` names it.
+    # Actions of its keys, by their names in `keymap.KEYS`.
 
     def action_stop(self) -> None:
         """Esc, from any focus and in every state."""

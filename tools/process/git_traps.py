@@ -141,7 +141,7 @@ def links(git_folder: Path, found: Traps) -> bool:
 
 
 def set_aside(found: Traps, before: Traps, roots: tuple[Path, ...]) -> list[str]:
-    """Remove traps that changed since `before`; one sentence for each."""
+    """Set aside traps that changed since `before`; one sentence for each."""
     return [
         sentence
         for path, look in sorted(found.items())

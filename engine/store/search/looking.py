@@ -36,7 +36,7 @@ class _Looked(Struct):
     """Lowest id searched so far."""
     characters: int = 0
     shared: dict[str, int] | None = msgspec.field(default_factory=dict[str, int])
-    """Last shared message by conversation: up to it they are also in the branch that replaced it. None in the trash."""
+    """Last shared message by conversation: those up to it are in the replacing branch too. None in the trash."""
 
 
 def search(
