@@ -5,25 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias
 
-from engine.activities import ActivityTeller, Watcher
+from engine.activities import Watcher
 from engine.agents.manager import SubAgents
-from engine.agents.tool_sets import all_tools, profile_of, tools_for
+from engine.agents.spawn_tools import all_tools
 from engine.conversation import Conversation
 from engine.conversation_bulk import ConversationBulk
-from engine.executor.composing import window_of
-from engine.executor.effect_runner import EffectRunner
-from engine.executor.governor import Governor
-from engine.executor.publisher import Publisher
 from engine.executor.requests import Activity as Activity
 from engine.executor.requests import ConversationOptions as ConversationOptions
 from engine.executor.requests import EngineError as EngineError
-from engine.executor.requests import MemoryShort
-from engine.executor.session import EngineSettings, Ports, Session
-from engine.following import Following, why_read_only
+from engine.executor.session import EngineSettings, Ports
+from engine.open_conversations import AgentFollower, OpenConversations
 from engine.ports import ConversationChanges, NoConversation, OwnedElsewhere
 from engine.ports.database_waits import DatabaseWaits
 from engine.records import (
@@ -32,21 +25,9 @@ from engine.records import (
     ConversationSummary,
     NewConversation,
     Recovery,
-    StoredConversation,
 )
-from engine.resting import Resting
 from engine.rule_store import RuleStore
-from engine.titles import Titler
-from engine.turn_notes import TurnNotes
-from engine.updates import Update
-from tools.garbage import garbage
 from tools.shedding import Order, shedding
-
-AgentFollower: TypeAlias = Callable[[Conversation, Update], None]
-"""Listener to updates of sub-agents."""
-
-KILOBYTES: Final = 150
-"""Kilobytes of an open conversation of some turns, without its messages."""
 
 
 class Engine:
@@ -54,25 +35,17 @@ class Engine:
 
     def __init__(self, ports: Ports, settings: EngineSettings | None = None) -> None:
         self.ports = ports
-        self._settings = settings or EngineSettings()
-        self._governor = Governor()
-        self._open: dict[str, Conversation] = {}
-        self._watchers: list[Watcher] = []
-        self._followers: list[AgentFollower] = []
-        self._opening = asyncio.Lock()
-        self._askers: dict[str, tuple[Titler, TurnNotes]] = {}
-        self._following: dict[str, Following] = {}
-        self.resting = Resting(self._open, self._needed, partial(self._close, rests=True))
+        settings = settings or EngineSettings()
+        self._conversations = OpenConversations(ports, settings)
+        self.resting = self._conversations.resting
         """Closes conversations that were left."""
-        self.bulk = ConversationBulk(ports, self._open)
-        self._closing: dict[str, asyncio.Event] = {}
-        hires = ports.agents is not None
-        self.sub_agents = (
-            SubAgents(ports, self._settings, self._open, self._adopt, self.open, self.forget) if hires else None
-        )
+        opened = self._conversations.opened
+        self.bulk = ConversationBulk(ports, opened)
+        self.rules = RuleStore(ports, opened)
+        self.sub_agents = SubAgents(ports, settings, self._conversations) if ports.agents is not None else None
         """Sub-agents of its conversations; None without a store for them."""
-        self._tools = all_tools(ports, self.sub_agents, self._settings.agent_depth)
-        self.rules = RuleStore(ports, self._open)
+        self._conversations.sub_agents = self.sub_agents
+        self._conversations.tools = all_tools(ports, self.sub_agents, settings.agent_depth)
         self._register_caches()
 
     @property
@@ -88,7 +61,7 @@ class Engine:
     @property
     def tool_names(self) -> tuple[str, ...]:
         """Tools of the model in a conversation of the user."""
-        return tuple(self._tools)
+        return tuple(self._conversations.tools)
 
     async def start(self) -> Sequence[Recovery]:
         """Recover all conversations at the start, without model calls (SPEC DEC-03)."""
@@ -100,7 +73,7 @@ class Engine:
         Raises:
             EngineError: the folder is no usable working directory, or memory is short.
         """
-        self._refuse_when_full()
+        self._conversations.refuse_when_full()
         cwd = working_directory(options.cwd)
         new = NewConversation(
             id=options.id or self.ports.ids.new(),
@@ -116,7 +89,7 @@ class Engine:
             sandbox_required=options.sandbox_required,
             scripted=options.scripted,
         )
-        return await self._adopt(await self.ports.store.create(new, self.ports.clock.now()))
+        return await self._conversations.adopt(await self.ports.store.create(new, self.ports.clock.now()))
 
     async def open(self, conversation_id: str) -> Conversation:
         """A stored conversation; read-only when another process owns it.
@@ -125,12 +98,7 @@ class Engine:
             EngineError: there is no such conversation, or memory is short.
             StorageError: it cannot be read.
         """
-        while True:
-            if (closing := self._closing.get(conversation_id)) is not None:
-                await closing.wait()  # it would lose here what that one releases; others open meanwhile
-            async with self._opening:
-                if conversation_id not in self._closing:
-                    return self._open.get(conversation_id) or await self._take(conversation_id)
+        return await self._conversations.open(conversation_id)
 
     async def list(self, query: ConversationQuery | None = None) -> Sequence[ConversationSummary]:
         """Stored conversations, newest first."""
@@ -147,10 +115,10 @@ class Engine:
 
     async def fork(self, conversation_id: str, up_to_seq: int | None = None) -> Conversation:
         """A copy under a new id, open here."""
-        self._refuse_when_full()
+        self._conversations.refuse_when_full()
         new_id, now = self.ports.ids.new(), self.ports.clock.now()
         record = await self.ports.library.fork(conversation_id, new_id, now, up_to_seq)
-        return await self._adopt(record)
+        return await self._conversations.adopt(record)
 
     async def change(self, conversation_id: str, changes: ConversationChanges) -> None:
         """Rename, archive, trash and the like.
@@ -159,7 +127,7 @@ class Engine:
             EngineError: there is no such conversation, or another process owns it.
             StorageError: it cannot be stored.
         """
-        conversation = self._open.get(conversation_id)
+        conversation = self._conversations.opened.get(conversation_id)
         if conversation is not None:
             await conversation.change(changes)
             return
@@ -178,42 +146,23 @@ class Engine:
 
     def live(self) -> tuple[Conversation, ...]:
         """Every conversation that is open here."""
-        return tuple(self._open.values())
+        return tuple(self._conversations.opened.values())
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Call `watcher` for changes in every open conversation; the result ends it."""
-        self._watchers.append(watcher)
-        return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
+        watchers = self._conversations.watchers
+        watchers.append(watcher)
+        return lambda: watchers.remove(watcher) if watcher in watchers else None
 
     def follow_agents(self, follower: AgentFollower) -> Callable[[], None]:
         """Call `follower` for every update of every sub-agent; the result ends it."""
-        self._followers.append(follower)
-        return lambda: self._followers.remove(follower)
+        followers = self._conversations.followers
+        followers.append(follower)
+        return lambda: followers.remove(follower)
 
     async def forget(self, conversation_id: str) -> None:
         """Close one conversation; its run is stopped."""
-        await self._close(conversation_id)
-
-    async def _close(self, conversation_id: str, *, rests: bool = False) -> None:
-        self.resting.stop(conversation_id)
-        if self.sub_agents is not None:
-            self.sub_agents.stop((conversation_id,))
-        conversation = self._open.pop(conversation_id, None)
-        if conversation is None:
-            return
-        self._closing[conversation_id] = closed = asyncio.Event()
-        try:
-            if (following := self._following.pop(conversation_id, None)) is not None:
-                await following.close()
-            for asker in self._askers.pop(conversation_id):
-                await asker.close()
-            await conversation.close(rests=rests)
-            if self.sub_agents is not None and conversation.record.agent is None:
-                await self.sub_agents.leave(conversation)
-        finally:
-            del self._closing[conversation_id]
-            closed.set()
-            garbage.ended(KILOBYTES)
+        await self._conversations.close(conversation_id)
 
     async def stop_all(self) -> None:
         """Cancel the run of every open conversation."""
@@ -227,15 +176,11 @@ class Engine:
         if self.sub_agents is not None:
             self.sub_agents.close()
         await self.resting.close()
-        await asyncio.gather(*(self.forget(conversation_id) for conversation_id in tuple(self._open)))
+        await asyncio.gather(*(self.forget(conversation_id) for conversation_id in tuple(self._conversations.opened)))
         if self.ports.rewinding is not None:
             await self.ports.rewinding.close()
         await self.ports.providers.close()
         await self.ports.store.close()
-
-    def _refuse_when_full(self) -> None:
-        if why := self._settings.why_full():
-            raise MemoryShort(why)
 
     def _register_caches(self) -> None:
         """Register caches to drop when memory is short."""
@@ -257,60 +202,6 @@ class Engine:
         for one in self.live():
             one.context.forget_messages()
 
-    def _needed(self, conversation: Conversation) -> bool:
-        asks = any(asker.under_way for asker in self._askers[conversation.id])
-        return asks or conversation.in_use or (self.sub_agents is not None and self.sub_agents.needs(conversation.id))
-
-    async def _take(self, conversation_id: str) -> Conversation:
-        self._refuse_when_full()
-        read_only = ""
-        try:
-            await self.ports.store.take(conversation_id)
-        except OwnedElsewhere as owner:
-            read_only = why_read_only(owner.pid)
-        except NoConversation as error:
-            raise EngineError(str(error)) from error
-        record = await self.ports.store.conversation(conversation_id)
-        if record is None:
-            raise EngineError(str(NoConversation(conversation_id)))
-        return await self._adopt(record, read_only)
-
-    async def _adopt(self, stored: StoredConversation, read_only: str = "") -> Conversation:
-        publisher, record = Publisher(), stored.record
-        profile = profile_of(record, self.ports)
-        tools = tools_for(record, profile, self._tools)
-        session = Session(
-            record,
-            stored.state,
-            self.ports,
-            self._settings,
-            self._governor,
-            publisher,
-            tools,
-            profile,
-            self.sub_agents,
-            read_only,
-        )
-        session.set_window(window_of(session, record.model))
-        conversation = Conversation(session, runner := EffectRunner(session))
-        titler, notes = self._askers[record.id] = Titler(conversation, session), TurnNotes(conversation, session)
-        publisher.add(titler.follow)
-        runner.after_run = notes.begin
-        if record.agent is None:  # sub-agents are in no list
-            publisher.add(ActivityTeller(conversation, self._watchers).follow)
-            publisher.left = partial(self.resting.soon, conversation)
-        else:
-            publisher.add(partial(_tell, self._followers, conversation))
-        await conversation.load()
-        self._open[record.id] = conversation
-        if read_only:
-            self._following[record.id] = following = Following(conversation, session)
-            await following.catch_up()
-            following.begin()
-        if self.sub_agents is not None:
-            await self.sub_agents.welcome(conversation, publisher)
-        return conversation
-
 
 def working_directory(path: Path) -> Path:
     """The real path of a usable working directory (SPEC SDK-25).
@@ -327,8 +218,3 @@ def working_directory(path: Path) -> Path:
     if not os.access(resolved, os.R_OK | os.X_OK):
         raise EngineError(f"The directory {path} cannot be read: check its permissions.")
     return resolved
-
-
-def _tell(followers: Sequence[AgentFollower], agent: Conversation, update: Update) -> None:
-    for follower in tuple(followers):
-        follower(agent, update)

@@ -13,6 +13,7 @@ from engine.executor.asking import keep
 from engine.executor.session import Session
 from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.turn_records import TurnDigest, TurnNote
+from engine.updates import AnswerEnded, Update
 
 log = logging.getLogger(__name__)
 
@@ -35,8 +36,10 @@ class TurnNotes:
         self._session = session
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def begin(self) -> None:
+    def follow(self, update: Update) -> None:
         """Sum up the turn of a successful run, while the conversation may continue."""
+        if not isinstance(update, AnswerEnded):
+            return
         if self._session.settings.turn_summaries and not self._session.read_only:
             task = asyncio.get_running_loop().create_task(self._note())
             self._tasks.add(task)

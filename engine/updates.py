@@ -249,6 +249,16 @@ class Routed(Struct, frozen=True):
     card: RouteCard | None
 
 
+class AnswerEnded(Struct, frozen=True):
+    """A run of the user's ended with an answer: work in the background may begin."""
+
+    run_id: str
+
+
+class ViewersLeft(Struct, frozen=True):
+    """The last viewer of a conversation has left; only parts of the engine still listen."""
+
+
 Update: TypeAlias = (
     Snapshot
     | MessageSaved
@@ -272,4 +282,6 @@ Update: TypeAlias = (
     | QueueChanged
     | AgentsChanged
     | Routed
+    | AnswerEnded
+    | ViewersLeft
 )

@@ -1,17 +1,24 @@
-"""Makes sub-agents: from an order, a profile and the parent to rows in the store."""
+"""Makes sub-agents: from a request, a profile and the parent to rows in the store and open conversations."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import TypeVar
 
 from msgspec.structs import replace
 
+from engine.agents.results import AgentResults
+from engine.agents.scheduler import AgentScheduler, RunningAgent
 from engine.agents.spawn_requests import TaskRequest
+from engine.agents.views import AgentBoard, view_of
 from engine.context.agent_prompt import snapshot
-from engine.executor.session import EngineSettings, Ports
-from engine.ports import ProviderError
+from engine.conversation import Conversation
+from engine.executor.session import EngineSettings
+from engine.open_conversations import OpenConversations
+from engine.ports import ProviderError, StorageError
 from engine.ports.agents import AgentStore
 from engine.ports.profiles import Profile, ProfileError
 from engine.records import AgentFacts, ConversationRecord, NewConversation, SpawnMode, StoredConversation
@@ -24,12 +31,69 @@ TITLE = 50
 
 
 class AgentFactory:
-    """Turns orders into conversations that wait to start."""
+    """Turns requests into conversations, and hands those to the scheduler: all of a call, or none."""
 
-    def __init__(self, ports: Ports, store: AgentStore, settings: EngineSettings) -> None:
-        self._ports = ports
+    def __init__(
+        self,
+        store: AgentStore,
+        settings: EngineSettings,
+        conversations: OpenConversations,
+        scheduler: AgentScheduler,
+        results: AgentResults,
+        board: AgentBoard,
+    ) -> None:
+        self._ports = conversations.ports
         self._store = store
         self._settings = settings
+        self._conversations = conversations
+        self._scheduler = scheduler
+        self._results = results
+        self._board = board
+
+    async def start_all(
+        self,
+        parent: Conversation,
+        call_id: str,
+        tasks: Sequence[TaskRequest],
+        mode: SpawnMode,
+        *,
+        sequential: bool = False,
+    ) -> list[RunningAgent]:
+        """Make the sub-agents of a call and start them; where the call is cut off meanwhile they end unbegun."""
+        making = asyncio.ensure_future(self._open_all(parent, call_id, tasks, mode))
+        try:
+            all_running = await asyncio.shield(making)
+        except asyncio.CancelledError:
+            self._results.start(self._give_up(making))
+            raise
+        if sequential:
+            for place, running in enumerate(all_running):
+                running.after = tuple(all_running[:place])
+        self._scheduler.start(all_running)
+        return all_running
+
+    async def _give_up(self, making: asyncio.Future[list[RunningAgent]]) -> None:
+        with suppress(ToolInputError, StorageError):  # then there are none
+            self._scheduler.dismiss(await making)
+
+    async def _open_all(
+        self, parent: Conversation, call_id: str, tasks: Sequence[TaskRequest], mode: SpawnMode
+    ) -> list[RunningAgent]:
+        records = await self.make(parent.record, call_id, tasks, mode)
+        background = mode is SpawnMode.BACKGROUND
+        all_running: list[RunningAgent] = []
+        try:
+            for record in records:
+                conversation = await self._conversations.adopt(record)
+                row = await self._store.row(record.id)
+                assert record.agent is not None, "what was made for a call is a sub-agent"
+                all_running.append(self._scheduler.add(conversation, record.agent, parent, background=background))
+                if row is not None:
+                    self._board.put(parent.id, view_of(row))
+        except BaseException:
+            self._scheduler.dismiss(all_running)
+            raise
+        return all_running
 
     async def make(
         self, parent: ConversationRecord, call_id: str, requests: Sequence[TaskRequest], mode: SpawnMode

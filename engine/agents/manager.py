@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Iterable
 
-from engine.agents.closer import AgentCloser
 from engine.agents.factory import AgentFactory
-from engine.agents.messages import AgentMessages
-from engine.agents.parent_waker import ParentWaker
 from engine.agents.results import AgentResults
-from engine.agents.scheduler import AgentScheduler, RunningAgent
+from engine.agents.scheduler import AgentScheduler
 from engine.agents.spawn_requests import ResumeRequest, SpawnRequest, TaskRequest
-from engine.agents.starter import AgentStarter
 from engine.agents.views import AgentBoard, view_of
 from engine.conversation import Conversation
+from engine.executor.launching import log_read_on
 from engine.executor.publisher import Publisher
+from engine.executor.requests import EngineError
 from engine.executor.session import EngineSettings, Ports
 from engine.machine.states import AwaitingSubagents
+from engine.open_conversations import OpenConversations
 from engine.ports.agents import USER
-from engine.records import SpawnMode, StoredConversation
+from engine.records import SpawnMode
 from engine.updates import AgentView, RunEnded, StateChanged, Update
 from tools.contract import StartedAgent, ToolInputError
 
@@ -27,36 +26,22 @@ from tools.contract import StartedAgent, ToolInputError
 class SubAgents:
     """Starts, watches and stops sub-agents; the machines of parent and child decide the consequences."""
 
-    def __init__(
-        self,
-        ports: Ports,
-        settings: EngineSettings,
-        opened: Mapping[str, Conversation],
-        adopt: Callable[[StoredConversation], Awaitable[Conversation]],
-        reopen: Callable[[str], Awaitable[Conversation]],
-        forget: Callable[[str], Coroutine[None, None, None]],
-    ) -> None:
-        self._ports = ports
-        self._settings = settings
+    def __init__(self, ports: Ports, settings: EngineSettings, conversations: OpenConversations) -> None:
         assert ports.agents is not None, "sub-agents need a store"
+        self._clock = ports.clock
+        self._settings = settings
         self._store = ports.agents
-        self._opened = opened
-        self._forget = forget
-        self._results = AgentResults(ports.agents, opened, ports.clock.now)
-        self.board = AgentBoard(ports.clock.now, self._tell)
-        self._waker = ParentWaker(self._results, self.board)
-        self._scheduler = AgentScheduler(settings.max_agents, self._results, self.board, ports.clock.now)
-        self._scheduler.left = self._ended
-        factory = AgentFactory(ports, ports.agents, settings)
-        self._starter = AgentStarter(factory, ports.agents, adopt, self._scheduler, self._results, self.board)
-        self._messages = AgentMessages(ports, ports.agents, self._scheduler, self._starter, self.board, opened, reopen)
-        works = self._scheduler.get
-        self.closer = AgentCloser(opened, lambda agent_id: works(agent_id) is not None, forget, self._results.start)
+        self._conversations = conversations
+        self._opened = conversations.opened
+        self.board = AgentBoard(ports.clock, self._opened)
+        self._results = AgentResults(self._store, self._opened, self.board, ports.clock)
+        self._scheduler = AgentScheduler(settings.max_agents, self._store, conversations, self._results, self.board)
+        self._factory = AgentFactory(self._store, settings, conversations, self._scheduler, self._results, self.board)
 
     async def spawn(self, parent_id: str, call_id: str, request: SpawnRequest) -> tuple[StartedAgent, ...]:
         """Make the sub-agents of a call and start those that may."""
         self._refuse_when_full()
-        all_running = await self._starter.start_all(
+        all_running = await self._factory.start_all(
             self._parent(parent_id), call_id, request.tasks, SpawnMode.FAN_IN, sequential=request.sequential
         )
         return tuple(StartedAgent(running.conversation.id, running.facts.task) for running in all_running)
@@ -64,7 +49,7 @@ class SubAgents:
     async def begin(self, parent_id: str, call_id: str, request: TaskRequest) -> str:
         """Make one that works in the background; returns its id."""
         self._refuse_when_full()
-        (running,) = await self._starter.start_all(self._parent(parent_id), call_id, (request,), SpawnMode.BACKGROUND)
+        (running,) = await self._factory.start_all(self._parent(parent_id), call_id, (request,), SpawnMode.BACKGROUND)
         return running.conversation.id
 
     async def resume(self, parent_id: str, request: ResumeRequest) -> str:
@@ -74,7 +59,7 @@ class SubAgents:
         if row is None or row.facts.parent_id != parent_id:
             known = ", ".join(view.id for view in self.board.views(parent_id)) or "none"
             raise ToolInputError(f"There is no task {request.agent_id} of this conversation. There are: {known}.")
-        await self._messages.tell(request.agent_id, request.message, parent_id)
+        await self._send(request.agent_id, request.message, parent_id)
         return request.agent_id
 
     async def hint(self, agent_id: str, text: str) -> None:
@@ -86,7 +71,7 @@ class SubAgents:
             EngineError: there is no such sub-agent, another process has it, or it cannot be stored.
             StorageError: it cannot be stored.
         """
-        await self._messages.tell(agent_id, text, USER)
+        await self._send(agent_id, text, USER)
 
     def stop(self, agent_ids: Iterable[str]) -> None:
         """Stop these; their text so far stays."""
@@ -94,7 +79,7 @@ class SubAgents:
 
     def stop_all(self, parent_id: str) -> None:
         """Stop every sub-agent of a conversation; finished results wait for its user."""
-        self._waker.stopped(parent_id)
+        self._results.parent_stopped(parent_id)
         self._scheduler.stop([running.conversation.id for running in self._scheduler.of(parent_id)])
 
     def reconsider(self, parent_id: str) -> None:
@@ -110,6 +95,10 @@ class SubAgents:
         """Number of a conversation's sub-agents that work or queue."""
         return sum(running.outcome is None for running in self._scheduler.of(parent_id))
 
+    def works(self, agent_id: str) -> bool:
+        """True while this one works or queues, or while its end is not delivered."""
+        return self._scheduler.get(agent_id) is not None
+
     def needs(self, parent_id: str) -> bool:
         """True when a conversation must stay open: sub-agents work, have undelivered results, or are viewed."""
         children = (self._opened.get(view.id) for view in self.board.views(parent_id))
@@ -124,9 +113,7 @@ class SubAgents:
     async def welcome(self, conversation: Conversation, publisher: Publisher) -> None:
         """A conversation was opened: listen to it, and know its sub-agents of earlier days."""
         publisher.add(lambda update: self.follow(conversation, update))
-        if conversation.record.agent is not None:
-            publisher.left = lambda: self.closer.soon(conversation)
-        else:
+        if conversation.record.agent is None:
             for row in await self._store.rows(conversation.id):
                 self.board.put(conversation.id, view_of(row))
             self.board.count(conversation.id, await self._store.waiting(conversation.id))
@@ -137,7 +124,7 @@ class SubAgents:
         self.stop_all(parent.id)
         children = [running.conversation.id for running in self._scheduler.of(parent.id)]
         children += [view.id for view in self.board.views(parent.id) if view.id in self._opened]
-        await asyncio.gather(*(self._forget(child) for child in dict.fromkeys(children)))
+        await asyncio.gather(*(self._conversations.close(child) for child in dict.fromkeys(children)))
         await self._results.quiet()
         self.board.forget(parent.id)
 
@@ -167,16 +154,44 @@ class SubAgents:
             ])
         if isinstance(update, StateChanged):
             self._mind_time(parent)
-        self._waker.follow(parent, update)
+        self._results.follow_parent(parent, update)
 
     def _mind_time(self, parent: Conversation | None) -> None:
         """Pause the parent's time limit while its sub-agents only wait for answers of the user."""
         if parent is not None and isinstance(parent.state, AwaitingSubagents):
             parent.agents.wait_for_user(asked=self._scheduler.only_asks(parent.id))
 
-    def _ended(self, running: RunningAgent) -> None:
-        self.closer.soon(running.conversation)
-        self._results.start(self._messages.hear_late(running))
+    async def _send(self, agent_id: str, text: str, sender: str) -> None:
+        """Store a message for one at work, which reads it before its next call; one that has ended goes on with it.
+
+        Raises:
+            EngineError: there is no such sub-agent, another process has it or its parent, or it cannot be stored.
+            StorageError: it cannot be stored.
+        """
+        running = self._scheduler.get(agent_id)
+        if running is None:
+            await self._recall(agent_id, text, sender)
+        elif running.is_over():
+            await running.settled.wait()
+            await self._send(agent_id, text, sender)
+        else:
+            await self._store.tell(agent_id, text, sender, self._clock.now())
+            log_read_on(running.conversation.record)
+            if running.is_over():  # another reader may have taken it meanwhile
+                await self._scheduler.resume_for_late(running)
+
+    async def _recall(self, agent_id: str, text: str, sender: str) -> None:
+        row = await self._store.row(agent_id)
+        if row is None:
+            raise EngineError("This conversation is no sub-agent: send it a message.")
+        parent = await self._conversations.open(row.facts.parent_id)
+        conversation = await self._conversations.open(agent_id)  # last: it may be closed while it has no viewers
+        if read_only := conversation.read_only or parent.read_only:
+            raise EngineError(read_only)
+        if self._scheduler.get(agent_id) is not None:  # another caller was first
+            await self._send(agent_id, text, sender)
+        else:
+            await self._scheduler.resume(conversation, row.facts, parent, text, sender)
 
     def _parent(self, parent_id: str) -> Conversation:
         parent = self._opened.get(parent_id)
@@ -187,8 +202,3 @@ class SubAgents:
     def _refuse_when_full(self) -> None:
         if why := self._settings.why_full():
             raise ToolInputError(why)
-
-    def _tell(self, parent_id: str) -> None:
-        parent = self._opened.get(parent_id)
-        if parent is not None:
-            parent.agents.tell(self.board.views(parent_id), self.board.results(parent_id))

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.agents.agent_queue import AgentQueue
 from engine.agents.results import AgentResults
 from engine.agents.views import AgentBoard
 from engine.context.agent_prompt import previous_results
 from engine.conversation import Conversation
-from engine.executor.requests import Receipt
+from engine.executor.requests import EngineError, Receipt, Refused
 from engine.machine import agent_texts
 from engine.machine.states import AgentOutcome, AgentTask, AwaitingApproval, Completed, Errored, Failed, State, is_busy
+from engine.open_conversations import OpenConversations
+from engine.ports.agents import USER, AgentStore
 from engine.records import AgentFacts, RunPriority
+
+_RANK = {RunPriority.CRITICAL: 0, RunPriority.HIGH: 1, RunPriority.NORMAL: 2, RunPriority.LOW: 3}
 
 
 class RunningAgent(Struct, eq=False):
@@ -52,17 +55,51 @@ class RunningAgent(Struct, eq=False):
         return not self.stopped and all(one.outcome is not None for one in self.after)
 
 
+class AgentQueue:
+    """Ids that wait for a free place, by priority, then arrival; at most `room` are out at once (SPEC SDK-10)."""
+
+    def __init__(self, room: int) -> None:
+        self._room = max(room, 1)
+        self._waiting: list[tuple[int, int, str]] = []
+        self._out: set[str] = set()
+        self._arrivals = 0
+
+    def join(self, agent_id: str, priority: RunPriority) -> None:
+        """Wait for a place."""
+        self._arrivals += 1
+        self._waiting.append((_RANK[priority], self._arrivals, agent_id))
+        self._waiting.sort()
+
+    def leave(self, agent_id: str) -> None:
+        """Wait no longer, or free the place."""
+        self._waiting = [one for one in self._waiting if one[2] != agent_id]
+        self._out.discard(agent_id)
+
+    def call(self) -> list[str]:
+        """Give places to as many waiting ids as are free, and return them."""
+        free = max(self._room - len(self._out), 0)
+        called = [agent_id for _, _, agent_id in self._waiting[:free]]
+        self._waiting = self._waiting[free:]
+        self._out |= set(called)
+        return called
+
+    def is_out(self, agent_id: str) -> bool:
+        """True when it has a place."""
+        return agent_id in self._out
+
+
 class AgentScheduler:
     """Runs the sub-agents of this process; each leaves in the end, so that no parent waits forever."""
 
-    def __init__(self, room: int, results: AgentResults, board: AgentBoard, now: Callable[[], float]) -> None:
+    def __init__(
+        self, room: int, store: AgentStore, conversations: OpenConversations, results: AgentResults, board: AgentBoard
+    ) -> None:
         self._queue = AgentQueue(room)
+        self._store = store
+        self._conversations = conversations
         self._results = results
         self._board = board
-        self._now = now
         self._running: dict[str, RunningAgent] = {}
-        self.left: Callable[[RunningAgent], None] = lambda _hand: None
-        """Called for each sub-agent after the delivery of its end."""
 
     def get(self, agent_id: str) -> RunningAgent | None:
         """The one that works under this id."""
@@ -88,9 +125,45 @@ class AgentScheduler:
         """The ids of all."""
         return list(self._running)
 
-    def take(self, running: RunningAgent) -> None:
-        """Count one in; it begins with `start`."""
-        self._running[running.conversation.id] = running
+    def add(
+        self, conversation: Conversation, facts: AgentFacts, parent: Conversation, *, background: bool
+    ) -> RunningAgent:
+        """Register one with its parent; it begins with `start`."""
+        conversation.agents.belong_to(parent.agents)
+        running = RunningAgent(conversation, parent, facts, background)
+        self._running[conversation.id] = running
+        return running
+
+    async def resume(
+        self, conversation: Conversation, facts: AgentFacts, parent: Conversation, text: str, sender: str
+    ) -> None:
+        """Let one that has ended go on with this text, and with its unread messages (SPEC UNI-25).
+
+        Raises:
+            EngineError: it cannot.
+        """
+        running = self.add(conversation, facts, parent, background=True)
+        try:
+            receipt = await asyncio.shield(conversation.agents.recall(text, sender))
+        except BaseException:
+            self.dismiss((running,))
+            raise
+        if isinstance(receipt, Refused):
+            self.dismiss((running,))
+            raise EngineError(receipt.reason)
+        self._board.is_background(parent.id, conversation.id)
+        self.start((running,))
+
+    async def resume_for_late(self, running: RunningAgent) -> None:
+        """Resume it for messages that arrived while it submitted its result, if its parent is open."""
+        await running.settled.wait()
+        agent_id, parent, conversations = running.conversation.id, running.parent, self._conversations
+        if running.stopped or not running.begun or not await self._store.waiting(agent_id):
+            return
+        conversation = await conversations.open(agent_id)
+        # A closing parent waits for this: it is not opened again.
+        if conversations.opened.get(parent.id) is parent and self.get(agent_id) is None:
+            await self.resume(conversation, running.facts, parent, "", USER)
 
     def start(self, all_running: Iterable[RunningAgent]) -> None:
         """Let these wait for their turn, and those begin whose turn it is; those that were stopped before end."""
@@ -149,21 +222,21 @@ class AgentScheduler:
         running.outcome = outcome = await self._results.outcome(agent_id, state)
         self._queue.leave(agent_id)
         if running.background:
-            await self._results.recount(parent, self._board)  # first, so that Esc finds it working or unread
+            await self._results.recount(parent)  # first, so that Esc finds it working or unread
         view = self._board.get(parent.id, agent_id)
         if view is not None:
-            ended = replace(
-                view, outcome=outcome, state=running.conversation.state, ended=self._now(), activity="", waits=False
-            )
+            now, state = self._conversations.ports.clock.now(), running.conversation.state
+            ended = replace(view, outcome=outcome, state=state, ended=now, activity="", waits=False)
             self._board.put(parent.id, ended)
         told = parent.agents.ended(outcome) if not running.background else None
         self.start([one for one in self._running.values() if running in one.after])
         if told is not None:
             # Before that it must not resume: a crash would leave its parent a second end.
-            await self._results.hear(parent, outcome, await told, self._board)
+            await self._results.hear(parent, outcome, await told)
         del self._running[agent_id]
         running.settled.set()
-        self.left(running)
+        self._conversations.resting.soon(running.conversation)
+        self._results.start(self.resume_for_late(running))
         if running.background:
             self._results.wake(parent)
 

@@ -13,6 +13,7 @@ from engine.agents.spawn_requests import (
     background_request,
     spawn_request,
 )
+from engine.executor.session import Ports
 from engine.ports.profiles import FREEDOM, Profile, ProfileError, Profiles
 from engine.records import RunPriority
 from engine.routes import MOST_TASKS, PARALLEL, SEQUENTIAL
@@ -22,6 +23,7 @@ from tools.contract import (
     JsonObject,
     PlainDisplay,
     StartedAgent,
+    Tool,
     ToolClass,
     ToolContext,
     ToolInputError,
@@ -180,3 +182,12 @@ def _freedom(profile: Profile) -> str:
     sandbox = f"sandbox {profile.sandbox} or narrower" if profile.sandbox else ""
     words = ", ".join(filter(None, (mode, sandbox)))
     return f" ({words})" if words else ""
+
+
+def all_tools(ports: Ports, starter: Starter | None, depth: int) -> dict[str, Tool]:
+    """The standard tools, and those that spawn where sub-agents can be had and are wanted."""
+    tools = dict(ports.tools)
+    if starter is not None and ports.profiles is not None and depth:
+        spawning = (SpawnAgents(starter, ports.profiles), SpawnTask(starter, ports.profiles))
+        tools |= {tool.spec.name: tool for tool in spawning}
+    return tools

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
+from engine.conversation import Conversation
 from engine.machine.states import AwaitingApproval, AwaitingLlm, Idle, State, run_of
+from engine.ports import Clock
 from engine.records import AgentRow, SpawnMode
 from engine.updates import (
     AgentView,
@@ -30,9 +32,9 @@ LONGEST_ACTIVITY: Final = 200
 class AgentBoard:
     """Views by parent, kept true by the updates of the sub-agents' conversations."""
 
-    def __init__(self, now: Callable[[], float], changed: Callable[[str], None]) -> None:
-        self._now = now
-        self._changed = changed
+    def __init__(self, clock: Clock, opened: Mapping[str, Conversation]) -> None:
+        self._now = clock.now
+        self._opened = opened
         self._views: dict[str, dict[str, AgentView]] = {}
         self._results: dict[str, int] = {}
 
@@ -108,6 +110,12 @@ class AgentBoard:
             case _:
                 return
         self.put(parent_id, view)
+
+    def _changed(self, parent_id: str) -> None:
+        """Send the views of its sub-agents to a parent that is open."""
+        parent = self._opened.get(parent_id)
+        if parent is not None:
+            parent.agents.tell(self.views(parent_id), self.results(parent_id))
 
     def _without_asking(self, view: AgentView, state: State) -> AgentView:
         """The time that the user took for an answer is not counted as the agent's (its deadline waited too)."""

@@ -47,7 +47,7 @@ from engine.machine.events import (
 )
 from engine.machine.messages import ToolResult, ToolStatus
 from engine.machine.states import ToolExecuting
-from engine.updates import ApprovalAsked, Noticed, RetryScheduled, RunningCall
+from engine.updates import AnswerEnded, ApprovalAsked, Noticed, RetryScheduled, RunningCall
 from tools.contract import JobInfo
 
 log = logging.getLogger(__name__)
@@ -63,8 +63,6 @@ class EffectRunner(Struct, eq=False):
 
     session: Session
     calls: dict[str, CallFacts] = field(default_factory=dict[str, CallFacts])
-    after_run: Callable[[], None] = lambda: None
-    """Start of the background work after a successful run."""
     _model: asyncio.Task[None] | None = None
     _tool: asyncio.Task[None] | None = None
     _retry: asyncio.TimerHandle | None = None
@@ -87,8 +85,8 @@ class EffectRunner(Struct, eq=False):
             case CancelAgents(agent_ids):
                 if self.session.sub_agents is not None:
                     self.session.sub_agents.stop(agent_ids)
-            case AfterRun():
-                self.after_run()
+            case AfterRun(run_id):
+                self.session.publisher.publish(AnswerEnded(run_id))
             case Refuse():
                 pass  # it is an answer
             case _:

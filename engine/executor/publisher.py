@@ -8,7 +8,7 @@ from collections.abc import Callable
 from msgspec import Struct, field
 
 from engine.machine.messages import Role
-from engine.updates import LiveTextDropped, MessageSaved, TextArrived, ThinkingArrived, Update
+from engine.updates import LiveTextDropped, MessageSaved, TextArrived, ThinkingArrived, Update, ViewersLeft
 
 Listener = Callable[[Update], None]
 log = logging.getLogger(__name__)
@@ -19,8 +19,6 @@ class Publisher(Struct, eq=False):
 
     text: list[str] = field(default_factory=list[str])
     thinking: list[str] = field(default_factory=list[str])
-    left: Callable[[], None] = lambda: None
-    """Called when the last viewer has left."""
     _listeners: list[Listener] = field(default_factory=list[Listener])
     _watching: int = 0
 
@@ -36,7 +34,7 @@ class Publisher(Struct, eq=False):
                 here = False
                 self._watching -= 1
                 if not self._watching:
-                    self.left()
+                    self.publish(ViewersLeft())
 
         return leave
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.conversation import Conversation
-from engine.engine import KILOBYTES
+from engine.open_conversations import KILOBYTES
 from engine.providers.scripted import Reply, Text
 from tests.support.engine import engine_bench, until
 from tools import garbage

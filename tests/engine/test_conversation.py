@@ -19,6 +19,7 @@ from engine.ports import ConversationChanges, ModelMessage
 from engine.providers.scripted import Fail, Hang, Reply, ScriptedCall, Text
 from engine.records import PermissionMode
 from engine.updates import (
+    AnswerEnded,
     ApprovalAsked,
     ContextChanged,
     LiveTextDropped,
@@ -65,7 +66,7 @@ async def test_every_piece_comes_before_the_saved_message_and_that_before_the_st
         last_text = len(kinds) - 1 - kinds[::-1].index(TextArrived)
         last_saved = len(kinds) - 1 - kinds[::-1].index(MessageSaved)
         assert last_text < last_saved < len(kinds) - 1
-        assert kinds[-1] is StateChanged
+        assert kinds[-2:] == [StateChanged, AnswerEnded]
         assert "".join(update.text for update in bench.seen(TextArrived)) == "hello there"
 
 

@@ -6,6 +6,7 @@ from typing import assert_never
 
 from engine.updates import (
     AgentsChanged,
+    AnswerEnded,
     ApprovalAsked,
     CallEnded,
     ContextChanged,
@@ -28,6 +29,7 @@ from engine.updates import (
     ToolProgressed,
     ToolStarted,
     Update,
+    ViewersLeft,
 )
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 
@@ -72,6 +74,8 @@ def follow(update: Update, model: TranscriptModel) -> None:  # noqa: C901, PLR09
             | QueueChanged()
             | AgentsChanged()
             | Routed()
+            | AnswerEnded()
+            | ViewersLeft()
         ):
             pass  # status line, meter, question, queue and the rows of sub-agents show these
         case _:

@@ -140,7 +140,7 @@ async def test_an_ended_one_is_closed_when_nobody_looks_and_goes_on_when_told(tm
     async with engine_bench(tmp_path, *replies) as bench:
         sub_agents = bench.engine.sub_agents
         assert sub_agents is not None
-        sub_agents.closer.patience = 0.0
+        bench.engine.resting.agent_patience = 0.0
         parent = await bench.conversation()
         await parent.say("begin")
         await parent.wait_idle()

@@ -1,0 +1,259 @@
+"""Open conversations of this process: opened once, and closed some time after their last viewer left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, Protocol, TypeAlias
+
+from engine.activities import ActivityTeller, Watcher
+from engine.conversation import Conversation
+from engine.executor.composing import window_of
+from engine.executor.effect_runner import EffectRunner
+from engine.executor.governor import Governor
+from engine.executor.publisher import Publisher
+from engine.executor.requests import EngineError, MemoryShort
+from engine.executor.session import AgentStopper, EngineSettings, Ports, Session
+from engine.following import Following, why_read_only
+from engine.ports import NoConversation, OwnedElsewhere
+from engine.ports.profiles import SPAWN_TOOLS, Profile, ProfileError
+from engine.records import ConversationRecord, StoredConversation
+from engine.titles import Titler
+from engine.turn_notes import TurnNotes
+from engine.updates import Update, ViewersLeft
+from tools.contract import Tool
+from tools.garbage import garbage
+
+AgentFollower: TypeAlias = Callable[[Conversation, Update], None]
+"""Listener to updates of sub-agents."""
+
+KILOBYTES: Final = 150
+"""Kilobytes of an open conversation of some turns, without its messages."""
+PATIENCE: Final = 60.0
+"""Seconds after the last look: going back and forth between two conversations reads neither again."""
+AGENT_PATIENCE: Final = 5.0
+"""Seconds that a sub-agent stays open after its end or its last viewer: ten of them hold ten transcripts."""
+
+
+class AgentKeeper(AgentStopper, Protocol):
+    """Owner of all sub-agents, which are conversations themselves and therefore above this module."""
+
+    async def welcome(self, conversation: Conversation, publisher: Publisher) -> None:
+        """Know a conversation that was opened."""
+        ...
+
+    async def leave(self, parent: Conversation) -> None:
+        """End the sub-agents of a conversation that closes."""
+        ...
+
+    def needs(self, parent_id: str) -> bool:
+        """True when a conversation must stay open for its sub-agents."""
+        ...
+
+    def works(self, agent_id: str) -> bool:
+        """True while a sub-agent must stay open."""
+        ...
+
+
+class OpenConversations:
+    """Opens, keeps and closes the conversations of this process."""
+
+    def __init__(self, ports: Ports, settings: EngineSettings) -> None:
+        self.ports = ports
+        self.watchers: list[Watcher] = []
+        """Listeners to the activity of conversations of the user."""
+        self.followers: list[AgentFollower] = []
+        self.tools: Mapping[str, Tool] = ports.tools
+        """Tools of conversations of the user."""
+        self.sub_agents: AgentKeeper | None = None
+        self.resting = Resting(self)
+        """Closes conversations that were left."""
+        self._settings = settings
+        self._governor = Governor()
+        self._open: dict[str, Conversation] = {}
+        self._opening = asyncio.Lock()
+        self._askers: dict[str, tuple[Titler, TurnNotes]] = {}
+        self._following: dict[str, Following] = {}
+        self._closing: dict[str, asyncio.Event] = {}
+
+    @property
+    def opened(self) -> Mapping[str, Conversation]:
+        """Open conversations by id."""
+        return self._open
+
+    def refuse_when_full(self) -> None:
+        """Raise MemoryShort while no conversation can be opened."""
+        if why := self._settings.why_full():
+            raise MemoryShort(why)
+
+    async def open(self, conversation_id: str) -> Conversation:
+        """Open a stored conversation; it is read-only when another process owns it.
+
+        Raises:
+            EngineError: there is no such conversation, or memory is short.
+            StorageError: it cannot be read.
+        """
+        while True:
+            if (closing := self._closing.get(conversation_id)) is not None:
+                await closing.wait()  # it would lose here what that one releases; others open meanwhile
+            async with self._opening:
+                if conversation_id not in self._closing:
+                    return self._open.get(conversation_id) or await self._take(conversation_id)
+
+    async def adopt(self, stored: StoredConversation, read_only: str = "") -> Conversation:
+        """Open a conversation that this process has taken, or only follows."""
+        publisher, record = Publisher(), stored.record
+        profile = _profile_of(record, self.ports)
+        tools, settings = _tools_of(record, profile, self.tools), self._settings
+        session = Session(
+            record,
+            stored.state,
+            self.ports,
+            settings,
+            self._governor,
+            publisher,
+            tools,
+            profile,
+            self.sub_agents,
+            read_only,
+        )
+        session.set_window(window_of(session, record.model))
+        conversation = Conversation(session, EffectRunner(session))
+        titler, notes = self._askers[record.id] = Titler(conversation, session), TurnNotes(conversation, session)
+        publisher.add(titler.follow)
+        publisher.add(notes.follow)
+        publisher.add(partial(self._left, conversation))
+        if record.agent is None:  # sub-agents are in no list
+            publisher.add(ActivityTeller(conversation, self.watchers).follow)
+        else:
+            publisher.add(partial(_tell, self.followers, conversation))
+        await conversation.load()
+        self._open[record.id] = conversation
+        if read_only:
+            self._following[record.id] = following = Following(conversation, session)
+            await following.catch_up()
+            following.begin()
+        if self.sub_agents is not None:
+            await self.sub_agents.welcome(conversation, publisher)
+        return conversation
+
+    async def close(self, conversation_id: str, *, rests: bool = False) -> None:
+        """Close one; its run is stopped. One that `rests` may be opened again with all that its jobs printed."""
+        self.resting.stop(conversation_id)
+        if self.sub_agents is not None:
+            self.sub_agents.stop((conversation_id,))
+        conversation = self._open.pop(conversation_id, None)
+        if conversation is None:
+            return
+        self._closing[conversation_id] = closed = asyncio.Event()
+        try:
+            if (following := self._following.pop(conversation_id, None)) is not None:
+                await following.close()
+            for asker in self._askers.pop(conversation_id):
+                await asker.close()
+            await conversation.close(rests=rests)
+            if self.sub_agents is not None and conversation.record.agent is None:
+                await self.sub_agents.leave(conversation)
+        finally:
+            del self._closing[conversation_id]
+            closed.set()
+            garbage.ended(KILOBYTES)
+
+    def needs(self, conversation: Conversation) -> bool:
+        """True while something of a conversation without viewers would be missed if it were closed now."""
+        sub_agents = self.sub_agents
+        if conversation.record.agent is not None:
+            return sub_agents is not None and sub_agents.works(conversation.id)
+        asks = any(asker.under_way for asker in self._askers[conversation.id])
+        return asks or conversation.in_use or (sub_agents is not None and sub_agents.needs(conversation.id))
+
+    async def _take(self, conversation_id: str) -> Conversation:
+        self.refuse_when_full()
+        read_only = ""
+        try:
+            await self.ports.store.take(conversation_id)
+        except OwnedElsewhere as owner:
+            read_only = why_read_only(owner.pid)
+        except NoConversation as error:
+            raise EngineError(str(error)) from error
+        stored = await self.ports.store.conversation(conversation_id)
+        if stored is None:
+            raise EngineError(str(NoConversation(conversation_id)))
+        return await self.adopt(stored, read_only)
+
+    def _left(self, conversation: Conversation, update: Update) -> None:
+        if isinstance(update, ViewersLeft):
+            self.resting.soon(conversation)
+
+
+class Resting:
+    """Closes an idle conversation some time after its last viewer left; the store has all of it."""
+
+    def __init__(self, conversations: OpenConversations) -> None:
+        self._conversations = conversations
+        self._due: dict[str, asyncio.TimerHandle] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self.patience = PATIENCE
+        self.agent_patience = AGENT_PATIENCE
+
+    def __len__(self) -> int:
+        """Number of conversations due to be closed."""
+        return len(self._due)
+
+    def soon(self, conversation: Conversation) -> None:
+        """Close it after a while if it has no viewer then; look again later while it is busy."""
+        self.stop(conversation.id)
+        patience = self.patience if conversation.record.agent is None else self.agent_patience
+        self._due[conversation.id] = asyncio.get_running_loop().call_later(patience, self._look, conversation)
+
+    def now(self) -> None:
+        """Close at once all due conversations that are not needed: memory is short."""
+        for conversation_id in tuple(self._due):
+            if (conversation := self._conversations.opened.get(conversation_id)) is not None:
+                self._look(conversation)
+
+    def stop(self, conversation_id: str) -> None:
+        """Look at this one no more."""
+        if (due := self._due.pop(conversation_id, None)) is not None:
+            due.cancel()
+
+    async def close(self) -> None:
+        """Look no more, and wait for those that are being closed."""
+        for conversation_id in tuple(self._due):
+            self.stop(conversation_id)
+        await asyncio.gather(*self._closing)
+
+    def _look(self, conversation: Conversation) -> None:
+        self.stop(conversation.id)
+        if self._conversations.opened.get(conversation.id) is not conversation or conversation.agents.watched:
+            return
+        of_user = conversation.record.agent is None
+        if self._conversations.needs(conversation):
+            if of_user:  # the end of a sub-agent that works begins the wait again
+                self.soon(conversation)
+            return
+        task = asyncio.get_running_loop().create_task(self._conversations.close(conversation.id, rests=of_user))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+
+def _profile_of(record: ConversationRecord, ports: Ports) -> Profile | None:
+    """Profile of a conversation; None when it is gone or broken by now: the mode remains the conversation's own."""
+    if ports.profiles is None or not record.profile:
+        return None
+    try:
+        return ports.profiles.resolve(record.profile, record.cwd)
+    except ProfileError:
+        return None
+
+
+def _tools_of(record: ConversationRecord, profile: Profile | None, tools: Mapping[str, Tool]) -> dict[str, Tool]:
+    """Tools of this conversation's model; a sub-agent never spawns (SPEC BED-009)."""
+    own = {name: tool for name, tool in tools.items() if record.agent is None or name not in SPAWN_TOOLS}
+    return {name: tool for name, tool in own.items() if profile is None or profile.allows(name)}
+
+
+def _tell(followers: Sequence[AgentFollower], agent: Conversation, update: Update) -> None:
+    for follower in tuple(followers):
+        follower(agent, update)
