@@ -22,7 +22,6 @@ from engine.executor.composing import (
 )
 from engine.executor.context_manager import ContextManager
 from engine.executor.effect_runner import EffectRunner
-from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.loop import CLOSED, MoveLoop
 from engine.executor.message_queue import MessageQueue
 from engine.executor.publisher import Listener
@@ -32,7 +31,7 @@ from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, R
 from engine.executor.routing import RoutingControl
 from engine.executor.session import Session
 from engine.executor.side_questions import SideQuestions
-from engine.machine.events import ApprovalAnswered, RetryAsked, UserCancelled, Verdict
+from engine.machine.events import ApprovalAnswered, RetryAsked, Verdict
 from engine.machine.states import Idle, State, is_busy
 from engine.ports import ConversationChanges, Provider, ProviderError, StorageError
 from engine.records import Attachment, ConversationRecord
@@ -53,7 +52,7 @@ class Conversation:
         self._task: asyncio.Task[None] | None = None
         self.context = ContextManager(session, self.between_moves)
         """Contents of its window, and actions on them."""
-        self.queue = MessageQueue(session, self.cancel, self.wait_idle)
+        self.queue = MessageQueue(session, self.loop)
         self.agents = AgentMailbox(session)
         """Messages to it as a sub-agent, or about its own sub-agents."""
         self.jobs = BackgroundJobs(session, runner)
@@ -166,16 +165,8 @@ class Conversation:
         """Stop the run: its connection and its processes at once, the rest as the machine decides."""
         if self.read_only:
             return
-        session = self._session
-        session.ports.store.waits.give_up()  # otherwise nothing could be reported before the database is free
         self.queue.hold()
-        self._performer.interrupt()
-        if session.sub_agents is not None:
-            session.sub_agents.stop_all(self.id)
-        message_id = session.ports.ids.new()
-        elapsed = int(session.ports.clock.monotonic() - session.run.started) if session.run.started else 0
-        stopped = InboxEntry(lambda: UserCancelled(message_id, elapsed), writes=self.agents.hush())
-        session.inbox.put(Priority.CANCEL, stopped)
+        self._performer.cancel()
 
     async def answer(self, call_id: str, answer: ApprovalAnswer) -> Receipt:
         """Answer the open question; a rule is kept before the tool starts."""
@@ -243,10 +234,7 @@ class Conversation:
 
     async def wait_idle(self) -> State:
         """Wait until nothing runs; returns the state then."""
-        while is_busy(self.state) or self._session.inbox.waiting or self.loop.moving:
-            self.loop.settled.clear()
-            await self.loop.settled.wait()
-        return self.state
+        return await self.loop.wait_idle()
 
     @property
     def in_use(self) -> bool:

@@ -15,7 +15,7 @@ from engine.machine import agent_texts
 from engine.machine.events import AgentBegun, AgentDropped, AgentFinished, AgentRecalled, InboxArrived
 from engine.machine.messages import NewMessage, Origin, Role, TextBlock
 from engine.machine.states import AgentOutcome, AwaitingSubagents, Cancelling, Errored, Idle
-from engine.ports import Deposit, HushAgents, MakeBackground, Write
+from engine.ports import Deposit, MakeBackground
 from engine.records import AgentFacts
 from engine.updates import AgentsChanged, AgentView
 
@@ -75,12 +75,6 @@ class AgentMailbox:
         if session.broken:  # it has ended without them; only its user may resume it
             return _answered(Refused(session.state.message if isinstance(session.state, Errored) else ""))
         return self._put(Priority.OUTCOME, finished)
-
-    def hush(self) -> tuple[Write, ...]:
-        """Writes for a stop by the user: later results of its sub-agents begin no turn."""
-        session = self._session
-        has_any = session.sub_agents is not None and session.sub_agents.views(session.record.id)
-        return (HushAgents(),) if has_any else ()
 
     def wait_for_user(self, *, asked: bool) -> None:
         """Pause the time limit while its sub-agents only ask: the user's time is not the run's."""

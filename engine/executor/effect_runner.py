@@ -10,6 +10,7 @@ from typing import TypeAlias, assert_never
 from msgspec import Struct, field
 
 from engine.executor.compacting import compact
+from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.model_call import call_model
 from engine.executor.requests import RunCaps
 from engine.executor.routing import route
@@ -47,6 +48,7 @@ from engine.machine.events import (
 )
 from engine.machine.messages import ToolResult, ToolStatus
 from engine.machine.states import ToolExecuting
+from engine.ports import HushAgents, Write
 from engine.updates import AnswerEnded, ApprovalAsked, Noticed, RetryScheduled, RunningCall
 from tools.contract import JobInfo
 
@@ -133,6 +135,18 @@ class EffectRunner(Struct, eq=False):
         _cancel(self._model)
         _cancel(self._tool)
 
+    def cancel(self) -> None:
+        """Stop the run: its connection and its processes at once, the rest as the machine decides."""
+        session = self.session
+        session.ports.store.waits.give_up()  # otherwise nothing could be reported before the database is free
+        self.interrupt()
+        if session.sub_agents is not None:
+            session.sub_agents.stop_all(session.record.id)
+        message_id = session.ports.ids.new()
+        elapsed = int(session.ports.clock.monotonic() - session.run.started) if session.run.started else 0
+        stopped = InboxEntry(lambda: UserCancelled(message_id, elapsed), writes=_hushed(session))
+        session.inbox.put(Priority.CANCEL, stopped)
+
     def background(self) -> JobInfo | None:
         """Turn the running command into a job: its call then ends by itself. None where none runs."""
         state, task = self.session.state, self._tool
@@ -149,8 +163,7 @@ class EffectRunner(Struct, eq=False):
         session = self.session
         self.calls.clear()
         session.run = RunFacts(session.ports.clock.monotonic(), caps)
-        session.limit.up = self._time_is_up
-        session.limit.begin(caps.timeout)
+        session.limit.begin(caps.timeout, session.inbox, InboxEntry(self._time_is_up))
 
     def forget_run(self) -> None:
         """The run is over: no limit, no retry of it may fire."""
@@ -220,16 +233,12 @@ class EffectRunner(Struct, eq=False):
     def _later(self, seconds: float, build: Callable[[], Event]) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(seconds, self.session.post, build)
 
-    def _time_is_up(self) -> None:
+    def _time_is_up(self) -> UserCancelled:
         session = self.session
-
-        def passed() -> UserCancelled:
-            written = session.calls.written
-            self.interrupt()
-            elapsed = int(session.ports.clock.monotonic() - session.run.started)
-            return UserCancelled(session.ports.ids.new(), elapsed, timed_out=True, written=written)
-
-        session.post(passed)
+        written = session.calls.written
+        self.interrupt()
+        elapsed = int(session.ports.clock.monotonic() - session.run.started)
+        return UserCancelled(session.ports.ids.new(), elapsed, timed_out=True, written=written)
 
     def _model_broke(self, gen: int) -> None:
         message_id = self.session.ports.ids.new()
@@ -258,3 +267,9 @@ def _cancel(task: asyncio.Task[None] | None) -> None:
 def _stop(timer: asyncio.TimerHandle | None) -> None:
     if timer is not None:
         timer.cancel()
+
+
+def _hushed(session: Session) -> tuple[Write, ...]:
+    """Writes for a stop by the user: later results of its sub-agents begin no turn."""
+    has_any = session.sub_agents is not None and session.sub_agents.views(session.record.id)
+    return (HushAgents(),) if has_any else ()

@@ -38,6 +38,7 @@ from engine.machine.states import (
     AwaitingSubagents,
     Errored,
     State,
+    is_busy,
     run_of,
 )
 from engine.machine.step import step
@@ -117,6 +118,13 @@ class MoveLoop(Struct, eq=False):
         if not only_asks:
             self._start(acts)
         entry.settle(Accepted(entry.message_id))
+
+    async def wait_idle(self) -> State:
+        """Wait until nothing runs; gives the state then."""
+        while is_busy(self.session.state) or self.session.inbox.waiting or self.moving:
+            self.settled.clear()
+            await self.settled.wait()
+        return self.session.state
 
     def enter(self, state: State) -> None:
         """Assign the state of the conversation: one that is stored, or the error that it could not be."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from msgspec.structs import replace
 
 from engine.executor.composing import run_shell, send
+from engine.executor.loop import MoveLoop
 from engine.executor.requests import Accepted, Receipt, Refused, RunCaps, shell_line
 from engine.executor.session import Session
-from engine.machine.states import Errored, Idle, State, is_busy
+from engine.machine.states import Errored, Idle, is_busy
 from engine.ports import StorageError
 from engine.records import QueuedMessage
 from engine.updates import Noticed, QueueChanged, RunEnded, StateChanged, Update
@@ -24,15 +25,14 @@ MOST_WAITING = 100
 class MessageQueue:
     """Queued messages, changed in one transaction each; a stop, an error or a restart holds them for the user."""
 
-    def __init__(self, session: Session, cancel: Callable[[], None], rested: Callable[[], Awaitable[State]]) -> None:
+    def __init__(self, session: Session, loop: MoveLoop) -> None:
         self.waiting: tuple[QueuedMessage, ...] = ()
         self.held = False
         """True when reaching idle sends nothing."""
         self._told = False
         """True when subscribers know a non-empty queue: an emptied one is reported, held or not."""
         self._session = session
-        self._cancel = cancel
-        self._rested = rested
+        self._loop = loop
         self._caps = RunCaps()
         self._one_at_a_time = asyncio.Lock()
         self._sending: asyncio.Task[None] | None = None
@@ -99,8 +99,9 @@ class MessageQueue:
             return Refused(GONE)
         receipt = await self.move(message_id or self.waiting[0].id, 0)
         if isinstance(receipt, Accepted):
-            self._cancel()
-            await self._rested()
+            self.hold()
+            self._loop.runner.cancel()
+            await self._loop.wait_idle()
             receipt = await self.go_on(caps)
         return receipt
 

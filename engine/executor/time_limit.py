@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from msgspec import Struct
+
+from engine.executor.inbox import Inbox, InboxEntry, Priority
 
 
 class TimeLimit(Struct, eq=False):
     """The limit of the run under way; none between runs."""
 
-    up: Callable[[], None] = lambda: None
-    """Called when the time is up."""
+    _inbox: Inbox | None = None
+    _entry: InboxEntry | None = None
+    """Entry for the inbox when the time is up."""
     _timer: asyncio.TimerHandle | None = None
     _left: float | None = None
     """Seconds left while it is paused."""
 
-    def begin(self, seconds: float) -> None:
+    def begin(self, seconds: float, inbox: Inbox, entry: InboxEntry) -> None:
         """A run begins that may take so long; 0: any time."""
         self.end()
-        self._left = seconds or None
+        self._left, self._inbox, self._entry = seconds or None, inbox, entry
         self.go_on()
 
     def pause(self) -> None:
@@ -35,6 +37,11 @@ class TimeLimit(Struct, eq=False):
         if self._left is not None:
             self._timer = asyncio.get_running_loop().call_later(self._left, self.up)
             self._left = None
+
+    def up(self) -> None:
+        """Put the entry of the run into its inbox: the time is up."""
+        if self._inbox is not None and self._entry is not None:
+            self._inbox.put(Priority.OUTCOME, self._entry)
 
     def end(self) -> None:
         """The run is over."""

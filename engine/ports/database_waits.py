@@ -20,8 +20,7 @@ TOLD_AFTER: Final = 1.5
 class DatabaseWaits:
     """The waits of one store. Its own threads call `go_on` and `over`; a listener is called in them."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._lock = Lock()
         self._since: dict[int, float] = {}
         self._listeners: list[Callable[[float], None]] = []
@@ -45,7 +44,7 @@ class DatabaseWaits:
     def go_on(self) -> bool:
         """True if this thread, which was refused the database, is to try again."""
         with self._lock:
-            now = self._clock()
+            now = time.monotonic()
             since = self._since.setdefault(get_ident(), now)
             goes_on = now - since < self.patience and now >= self._refuses_until and not 0 < self._ends <= now
             seconds = self._longest()
@@ -68,16 +67,16 @@ class DatabaseWaits:
         with self._lock:
             waits = bool(self._longest())
             if waits:
-                self._refuses_until = self._clock() + FIRM
+                self._refuses_until = time.monotonic() + FIRM
         return waits
 
     def hurry(self) -> None:
         """Phoenix ends: wait a moment longer, then for nothing."""
         with self._lock:
-            self._ends = self._ends or self._clock() + QUITTING
+            self._ends = self._ends or time.monotonic() + QUITTING
 
     def _longest(self) -> float:
-        waited = self._clock() - min(self._since.values(), default=self._clock())
+        waited = time.monotonic() - min(self._since.values(), default=time.monotonic())
         return waited if waited >= TOLD_AFTER else 0.0
 
     def _tell(self, seconds: float) -> None:

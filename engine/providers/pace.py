@@ -19,13 +19,12 @@ reading: four streams of 80 tokens a second, one of them in view, take 9 % of a 
 class Burst:
     """Times the reading of bytes that are there already, such as a reply that came in one piece."""
 
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        self._clock = clock
-        self._begun = clock()
+    def __init__(self) -> None:
+        self._begun = monotonic()
 
     def is_over(self) -> bool:
         """True each time `BURST_SECONDS` have passed: the loop should run once."""
-        now = self._clock()
+        now = monotonic()
         if now - self._begun <= BURST_SECONDS:
             return False
         self._begun = now

@@ -118,15 +118,14 @@ async def _open_in_memory(
     opening: Callable[[], sqlite3.Connection], warning: str, attachments: Path | None = None
 ) -> SqliteStore:
     folder = Path(tempfile.mkdtemp(prefix="phoenix-"))
-    remove = partial(shutil.rmtree, folder, ignore_errors=True)
     paths = StorePaths.under(folder)
     try:
         _furnish(paths, attachments)
         transactions = await open_connections(opening, None, Path(":memory:"))
     except BaseException:
-        remove()
+        shutil.rmtree(folder, ignore_errors=True)
         raise
-    return SqliteStore(transactions, paths, warning=warning, after_close=remove)
+    return SqliteStore(transactions, paths, warning=warning, temporary=folder)
 
 
 def _furnish(paths: StorePaths, attachments: Path | None) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -51,13 +52,13 @@ class SqliteStore:
         paths: StorePaths,
         *,
         warning: str = "",
-        after_close: Callable[[], None] = lambda: None,
+        temporary: Path | None = None,
     ) -> None:
         self._transactions = transactions
         self._instance = Instance(paths.locks)
         self._paths = paths
         self._warning = warning
-        self._after_close = after_close
+        self._temporary = temporary
         slices = Slices(transactions, self._instance, paths.attachments, paths.remains)
         self.library = SqliteLibrary(transactions, self._instance, paths.attachments, slices)
         self.queue = SqliteQueue(transactions, self._instance)
@@ -210,4 +211,5 @@ class SqliteStore:
                 await self._transactions.write(self._instance.leave)
         await self._transactions.close()
         self._instance.unlock()
-        self._after_close()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)

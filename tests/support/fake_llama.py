@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.providers.local.host import ProgramEnded
+from engine.providers.local.resources import GIBIBYTE, Resources
+
+PLENTY = Resources(8 * GIBIBYTE, 4, 0.5)
 
 
 @dataclass(slots=True)
@@ -46,6 +49,11 @@ class FakeHost:
     configs: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     argvs: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
     started: asyncio.Event = field(default_factory=asyncio.Event)
+    found: Resources = PLENTY
+
+    def resources(self) -> Resources:
+        """Resources given by the test."""
+        return self.found
 
     async def start(self, argv: tuple[str, ...], environment: Mapping[str, str], stdin: bytes) -> FakeProgram:
         """The next program."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import uuid
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 
 from engine.machine.messages import Block, StopReason, TextBlock, ToolUseBlock, Usage
 from engine.ports import (
@@ -42,9 +42,8 @@ class GuideProvider:
     headless runs exit 41 on it (CONTRACT 5).
     """
 
-    def __init__(self, *, strict: bool = False, new_id: Callable[[], str] = _new_id) -> None:
+    def __init__(self, *, strict: bool = False) -> None:
         self._strict = strict
-        self._new_id = new_id
 
     @property
     def name(self) -> str:
@@ -66,7 +65,7 @@ class GuideProvider:
             yield ToolCallDelta(call.tool, "")
             await asyncio.sleep(0)
             yield ToolCallDelta("", call.input_json)
-            blocks.append(ToolUseBlock(self._new_id(), call.tool, call.input_json))
+            blocks.append(ToolUseBlock(_new_id(), call.tool, call.input_json))
         stop = StopReason.TOOL_USE if calls else StopReason.END_TURN
         yield ModelReply(tuple(blocks), stop, Usage(), MODEL)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+from engine.providers.local.resources import Resources, measure
 from tools.contract import UNCONFINED, Command, OutputChunk, ProcessRunner, Progress
 
 TAIL_LINES = 8
@@ -57,6 +58,10 @@ class ProgramHost(Protocol):
         """Start it; a failed start shows in `line` as ProgramEnded."""
         ...
 
+    def resources(self) -> Resources:
+        """Memory, cores and load of the machine now."""
+        ...
+
 
 class RunnerHost:
     """`ProgramHost` on the ProcessRunner port: a run that is cancelled takes its whole process tree with it."""
@@ -69,6 +74,10 @@ class RunnerHost:
         """Start the run as a task."""
         command = Command(argv, self._working_dir, environment=environment, stdin=stdin, sandbox=UNCONFINED)
         return RunnerProgram(self._runner, command)
+
+    def resources(self) -> Resources:
+        """Memory, cores and load of this machine now."""
+        return measure()
 
 
 class RunnerProgram:

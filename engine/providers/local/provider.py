@@ -20,7 +20,6 @@ from engine.providers.local.compact_tools import CompactTool, offered
 from engine.providers.local.from_wire import ReplyPiece, read_event
 from engine.providers.local.host import ProgramHost
 from engine.providers.local.reply_reader import Act, CutCall, ReplyReader, SpokenReply
-from engine.providers.local.resources import Resources, measure
 from engine.providers.local.server import CONTEXT_WINDOW, LlamaServer, ServerAddress, failure
 from engine.providers.local.to_wire import MAX_TOKENS, encode_priming, encode_request
 from engine.providers.sse import EventParser
@@ -46,14 +45,10 @@ class LocalProvider:
         host: ProgramHost,
         *,
         idle_seconds: float = IDLE_SECONDS,
-        measure_resources: Callable[[], Resources] = measure,
-        new_id: Callable[[], str] = _new_id,
     ) -> None:
         self._find = find
         self._host = host
         self._idle_seconds = idle_seconds
-        self._measure = measure_resources
-        self._new_id = new_id
         self._model = ""
         self._server: LlamaServer | None = None
         self._http: tuple[ServerAddress, HttpService] | None = None
@@ -159,7 +154,7 @@ class LocalProvider:
                 if tool is None or not set(tool.parameters) <= set(arguments):
                     raise failure("The local model called a tool that does not exist; say it differently.")
                 expanded = encode_json(tool.expand(arguments)).decode()
-                blocks, stop = (ToolUseBlock(self._new_id(), name, expanded),), StopReason.TOOL_USE
+                blocks, stop = (ToolUseBlock(_new_id(), name, expanded),), StopReason.TOOL_USE
             case CutCall():
                 pass
         return ModelReply(blocks, stop, usage, model, truncated_call=isinstance(step, CutCall))
@@ -174,7 +169,7 @@ class LocalProvider:
             if path is None:
                 raise failure(f"local/{model} is not installed: run `phoenix model install`, or /model for another.")
             await self._stop()
-            self._model, self._server = model, LlamaServer(path, self._host, self._measure)
+            self._model, self._server = model, LlamaServer(path, self._host)
         address = await self._server.address()
         if self._http is None or self._http[0] != address:
             await self._close_http()

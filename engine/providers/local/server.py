@@ -6,7 +6,6 @@ import asyncio
 import json
 import secrets
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from signal import SIGILL
@@ -37,10 +36,9 @@ class ServerAddress(Struct, frozen=True):
 class LlamaServer:
     """Serves one file. At most one process at a time; `address` starts it."""
 
-    def __init__(self, model: Path, host: ProgramHost, measure: Callable[[], Resources], script: Path = SCRIPT) -> None:
+    def __init__(self, model: Path, host: ProgramHost, script: Path = SCRIPT) -> None:
         self._model = model
         self._host = host
-        self._measure = measure
         self._script = script
         self._program: RunningProgram | None = None
         self._starting: asyncio.Task[ServerAddress] | None = None
@@ -73,7 +71,7 @@ class LlamaServer:
             await program.stop()
 
     async def _start(self) -> ServerAddress:
-        resources = await asyncio.to_thread(self._measure)
+        resources = await asyncio.to_thread(self._host.resources)
         objection = await asyncio.to_thread(objection_to, self._model, resources)
         if objection:
             raise failure(objection)

@@ -17,14 +17,13 @@ from engine.providers.local import serve as serve_script
 from engine.providers.local.host import ProgramEnded
 from engine.providers.local.provider import NOTE, LocalProvider
 from engine.providers.local.resources import GIBIBYTE, Resources
-from tests.support.fake_llama import FakeHost
+from tests.support.fake_llama import PLENTY, FakeHost
 from tests.support.loopback import Loopback, Talk, serve
 from tests.support.loopback_openai import DONE, chunk, refuses, usage
 from tests.support.tool_bench import real_tools, take_turn
 from tools.contract import ToolClass, ToolSpec
 
 BASH = (ToolSpec("bash", "", {}, ToolClass.RUN),)
-PLENTY = Resources(8 * GIBIBYTE, 4, 0.5)
 DEADLINE = 45.0
 
 
@@ -68,7 +67,8 @@ async def local(
     weights: Path, host: FakeHost, resources: Resources = PLENTY, idle_seconds: float = 600.0
 ) -> AsyncIterator[LocalProvider]:
     names = {"small": weights, "other": weights}
-    provider = LocalProvider(lambda: names, host, idle_seconds=idle_seconds, measure_resources=lambda: resources)
+    host.found = resources
+    provider = LocalProvider(lambda: names, host, idle_seconds=idle_seconds)
     try:
         yield provider
     finally:
@@ -319,7 +319,7 @@ async def test_the_server_goes_after_a_while_of_silence(weights: Path) -> None:
 
 async def test_warming_starts_the_only_model_and_is_silent_about_failure(weights: Path) -> None:
     host = FakeHost("", ProgramEnded(None, SIGKILL, ""))
-    provider = LocalProvider(lambda: {"small": weights}, host, measure_resources=lambda: PLENTY)
+    provider = LocalProvider(lambda: {"small": weights}, host)
     await provider.warm()
     assert len(host.programs) == 1
     await provider.close()
@@ -330,7 +330,7 @@ async def test_warming_reads_the_start_of_every_prompt_once(weights: Path) -> No
         await talk.plain(200, b"{}")
 
     async with serve(primes, writes('{"reply": "a"}')) as loopback:
-        provider = LocalProvider(lambda: {"small": weights}, FakeHost(loopback.url), measure_resources=lambda: PLENTY)
+        provider = LocalProvider(lambda: {"small": weights}, FakeHost(loopback.url))
         await provider.warm()
         await provider.warm()
         assert len(loopback.requests) == 1
