@@ -17,7 +17,7 @@ from msgspec import Struct
 from engine.machine.messages import Block, TextBlock, ToolResult, Usage
 from engine.machine.states import State
 from engine.machine.views import MOST_EARLIER, EarlierView, Omission
-from engine.totals import Totals
+from engine.records.totals import Totals
 from tools.contract import AgentsDisplay, Display
 
 UNREADABLE = "(Phoenix cannot read this part) "

@@ -8,6 +8,8 @@ from functools import partial
 from typing import Final, Protocol, TypeAlias
 
 from engine.activities import ActivityTeller, Watcher
+from engine.background.titles import Titler
+from engine.background.turn_notes import TurnNotes
 from engine.conversation import Conversation
 from engine.executor.composing import window_of
 from engine.executor.effect_runner import EffectRunner
@@ -19,8 +21,6 @@ from engine.following import Following, why_read_only
 from engine.ports import NoConversation, OwnedElsewhere
 from engine.ports.profiles import SPAWN_TOOLS, Profile, ProfileError
 from engine.records import ConversationRecord, StoredConversation
-from engine.titles import Titler
-from engine.turn_notes import TurnNotes
 from engine.updates import Update, ViewersLeft
 from tools.contract import Tool
 from tools.garbage import garbage

@@ -6,10 +6,10 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from engine.call_records import ModelCall
 from engine.machine.messages import ToolCall, ToolResult
 from engine.machine.states import AgentOutcome, State
 from engine.records import ConversationRecord, QueuedMessage, StoredMessage, ToolCallRecord
+from engine.records.calls import ModelCall
 from engine.routes import RouteCard
 from tools.contract import JobInfo, Progress, ToolClass, ToolRequest
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
+from engine.agents.manager import SubAgents
 from engine.agents.spawn_requests import (
     ResumeRequest,
-    SpawnRequest,
     TaskRequest,
     background_request,
     spawn_request,
@@ -22,7 +21,6 @@ from tools.clean import clean_line
 from tools.contract import (
     JsonObject,
     PlainDisplay,
-    StartedAgent,
     Tool,
     ToolClass,
     ToolContext,
@@ -34,26 +32,10 @@ from tools.contract import (
 from tools.wording import counted
 
 
-class Starter(Protocol):
-    """Port that creates and starts sub-agents."""
-
-    async def spawn(self, parent_id: str, call_id: str, request: SpawnRequest) -> tuple[StartedAgent, ...]:
-        """Make the sub-agents of a call and start those that may."""
-        ...
-
-    async def begin(self, parent_id: str, call_id: str, request: TaskRequest) -> str:
-        """Make one that works in the background; returns its id."""
-        ...
-
-    async def resume(self, parent_id: str, request: ResumeRequest) -> str:
-        """Resume an earlier one; returns its id."""
-        ...
-
-
 class SpawnAgents:
     """Tool that starts several sub-agents; the call waits for all of them."""
 
-    def __init__(self, starter: Starter, profiles: Profiles) -> None:
+    def __init__(self, starter: SubAgents, profiles: Profiles) -> None:
         self._starter = starter
         self._profiles = profiles
 
@@ -101,7 +83,7 @@ class SpawnAgents:
 class SpawnTask:
     """One sub-agent in the background, or a message to an earlier one."""
 
-    def __init__(self, starter: Starter, profiles: Profiles) -> None:
+    def __init__(self, starter: SubAgents, profiles: Profiles) -> None:
         self._starter = starter
         self._profiles = profiles
 
@@ -184,7 +166,7 @@ def _freedom(profile: Profile) -> str:
     return f" ({words})" if words else ""
 
 
-def all_tools(ports: Ports, starter: Starter | None, depth: int) -> dict[str, Tool]:
+def all_tools(ports: Ports, starter: SubAgents | None, depth: int) -> dict[str, Tool]:
     """The standard tools, and those that spawn where sub-agents can be had and are wanted."""
     tools = dict(ports.tools)
     if starter is not None and ports.profiles is not None and depth:

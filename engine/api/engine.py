@@ -9,7 +9,6 @@ from engine.executor.requests import ConversationOptions
 
 if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi, Unsubscribe
-    from engine.call_records import CallSum
     from engine.executor.requests import Activity
     from engine.machine.states import State
     from engine.ports import ConversationChanges
@@ -25,11 +24,12 @@ if TYPE_CHECKING:
         SearchAnswer,
         StoredMessage,
     )
+    from engine.records.calls import CallSum
+    from engine.records.runs import RunRecord
+    from engine.records.turns import TurnSummary
     from engine.rewind.values import Changed, Done, Preview, RewindList, RewindScope
     from engine.rule_store import ActiveRule
-    from engine.run_records import RunRecord
     from engine.search import SearchQuery
-    from engine.turn_records import TurnSummary
     from engine.updates import AgentView
     from tools.contract import DiffDisplay, JsonObject
 

@@ -10,7 +10,6 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.call_records import PREVIEW, CallPurpose, CallStatus
 from engine.executor.call_log import UNPRICED, OpenCall
 from engine.executor.pacing import Pacing, paced
 from engine.executor.session import Session
@@ -29,6 +28,7 @@ from engine.ports import (
     StorageError,
     UsageTold,
 )
+from engine.records.calls import PREVIEW, CallPurpose, CallStatus
 
 OF_RUNS: Final = frozenset({CallPurpose.REPLY, CallPurpose.ROUTING, CallPurpose.COMPACTION})
 """Purposes that the machine requests and its abort ends; all others run beside runs."""

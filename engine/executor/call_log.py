@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.call_records import CallPurpose, CallStatus, ModelCall
 from engine.machine.messages import Usage
+from engine.records.calls import CallPurpose, CallStatus, ModelCall
 
 Price: TypeAlias = Callable[[str, Usage], float | None]
 """US dollars by model reference and usage; None where unknown."""

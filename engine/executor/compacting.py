@@ -9,7 +9,6 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.call_records import CallPurpose
 from engine.context import omissions
 from engine.context.compaction import Selection, is_shorter, select, select_before, summary_request, with_quotes
 from engine.context.measure import measure
@@ -25,7 +24,8 @@ from engine.machine.events import CompactionEnded
 from engine.machine.views import MOST_EARLIER, CompactionDraft, ContextView, EarlierView
 from engine.ports import ProviderError, StorageError
 from engine.records import StoredMessage
-from engine.totals import total_cost
+from engine.records.calls import CallPurpose
+from engine.records.totals import total_cost
 from tools.wording import counted
 
 TIME_LIMIT = 120.0

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.call_records import ModelCall
 from engine.executor.asking import OF_RUNS
 from engine.executor.effect_runner import FAILED_INSIDE, EffectRunner
 from engine.executor.inbox import UNWANTED, InboxEntry
@@ -45,6 +44,7 @@ from engine.machine.step import step
 from engine.machine.transition import Step
 from engine.ports import Committed, LimitRun, Move, StorageError, Write
 from engine.records import COMMAND_TITLE, ConversationRecord, StoredMessage, TitleBy
+from engine.records.calls import ModelCall
 from engine.updates import (
     ApprovalAsked,
     ConversationChanged,

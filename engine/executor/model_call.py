@@ -10,7 +10,6 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.call_records import CallPurpose
 from engine.context.assemble import Assembly, assemble
 from engine.executor.asking import broke_off, recorded, replied
 from engine.executor.call_log import OpenCall
@@ -37,6 +36,7 @@ from engine.ports import (
     UsageTold,
 )
 from engine.records import PermissionMode, StoredMessage
+from engine.records.calls import CallPurpose
 from engine.rewind.files_note import files_note
 from engine.updates import LiveTextDropped, TextArrived, ThinkingArrived, ToolDrafted
 from tools.contract import SandboxMode, ToolClass

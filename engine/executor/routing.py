@@ -8,7 +8,6 @@ from typing import Final, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.call_records import CallPurpose
 from engine.context import supervisor
 from engine.executor.asking import answer_to
 from engine.executor.requests import Accepted, Receipt, Refused
@@ -18,6 +17,7 @@ from engine.machine.events import RouteDecided
 from engine.machine.messages import ToolCall, Usage
 from engine.ports import ProfileError, ProviderError, StorageError
 from engine.records import PermissionMode
+from engine.records.calls import CallPurpose
 from engine.routes import MOST_TASKS, AnswerAlone, Route, RouteAgent, RouteCard, RouteOffer, RouteVerdict, StartAgents
 from engine.updates import Routed
 

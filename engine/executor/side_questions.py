@@ -6,12 +6,12 @@ import asyncio
 import unicodedata
 from typing import Final
 
-from engine.background_prompts import ask, may_ask
-from engine.call_records import CallPurpose
+from engine.background.prompts import ask, may_ask
 from engine.context.transcribe import transcribe
 from engine.executor.asking import Changing, answer_to, keep
 from engine.executor.session import Session
 from engine.ports import ConversationChanges, ProviderError
+from engine.records.calls import CallPurpose
 
 PATIENCE: Final = 120.0
 """Seconds that an answer may take."""

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from engine.call_records import ModelCall
 from engine.executor.session import Session
 from engine.ports import ProviderError
-from engine.totals import Totals, total_cost
+from engine.records.calls import ModelCall
+from engine.records.totals import Totals, total_cost
 from engine.updates import CallEnded, Noticed
 
 CENT = 0.01

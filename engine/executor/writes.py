@@ -8,7 +8,6 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from engine.call_records import PREVIEW, ModelCall
 from engine.executor.session import Session
 from engine.machine.effects import (
     DrainInbox,
@@ -28,6 +27,7 @@ from engine.machine.effects import (
 from engine.machine.messages import NewMessage, Origin, Role, TextBlock, ToolCall, ToolResult
 from engine.machine.states import round_of, run_of
 from engine.ports import AppendMessage, DrainInboxRows, RecordCall, RecordEvent, RecordSpan, SetContext, SetView, Write
+from engine.records.calls import PREVIEW, ModelCall
 
 INBOX_ROWS = 32
 """Ids kept ready for inbox rows of one drain; more rows wait for the next one."""

@@ -6,12 +6,12 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from engine.call_records import ModelCall
 from engine.machine.effects import FinishRun, MarkToolCall, SaveRoute, SaveToolCalls, SaveToolResult, StartRun
 from engine.machine.messages import NewMessage, Usage
 from engine.machine.states import State
 from engine.machine.views import ContextView
 from engine.records import StoredMessage
+from engine.records.calls import ModelCall
 
 
 class AppendMessage(Struct, frozen=True):

@@ -8,7 +8,6 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from engine.call_records import CallSum, ModelCall
 from engine.machine.views import ContextView
 from engine.ports.database_waits import DatabaseWaits
 from engine.ports.moves import Committed, Move
@@ -25,9 +24,10 @@ from engine.records import (
     StoredMessage,
     ToolCallRecord,
 )
-from engine.run_records import RunRecord
+from engine.records.calls import CallSum, ModelCall
+from engine.records.runs import RunRecord
+from engine.records.turns import TurnDigest, TurnNote, TurnSummary
 from engine.search import SearchQuery
-from engine.turn_records import TurnDigest, TurnNote, TurnSummary
 from tools.contract import JsonObject, PreparedImage, SandboxMode
 
 

@@ -31,10 +31,10 @@ from engine.records import (
     StoredConversation,
     TitleBy,
 )
+from engine.records.totals import Totals
 from engine.store import agent_rows
 from engine.store.ownership import Instance
 from engine.store.slugs import give_slug
-from engine.totals import Totals
 from tools.contract import SandboxMode
 
 NO_FOLDER: Final = Path("/dev/null/no folder")

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from engine.codec import decode_omitted, encode_omitted, encode_state, encode_totals
 from engine.machine.states import STATE_NAMES, Idle
 from engine.ports import NoConversation, StorageError
+from engine.records.totals import Totals
 from engine.store import file_steps
 from engine.store.copying import NAMES_AN_IMAGE, Row, columns_of, insert_rows, renamed_blocks
 from engine.store.recovery import answer_dangling
 from engine.store.removing import end_of_slice
 from engine.store.tool_calls import interrupt_open
-from engine.totals import Totals
 
 _IN_SLICE = {
     "turns": "s.id IN (SELECT turn_id FROM messages WHERE conversation_id = :source AND seq BETWEEN :first AND :last)",

@@ -21,9 +21,9 @@ from engine.codec import (
 from engine.machine.messages import Usage
 from engine.machine.views import EarlierView, Omission
 from engine.ports import ImportRefused
+from engine.records.totals import Totals
 from engine.store.attachments import is_name
 from engine.store.copying import Value
-from engine.totals import Totals
 
 LONG: Final = 16_000_000
 """Characters of one text; the longest that Phoenix itself stores are a few hundred thousand."""

@@ -13,6 +13,7 @@ from engine.machine.messages import Block, ImageBlock, ToolResultBlock
 from engine.machine.states import STATE_NAMES, Completed, Failed, Idle, State
 from engine.ports import ImportRefused, ImportTerms
 from engine.records import AgentFacts, SpawnMode, TitleBy
+from engine.records.totals import Totals
 from engine.store.copying import (
     NAMES_AN_IMAGE,
     TABLES,
@@ -27,7 +28,6 @@ from engine.store.copying import (
 )
 from engine.store.import_columns import ID, TAKEN, WrongValue
 from engine.store.messages import plain_text
-from engine.totals import Totals
 from tools.contract import JsonValue
 
 NO_EXPORT: Final = "This is no conversation that Phoenix exported: `conversations export --format json` writes one."

@@ -7,11 +7,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.call_records import CallSum
 from engine.ports import ConversationChanges, Imported, ImportTerms, OwnedElsewhere
 from engine.ports.storage import IndexProgress
 from engine.records import FoundText, SearchAnswer, StoredConversation
-from engine.run_records import RunRecord
+from engine.records.calls import CallSum
+from engine.records.runs import RunRecord
+from engine.records.turns import TurnDigest, TurnSummary
 from engine.search import SearchQuery
 from engine.store import conversations, expiring, importing, model_calls, run_records, transfer, turn_summaries
 from engine.store.connection import Transactions
@@ -20,7 +21,6 @@ from engine.store.naming import tell_apart
 from engine.store.ownership import Instance
 from engine.store.search import backlog, finding, looking
 from engine.store.slices import Slices
-from engine.turn_records import TurnDigest, TurnSummary
 from tools.contract import JsonObject
 
 SEARCH_SECONDS = 0.12

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-from engine.call_records import CallPurpose, CallSum, ModelCall
 from engine.codec import decode_totals, encode_totals, storable
 from engine.machine.messages import Usage
-from engine.run_records import ModelUsage
-from engine.totals import Totals
+from engine.records.calls import CallPurpose, CallSum, ModelCall
+from engine.records.runs import ModelUsage
+from engine.records.totals import Totals
 
 _INSERT: Final = """INSERT INTO model_calls (id, conversation_id, run_id, message_id, purpose, status, provider, model,
     iteration, attempt, input_tokens, output_tokens, cache_creation_tokens, cache_read_tokens, estimated, cost_usd,

@@ -11,9 +11,9 @@ import msgspec
 from engine.codec import CodecError, decode_usage, encode_usage, storable
 from engine.machine.effects import SaveRoute, Strategy
 from engine.machine.messages import Usage
-from engine.run_records import ModelUsage, RunAgents, RunRecord
+from engine.records.runs import ModelUsage, RunAgents, RunRecord
+from engine.records.totals import total_cost
 from engine.store import model_calls
-from engine.totals import total_cost
 
 TYPES = {"review": "code_review", "code": "code_generate", "explore": "research", "research": "research"}
 """Types of runs by profile (SPEC SDK-07); all others are general."""

@@ -8,10 +8,10 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
-from engine.call_records import CallPurpose, CallStatus, ModelCall
 from engine.codec import storable
 from engine.machine.effects import FinishRun, RunStatus, StartRun
 from engine.ports import LimitRun, RecordEvent, RecordSpan
+from engine.records.calls import CallPurpose, CallStatus, ModelCall
 from engine.store import model_calls, run_records
 
 _CALL_SPAN: Final = """INSERT INTO spans (id, trace_id, parent_span_id, kind, name, iteration, provider, model,

@@ -6,7 +6,7 @@ import sqlite3
 from collections import defaultdict
 
 from engine.codec import storable
-from engine.turn_records import TurnDigest, TurnNote, TurnSummary
+from engine.records.turns import TurnDigest, TurnNote, TurnSummary
 
 FIRST_WORDS = 200
 """Characters of a prompt that are read: enough for one row, nothing of a pasted megabyte."""

@@ -8,9 +8,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.call_records import CallPurpose, CallStatus, ModelCall
 from engine.machine.messages import ToolCall, ToolResult, ToolStatus, Usage
-from engine.totals import total_cost
+from engine.records.calls import CallPurpose, CallStatus, ModelCall
+from engine.records.totals import total_cost
 from engine.updates import AgentsChanged, AgentView, ApprovalAsked, CallEnded, Snapshot, ToolEnded, ToolStarted, Update
 from phoenix_tui.cli.blocks import usage_object
 from tools.contract import JsonObject, JsonValue

@@ -16,7 +16,7 @@ from engine.machine.states import BUSY, STATE_NAMES
 from engine.ports import ConversationChanges, ImportRefused, ImportTerms, Library, OwnedElsewhere, StorageError, Store
 from engine.ports.agents import AgentStore
 from engine.records import ConversationQuery, ConversationRecord, ConversationSummary, StoredMessage, ToolCallRecord
-from engine.turn_records import TurnSummary
+from engine.records.turns import TurnSummary
 from engine.updates import AgentView
 from phoenix_tui.cli.agent_reports import agent_object
 from phoenix_tui.cli.arguments import CommandArguments

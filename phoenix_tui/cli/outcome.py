@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from engine.call_records import CallPurpose, ModelCall
 from engine.executor.spending import UNKNOWN_PRICE
 from engine.machine.messages import Origin, Role, text_in
 from engine.machine.states import Errored, Idle, State
 from engine.records import StoredMessage
+from engine.records.calls import CallPurpose, ModelCall
 from engine.updates import (
     CallEnded,
     ContextChanged,

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.api.conversation import ConversationApi
-from engine.run_records import RunRecord
+from engine.records.runs import RunRecord
 from phoenix_tui.features.front_end import FrontEnd, FrontEndSession, Option
 from phoenix_tui.features.sub_agents import views_of
 from phoenix_tui.text.agent_text import cost_lines

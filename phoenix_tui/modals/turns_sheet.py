@@ -9,7 +9,7 @@ from typing import Final
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.turn_records import TurnSummary
+from engine.records.turns import TurnSummary
 from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.text.labels import Tone, age, money
 from phoenix_tui.widgets.blocks.rows import duration_text

@@ -12,7 +12,7 @@ from msgspec import Struct
 from engine.machine.messages import ToolUseBlock
 from engine.machine.states import AgentStatus
 from engine.records import ConversationRecord
-from engine.totals import Totals
+from engine.records.totals import Totals
 from engine.updates import AgentView
 from phoenix_tui.text.labels import money
 from tools import wording

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from engine.machine.effects import Strategy
-from engine.run_records import ModelUsage, RunRecord
+from engine.records.runs import ModelUsage, RunRecord
 from phoenix_tui.text.labels import clock, money, tokens
 from phoenix_tui.text.route_text import strategy_words
 from tools.clean import clean_line

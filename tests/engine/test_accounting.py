@@ -18,8 +18,8 @@ from engine.ports import Provider, ProviderError
 from engine.providers import prices
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.records import PermissionMode
+from engine.records.totals import Totals
 from engine.store import SqliteStore
-from engine.totals import Totals
 from engine.updates import CallEnded, RunEnded, TextArrived, Update
 from tests.support.counting_server import MODEL, CountingServer
 from tests.support.engine import engine_bench, until

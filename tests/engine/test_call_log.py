@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from engine.call_records import CallPurpose, CallStatus
 from engine.executor.call_log import CallLog, OpenCall
 from engine.machine.messages import Usage
+from engine.records.calls import CallPurpose, CallStatus
 from tests.support.waiting import poll
 
 

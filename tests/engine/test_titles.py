@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from engine.background.titles import title_of
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions
 from engine.executor.session import EngineSettings
@@ -17,8 +18,7 @@ from engine.machine.messages import TextBlock
 from engine.ports import ConversationChanges
 from engine.providers.scripted import Fail, Hang, Reply, ScriptedCall, Text
 from engine.records import PermissionMode, TitleBy
-from engine.titles import title_of
-from engine.totals import Totals
+from engine.records.totals import Totals
 from tests.support.engine import Bench, engine_bench, until
 from tests.support.waiting import PATIENCE
 
@@ -122,7 +122,7 @@ async def test_nobody_is_asked_where_it_is_off_or_the_model_runs_here(tmp_path: 
 
 @pytest.mark.parametrize("reply", [Reply((Fail("out of order"),), when=NAMING), Reply((Text(" \n"),), when=NAMING)])
 async def test_a_failure_is_only_in_the_log(tmp_path: Path, reply: Reply, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "engine.titles")
+    caplog.set_level(logging.INFO, "engine.background.titles")
     async with engine_bench(tmp_path, ANSWER, reply, settings=ON) as bench:
         conversation = await said(bench)
         failed = isinstance(reply.parts[0], Fail)

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from engine.background.turn_notes import LONGEST, one_line, question
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions
 from engine.executor.session import EngineSettings
 from engine.machine.messages import TextBlock
 from engine.providers.scripted import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, Text
 from engine.records import PermissionMode
-from engine.totals import Totals
-from engine.turn_notes import LONGEST, one_line, question
-from engine.turn_records import TurnDigest
+from engine.records.totals import Totals
+from engine.records.turns import TurnDigest
 from tests.support.engine import Bench, engine_bench, until
 from tests.support.waiting import PATIENCE
 
@@ -96,7 +96,7 @@ async def test_the_next_turn_does_not_wait_and_closing_ends_the_request(tmp_path
 
 
 async def test_a_failure_is_only_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "engine.turn_notes")
+    caplog.set_level(logging.INFO, "engine.background.turn_notes")
     async with engine_bench(tmp_path, WORK, DONE, Reply((Fail("out of order"),), when=SUMMING), settings=ON) as bench:
         conversation = await worked(bench)
         await until(lambda: "no summary of a turn" in caplog.text)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine.call_records import CallPurpose, CallSum
-from engine.totals import Totals
+from engine.records.calls import CallPurpose, CallSum
+from engine.records.totals import Totals
 from phoenix_tui.text.cost_text import PURPOSES, call_lines
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from engine.activities import ActivityTeller
-from engine.call_records import CallSum
 from engine.engine import Activity, ConversationOptions, EngineError
 from engine.executor.composing import MessageRange
 from engine.executor.requests import Accepted, ApprovalAnswer, Receipt, Refused, RunCaps
@@ -33,10 +32,11 @@ from engine.permissions.rules import Rule
 from engine.ports import ConversationChanges, ModelInfo
 from engine.ports.database_waits import DatabaseWaits
 from engine.records import Attachment, ConversationQuery, ConversationRecord, ConversationSummary, StoredMessage
-from engine.run_records import RunRecord
+from engine.records.calls import CallSum
+from engine.records.runs import RunRecord
+from engine.records.totals import Totals
 from engine.search import SearchQuery
 from engine.summaries import summary_of
-from engine.totals import Totals
 from engine.updates import (
     ApprovalAsked,
     ConversationChanged,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from engine.call_records import CallSum
 from engine.machine.messages import Origin, Role, TextBlock
 from engine.records import FoundText, SearchAnswer, SearchHit, StoredMessage
-from engine.run_records import RunRecord
+from engine.records.calls import CallSum
+from engine.records.runs import RunRecord
+from engine.records.turns import TurnSummary
 from engine.search import SearchQuery, Speaker, occurrences
-from engine.turn_records import TurnSummary
 from tools.contract import JsonObject
 
 if TYPE_CHECKING:

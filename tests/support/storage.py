@@ -18,12 +18,12 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
-from engine.call_records import CallPurpose, CallStatus, ModelCall
 from engine.machine.effects import FinishRun, RunStatus, SaveToolCalls, StartRun
 from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, ToolCall, ToolUseBlock, Usage
 from engine.machine.states import AwaitingLlm, Idle, Requesting, Run, State
 from engine.ports import AppendMessage, ImportTerms, Move, RecordCall, Write
 from engine.records import NewConversation
+from engine.records.calls import CallPurpose, CallStatus, ModelCall
 from engine.store import SqliteStore, StorePaths, open_store
 from tools.contract import JsonObject, JsonValue
 

@@ -17,8 +17,8 @@ from engine.machine.states import AwaitingLlm, Idle, Routing
 from engine.ports import ConversationChanges
 from engine.providers.scripted import Fail, Hang, Reply, ScriptedCall, Text
 from engine.records import PermissionMode, StoredMessage
+from engine.records.runs import ModelUsage
 from engine.routes import AnswerAlone, RouteAgent, StartAgents
-from engine.run_records import ModelUsage
 from engine.updates import Routed, Snapshot, Update
 from tests.support.engine import Bench, StubTool, engine_bench, until
 from tools.contract import ToolClass

@@ -12,8 +12,8 @@ from engine.machine.messages import TextBlock, Usage
 from engine.machine.states import Completed
 from engine.ports import Imported
 from engine.records import AgentFacts, ConversationQuery, SpawnMode
+from engine.records.totals import Totals
 from engine.store import SqliteStore, StorePaths, open_store
-from engine.totals import Totals
 from tests.support.storage import OUR_TERMS, history, move, new_conversation, query, reply, say, used
 from tools.contract import PreparedImage
 

@@ -17,8 +17,8 @@ from engine.machine.messages import ImageBlock, TextBlock, ToolCall, ToolResult,
 from engine.machine.states import Idle
 from engine.ports import ConversationChanges, Imported, RecordEvent, RecordSpan, SetContext, StorageError
 from engine.records import ConversationQuery, PermissionMode
+from engine.records.totals import Totals
 from engine.store import SqliteStore, StorePaths, open_store
-from engine.totals import Totals
 from tests.support.storage import (
     OUR_TERMS,
     asking,

@@ -11,10 +11,10 @@ from engine.machine.messages import Usage
 from engine.machine.states import Idle
 from engine.ports import ConversationChanges
 from engine.records import ConversationQuery, TitleBy
+from engine.records.totals import Totals
 from engine.store import SqliteStore, StorePaths, open_store
 from engine.store.migrations import MIGRATIONS, migrate
 from engine.store.opening import connect
-from engine.totals import Totals
 from tests.support.storage import OUR_TERMS, move, new_conversation, query, start_run, used
 
 PINNED = ConversationChanges(pinned=True)

@@ -35,9 +35,9 @@ from engine.ports import (
 )
 from engine.ports.agents import USER
 from engine.records import ConversationQuery
+from engine.records.totals import Totals
 from engine.store import SqliteStore
 from engine.store import inbox as inbox_rows
-from engine.totals import Totals
 from tests.support.storage import (
     asking,
     asks_for_tools,

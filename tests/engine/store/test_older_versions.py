@@ -53,8 +53,8 @@ from engine.machine.views import EarlierView, Omission, OmissionKind
 from engine.ports.files import FileKind
 from engine.providers.scripted import Reply, Text
 from engine.records import QueuedMessage
+from engine.records.totals import Totals
 from engine.store import StorePaths, open_store
-from engine.totals import Totals
 from tests.support.engine import engine_bench
 from tests.support.fates import faults_of, unanswered
 from tests.support.storage import query

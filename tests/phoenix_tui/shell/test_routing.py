@@ -7,14 +7,14 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from engine.call_records import CallPurpose, CallSum
 from engine.machine.effects import Strategy
 from engine.machine.messages import Usage
 from engine.machine.states import AwaitingLlm, Requesting, Routing
 from engine.records import RunPriority
+from engine.records.calls import CallPurpose, CallSum
+from engine.records.runs import ModelUsage, RunAgents, RunRecord
+from engine.records.totals import Totals
 from engine.routes import AnswerAlone, Route, RouteAgent, RouteCard, StartAgents
-from engine.run_records import ModelUsage, RunAgents, RunRecord
-from engine.totals import Totals
 from phoenix_tui.modals.edit_sheet import EditSheet
 from phoenix_tui.widgets.route_panel import RoutePanel
 from phoenix_tui.widgets.route_rows import as_text, from_text

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.machine.messages import Usage
-from engine.totals import Totals
+from engine.records.totals import Totals
 
 PREVIEW: Final = 500
 """Characters of an answer or an output that its record keeps (SPEC CLAW-81)."""

@@ -6,13 +6,13 @@ import asyncio
 import logging
 from typing import Final
 
-from engine.background_prompts import ask, may_ask
-from engine.call_records import CallPurpose
+from engine.background.prompts import ask, may_ask
 from engine.conversation import Conversation
 from engine.executor.asking import keep
 from engine.executor.session import Session
 from engine.ports import ConversationChanges, ProviderError, StorageError
-from engine.turn_records import TurnDigest, TurnNote
+from engine.records.calls import CallPurpose
+from engine.records.turns import TurnDigest, TurnNote
 from engine.updates import AnswerEnded, Update
 
 log = logging.getLogger(__name__)

@@ -6,14 +6,14 @@ import asyncio
 import logging
 from typing import Final
 
-from engine.background_prompts import ask, may_ask
-from engine.call_records import CallPurpose
+from engine.background.prompts import ask, may_ask
 from engine.conversation import Conversation
 from engine.executor.asking import keep
 from engine.executor.session import Session
 from engine.machine.messages import Origin, Role, text_in
 from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records import StoredMessage, TitleBy
+from engine.records.calls import CallPurpose
 from engine.updates import RunEnded, Update
 
 log = logging.getLogger(__name__)

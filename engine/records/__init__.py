@@ -11,8 +11,8 @@ from msgspec import Struct, field
 from engine.machine.messages import Block, Origin, Role, ToolStatus, Usage
 from engine.machine.states import AgentOutcome, State
 from engine.machine.views import ContextView, EarlierView, Omission
+from engine.records.totals import Totals
 from engine.search import Speaker
-from engine.totals import Totals
 from tools.contract import SandboxMode
 
 

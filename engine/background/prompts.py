@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from engine.call_records import CallPurpose
 from engine.executor.asking import ModelAnswer, answer_to
 from engine.executor.session import Session
+from engine.records.calls import CallPurpose
 
 PATIENCE: Final = 30.0
 """Seconds after which an answer is no longer waited for."""
