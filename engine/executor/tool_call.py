@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from engine.codec import encode_display
 from engine.executor.approving import approved, limits_of, place_of, rules_of
-from engine.executor.loop_guard import STOP_AT, warning
 from engine.executor.session import Session
 from engine.machine.agent_texts import heading_of
 from engine.machine.effects import ExecTool
@@ -76,7 +75,7 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
         ready = await prepare(session, act.call)
     except ToolInputError as error:
         _announce(session, act.call, None, facts)
-        _finish(session, act, ToolOutput(f"{act.call.name}: {error}", is_error=True))
+        _finish(session, act, ToolOutput(f"{act.call.name}: {error}", is_error=True), None)
         return
     _announce(session, act.call, ready.request, facts)
     limits = await limits_of(session)
@@ -90,11 +89,11 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
                 agents = tuple(AgentTask(agent.id, agent.task) for agent in output.agents)
                 session.post(lambda: AgentsStarted(act.gen, act.call.id, agents))
             else:
-                await _store_images(session, act, output)
+                await _store_images(session, act, ready.tool, output)
         case Ask():
             await _ask(session, act, ready, limits, decision)
         case Deny(text):
-            _finish(session, act, ToolOutput(text, is_error=True))
+            _finish(session, act, ToolOutput(text, is_error=True), None)
         case _:
             assert_never(decision)
 
@@ -225,7 +224,7 @@ def _note_process(session: Session, call_id: str, pid: int, started: int) -> Non
     session.background(session.ports.store.note_process(session.record.id, call_id, pid, started))
 
 
-async def _store_images(session: Session, act: ExecTool, output: ToolOutput) -> None:
+async def _store_images(session: Session, act: ExecTool, tool: Tool, output: ToolOutput) -> None:
     blocks: list[ImageBlock] = []
     try:
         for image in output.images:
@@ -233,7 +232,7 @@ async def _store_images(session: Session, act: ExecTool, output: ToolOutput) -> 
             blocks.append(ImageBlock(stored.id, stored.width, stored.height))
     except StorageError as error:
         output = ToolOutput(f"{act.call.name}: the image could not be stored. {error}", is_error=True)
-    _finish(session, act, output, tuple(blocks))
+    _finish(session, act, output, tool.spec.tool_class, tuple(blocks))
 
 
 async def _ask(session: Session, act: ExecTool, ready: ReadyCall, limits: Limits, asks: Ask) -> None:
@@ -244,7 +243,7 @@ async def _ask(session: Session, act: ExecTool, ready: ReadyCall, limits: Limits
         try:
             await tool.foresee(ready.args, context)
         except ToolInputError as error:
-            _finish(session, act, ToolOutput(f"{act.call.name}: {error}", is_error=True))
+            _finish(session, act, ToolOutput(f"{act.call.name}: {error}", is_error=True), None)
             return
     rule, reason = suggest(tool.spec, ready.request, record.cwd) if asks.lasting else None, asks.reason
     times = session.asked.times + 1 if act.approved and session.asked is not None else 1
@@ -261,10 +260,13 @@ async def _ask(session: Session, act: ExecTool, ready: ReadyCall, limits: Limits
     session.post(lambda: ApprovalNeeded(act.gen, act.call.id, reason))
 
 
-def _finish(session: Session, act: ExecTool, output: ToolOutput, images: tuple[ImageBlock, ...] = ()) -> None:
+def _finish(
+    session: Session, act: ExecTool, output: ToolOutput, kind: ToolClass | None, images: tuple[ImageBlock, ...] = ()
+) -> None:
+    """Answer with the result of a call; `kind` is None for one that was never run."""
     status = ToolStatus.ERROR if output.is_error else ToolStatus.SUCCESS
     display = encode_display(output.display) if output.display is not None else ""
-    times = session.run.loop_guard.count(act.call, output.text)
-    result = ToolResult(act.call.id, output.text + warning(times), status, images, display, output.truncated)
+    verdict = session.run.loop_guard.judge(act.call, kind, output.text, failed=output.is_error)
+    result = ToolResult(act.call.id, output.text + verdict.warning, status, images, display, output.truncated)
     message_id = session.ports.ids.new()
-    session.post(lambda: ToolFinished(act.gen, result, message_id, stop_run=times >= STOP_AT))
+    session.post(lambda: ToolFinished(act.gen, result, message_id, stop_run=verdict.stops))
