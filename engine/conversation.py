@@ -7,30 +7,22 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from engine.executor.agent_mailbox import AgentMailbox
-from engine.executor.approving import answer_note
+from engine.executor.approving import answer_note, keep_rule
 from engine.executor.asking import keep
 from engine.executor.background_jobs import BackgroundJobs
-from engine.executor.changing import changed
-from engine.executor.composing import (
-    MessageRange,
-    ask,
-    keep_rule,
-    read_history,
-    run_shell,
-    send,
-    window_of,
-)
 from engine.executor.context_manager import ContextManager
 from engine.executor.effect_runner import EffectRunner
+from engine.executor.history import MessageRange, read_history, read_last
 from engine.executor.loop import CLOSED, MoveLoop
 from engine.executor.message_queue import MessageQueue
 from engine.executor.publisher import Listener
 from engine.executor.reconsidering import Reconsidering
-from engine.executor.repair import read_last
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Receipt, Refused, RunCaps
 from engine.executor.routing import RoutingControl
 from engine.executor.session import Session
 from engine.executor.side_questions import SideQuestions
+from engine.executor.user_requests import ask, run_shell, send
+from engine.executor.window import window_of
 from engine.machine.events import ApprovalAnswered, RetryAsked, Verdict
 from engine.machine.states import Idle, State, is_busy
 from engine.ports import ConversationChanges, Provider, ProviderError, StorageError
@@ -44,7 +36,7 @@ class Conversation:
     def __init__(self, session: Session, runner: EffectRunner) -> None:
         self.id = session.record.id
         self._session = session
-        self._performer = runner
+        self._runner = runner
         self.loop = MoveLoop(session, runner)
         """Loop that makes its moves and alone assigns its state."""
         self.between_moves = self.loop.between_moves
@@ -113,7 +105,7 @@ class Conversation:
                 resumable=session.resumable,
                 read_only=self.read_only,
                 run_started=session.run.started if is_busy(session.state) else 0.0,
-                running=self._performer.running(),
+                running=self._runner.running(),
                 queue=self.queue.waiting,
                 queue_held=self.queue.held,
                 agents=session.sub_agents.views(self.id) if session.sub_agents is not None else (),
@@ -166,7 +158,7 @@ class Conversation:
         if self.read_only:
             return
         self.queue.hold()
-        self._performer.cancel()
+        self._runner.cancel()
 
     async def answer(self, call_id: str, answer: ApprovalAnswer) -> Receipt:
         """Answer the open question; a rule is kept before the tool starts."""
@@ -209,7 +201,7 @@ class Conversation:
         session = self._session
         now = session.ports.clock.now()
         await session.ports.store.change(self.id, changes, now)
-        session.record = changed(session.record, changes, now)
+        session.record = changes.applied_to(session.record, now)
         if changes.permission_mode is not None or changes.sandbox is not None:
             self.reconsidering.soon()
             if session.sub_agents is not None:
@@ -262,7 +254,7 @@ class Conversation:
             with suppress(TimeoutError):
                 async with asyncio.timeout(session.settings.close_grace):
                     await self.wait_idle()
-        await self._performer.close()
+        await self._runner.close()
         await self.queue.close()
         self._task.cancel()
         await asyncio.wait((self._task,))

@@ -11,12 +11,12 @@ from engine.activities import ActivityTeller, Watcher
 from engine.background.titles import Titler
 from engine.background.turn_notes import TurnNotes
 from engine.conversation import Conversation
-from engine.executor.composing import window_of
 from engine.executor.effect_runner import EffectRunner
 from engine.executor.governor import Governor
 from engine.executor.publisher import Publisher
 from engine.executor.requests import EngineError, MemoryShort
 from engine.executor.session import AgentStopper, EngineSettings, Ports, Session
+from engine.executor.window import window_of
 from engine.following import Following, why_read_only
 from engine.ports import NoConversation, OwnedElsewhere
 from engine.ports.profiles import SPAWN_TOOLS, Profile, ProfileError

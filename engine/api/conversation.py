@@ -10,10 +10,9 @@ from engine.records import QueuedMessage
 
 if TYPE_CHECKING:
     from engine.context.measure import WindowPart
-    from engine.executor.composing import MessageRange
     from engine.executor.context_manager import ContextReport, Edited, SystemPrompt
-    from engine.executor.requests import ApprovalAnswer, Refused
-    from engine.executor.reviewing import Review
+    from engine.executor.history import MessageRange
+    from engine.executor.requests import ApprovalAnswer, Refused, Review
     from engine.machine.states import State
     from engine.ports import ConversationChanges
     from engine.records import Attachment, ConversationRecord

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from engine.executor.inbox import InboxEntry, Priority
-from engine.executor.launching import log_launch
 from engine.executor.requests import Receipt, Refused, RunCaps
 from engine.executor.session import Session
+from engine.executor.user_requests import log_launch
 from engine.machine import agent_texts
 from engine.machine.events import AgentBegun, AgentDropped, AgentFinished, AgentRecalled, InboxArrived
 from engine.machine.messages import NewMessage, Origin, Role, TextBlock

@@ -10,7 +10,7 @@ from engine.permissions.asked import differences
 from engine.permissions.place import PathPlace
 from engine.permissions.policy import Ask, Decision, Deny, Limits
 from engine.permissions.projects import project_of
-from engine.permissions.rules import Rule, rules_in_force
+from engine.permissions.rules import KeptRule, Rule, RuledCall, bound, parse_rule, refusal, rules_in_force
 from engine.ports.profiles import narrower_mode, narrower_sandbox
 from engine.updates import Question
 from tools.contract import Access, Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
@@ -80,6 +80,32 @@ def answer_note(question: Question, answer: ApprovalAnswer) -> str:
             return f"{named(question, rule)}: always allowed everywhere: {rule}"
         case ApprovalChoice.DENY:
             return ""
+
+
+def keep_rule(session: Session, choice: ApprovalChoice, text: str, question: Question) -> str:
+    """Keep a rule for this conversation, its project or everywhere; returns the reason where it cannot."""
+    call = RuledCall(question.call.name, question.tool_class, question.request, session.record.cwd)
+    rule = parse_rule(text)
+    if (why := refusal(text, call)) or rule is None:
+        return why
+    now, rule = session.ports.clock.now(), bound(rule, call)
+    if choice is ApprovalChoice.CONVERSATION:
+        session.rules[rule] = now
+        _note_access(session, rule, question)
+        return ""
+    project = "" if choice is ApprovalChoice.EVERYWHERE else str(project_of(session.record.cwd))
+    try:
+        session.ports.rules.add(KeptRule(str(rule), now, project))
+    except OSError as error:
+        return f"The rule could not be saved: {error.strerror or error}."
+    _note_access(session, rule, question)
+    return ""
+
+
+def _note_access(session: Session, rule: Rule, question: Question) -> None:
+    """A rule for this very command covers the access that was shown with it, while the conversation is open."""
+    if not rule.pattern.endswith("*"):
+        session.rule_access[rule] = question.request.access
 
 
 def named(question: Question, rule: str = "") -> str:

@@ -19,7 +19,7 @@ class BackgroundJobs:
 
     def __init__(self, session: Session, runner: EffectRunner) -> None:
         self._session = session
-        self._performer = runner
+        self._runner = runner
         self._leave: Callable[[], None] | None = None
 
     def all(self) -> tuple[JobInfo, ...]:
@@ -37,7 +37,7 @@ class BackgroundJobs:
     def background(self) -> Receipt:
         """Turn the running command into a job: its call ends at once, and the run continues."""
         session = self._session
-        job = None if session.read_only else self._performer.background()
+        job = None if session.read_only else self._runner.background()
         return Accepted() if job is not None else Refused(session.read_only or NOTHING_RUNS)
 
     def follow(self) -> None:

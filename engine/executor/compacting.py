@@ -14,7 +14,7 @@ from engine.context.compaction import Selection, is_shorter, select, select_befo
 from engine.context.measure import measure
 from engine.context.transcribe import summary_by_rules
 from engine.executor.asking import answer_to
-from engine.executor.reviewing import DropSummary, Proposal, SummarizeAgain, TakeSummary
+from engine.executor.requests import DropSummary, Proposal, SummarizeAgain, TakeSummary
 from engine.executor.session import Session
 from engine.executor.spending import dollars
 from engine.executor.window import prompt_facts, tokens_after

@@ -12,10 +12,9 @@ from engine.context import omissions
 from engine.context.compaction import select
 from engine.context.measure import Filling, Measured, WindowPart, measure, omission_of, scaled
 from engine.context.prompt import dynamic_prompt, static_prompt
-from engine.executor.composing import ask
-from engine.executor.requests import Receipt, Refused
-from engine.executor.reviewing import Review
+from engine.executor.requests import Receipt, Refused, Review
 from engine.executor.session import NEVER, Session, with_view
+from engine.executor.user_requests import ask
 from engine.executor.window import prompt_facts, tokens_after
 from engine.machine.events import CompactAsked
 from engine.machine.messages import Usage

@@ -10,11 +10,11 @@ from typing import TypeAlias, assert_never
 from msgspec import Struct, field
 
 from engine.executor.compacting import compact
+from engine.executor.current_run import RunFacts
 from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.model_call import call_model
 from engine.executor.requests import RunCaps
 from engine.executor.routing import route
-from engine.executor.run_facts import RunFacts
 from engine.executor.session import Session
 from engine.executor.tool_call import CallFacts, run_tool
 from engine.machine.effects import (

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from engine.executor.asking import OF_RUNS
 from engine.executor.effect_runner import FAILED_INSIDE, EffectRunner
+from engine.executor.history import mend
 from engine.executor.inbox import UNWANTED, InboxEntry
-from engine.executor.repair import mend
 from engine.executor.requests import Accepted, Refused
 from engine.executor.session import Session, with_view
 from engine.executor.spending import count

@@ -8,10 +8,10 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from engine.executor.composing import run_shell, send
 from engine.executor.loop import MoveLoop
 from engine.executor.requests import Accepted, Receipt, Refused, RunCaps, shell_line
 from engine.executor.session import Session
+from engine.executor.user_requests import run_shell, send
 from engine.machine.states import Errored, Idle, is_busy
 from engine.ports import StorageError
 from engine.records import QueuedMessage

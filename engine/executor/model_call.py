@@ -5,24 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing, suppress
-from typing import assert_never
+from typing import Final, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.context import omissions
 from engine.context.assemble import Assembly, assemble
 from engine.executor.asking import broke_off, recorded, replied
 from engine.executor.call_log import OpenCall
-from engine.executor.composing import window_of
 from engine.executor.pacing import THROTTLED, Pacing, paced
-from engine.executor.refused_images import REFUSED, without_images
-from engine.executor.session import Session
+from engine.executor.session import Session, with_view
 from engine.executor.spending import check_budget
-from engine.executor.window import prompt_facts
+from engine.executor.window import prompt_facts, tokens_after, window_of
 from engine.machine.effects import RequestLlm
 from engine.machine.events import LlmFailed, LlmReplied
-from engine.machine.messages import Block, ToolUseBlock, text_in
+from engine.machine.messages import Block, Role, ToolUseBlock, text_in
 from engine.ports import (
+    ConversationChanges,
     LimitsTold,
     ModelMessage,
     ModelReply,
@@ -40,6 +40,10 @@ from engine.records.calls import CallPurpose
 from engine.rewind.files_note import files_note
 from engine.updates import LiveTextDropped, TextArrived, ThinkingArrived, ToolDrafted
 from tools.contract import SandboxMode, ToolClass
+
+REFUSED_IMAGE: Final = "refused_image"
+"""Kind of the failure of a request whose image the model refused."""
+LEFT_OUT: Final = "{what} left out from now on: Enter tries again without, /context puts back"
 
 
 class ToolDraft(Struct, eq=False):
@@ -193,10 +197,33 @@ def _note_failure(session: Session, request: ModelRequest | None, error: Provide
 
 
 async def _fail(session: Session, ask: RequestLlm, error: ProviderError, message_id: str, written: str) -> None:
-    if error.kind == REFUSED:
+    if error.kind == REFUSED_IMAGE:
         with suppress(StorageError):  # the failure itself is reported
-            error = await without_images(session, error)
+            error = await _without_images(session, error)
     _failed(session, ask, error, message_id, written)
+
+
+async def _without_images(session: Session, error: ProviderError) -> ProviderError:
+    """Leave the newest images out of every later request, or all where none are new; returns the error that says so.
+
+    Raises:
+        StorageError: it cannot be stored.
+    """
+    view, rows = session.record.view, await session.rows()
+    shown = omissions.apply(rows, view.omitted)
+    answered = max((row.seq for row in rows if row.role is Role.ASSISTANT), default=0)
+    newest = omissions.images([row for row in shown if row.seq > answered])
+    refused = newest or omissions.images(shown)
+    if not refused:
+        return error
+    after = replace(view, omitted=omissions.joined(view.omitted, refused))
+    tokens = tokens_after(session, rows, after)
+    changes = ConversationChanges(view=after, context_tokens=tokens)
+    await session.ports.store.change(session.record.id, changes, session.ports.clock.now())
+    session.record = with_view(session.record, after, tokens)
+    what = "It is" if len(refused) == 1 else f"Its {len(refused)} images are"
+    message = f"{error.message.rstrip('.')}. {LEFT_OUT.format(what=what)}."
+    return ProviderError(message, kind=error.kind, retryable=error.retryable)
 
 
 def _failed(session: Session, ask: RequestLlm, error: ProviderError, message_id: str, written: str = "") -> None:

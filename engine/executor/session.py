@@ -16,12 +16,11 @@ from engine.context.estimate import blocks_tokens
 from engine.context.growing import GrowingView
 from engine.diagnostics import Diagnostics
 from engine.executor.call_log import CallLog
+from engine.executor.current_run import RunFacts, TimeLimit
 from engine.executor.governor import Governor
 from engine.executor.inbox import Inbox, InboxEntry, Priority
 from engine.executor.publisher import Publisher
-from engine.executor.reviewing import Review
-from engine.executor.run_facts import RunFacts
-from engine.executor.time_limit import TimeLimit
+from engine.executor.requests import Review
 from engine.machine.events import Event
 from engine.machine.messages import UNANSWERED, LastMessage, Role, TextBlock, ToolResultBlock, ToolUseBlock, Usage
 from engine.machine.states import State

@@ -1,4 +1,4 @@
-"""Fill level of a conversation's window, now and with another view of its messages."""
+"""Size of a conversation's window, and its fill level now and with another view of its messages."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from engine.context.prompt import PromptFacts
 from engine.executor.session import Session
 from engine.machine.states import is_busy
 from engine.machine.views import ContextView
+from engine.ports import ProviderError
 from engine.records import StoredMessage
 
 
@@ -51,3 +52,12 @@ def tokens_after(session: Session, rows: Sequence[StoredMessage], after: Context
     then = measure(facts, [row for row in rows if row.seq >= after.start_seq], after).total
     known = record.context_tokens or before
     return max(round(known * then / before), 1) if before else then
+
+
+def window_of(session: Session, model: str) -> int:
+    """The context window of a model reference, 0 while unknown."""
+    try:
+        provider, name = session.ports.providers.resolve(model)
+    except ProviderError:
+        return 0
+    return provider.describe(name).context_window

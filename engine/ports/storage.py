@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.machine.views import ContextView
 from engine.ports.database_waits import DatabaseWaits
@@ -14,6 +15,7 @@ from engine.ports.moves import Committed, Move
 from engine.records import (
     Attachment,
     ConversationQuery,
+    ConversationRecord,
     ConversationSummary,
     FoundText,
     NewConversation,
@@ -22,6 +24,7 @@ from engine.records import (
     SearchAnswer,
     StoredConversation,
     StoredMessage,
+    TitleBy,
     ToolCallRecord,
 )
 from engine.records.calls import CallSum, ModelCall
@@ -73,6 +76,29 @@ class ConversationChanges(Struct, frozen=True):
     view: ContextView | None = None
     context_tokens: int | None = None
     """An estimate, after something was left out of the window."""
+
+    def applied_to(self, record: ConversationRecord, at: float) -> ConversationRecord:
+        """The record as the store has it now; the window of another model is its caller's to know."""
+        return replace(
+            self._titled(record),
+            draft=record.draft if self.draft is None else self.draft,
+            scroll_seq=record.scroll_seq if self.scroll_seq is None else self.scroll_seq,
+            model=self.model or record.model,
+            permission_mode=self.permission_mode or record.permission_mode,
+            sandbox=self.sandbox or record.sandbox,
+            sandbox_required=record.sandbox_required or self.sandbox is not None,
+            supervisor=record.supervisor if self.supervisor is None else self.supervisor,
+            archived=record.archived if self.archived is None else self.archived,
+            deleted=record.deleted if self.deleted is None else self.deleted,
+            pinned_at=record.pinned_at if self.pinned is None else at * self.pinned,
+        )
+
+    def _titled(self, record: ConversationRecord) -> ConversationRecord:
+        if self.title is not None:
+            return replace(record, title=self.title, title_by=TitleBy.USER)
+        if self.suggested_title and record.title_by is TitleBy.FIRST_MESSAGE:
+            return replace(record, title=self.suggested_title, title_by=TitleBy.MODEL)
+        return record
 
 
 class StorageError(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from engine.executor.reviewing import DropSummary, Proposal, SummarizeAgain, TakeSummary, Verdict
+from engine.executor.requests import DropSummary, Proposal, SummarizeAgain, TakeSummary, Verdict
 from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.linear.context import LinearContext, Run
 from phoenix_tui.linear.line_buffer import LeaveTyped, StopWanted, Typed

@@ -14,8 +14,7 @@ from textual.widgets import Static
 
 from engine.api.conversation import ConversationApi, Unsubscribe
 from engine.engine import EngineError
-from engine.executor.requests import Receipt, Refused
-from engine.executor.reviewing import DropSummary, Proposal, SummarizeAgain, TakeSummary, Verdict
+from engine.executor.requests import DropSummary, Proposal, Receipt, Refused, SummarizeAgain, TakeSummary, Verdict
 from engine.machine.states import Compacting
 from engine.ports import StorageError
 from engine.updates import Update

@@ -18,7 +18,7 @@ from engine.records import StoredMessage
 from tests.support.engine import Bench, StubTool, engine_bench, until
 from tests.support.storage import query
 
-LOGGER = "engine.executor.launching"
+LOGGER = "engine.executor.user_requests"
 CALLS = Reply((ScriptedCall("bash", '{"command": "sleep"}', "b1"),))
 REPLIES = tuple(Reply((Text(text),)) for text in ("Slept.", "Yes.", "Again."))
 

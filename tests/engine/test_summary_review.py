@@ -8,8 +8,7 @@ from pathlib import Path
 
 from engine.conversation import Conversation
 from engine.executor.compacting import DISCARDED, TOO_LONG
-from engine.executor.requests import Accepted
-from engine.executor.reviewing import DropSummary, Proposal, SummarizeAgain, TakeSummary, Verdict
+from engine.executor.requests import Accepted, DropSummary, Proposal, SummarizeAgain, TakeSummary, Verdict
 from engine.executor.session import EngineSettings
 from engine.machine.messages import Role, TextBlock, Usage
 from engine.machine.states import Compacting, Idle

@@ -24,8 +24,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 import phoenix_tui
-from engine.executor.requests import ApprovalAnswer, ApprovalChoice
-from engine.executor.reviewing import Proposal
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice, Proposal
 from engine.machine.effects import Strategy
 from engine.machine.states import AwaitingLlm, Compacting, Errored, Routing
 from engine.ports import ConversationChanges

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from engine.context.measure import Filling, Measured, WindowPart
 from engine.executor.context_manager import ContextReport, Edited, SystemPrompt
-from engine.executor.requests import Accepted, Receipt, Refused
-from engine.executor.reviewing import Review
+from engine.executor.requests import Accepted, Receipt, Refused, Review
 
 PARTS = (
     WindowPart(4, 0, -1, Filling.RESULTS, 'read_file {"path":"src/app.py"}', 40_000, whole=40_000),

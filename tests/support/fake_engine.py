@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from engine.activities import ActivityTeller
 from engine.engine import Activity, ConversationOptions, EngineError
-from engine.executor.composing import MessageRange
+from engine.executor.history import MessageRange
 from engine.executor.requests import Accepted, ApprovalAnswer, Receipt, Refused, RunCaps
 from engine.machine.messages import Origin, Role, TextBlock, ToolCall
 from engine.machine.states import (

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 from engine.conversation import Conversation
+from engine.executor.current_run import TimeLimit
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, RunCaps
 from engine.executor.session import EngineSettings
-from engine.executor.time_limit import TimeLimit
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, Failed, Idle
 from engine.permissions.rules import Rule
 from engine.ports import ConversationChanges

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from textual.widgets import TextArea
 
-from engine.executor.requests import Refused
-from engine.executor.reviewing import DropSummary, Proposal, SummarizeAgain, TakeSummary, Verdict
+from engine.executor.requests import DropSummary, Proposal, Refused, SummarizeAgain, TakeSummary, Verdict
 from engine.machine.states import Compacting, Idle
 from phoenix_tui.modals.summary_sheet import SummarySheet
 from phoenix_tui.widgets.answer_gate import GRACE

@@ -1,16 +1,35 @@
-"""Remaining time of a run, without the time that its user takes for an answer."""
+"""The current run besides its state: its facts and its time limit."""
 
 from __future__ import annotations
 
 import asyncio
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from engine.executor.inbox import Inbox, InboxEntry, Priority
+from engine.executor.loop_guard import LoopGuard
+from engine.executor.requests import RunCaps
+
+
+class RunFacts(Struct, eq=False):
+    """Facts about the current run besides its state."""
+
+    started: float = 0.0
+    """Monotonic."""
+    caps: RunCaps = field(default_factory=RunCaps)
+    cost_usd: float | None = 0.0
+    agents_cost_usd: float | None = 0.0
+    """Cost of sub-agents, while the run is the newest one."""
+    told_of_budget: bool = False
+    loop_guard: LoopGuard = field(default_factory=LoopGuard)
+    files_note: str | None = None
+    """Note for the model about files that were rewound before it; None until the first request."""
+    instructions: str | None = None
+    """AGENTS.md as the first request found it (SPEC UNI-30)."""
 
 
 class TimeLimit(Struct, eq=False):
-    """The limit of the run under way; none between runs."""
+    """Time limit of the current run, without the time that its user takes for an answer; none between runs."""
 
     _inbox: Inbox | None = None
     _entry: InboxEntry | None = None

@@ -1,45 +1,28 @@
-"""Parts of requests: message blocks, permission rules, ranges of history."""
+"""Messages and commands of the user, and their way into the inbox of a conversation."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
-
-from msgspec import Struct
 
 from engine.executor.attaching import attachments
 from engine.executor.inbox import InboxEntry, Priority
-from engine.executor.launching import log_launch
 from engine.executor.mentions import UnknownMention, digests
-from engine.executor.requests import ApprovalChoice, Receipt, Refused, RunCaps
+from engine.executor.requests import Receipt, Refused, RunCaps
 from engine.executor.session import Session
 from engine.machine import texts
 from engine.machine.events import Event, UserMessage, UserShell
 from engine.machine.messages import OWN_CALL, Block, ImageBlock, NewMessage, Origin, Role, TextBlock, ToolCall
-from engine.permissions.projects import project_of
-from engine.permissions.rules import KeptRule, Rule, RuledCall, bound, parse_rule, refusal
+from engine.machine.states import State, is_busy
 from engine.ports import ProviderError, RemoveQueued, Write
-from engine.records import Attachment, StoredMessage, ToolCallRecord
-from engine.updates import Question
+from engine.records import Attachment, ConversationRecord
+
+log = logging.getLogger(__name__)
 
 EMPTY_MESSAGE = "There is nothing to send: write a message or attach an image."
 LOST_IMAGE = "An image of this message is not stored any more: remove it and attach it again."
-
-
-class MessageRange(Struct, frozen=True):
-    """A range of stored messages with their tool calls."""
-
-    messages: tuple[StoredMessage, ...]
-    tool_calls: tuple[ToolCallRecord, ...]
-
-
-async def read_history(session: Session, limit: int, last_seq: int | None = None) -> MessageRange:
-    """The newest `limit` messages up to a seq, ascending."""
-    store, conversation = session.ports.store, session.record.id
-    messages = await store.messages(conversation, last_seq=last_seq, limit=limit)
-    calls = await store.tool_calls(conversation, [message.id for message in messages])
-    return MessageRange(tuple(messages), tuple(calls))
 
 
 async def message_blocks(session: Session, text: str, image_ids: Sequence[str]) -> tuple[Block, ...]:
@@ -74,41 +57,6 @@ def why_not_sent(session: Session, blocks: tuple[Block, ...], images: int = 0) -
     if provider.describe(name).vision is False:
         return f"{session.record.model} cannot see images: choose another model with /model, or remove the image."
     return ""
-
-
-def window_of(session: Session, model: str) -> int:
-    """The context window of a model reference, 0 while unknown."""
-    try:
-        provider, name = session.ports.providers.resolve(model)
-    except ProviderError:
-        return 0
-    return provider.describe(name).context_window
-
-
-def keep_rule(session: Session, choice: ApprovalChoice, text: str, question: Question) -> str:
-    """Keep a rule for this conversation, its project or everywhere; returns the reason where it cannot."""
-    call = RuledCall(question.call.name, question.tool_class, question.request, session.record.cwd)
-    rule = parse_rule(text)
-    if (why := refusal(text, call)) or rule is None:
-        return why
-    now, rule = session.ports.clock.now(), bound(rule, call)
-    if choice is ApprovalChoice.CONVERSATION:
-        session.rules[rule] = now
-        _note_access(session, rule, question)
-        return ""
-    project = "" if choice is ApprovalChoice.EVERYWHERE else str(project_of(session.record.cwd))
-    try:
-        session.ports.rules.add(KeptRule(str(rule), now, project))
-    except OSError as error:
-        return f"The rule could not be saved: {error.strerror or error}."
-    _note_access(session, rule, question)
-    return ""
-
-
-def _note_access(session: Session, rule: Rule, question: Question) -> None:
-    """A rule for this very command covers the access that was shown with it, while the conversation is open."""
-    if not rule.pattern.endswith("*"):
-        session.rule_access[rule] = question.request.access
 
 
 async def ask(
@@ -173,3 +121,14 @@ async def run_shell(session: Session, command: str, send_to_model: bool, queued_
         return UserShell(message_id, call, run_id, send_to_model, session.last, command)
 
     return await ask(session, typed, message_id, writes=writes)
+
+
+def log_launch(record: ConversationRecord, state: State) -> None:
+    """Log that a message begins a run, of a new task or of one at rest (SPEC UNI-14). One at work refuses it."""
+    if not is_busy(state):
+        log.info("%s %s", "Reactivating existing task" if record.message_count else "Created new task", record.id)
+
+
+def log_read_on(record: ConversationRecord) -> None:
+    """Log that a message waits for the next model call of a working task (SPEC UNI-14)."""
+    log.info("Resuming existing task %s", record.id)

@@ -1,16 +1,32 @@
-"""Brings a conversation back after its store failed in the middle of a run."""
+"""Stored messages of a conversation: ranges of them, and the state they give after its store failed in a run."""
 
 from __future__ import annotations
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.executor.composing import read_history
 from engine.executor.session import Session
 from engine.machine.messages import LastMessage
 from engine.machine.states import Completed, Failed, Idle, State
+from engine.records import StoredMessage, ToolCallRecord
 
 LAST_MESSAGES = 8
 """Enough rows to find one that a model can see behind trailing notices."""
+
+
+class MessageRange(Struct, frozen=True):
+    """A range of stored messages with their tool calls."""
+
+    messages: tuple[StoredMessage, ...]
+    tool_calls: tuple[ToolCallRecord, ...]
+
+
+async def read_history(session: Session, limit: int, last_seq: int | None = None) -> MessageRange:
+    """The newest `limit` messages up to a seq, ascending."""
+    store, conversation = session.ports.store, session.record.id
+    messages = await store.messages(conversation, last_seq=last_seq, limit=limit)
+    calls = await store.tool_calls(conversation, [message.id for message in messages])
+    return MessageRange(tuple(messages), tuple(calls))
 
 
 async def mend(session: Session) -> State:
