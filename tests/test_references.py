@@ -25,8 +25,6 @@ from tests.support.references import (
     words_of,
 )
 
-OWN = {"tests/test_references.py", "tests/support/references.py"}
-"""Files with samples of broken references."""
 DEFINING = {"spec.md"}
 """Documents that define ids and name them without saying whose they are."""
 
@@ -37,7 +35,7 @@ def place(path: Path) -> str:
 
 def test_every_reference_in_the_code_resolves() -> None:
     known = known_ids()
-    texts = {place(path): words_of(path.read_text("utf-8")) for path in sources() if place(path) not in OWN}
+    texts = {place(path): words_of(path.read_text("utf-8")) for path in sources()}
     assert [(name, lost) for name, text in texts.items() for lost in unresolved_in(text, known)] == []
 
 

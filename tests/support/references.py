@@ -39,7 +39,7 @@ _PATH: Final = re.compile(r"\bdocs/[\w/-]+\.md\b")
 def ids_of(text: str) -> set[str]:
     """The ids that a document defines: by its headings, and by the numbered rows of its tables.
 
-    Rows below the heading of a test vector are its cases: `T-SM 9`.
+    Rows below the heading of a test vector are its cases: `SPEC T-SM 9`.
     """
     found, vector = set[str](), ""
     for line in text.splitlines():
