@@ -135,7 +135,7 @@ class Engine:
             await self.ports.store.take(conversation_id)
         except OwnedElsewhere as owner:
             raise EngineError(
-                f"Process {owner.pid} has this conversation open; close it there, or --fork it."
+                f"Process {owner.pid} has this conversation open; close it there, or copy it with --fork."
             ) from owner
         except NoConversation as error:
             raise EngineError(str(error)) from error
@@ -212,9 +212,9 @@ def working_directory(path: Path) -> Path:
     try:
         resolved = path.expanduser().resolve(strict=True)
     except (OSError, RuntimeError) as error:
-        raise EngineError(f"The working directory {path} does not exist: choose another with -C.") from error
+        raise EngineError(f"The working directory {path} does not exist; choose another with -C.") from error
     if not resolved.is_dir():
-        raise EngineError(f"{path} is not a directory: choose another with -C.")
+        raise EngineError(f"{path} is not a directory; choose another with -C.")
     if not os.access(resolved, os.R_OK | os.X_OK):
-        raise EngineError(f"The directory {path} cannot be read: check its permissions.")
+        raise EngineError(f"The directory {path} cannot be read; check its permissions.")
     return resolved

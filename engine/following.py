@@ -27,7 +27,7 @@ OPEN: Final = frozenset({ToolStatus.QUEUED, ToolStatus.AWAITING_APPROVAL, ToolSt
 
 def why_read_only(pid: int) -> str:
     """The refusal of a change in this process."""
-    return f"Process {pid} has this conversation open: it is read-only here and follows it. /fork makes a copy."
+    return f"Process {pid} has this conversation open; it is read-only here and updates live. /fork makes a copy."
 
 
 class Following:

@@ -68,7 +68,7 @@ class RuleStore:
         """Reason why this is no valid rule, in one sentence; empty when it is one."""
         rule = parse_rule(text)
         if rule is None:
-            return f"{quoted(text)} is no rule: write it as tool(pattern), such as bash(make test*)."
+            return f"{quoted(text)} is not a rule; write it as tool(pattern), such as bash(make test*)."
         spec = self._spec(rule)
         if spec is None:
             near = difflib.get_close_matches(rule.tool, self._ports.tools, n=1)
@@ -163,7 +163,7 @@ class RuleStore:
     def _conversation(self, rule: ActiveRule) -> Conversation:
         found = self._opened.get(rule.conversation_id)
         if found is None or found.read_only:
-            raise EngineError("That conversation is not open here any more; its rules went with it.")
+            raise EngineError("That conversation is no longer open here; its rules ended with it.")
         return found
 
 

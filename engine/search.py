@@ -88,7 +88,7 @@ def parse_search(text: str, *, cwd: Path, now: datetime | None = None) -> Search
     for piece in _pieces(text):
         asked.take(piece)
     if asked.query.without and not asked.query.words:
-        raise SearchSyntaxError("Say what to look for too: an exclusion alone finds nothing.", 0, len(text))
+        raise SearchSyntaxError("Add a word to search for; an exclusion alone finds nothing.", 0, len(text))
     return asked.query
 
 
@@ -157,7 +157,7 @@ class _Asked:
         """Add one piece. Raises SearchSyntaxError."""
         if not piece.closed:
             quote = piece.start + piece.written.index('"')
-            raise SearchSyntaxError('This quote has no end: add " behind the phrase.', quote, piece.end)
+            raise SearchSyntaxError('This quotation has no end; add " after the phrase.', quote, piece.end)
         read = self._filters.get(piece.name.lower())
         if read is not None:
             self._filter(piece, read)
@@ -174,7 +174,7 @@ class _Asked:
 
     def _filter(self, piece: _Piece, read: Callable[[_Piece], SearchQuery]) -> None:
         if piece.minus:
-            raise SearchSyntaxError(f"{piece.name}: cannot be excluded: take the - away.", piece.start, piece.end)
+            raise SearchSyntaxError(f"{piece.name}: cannot be excluded; remove the -.", piece.start, piece.end)
         if not piece.value.strip():
             example = _EXAMPLES[piece.name.lower()]
             raise SearchSyntaxError(f"{piece.name}: needs a value, such as {example}.", piece.start, piece.end)
@@ -184,7 +184,7 @@ class _Asked:
         try:
             return (self._cwd / Path(piece.value).expanduser()).resolve()
         except (OSError, RuntimeError, ValueError) as error:
-            raise SearchSyntaxError(f"{piece.value} is no folder.", piece.start, piece.end) from error
+            raise SearchSyntaxError(f"{piece.value} is not a folder.", piece.start, piece.end) from error
 
     def _time(self, piece: _Piece) -> float:
         value = piece.value.lower()
@@ -199,7 +199,7 @@ class _Asked:
                 return datetime(year, month, day).astimezone().timestamp()
         except (ValueError, OverflowError, OSError):
             pass  # a day in no calendar; reported below
-        sentence = f"{piece.value} is no day: write {_EXAMPLES['after']}, after:7d or after:yesterday."
+        sentence = f"{piece.value} is not a day; write {_EXAMPLES['after']}, after:7d or after:yesterday."
         raise SearchSyntaxError(sentence, piece.start, piece.end)
 
 
@@ -219,10 +219,10 @@ def _speaker(piece: _Piece) -> Speaker:
         return Speaker(value or piece.value.lower())
     except ValueError as error:
         names = ", ".join(Speaker)
-        raise SearchSyntaxError(f"{piece.value} is no role: {names}.", piece.start, piece.end) from error
+        raise SearchSyntaxError(f"{piece.value} is not a role; use {names}.", piece.start, piece.end) from error
 
 
 def _trash(piece: _Piece) -> bool:
     if piece.value.lower() != "trash":
-        raise SearchSyntaxError(f"is: knows trash alone, not {piece.value}.", piece.start, piece.end)
+        raise SearchSyntaxError(f"is: accepts only trash, not {piece.value}.", piece.start, piece.end)
     return True

@@ -41,7 +41,7 @@ from phoenix_tui.workspace.startup import Startup
 
 log = logging.getLogger(__name__)
 
-TOO_SMALL: Final = f"Too small: {LEAST[0]}x{LEAST[1]} is the least."
+TOO_SMALL: Final = f"Too small: at least {LEAST[0]}x{LEAST[1]}."
 """Text of a screen too small for anything else."""
 
 

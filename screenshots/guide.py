@@ -17,7 +17,7 @@ CTRL_E: Final = b"\x05"
 PAGE_UP, CTRL_END, ALT_UP, ALT_W = b"\x1b[5~", b"\x1b[1;5F", b"\x1b[1;3A", b"\x1bw"
 TYPED: Final = 0.7
 """Seconds after which a question takes a letter."""
-OPEN: Final = ("Esc closes", "Esc back", "Esc unmarks", "Esc shows all", "Esc drops", "Esc leaves", "? keys")
+OPEN: Final = ("Esc closes", "Esc returns", "Esc unmarks", "Esc shows all", "Esc discards", "Esc cancels", "? keys")
 """Hints while Esc would close something."""
 PATIENCE: Final = 8
 """Largest number of nested open sheets."""

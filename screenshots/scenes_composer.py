@@ -97,13 +97,13 @@ async def writing(place: Studio, name: str, columns: int, rows: int) -> None:
         running.type(LEFT)
         await asyncio.sleep(SETTLED)
         running.type(ENTER)
-        await running.shows("Ctrl+F makes it a file")
+        await running.shows("Ctrl+F replaces it with a file")
         await place.take(f"{name}-paste-open", running)
         running.type(ESC)
         await running.lacks("Ctrl+F")
         running.type(b"\x05" + CTRL_U)
         running.type("/images\r")
-        await running.shows("takes it away", "▀▀▀")
+        await running.shows("removes it", "▀▀▀")
         await place.take(f"{name}-image", running)
 
 

@@ -130,7 +130,7 @@ async def opened(running: Program) -> None:
     running.type("/context")
     await running.shows("/context")
     running.type(ENTER)
-    await running.shows("Context", "Enter goes there")
+    await running.shows("Context", "Enter jumps")
 
 
 async def closed(running: Program) -> None:

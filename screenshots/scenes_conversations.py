@@ -87,7 +87,7 @@ async def conversations(place: Studio, columns: int, rows: int) -> None:
             running.type("zd")
             await running.shows("to the trash")
             running.type("D")
-            await running.shows("Trash", "removes for good")
+            await running.shows("Trash", "deletes permanently")
             await place.take(f"{name}-trash", running)
 
 

@@ -58,7 +58,7 @@ async def profiles(place: Studio, name: str, columns: int, rows: int) -> None:
         running.type("n")
         await running.shows("Name of the new profile")
         running.type("release-notes\r")
-        await running.shows("an explained template")
+        await running.shows("a template with explanations")
         await place.take(f"profiles-{name}-new", running)
 
 

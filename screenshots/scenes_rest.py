@@ -47,7 +47,7 @@ async def rest(place: Studio, name: str, columns: int, rows: int) -> None:
         await running.shows("Settings", "max_turns")
         await place.take(f"settings-{name}", running)
         running.type("notif\r")
-        await running.shows("Enter takes", "off")
+        await running.shows("Enter applies", "off")
         await place.take(f"settings-{name}-choices", running)
 
 

@@ -34,7 +34,7 @@ async def search(place: Studio, name: str, columns: int, rows: int) -> None:
     """Results, the jump to one, a mistake."""
     async with screen(await library(place), columns=columns, rows=rows) as running:
         running.type("/search\r")
-        await running.shows("Every word must occur")
+        await running.shows("All words must occur")
         if name in WHOLE:
             await place.take(f"{name}-empty", running)
         running.type("lock flush")
@@ -46,11 +46,11 @@ async def search(place: Studio, name: str, columns: int, rows: int) -> None:
         running.type(ESC)
         await running.shows("Enter opens")
         running.type(" role:boss")
-        await running.shows("is no role")
+        await running.shows("is not a role")
         await place.take(f"{name}-mistake", running)
         if name in WHOLE:
             running.type(b"\x7f" * 20)
-            await running.shows("Every word must occur")
+            await running.shows("All words must occur")
             running.type('"pytest -q" role:tool')
             await running.shows("1 of ")
             await place.take(f"{name}-tools", running)

@@ -67,7 +67,7 @@ async def worked(place: Studio, name: str, columns: int, rows: int) -> None:
 
 async def _leave(running: Program) -> None:
     running.type(b"\x1b")
-    await running.until(lambda: "Enter goes there" not in running.words, "the list closed")
+    await running.until(lambda: "Enter jumps" not in running.words, "the list closed")
 
 
 SIZES: Final = {"80x24": (80, 24), "120x40": (120, 40), "200x60": (200, 60)}

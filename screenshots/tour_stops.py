@@ -53,7 +53,7 @@ async def archive(tour: Tour) -> None:
     await tour.press(ESC)
     await tour.home()
     await tour.running.send("/trash")
-    await tour.take("trash", "Trash", "u brings back")
+    await tour.take("trash", "Trash", "u restores")
     await tour.press("u")
     await tour.running.shows("The trash is empty.")
 
@@ -66,10 +66,10 @@ async def long(tour: Tour) -> None:
     await tour.running.lacks("LASTWORD")
     await tour.take("long-scrolled")
     await tour.press(ALT_UP)
-    await tour.take("block-cursor", "Esc back")
+    await tour.take("block-cursor", "Esc returns")
     await tour.press("i", F2)
     await tour.take("turns", "Turns", "Enter ")
-    await tour.gone("type to narrow")
+    await tour.gone("type to filter")
     await tour.press(CTRL_F)
     await tour.running.shows("Find")
     await tour.press("Question 4242", ENTER)
@@ -110,8 +110,8 @@ async def composing(tour: Tour) -> None:
     tour.running.paste("\n".join(f"line {number} of a long log" for number in range(400)))
     await tour.take("paste", "400 lines")
     await tour.press(LEFT, ENTER)
-    await tour.take("paste-open", "Ctrl+F makes it a file")
-    await tour.gone("Ctrl+F makes it a file")
+    await tour.take("paste-open", "Ctrl+F replaces it with a file")
+    await tour.gone("Ctrl+F replaces it with a file")
     await tour.press(CTRL_E, CTRL_U, "!git log --oneline")
     await tour.take("shell", "the model reads the output")
     await tour.press(ENTER)
@@ -130,7 +130,7 @@ async def images(tour: Tour) -> None:
     await tour.take("image", "sixth minute", "ready", "▀")
     await tour.press(ALT_UP, "k", ENTER)
     await tour.take("image-large", "▌image")
-    await tour.gone("Esc back")
+    await tour.gone("Esc returns")
 
 
 async def vim(tour: Tour) -> None:

@@ -22,7 +22,7 @@ async def words(tour: Tour) -> None:
     await tour.take("paste-large", "pasted 1")
     await tour.press(CTRL_U)
     tour.running.paste("PNG\x00\x01\x02 and \x1b[31mred\x07")
-    await tour.take("paste-controls", "taken out")
+    await tour.take("paste-controls", "removed")
     await tour.press(CTRL_U)
 
 
@@ -55,7 +55,7 @@ async def elsewhere(tour: Tour) -> None:
     columns, rows = map(int, tour.size.split("x"))
     async with program(tour.phoenix, "-c", columns=columns, rows=rows) as other:
         visitor = Tour(tour.place, tour.phoenix, other, tour.size)
-        await visitor.take("owned-elsewhere", "/fork goes on in a copy")
+        await visitor.take("owned-elsewhere", "/fork continues in a copy")
         await visitor.press(CTRL_Q)
 
 
@@ -66,7 +66,7 @@ async def storage(tour: Tour) -> None:
     with closing(sqlite3.connect(tour.phoenix.home / "phoenix.db", isolation_level=None)) as database:
         database.execute("BEGIN EXCLUSIVE")
         await tour.press("a message that cannot be stored", ENTER)
-        await tour.take("storage", "Not stored yet")
+        await tour.take("storage", "Not saved yet")
         database.execute("ROLLBACK")
 
 

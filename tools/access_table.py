@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 NEEDS_NETWORK: Final = "needs the network"
-NEEDS_PORT: Final = "listens on a port that your browser or other programs are to reach"
+NEEDS_PORT: Final = "listens on a port for your browser or other programs"
 NEEDS_CREDENTIALS: Final = "needs the network and your stored credentials, which the sandbox hides"
 NEEDS_KEYS: Final = "needs keys that the sandbox hides"
 NEEDS_SSH: Final = "needs the network and your SSH keys, which the sandbox hides"
-NEEDS_DAEMON: Final = "talks to a service outside the sandbox"
+NEEDS_DAEMON: Final = "uses a service outside the sandbox"
 NEEDS_SYSTEM: Final = "changes this machine outside the working directory"
-NEEDS_PROCESSES: Final = "is about processes outside the sandbox"
-NEEDS_GIT_CONTROL: Final = "changes git's configuration, which the sandbox keeps as it is"
+NEEDS_PROCESSES: Final = "acts on processes outside the sandbox"
+NEEDS_GIT_CONTROL: Final = "changes git's configuration, which the sandbox protects"
 NEEDS_DESKTOP: Final = "opens a program on your desktop"
 NEEDS_OWN_SANDBOX: Final = "starts a browser, which cannot set up its own sandbox inside this one"
 

@@ -241,9 +241,9 @@ def remarks(text: str) -> list[str]:
         said.append(f"contains {len(kinds) - MOST_SAID} more characters that look like others")
     forged = "".join(sign for sign in SPELLING if sign in text)
     if forged:
-        said.append(f"contains {' '.join(forged)} itself, with which hidden characters are spelled out")
+        said.append(f"contains {' '.join(forged)} itself, the sign that marks hidden characters")
     if any(map(is_right_to_left, text)):
-        said.append(f"has right-to-left words, shown in the order they run, each ended by {LEFT}")
+        said.append(f"has right-to-left words, shown in reading order, each ended by {LEFT}")
     return said
 
 

@@ -183,7 +183,7 @@ class SubAgents:
     async def _recall(self, agent_id: str, text: str, sender: str) -> None:
         row = await self._store.row(agent_id)
         if row is None:
-            raise EngineError("This conversation is no sub-agent: send it a message.")
+            raise EngineError("This conversation is not a sub-agent; send it a message.")
         parent = await self._conversations.open(row.facts.parent_id)
         conversation = await self._conversations.open(agent_id)  # last: it may be closed while it has no viewers
         if read_only := conversation.read_only or parent.read_only:

@@ -145,7 +145,7 @@ def _route(decision: _Decision, known: set[str]) -> Route:
     if not found:
         raise NoDecision("the supervisor named no agent")
     if len(found) > MOST_TASKS:
-        raise NoDecision(f"the supervisor wanted {len(found)} agents; {MOST_TASKS} are the most")
+        raise NoDecision(f"the supervisor named {len(found)} agents; the limit is {MOST_TASKS}")
     agents = tuple(_agent(one, known) for one in found)
     strategy = decision.strategy
     if len(agents) == 1:
@@ -163,7 +163,7 @@ def _agent(one: _Agent, known: set[str]) -> RouteAgent:
     profile = next((name for name in names if name in known), "")
     if not profile:
         wanted = clean_line(names[0])[:40] if names else ""
-        raise NoDecision(f"the supervisor named an agent that is not there: {wanted or 'none'}")
+        raise NoDecision(f"the supervisor named an unknown agent: {wanted or 'none'}")
     priority = one.priority.strip().lower() if isinstance(one.priority, str) else ""
     return RouteAgent(profile, task, RunPriority(priority) if priority in set(RunPriority) else RunPriority.NORMAL)
 

@@ -21,7 +21,7 @@ MOST_TIMES: Final = 3
 """Questions about one call; a call that changes once more is refused."""
 LONGEST_SUMMARY: Final = 60
 """Characters of a call in the row about its approval."""
-KEPT_CHANGING: Final = "{name} was not run: what it would do changed each time after the user had said yes."
+KEPT_CHANGING: Final = "{name} was not run: what it would do changed after each approval."
 
 
 async def limits_of(session: Session) -> Limits:
@@ -63,7 +63,7 @@ def approved(
         return decision.grant
     if asked.times >= MOST_TIMES:
         return Deny(KEPT_CHANGING.format(name=spec.name))
-    return Ask(f"changed after your yes: {changed}. {decision.reason}", decision.grant, decision.lasting)
+    return Ask(f"changed after your approval: {changed}. {decision.reason}", decision.grant, decision.lasting)
 
 
 def answer_note(question: Question, answer: ApprovalAnswer) -> str:

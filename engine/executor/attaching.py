@@ -47,7 +47,7 @@ async def attachments(session: Session, text: str) -> tuple[Block, ...]:
         async with asyncio.timeout_at(deadline):
             found = await asyncio.to_thread(named_files, text, cwd)
     except TimeoutError:
-        return (_not_attached("its folder does not answer"),)
+        return (_not_attached("its folder does not respond"),)
     room = min(MOST_CHARACTERS, session.record.context_window or MOST_CHARACTERS)
     blocks: list[Block] = []
     for path in found[:MOST_FILES]:
@@ -94,7 +94,7 @@ async def _attached(session: Session, path: Path, room: int, deadline: float) ->
     if is_image and not _sees(session):
         return (_not_attached(f"{name}, since {session.record.model} cannot see images"),)
     if room <= 0:
-        return (_not_attached(f"{name}, since the files before it fill the room there is"),)
+        return (_not_attached(f"{name}, since the files before it use up the limit"),)
     tool = session.ports.tools.get("read_image" if is_image else "read_file")
     if tool is None:
         return ()
@@ -155,7 +155,7 @@ def _why_not(session: Session, tool: Tool, request: ToolRequest) -> str:
     if place.own_path(tool.spec, request):
         return f"{name} belongs to Phoenix itself."
     if place.guarded(tool.spec, request):
-        return f"{name} lies in a place of keys."
+        return f"{name} is in a folder of keys."
     return f"{name} is outside the working directory."
 
 

@@ -11,7 +11,7 @@ from engine.executor.session import Session
 from engine.updates import JobsChanged
 from tools.contract import Captured, JobInfo
 
-NOTHING_RUNS: Final = "No command runs here that could go to the background."
+NOTHING_RUNS: Final = "No running command can be sent to the background."
 
 
 class BackgroundJobs:

@@ -30,12 +30,12 @@ from tools.wording import counted
 
 TIME_LIMIT = 120.0
 """Seconds a summary may take (SPEC CLAW-31)."""
-TOO_FEW = "There is nothing to summarize yet: the newest messages always stay as they are"
+TOO_FEW = "There is nothing to summarize yet; the newest messages are always kept"
 NOTHING_BEFORE = "There is nothing to summarize before that message"
-EMPTY = "The model sent an empty summary: everything stays as it was"
-TOO_LONG = "The summary was no shorter than what it stands for: everything stays as it was"
-DISCARDED = "The summary was discarded: everything stays as it was"
-TOO_SLOW = "The summary took longer than 120 s: everything stays as it was"
+EMPTY = "The model sent an empty summary; nothing was changed"
+TOO_LONG = "The summary was not shorter than the messages; nothing was changed"
+DISCARDED = "The summary was discarded; nothing was changed"
+TOO_SLOW = "The summary took longer than 120 s; nothing was changed"
 
 
 class Summary(Struct, frozen=True):

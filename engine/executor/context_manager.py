@@ -26,13 +26,13 @@ from engine.ports.files import CheckpointUse
 from engine.records import StoredMessage
 from engine.updates import ConversationChanged
 
-NOTHING_TO_SHORTEN = "There is no old tool result left to shorten: the newest stay as they are."
-NOT_A_RESULT = "Only tool results and images are taken out one by one; /compact summarizes messages."
-NO_IMAGES = "There is no image in the context."
-NOTHING_OMITTED = "Nothing is left out: the model sees every message whole."
-CHANGED = "What is sent was changed meanwhile: look again."
+NOTHING_TO_SHORTEN = "There are no old tool results to shorten; the newest are always kept."
+NOT_A_RESULT = "Only tool results and images can be removed one by one; /compact summarizes messages."
+NO_IMAGES = "There are no images in the context."
+NOTHING_OMITTED = "Nothing is removed; the model sees all messages in full."
+CHANGED = "The context changed in the meantime; check it again."
 NOTHING_TO_UNDO = "There is nothing to undo."
-NEVER_COMPACTED = "Nothing was summarized: there is no earlier view to put back."
+NEVER_COMPACTED = "There is no summary to undo."
 LOWEST, HIGHEST, STEP = 30, 95, 5
 """Per cent that a threshold may be; one step above the highest is never."""
 

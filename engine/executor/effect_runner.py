@@ -54,7 +54,7 @@ from tools.contract import JobInfo
 
 log = logging.getLogger(__name__)
 
-FAILED_INSIDE = "Phoenix itself failed here; the log has the details (phoenix doctor names the file)"
+FAILED_INSIDE = "Internal error; the log has the details (phoenix doctor names the file)"
 
 AskingAct: TypeAlias = RequestLlm | AbortLlm | ScheduleRetry | CancelTimer | Compact | RouteRequest
 ToolAct: TypeAlias = ExecTool | KillTool | StartCancelDeadline | AskApproval

@@ -35,7 +35,9 @@ async def digests(session: Session, text: str) -> tuple[TextBlock, ...]:
     """
     references = list(dict.fromkeys(REFERENCE.findall(text)))
     if len(references) > MOST_MENTIONS:
-        raise UnknownMention(f"A message can name {MOST_MENTIONS} conversations, this one names {len(references)}.")
+        raise UnknownMention(
+            f"A message can name at most {MOST_MENTIONS} conversations; this one names {len(references)}."
+        )
     return tuple([await _digest(session, reference) for reference in references])
 
 
@@ -43,7 +45,7 @@ async def _digest(session: Session, reference: str) -> TextBlock:
     store = session.ports.store
     found = [one for one in await store.find(reference) if one.id.startswith(reference) or one.slug == reference]
     if len(found) != 1:
-        many = f"{len(found)} conversations begin with that id" if found else "there is no such conversation"
+        many = f"{len(found)} conversations start with that id" if found else "there is no such conversation"
         raise UnknownMention(f"@conversation:{reference} cannot be read: {many}.")
     [one] = found
     first = await store.messages(one.id, first_seq=1, last_seq=NEWEST // 4)

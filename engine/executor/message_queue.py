@@ -17,7 +17,7 @@ from engine.ports import StorageError
 from engine.records import QueuedMessage
 from engine.updates import Noticed, QueueChanged, RunEnded, StateChanged, Update
 
-NOTHING_QUEUED = "There is nothing to queue: write a message first."
+NOTHING_QUEUED = "There is nothing to queue; write a message first."
 GONE = "This message is no longer in the queue."
 MOST_WAITING = 100
 
@@ -50,7 +50,7 @@ class MessageQueue:
         if not text.strip() and not image_ids:
             return Refused(NOTHING_QUEUED)
         if len(self.waiting) >= MOST_WAITING:
-            return Refused(f"{MOST_WAITING} messages wait already: send or remove some first.")
+            return Refused(f"The queue is full ({MOST_WAITING} messages); send or remove some first.")
         if not self.waiting:
             self.held = isinstance(self._session.state, Errored)  # the former reason for holding is over
         self._caps = caps or RunCaps()
@@ -181,7 +181,7 @@ class MessageQueue:
                 self.waiting = self.waiting[1:]
             elif not is_busy(self._session.state):  # otherwise another sender was first: retry when idle again
                 self.held = True
-                self._session.publisher.publish(Noticed(f"The queue waits: {receipt.reason}"))
+                self._session.publisher.publish(Noticed(f"The queue is paused: {receipt.reason}"))
             self._tell()
 
     async def _send(self, first: QueuedMessage) -> Receipt:

@@ -43,7 +43,7 @@ from tools.contract import SandboxMode, ToolClass
 
 REFUSED_IMAGE: Final = "refused_image"
 """Kind of the failure of a request whose image the model refused."""
-LEFT_OUT: Final = "{what} left out from now on: Enter tries again without, /context puts back"
+LEFT_OUT: Final = "{what} left out from now on; Enter retries without, /context restores"
 
 
 class ToolDraft(Struct, eq=False):

@@ -26,11 +26,11 @@ PATIENCE: Final = 30.0
 MAX_TOKENS: Final = 4_096
 """Room for a model that thinks before it decides."""
 SPAWN: Final = "spawn_agents"
-NOTHING_TO_DECIDE: Final = "This decision is not open any more."
+NOTHING_TO_DECIDE: Final = "This decision is no longer open."
 _DONE: Final = {
     Strategy.SINGLE: "the main model answers alone",
-    Strategy.PARALLEL: "{count} agents at once",
-    Strategy.SEQUENTIAL: "{count} agents one after the other",
+    Strategy.PARALLEL: "{count} agents in parallel",
+    Strategy.SEQUENTIAL: "{count} agents in sequence",
     Strategy.DELEGATE: "one agent",
 }
 
@@ -85,13 +85,13 @@ def why_alone(session: Session) -> str:
     if session.ports.profiles is None or SPAWN not in session.tools:
         return "there are no sub-agents here"
     if record.permission_mode in {PermissionMode.PLAN, PermissionMode.DENY}:
-        return f"permission mode {record.permission_mode.value} starts no sub-agents"
+        return f"permission mode {record.permission_mode.value} does not allow sub-agents"
     try:
         provider, name = session.ports.providers.resolve(record.model)
     except ProviderError as error:
         return error.message.rstrip(".")
     if provider.describe(name).local:
-        return f"{record.model} runs on this machine, where agents would only wait for each other"
+        return f"{record.model} runs on this machine, where agents cannot run in parallel"
     return ""
 
 
@@ -185,7 +185,7 @@ class RoutingControl:
         """Reason why these cannot be started; empty where they can."""
         profiles = self._session.ports.profiles
         if len(agents) > MOST_TASKS:
-            return f"{MOST_TASKS} agents are the most; there are {len(agents)}."
+            return f"At most {MOST_TASKS} agents are allowed; there are {len(agents)}."
         try:
             for agent in agents:
                 if profiles is not None:

@@ -46,7 +46,7 @@ def check_budget(session: Session) -> None:
     _check(run.caps.max_budget_usd, spent, "this run")
     if run.caps.max_budget_usd and spent is None and not run.told_of_budget:
         run.told_of_budget = True
-        text = f"The budget of {dollars(run.caps.max_budget_usd)} cannot be kept: {UNKNOWN_PRICE}."
+        text = f"The budget of {dollars(run.caps.max_budget_usd)} cannot be enforced: {UNKNOWN_PRICE}."
         (session.above or session).publisher.publish(Noticed(text))
     if session.record.agent is not None:
         _check(session.settings.agent_budget_usd, session.run.cost_usd, "a sub-agent")

@@ -21,8 +21,8 @@ from engine.records import Attachment, ConversationRecord
 
 log = logging.getLogger(__name__)
 
-EMPTY_MESSAGE = "There is nothing to send: write a message or attach an image."
-LOST_IMAGE = "An image of this message is not stored any more: remove it and attach it again."
+EMPTY_MESSAGE = "There is nothing to send; write a message or attach an image."
+LOST_IMAGE = "An image of this message is no longer stored; remove it and attach it again."
 
 
 async def message_blocks(session: Session, text: str, image_ids: Sequence[str]) -> tuple[Block, ...]:
@@ -55,7 +55,7 @@ def why_not_sent(session: Session, blocks: tuple[Block, ...], images: int = 0) -
     except ProviderError as error:
         return error.message
     if provider.describe(name).vision is False:
-        return f"{session.record.model} cannot see images: choose another model with /model, or remove the image."
+        return f"{session.record.model} cannot see images; choose another model with /model, or remove the image."
     return ""
 
 

@@ -57,13 +57,13 @@ def _why_not_covered(first: tuple[str, ...], words: tuple[str, ...], working_dir
     inner = started(words)
     reader = reader_of(inner)
     if started(first)[:1] != inner[:1]:
-        return "what it starts differs"
+        return "it can start different programs"
     if reader is None:
         return ""
     if why := refused_option(reader, inner):
         return why
     if reader.reads and leaves(words[len(first) :], working_dir):
-        return "a word of it may name a file outside the working directory, or keys"
+        return "it may name a file outside the working directory, or a key"
     return ""
 
 
@@ -104,9 +104,9 @@ def command_effect(pattern: str) -> str:
     """Effect of a pattern, in one sentence."""
     first = prefix_words(pattern)
     if not first:
-        return "Allows only this exact command." if pattern.strip(BLANKS) != "*" else "Allows no command."
+        return "Allows only this exact command." if pattern.strip(BLANKS) != "*" else "Allows no commands."
     if why_no_pattern(pattern):
-        return "Allows no command."
+        return "Allows no commands."
     said = quoted(pattern[:-1].strip(BLANKS))
     reader = reader_of(started(first))
     if reader is not None and reader.reads:
@@ -120,7 +120,7 @@ def why_no_match(pattern: str, command: str, working_dir: Path) -> str:
         return why
     first, words = prefix_words(pattern), plain_words(command)
     if pattern.endswith("*") and not words:
-        return "A rule with * matches only a plain command, without other shell signs: write the whole command."
+        return "A rule with * matches only plain commands, without shell operators; write the whole command."
     if first and words[: len(first)] == first:
         return f"This rule does not match: {_why_not_covered(first, words, working_dir)}. Write the whole command."
     offered = command_pattern(command, working_dir) or command

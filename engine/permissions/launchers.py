@@ -78,9 +78,9 @@ def why_no_prefix(words: tuple[str, ...]) -> str:
     if found := _launcher(inner):
         return _why_launcher(inner, found)
     if _begins_launcher(inner):
-        return f"“{' '.join(inner)}” has commands that start any program: name the command too."
+        return f"“{' '.join(inner)}” has commands that can start any program; name the command too."
     if name.lower() in EXACT:
-        return f"“{name}” can start other programs from its own words: write the whole command."
+        return f"“{name}” can start other programs from its arguments; write the whole command."
     if stem(name) in INTERPRETERS:
         return _why_interpreter(name, inner[1:])
     return ""
@@ -90,13 +90,13 @@ def _why_launcher(words: tuple[str, ...], found: tuple[str, ...]) -> str:
     said = " ".join(found)
     if found == ("git",):
         if len(words) == 1:
-            return "“git” can start other programs: name its command too, such as git log*."
+            return "“git” can start other programs; name its command too, such as git log*."
         if words[1].startswith("-"):
-            return "An option between git and its command changes what runs: write the whole command."
+            return "An option between git and its command changes what runs; write the whole command."
         if words[1] in GIT_EXACT:
-            return f"“git {words[1]}” can start other programs: write the whole command."
+            return f"“git {words[1]}” can start other programs; write the whole command."
         return ""
-    return f"“{said}” starts any program: name that program right behind it, or write the whole command."
+    return f"“{said}” can start any program; name that program right after it, or write the whole command."
 
 
 def _why_interpreter(name: str, rest: tuple[str, ...]) -> str:
@@ -104,7 +104,7 @@ def _why_interpreter(name: str, rest: tuple[str, ...]) -> str:
         return why_no_prefix(rest[1:])
     if rest and not rest[0].startswith("-") and not (name in {"deno", "bun"} and rest[0] in {"run", "eval", "x"}):
         return ""
-    return f"“{name}” runs any code it is given: name the script right behind it, or write the whole command."
+    return f"“{name}” can run any code; name the script right after it, or write the whole command."
 
 
 def _launcher(words: tuple[str, ...]) -> tuple[str, ...]:

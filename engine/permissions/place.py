@@ -37,9 +37,9 @@ class PathPlace(Struct, frozen=True):
         for path in request.paths:
             if is_secret(path, self.home):
                 verb = "reads" if spec.tool_class is ToolClass.READ else "changes"
-                return f"{verb} {path}, a place of keys"
+                return f"{verb} {path}, a folder of keys"
             if spec.tool_class is ToolClass.EDIT and (part := protected_part(path, self.working_dir, self.home)):
-                return f"changes {part}, which other programs obey outside the sandbox"
+                return f"changes {part}, which programs outside the sandbox act on"
         return ""
 
     def kept_out(self, request: ToolRequest) -> tuple[Path, ...]:

@@ -84,11 +84,13 @@ WORDS: Final = {
     ToolClass.SPAWN: "sub-agents need",
 }
 """Name of each class of tools in the reason of a question."""
-OWN_PATH: Final = "{path} belongs to Phoenix itself: no tool opens its settings, keys and records."
-READ_ONLY: Final = "The sandbox of this conversation is read-only: {name} changes nothing. /sandbox changes that."
+OWN_PATH: Final = "{path} belongs to Phoenix itself; no tool can open its settings, keys and records."
+READ_ONLY: Final = (
+    "The sandbox of this conversation is read-only, so {name} cannot change files. /sandbox changes that."
+)
 NO_NETWORK: Final = "sandbox_network is off, so it would run outside the sandbox"
 NO_SANDBOX: Final = "this system cannot enforce the sandbox, so it would run without one"
-NO_NETWORK_LIMIT: Final = "this system cannot keep a sandboxed command from the network"
+NO_NETWORK_LIMIT: Final = "this system cannot block network access of sandboxed commands"
 
 
 def decide(
@@ -185,7 +187,7 @@ def _is_ruled(
 
 
 def _outside_reason(request: ToolRequest, limits: Limits) -> str:
-    reason = request.access_reason or "needs more than the sandbox gives"
+    reason = request.access_reason or "needs more than the sandbox allows"
     if not limits.confines or _only_asked_to_leave(request):
         return f"{reason}{_of(request)}"
     consequence = "it would leave the sandbox" if request.access is Access.OUTSIDE else NO_NETWORK
@@ -207,7 +209,7 @@ def _unenforced(spec: ToolSpec, limits: Limits) -> str:
 
 
 def _mode_reason(spec: ToolSpec, limits: Limits) -> str:
-    return f"in mode {limits.mode.value} {WORDS[spec.tool_class]} your yes"
+    return f"in {limits.mode.value} mode, {WORDS[spec.tool_class]} approval"
 
 
 # Sub-agents and files.
@@ -221,7 +223,7 @@ def _spawn(
     if limits.mode is PermissionMode.AUTO:
         return Allow(outside=True)
     if request.mode and FREEDOM[PermissionMode(request.mode)] > FREEDOM[limits.mode]:
-        reason = f"by their profile they work in mode {request.mode}, this conversation in mode {limits.mode.value}"
+        reason = f"their profile uses mode {request.mode}, this conversation mode {limits.mode.value}"
         return Ask(reason, lasting=False)
     if any(matches(rule, spec, request, place.working_dir) for rule in rules):
         return Allow(outside=True)

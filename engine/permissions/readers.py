@@ -79,7 +79,9 @@ _READERS: Final = (
         {
             **dict.fromkeys(("-C", "--compile"), WRITES),
             **dict.fromkeys(("-z", "-Z", "--uncompress", "--uncompress-noreport"), RUNS),
-            **dict.fromkeys(("-m", "--magic-file", "-S", "--no-sandbox"), "lifts what keeps a hostile file harmless"),
+            **dict.fromkeys(
+                ("-m", "--magic-file", "-S", "--no-sandbox"), "turns off the protection from hostile files"
+            ),
         },
     ),
     Reader(("tree",), {"-o": WRITES, "--output": WRITES, "-R": WRITES, "-l": LEAVES}),

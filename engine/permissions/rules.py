@@ -166,7 +166,7 @@ def refusal(text: str, call: RuledCall) -> str:
     """Reason why a rule written for this call is not kept, in one sentence; empty when it may be."""
     rule = parse_rule(text)
     if rule is None:
-        return f"{quoted(text)} is no rule: write it as {call.tool}(pattern)."
+        return f"{quoted(text)} is not a rule; write it as {call.tool}(pattern)."
     if rule.tool != call.tool:
         return f"This rule is for {quoted(rule.tool)}, but {call.tool} asks."
     if allows(rule, call):
@@ -174,12 +174,12 @@ def refusal(text: str, call: RuledCall) -> str:
     if call.tool_class is ToolClass.RUN:
         return why_no_match(rule.pattern, call.command, call.working_dir)
     if not call.request.paths:
-        return f"This rule does not match: write * or {quoted(call.request.summary)}."
+        return f"This rule does not match; write * or {quoted(call.request.summary)}."
     if why := why_no_path_pattern(rule.pattern):
         return why
     pattern = absolute_pattern(rule, call.working_dir)
     missed = next((path for path in call.request.paths if not glob_matches(pattern, str(path))), call.working_dir)
-    return f"This rule does not match {quoted(str(missed))}: * stands for any letters, ? for one."
+    return f"This rule does not match {quoted(str(missed))}; * matches any characters, ? matches one."
 
 
 def meaning(text: str, call: RuledCall) -> str:
@@ -216,26 +216,26 @@ def why_nothing_matches(rule: Rule, tool_class: ToolClass) -> str:
     """Reason why a rule can match no call at all, in one sentence; empty where it can."""
     pattern = rule.pattern
     if not pattern.strip():
-        return f"{rule.tool}() matches nothing: write what it may do between the brackets."
+        return f"{rule.tool}() matches nothing; write the allowed pattern between the parentheses."
     if tool_class is not ToolClass.RUN:
         return "" if tool_class is ToolClass.SPAWN else why_no_path_pattern(pattern)
     if pattern.strip() == "*":
-        return f"{rule.tool}(*) matches nothing: begin with a command, such as make test*. Mode auto asks nothing."
+        return f"{rule.tool}(*) matches nothing; start with a command, such as make test*. Mode auto never asks."
     if pattern[0] in BLANKS:
-        return "A command never begins with a blank: leave it out."
+        return "A command cannot start with a space; leave it out."
     return why_no_pattern(pattern)
 
 
 def why_no_path_pattern(pattern: str) -> str:
     """Reason why a pattern can match no path, in one sentence; empty where it can."""
     if ".." in pattern.split("/"):
-        return "A path rule takes no ..: write the path whole, from /."
+        return "A path rule cannot contain ..; write the absolute path."
     if pattern.startswith(NO_PATH):
-        return "Paths inside the working directory begin there, such as src/*; others are written whole, from /."
+        return "Paths inside the working directory are relative, such as src/*; others are absolute."
     if pattern != "/" and pattern.endswith("/"):
-        return f"No path ends with /: write {quoted(f'{pattern}*')} for everything in it."
+        return f"A path cannot end with /; write {quoted(f'{pattern}*')} for everything in it."
     if len(pattern) > LONGEST:
-        return f"A path rule has at most {LONGEST:,} letters."
+        return f"A path rule has at most {LONGEST:,} characters."
     return ""
 
 

@@ -104,7 +104,7 @@ class HttpConnection:
                 if not received and self._http.their_state is h11.SEND_RESPONSE:
                     if not self._heard:
                         raise HungUp
-                    raise TransportError(str(self._protocol.lost or "the answer broke off"))
+                    raise TransportError(str(self._protocol.lost or "the answer was cut off"))
                 self._heard = True
                 self._http.receive_data(received)
         except TimeoutError:

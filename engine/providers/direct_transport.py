@@ -59,7 +59,7 @@ class DirectTransport:
                 line = await connect(self._base)
                 head = await self._asked(line, request, body)
             if head is None:
-                raise TransportError("the server hung up without an answer")
+                raise TransportError("the server closed the connection without an answer")
             yield DirectResponse(line, head, self._patience)
         finally:
             self._put_down(line)
@@ -72,7 +72,7 @@ class DirectTransport:
         except HungUp:
             return None
         if not isinstance(head, h11.Response):
-            raise TransportError("the server answered in another protocol")
+            raise TransportError("the server answered in an unknown protocol")
         return head
 
     async def warm(self) -> None:
@@ -120,4 +120,4 @@ async def _head(line: HttpConnection, patience: float) -> h11.Event | type[h11.N
                     return head
     except TimeoutError:
         raise ReadTimeout from None
-    raise TransportError("the server announced an answer again and again and gave none")
+    raise TransportError("the server sent interim responses without end")

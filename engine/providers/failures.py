@@ -87,7 +87,7 @@ def unreachable(service: Service, detail: str = "") -> ProviderError:
 
 def broken(service: Service) -> ProviderError:
     """The connection ended before the reply did."""
-    return _network(f"The connection to {service.host} broke off in the middle of the reply", service, "")
+    return _network(f"The connection to {service.host} was lost in the middle of the reply", service, "")
 
 
 def silent(service: Service, seconds: float) -> ProviderError:
@@ -98,13 +98,13 @@ def silent(service: Service, seconds: float) -> ProviderError:
 def unreadable(service: Service, detail: str) -> ProviderError:
     """Error for data that no provider of its kind sends."""
     return ProviderError(
-        f"{service.host} sent something unreadable: {service.clean(detail)}", kind="protocol", retryable=False
+        f"{service.host} sent an invalid reply: {service.clean(detail)}", kind="protocol", retryable=False
     )
 
 
 def web_page(service: Service) -> ProviderError:
     """A page for people in the place of an answer."""
-    words = f"{service.host} answered with a web page: a network that wants a login first, or the wrong address"
+    words = f"{service.host} answered with a web page; the network may need a login, or the address is wrong"
     return _network(words, service, "")
 
 
@@ -113,7 +113,7 @@ def redirected(service: Service, location: str) -> ProviderError:
     target = urlsplit(location)
     where = f"{target.scheme}://{target.netloc}" if target.netloc else location
     return ProviderError(
-        f"{service.host} redirects to {service.clean(where)}; set the base URL to the address that is meant.",
+        f"{service.host} redirects to {service.clean(where)}; set the base URL to that address.",
         kind="invalid_request",
         retryable=False,
     )
@@ -121,7 +121,7 @@ def redirected(service: Service, location: str) -> ProviderError:
 
 def missing_key(service: Service) -> ProviderError:
     """Error for a missing key."""
-    return ProviderError(f"No API key: set {service.key_variable}.", kind="auth", retryable=False)
+    return ProviderError(f"No API key is set; set {service.key_variable}.", kind="auth", retryable=False)
 
 
 def unsendable(service: Service) -> ProviderError:
@@ -129,7 +129,7 @@ def unsendable(service: Service) -> ProviderError:
     key = service.key_variable
     fix = f"Set {key} to the key alone, on one line." if key else "Look at its key and headers in the settings."
     return ProviderError(
-        f"A request to {service.host} cannot be sent: its key holds characters that no header may hold. {fix}",
+        f"A request to {service.host} cannot be sent; its key has characters that a header cannot contain. {fix}",
         kind="auth",
         retryable=False,
     )

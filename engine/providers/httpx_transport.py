@@ -72,7 +72,7 @@ class BoundedStream(httpx2.AsyncByteStream):
             lines = open_part.count(b"\n") + (lines if end < 0 else 0)
             last = plain[-1:]
             if received > self._most or size > self._most_event or lines > MOST_LINES:
-                raise httpx2.DecodingError("more than any reply has")
+                raise httpx2.DecodingError("more data than any reply has")
             yield piece
 
     async def aclose(self) -> None:
@@ -83,7 +83,7 @@ class BoundedStream(httpx2.AsyncByteStream):
 async def bound(response: httpx2.Response) -> None:
     """Limit the body of an answer to the bounds of a reply; for the hook `response` of a client."""
     if response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
-        raise httpx2.DecodingError("a packed body, which was not asked for")
+        raise httpx2.DecodingError("a compressed body, which was not requested")
     streamed = response.headers.get("content-type", "").startswith("text/event-stream")
     most, most_event = (MOST_BODY, MOST_EVENT) if streamed else (MOST_DOCUMENT, MOST_DOCUMENT)
     if isinstance(response.stream, httpx2.AsyncByteStream):

@@ -11,9 +11,9 @@ from engine.ports.files import FileChange, FileState, same_state
 from engine.ports.turns import FileStep, StepKind
 from engine.rewind.values import ChangedFile, PreviewFile
 
-CHANGED_SINCE = "changed since by somebody else"
-CHANGED_BETWEEN = "also changed by somebody else between two turns"
-NOT_KEPT = "its earlier content is not kept"
+CHANGED_SINCE = "changed since then by someone else"
+CHANGED_BETWEEN = "also changed by someone else between two turns"
+NOT_KEPT = "its earlier content was not saved"
 
 
 class PathChange(Struct, frozen=True):

@@ -22,11 +22,11 @@ from tools.contract import DiffDisplay
 MOST_POINTS = 1_000
 ANSWERING = 20.0
 """Seconds for a folder to report its contents; 1 GB is read in less."""
-BUSY = "The agent is busy: stop it with Esc before you go back."
-NO_PROMPT = "That prompt is not in this conversation any more."
-NOT_FOUND_OUT = "What was done to files here cannot be found out now: is the folder there?"
-NO_ANSWER = "The folder does not answer: only the conversation can go back now."
-UNFINISHED = "A restore of files was cut off: finish it or take it back first."
+BUSY = "The agent is working; stop it with Esc before you rewind."
+NO_PROMPT = "That prompt is no longer in this conversation."
+NOT_FOUND_OUT = "File changes cannot be determined now; check that the folder exists."
+NO_ANSWER = "The folder does not respond; only the conversation can be rewound now."
+UNFINISHED = "A restore of files was interrupted; finish or undo it first."
 
 
 class CannotRewind(Exception):
@@ -169,7 +169,7 @@ class Rewinding(Struct, eq=False):
         if not titles:
             return ""
         names = ", ".join(f"“{title or 'New conversation'}”" for title in titles)
-        return f"A restore of files was cut off in {names}: Esc Esc there finishes it or takes it back."
+        return f"A restore of files was interrupted in {names}; Esc Esc there finishes or undoes it."
 
     async def collect(self) -> int:
         """Drop contents that no conversation needs; returns the bytes freed. Raises StorageError, FilesError."""
@@ -183,7 +183,7 @@ class Rewinding(Struct, eq=False):
     async def _switch(self, record: ConversationRecord, to: str, changes: tuple[FileChange, ...]) -> Done:
         newest = max((row.message_count for row in await self.log.family(record.id) if row.id == to), default=-1)
         if newest < 0:
-            raise CannotRewind("That branch was deleted: /resume opens what is left.")
+            raise CannotRewind("That branch was deleted; /resume opens another conversation.")
         step = self._step(record, to, StepKind.BRANCH, newest, changes, 0)
         await _refuse_busy(self.log, record.id)
         await self.log.make_head(to, record.id, step)
@@ -201,7 +201,7 @@ class Rewinding(Struct, eq=False):
         takeback = _takeback(steps)
         step = next((one for one in steps if takeback is not None and one.id == takeback.step_id), None)
         if step is None:
-            raise CannotRewind("There is no rewind to undo here.")
+            raise CannotRewind("There is no rewind to undo.")
         return step
 
     async def _preview(self, folder: Path, wishes: tuple[PathChange, ...], coverage: Coverage) -> Preview:

@@ -44,7 +44,7 @@ __all__ = [
 
 PAUSE = 0.05
 """Seconds between two tries to open a database that is busy."""
-AS_FOUND = "Your conversations are shown as they were found."
+AS_FOUND = "Your conversations are shown as they were at the start."
 NOT_SHOWN = "Your conversations are safe but cannot be shown."
 """Ahead of the reason why nothing is kept."""
 
@@ -144,4 +144,6 @@ def _why_in_memory(error: sqlite3.Error | OSError, folder: Path) -> str:
         cause, fix = f"The folder {folder} cannot be written", "make it writable"
     else:
         return ""
-    return f"{cause}, so this session is kept in memory and gone when Phoenix closes: {fix} and start Phoenix again."
+    return (
+        f"{cause}, so this session is kept in memory only and is lost when Phoenix closes; {fix} and restart Phoenix."
+    )

@@ -50,7 +50,7 @@ class Connection(aiosqlite.Connection):
             StorageError: the store is closed.
         """
         if not self._running or self._connection is None:
-            raise StorageError("The store is closed: start Phoenix again.")
+            raise StorageError("The database is closed; restart Phoenix.")
         execute = cast(
             "Callable[[Callable[[], T]], Awaitable[T]]",
             self._execute,  # pyright: ignore[reportUnknownMemberType] - aiosqlite's own signature

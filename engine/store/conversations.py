@@ -64,7 +64,7 @@ def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> N
         StorageError: there is one with this id, which stays as it is.
     """
     if connection.execute("SELECT 1 FROM conversations WHERE id = ?", (new.id,)).fetchone():
-        raise StorageError(f"There is a conversation {new.id} already: open that one.")
+        raise StorageError(f"The conversation {new.id} already exists; open that one.")
     state = Idle(0)
     connection.execute(
         """INSERT INTO conversations (id, title, cwd, model, profile, permission_mode, system_prompt_static,

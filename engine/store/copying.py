@@ -85,7 +85,7 @@ def insert_rows(connection: sqlite3.Connection, rows: Rows) -> None:
                 into = _insert_at_once if table in _SEARCHED else _insert_each
                 into(connection, table, columns, (tuple(row.values()) for row in alike))
     except sqlite3.IntegrityError as error:
-        raise Unfit(f"The parts of this conversation do not fit together ({error}).") from error
+        raise Unfit(f"The parts of this conversation are inconsistent ({error}).") from error
 
 
 def _insert_each(

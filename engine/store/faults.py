@@ -15,8 +15,8 @@ class DamagedDatabase(StorageError):
 
     def __init__(self, path: Path, fresh: Path, problem: str) -> None:
         super().__init__(
-            f"The database {path} {problem}; it was left as it is. "
-            f"Put a backup in its place, or let Phoenix start afresh in {fresh}."
+            f"The database {path} {problem}; it was not changed. Replace it with a backup, "
+            "or move it away to start with a new one."
         )
         self.path = path
         self.fresh = fresh
@@ -27,7 +27,7 @@ class NewerDatabase(StorageError):
 
     def __init__(self, path: Path, found: int, known: int) -> None:
         super().__init__(
-            f"The database {path} was written by a newer Phoenix (format {found}, this one knows {known}): "
+            f"The database {path} was written by a newer Phoenix (format {found}, this one reads {known}); "
             "update Phoenix to open it."
         )
 
@@ -74,29 +74,31 @@ def is_read_only(error: sqlite3.Error | OSError) -> bool:
 def sentence(error: sqlite3.Error | OSError, path: Path) -> StorageError:
     """The error as the user should read it. `WritingStopped` after an error of the disk itself."""
     if is_out_of_space(error):
-        return StorageError(f"The disk is full, so nothing was saved: free some space at {path.parent} and try again.")
+        return StorageError(f"The disk is full and nothing was saved; free some space at {path.parent} and try again.")
     if isinstance(error, OSError):
-        return StorageError(f"A file of the store cannot be used ({error.strerror}): check {error.filename}.")
+        return StorageError(f"A database file cannot be used ({error.strerror}); check {error.filename}.")
     if damage(error):
         return DamagedDatabase(path, fresh_beside(path), damage(error))
     match _primary(error):
         case sqlite3.SQLITE_IOERR:
             return WritingStopped(
-                f"The disk failed while saving to {path}, so Phoenix has stopped writing: "
-                "check the disk, then start Phoenix again."
+                f"The disk failed while saving to {path}, so Phoenix has stopped writing; "
+                "check the disk, then restart Phoenix."
             )
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return DatabaseBusy(f"Another program keeps the database {path} busy: try again in a moment.")
+            return DatabaseBusy(f"Another program is using the database {path}; try again in a moment.")
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
-            return StorageError(f"The database {path} cannot be written: check its permissions and its folder's.")
+            return StorageError(
+                f"The database {path} cannot be written; check the permissions of the file and its folder."
+            )
         case _:
-            return StorageError(f"The database {path} refused a change ({error}): please report this.")
+            return StorageError(f"The database {path} rejected a change ({error}); please report this.")
 
 
 def unreadable(error: CodecError, path: Path) -> StorageError:
     """Error for a row whose JSON has another form than this version writes."""
     problem = str(error).rstrip(".")
-    return StorageError(f"A part of {path} cannot be read ({problem}): put a backup in its place.")
+    return StorageError(f"A part of {path} cannot be read ({problem}); replace it with a backup.")
 
 
 def _primary(error: sqlite3.Error) -> int:

@@ -81,7 +81,7 @@ class Fork:
         """Copy messages with about `size` bytes of text. Raises StorageError where the source was removed."""
         end = end_of_slice(connection, self._source_id, self._copied, size)
         if end is None and self._copied < self._last:
-            raise StorageError("The conversation was removed while it was copied.")
+            raise StorageError("The conversation was deleted while it was being copied.")
         if end is not None and self._copied < self._last:
             first, last = self._copied + 1, min(end, self._last)
             values = {"first": first, "last": last}

@@ -41,7 +41,7 @@ class WrongValue(ImportRefused):
     """A value of an export that cannot be; the message is a sentence."""
 
     def __init__(self, table: str, column: str, value: object) -> None:
-        super().__init__(f"This export has a part that cannot be: {table}.{column} is {storable(f'{value!r:.40}')}.")
+        super().__init__(f"This export has an invalid part: {table}.{column} is {storable(f'{value!r:.40}')}.")
 
 
 def text(most: int = SHORT) -> Check:

@@ -30,8 +30,8 @@ from engine.store.import_columns import ID, TAKEN, WrongValue
 from engine.store.messages import plain_text
 from tools.contract import JsonValue
 
-NO_EXPORT: Final = "This is no conversation that Phoenix exported: `conversations export --format json` writes one."
-_UNFIT: Final = "The parts of this conversation do not fit together"
+NO_EXPORT: Final = "This is not a Phoenix export; `conversations export --format json` writes one."
+_UNFIT: Final = "The parts of this conversation are inconsistent"
 _AGENT_ID: Final = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
 """Pattern of ids that Phoenix makes: only these are renamed inside texts."""
 _TELLING: Final = frozenset({"content_json", "text", "input_json", "output_text", "output_json", "display_json"})
@@ -138,7 +138,7 @@ def _check(table: str, members: Iterable[Row], known: set[str]) -> None:
         for column, value in row.items():
             if column not in known:
                 shown = storable(f"{table}.{column}"[:60])
-                raise ImportRefused(f"This export has a part that Phoenix does not know: {shown}.")
+                raise ImportRefused(f"This export has an unknown part: {shown}.")
             if value is not None and column in checks and not checks[column](value):
                 raise WrongValue(table, column, value)
 

@@ -32,7 +32,7 @@ _QUOTED = 60
 """Characters of the file's own words quoted in a message."""
 _SETTINGS = {
     "system_prompt_static": "its system prompt",
-    "append_system_prompt": "its addition to the system prompt",
+    "append_system_prompt": "its appended system prompt",
     "profile": "its profile",
     "draft": "its draft",
     "archived_at": "its place in the archive",
@@ -43,7 +43,7 @@ _SETTINGS = {
 }
 """Columns that are left out and named where they held something."""
 _PENDING = {"queued_messages": "queued message", "inbox": "undelivered note", "tracked_tasks": "task"}
-_DAMAGED = "An image of this export is damaged: export the conversation again."
+_DAMAGED = "An image of this export is damaged; export the conversation again."
 
 
 class Import:
@@ -104,7 +104,7 @@ def prepare(
     if document.get("format") != FORMAT:
         raise ImportRefused(NO_EXPORT)
     if document.get("version") != FORMAT_VERSION:
-        raise ImportRefused("This export has another format: update Phoenix to read it.")
+        raise ImportRefused("This export has an unknown format; update Phoenix to read it.")
     given = [
         parse_rows(connection, tables) for tables in (document.get("tables"), *parse_list(document.get("agents", [])))
     ]

@@ -32,7 +32,7 @@ from engine.store.ownership import Instance
 
 CANCELLED = "cancelled"
 """Kind of a sub-agent's end that its user caused: it wakes no conversation."""
-LOST = "This conversation is no longer open in this Phoenix: open it again to go on."
+LOST = "This conversation is no longer open in this Phoenix; open it again to continue."
 
 
 def commit(connection: sqlite3.Connection, move: Move, instance: Instance) -> Committed:

@@ -85,5 +85,5 @@ def _message(message_id: str, content: str) -> QueuedMessage:
     try:
         known = msgspec.json.decode(content, type=_Content)
     except msgspec.MsgspecError as error:
-        raise CodecError(f"This is no queued message: {error}.") from error
+        raise CodecError(f"This is not a queued message: {error}.") from error
     return QueuedMessage(message_id, known.text, known.image_ids, known.shell)

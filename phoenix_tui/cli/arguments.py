@@ -55,7 +55,7 @@ class RunArguments(Struct, frozen=True):
             CommandError: none is named, and the one of this process is gone.
         """
         if WORKING_DIRECTORY in lacking and not Path(self.cwd or "").expanduser().is_absolute():
-            raise CommandError("The current folder does not exist any more; change to another, or name one by --cwd.")
+            raise CommandError("The current folder no longer exists; change to another one, or give one with --cwd.")
         return Path(self.cwd).expanduser() if self.cwd is not None else Path.cwd()
 
 
@@ -120,22 +120,22 @@ def _check_headless(arguments: RunArguments) -> None:
     if arguments.include_partial_messages and arguments.output_format != "stream-json":
         raise CommandError("--include-partial-messages works with -p --output-format stream-json.")
     if arguments.headless and arguments.resume is not None and not arguments.resume:
-        raise CommandError("-r needs an id, id prefix or title with -p; `phoenix conversations list` shows them.")
+        raise CommandError("With -p, -r needs an id, id prefix or title; `phoenix conversations list` shows them.")
 
 
 def _check_conversation(arguments: RunArguments) -> None:
     if arguments.continue_last and arguments.resume is not None:
-        raise CommandError("-c and -r name two conversations; give one of them.")
+        raise CommandError("-c and -r cannot be used together; give one of them.")
     if arguments.fork and not arguments.resumes:
-        raise CommandError("--fork copies a conversation; name it with -c or -r.")
+        raise CommandError("--fork needs a conversation to copy; name it with -c or -r.")
     if not arguments.resumes:
         return
     if arguments.resume is not None and arguments.cwd is not None:
-        raise CommandError("--cwd is for a new conversation; a resumed one stays in its folder. Leave --cwd out.")
+        raise CommandError("--cwd is for new conversations; a resumed one stays in its folder. Leave --cwd out.")
     fixed = {"--system-prompt": arguments.system_prompt, "--append-system-prompt": arguments.append_system_prompt}
     fixed["--profile"] = arguments.profile
     for flag, value in fixed.items():
         if value is not None:
-            raise CommandError(f"{flag} is fixed when a conversation begins; leave it out with -c and -r.")
+            raise CommandError(f"{flag} can only be set for a new conversation; leave it out with -c and -r.")
     if arguments.ephemeral:
         raise CommandError("--ephemeral starts with an empty database; leave it out with -c and -r.")

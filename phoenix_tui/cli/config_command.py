@@ -77,9 +77,9 @@ def _edit(paths: Paths, environment: Mapping[str, str]) -> None:
         # The user's own editor needs the terminal; it is no tool of an agent.
         status = subprocess.run([*editor, str(paths.config_file)], check=False, env=without_keys(os.environ)).returncode
     except OSError as error:
-        raise CommandError(f"The editor '{editor[0]}' cannot be started; set EDITOR to one that can.") from error
+        raise CommandError(f"The editor '{editor[0]}' cannot be started; set EDITOR to another one.") from error
     if status:
-        raise CommandError(f"The editor '{editor[0]}' ended with status {status}.", Exit.FAILED)
+        raise CommandError(f"The editor '{editor[0]}' exited with status {status}.", Exit.FAILED)
     _settings(paths, environment)
     try:
         load_credentials(paths.credentials_file, environment)

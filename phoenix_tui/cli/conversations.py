@@ -83,7 +83,7 @@ class ConversationCommands(Struct, frozen=True):
             headings = ("ID", "UPDATED", "STATE", "MESSAGES", "MODEL", "TITLE", "FOLDER")
             write_table(headings, [_row(summary) for summary in found])
         else:
-            write_line("There are no conversations here yet.")
+            write_line("There are no conversations yet.")
 
     async def _show(self) -> None:
         found = await self._find()
@@ -130,7 +130,7 @@ class ConversationCommands(Struct, frozen=True):
         found = await self._find()
         await self._own(found.id)
         await self.library.purge(found.id)
-        self._say(found, "Removed for good")
+        self._say(found, "Permanently deleted")
 
     async def _export(self) -> None:
         record = await self._record()
@@ -173,10 +173,10 @@ class ConversationCommands(Struct, frozen=True):
             })
             return
         mode, sandbox = terms.permission_mode.value, terms.sandbox.value
-        where = f"it works in {terms.cwd} with {terms.model}, permission mode {mode}, sandbox {sandbox}"
+        where = f"folder {terms.cwd}, model {terms.model}, permission mode {mode}, sandbox {sandbox}"
         write_line(f"Imported as {imported.id}: {where}.")
         if imported.left_out:
-            write_line(f"Left out of the file: {', '.join(imported.left_out)}.")
+            write_line(f"Not imported: {', '.join(imported.left_out)}.")
 
     async def _find(self) -> ConversationSummary:
         partly = self.arguments.action in READING
@@ -192,7 +192,7 @@ class ConversationCommands(Struct, frozen=True):
         found = found or await self._find()
         record = await self.store.conversation(found.id)
         if record is None:
-            raise CommandError(f"The conversation {found.id} was just removed.", Exit.FAILED)
+            raise CommandError(f"The conversation {found.id} has just been deleted.", Exit.FAILED)
         return record
 
     async def _own(self, conversation_id: str) -> None:
@@ -210,7 +210,7 @@ class ConversationCommands(Struct, frozen=True):
 
 def owned_sentence(error: OwnedElsewhere) -> str:
     """Refusal that names the owner of the conversation, and the alternative."""
-    return f"{error} Close it there, or continue in a copy with --fork."
+    return f"{error} Close it there, or use --fork to continue in a copy."
 
 
 def is_interrupted(summary: ConversationSummary) -> bool:

@@ -64,7 +64,7 @@ def _terminal(environment: Mapping[str, str]) -> Iterator[Finding]:
     kind = environment.get("TERM", "unset")
     colours = environment.get("COLORTERM", "no COLORTERM")
     on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    where = f"{columns}x{rows}" if on_terminal else "stdin or stdout is no terminal here"
+    where = f"{columns}x{rows}" if on_terminal else "stdin or stdout is not a terminal"
     inside = [name for name in ("TMUX", "STY", "SSH_CONNECTION") if environment.get(name)]
     yield Finding("terminal", Health.OK, ", ".join([kind, colours, where, *inside]))
     encoding = locale.getencoding()
@@ -77,10 +77,10 @@ def _programs() -> Iterator[Finding]:
     if clipboards:
         yield Finding("clipboard", Health.OK, ", ".join(clipboards))
     else:
-        text = "no program found; text goes by OSC 52, images need wl-clipboard or xclip"
+        text = "no clipboard program found; text is copied with OSC 52, images need wl-clipboard or xclip"
         yield Finding("clipboard", Health.NOTE, text)
     rg = shutil.which("rg")
-    yield Finding("ripgrep", Health.OK if rg else Health.NOTE, rg or "not found; searching works and is slower")
+    yield Finding("ripgrep", Health.OK if rg else Health.NOTE, rg or "not found; search works without it, but slower")
 
 
 def _keys(credentials: Credentials, environment: Mapping[str, str]) -> Iterator[Finding]:
@@ -101,7 +101,7 @@ def _keys(credentials: Credentials, environment: Mapping[str, str]) -> Iterator[
 async def _servers() -> list[Finding]:
     answers = await asyncio.gather(*(_listens(one.host, one.port) for one in ENDPOINTS))
     found = [f"{one.words} on {one.port}" for one, there in zip(ENDPOINTS, answers, strict=True) if there]
-    return [Finding("local servers", Health.OK, ", ".join(found) or "none answers on this machine")]
+    return [Finding("local servers", Health.OK, ", ".join(found) or "none found on this machine")]
 
 
 async def _listens(host: str, port: int) -> bool:

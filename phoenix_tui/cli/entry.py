@@ -21,7 +21,7 @@ def run(argv: list[str]) -> int:
         tell(f"phoenix: {reveal_name(error.sentence)}\n{below}")  # it may quote a name or a file
         return error.code
     except StdoutLost as error:
-        tell(f"phoenix: Stdout cannot be written ({error.strerror}): what was to be printed is lost.\n")
+        tell(f"phoenix: Stdout cannot be written ({error.strerror}); the output is lost.\n")
         forget(1)
         return Exit.FAILED
     except BrokenPipeError:
@@ -37,7 +37,7 @@ def run(argv: list[str]) -> int:
 
 def _dispatch(argv: list[str]) -> int:
     if "stdout" in lacking:
-        raise CommandError("Stdout is closed, so nothing can be answered; `> /dev/null` runs without an answer.")
+        raise CommandError("Stdout is closed, so the answer cannot be printed; use `> /dev/null` to discard it.")
     if argv and argv[0] in COMMANDS:
         parsed = command_parser().parse_args(argv)
         from phoenix_tui.cli.commands import run_command  # noqa: PLC0415 - `--help` needs none of it
@@ -65,7 +65,7 @@ def _say_unexpected(error: Exception) -> int:
     if logging.getLogger().handlers:  # without any, the traceback would go to the terminal
         logging.getLogger("phoenix").error("unexpected failure", exc_info=error)
     tell(
-        f"phoenix: Something went wrong inside Phoenix ({type(error).__name__}); "
-        "--debug shows where, and the log in `phoenix doctor`'s folder keeps it.\n"
+        f"phoenix: Internal error ({type(error).__name__}). "
+        "Run with --debug to see where; `phoenix doctor` names the folder of the log.\n"
     )
     return Exit.FAILED

@@ -35,7 +35,7 @@ async def find_one(store: Store, reference: str, *, deleted: bool = False, partl
         raise CommandError(f"No conversation matches '{reference}'; `phoenix conversations list` shows them.")
     if len(found) > 1:
         raise CommandError(
-            f"'{reference}' matches {len(found)} conversations; give more of the title, or one of these names:",
+            f"'{reference}' matches {len(found)} conversations; give more of the title, or one of these:",
             below=_listed(found[:MOST_SHOWN]),
         )
     return found[0]

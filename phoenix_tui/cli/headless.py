@@ -28,12 +28,12 @@ from phoenix_tui.text.agent_text import counted, task_words
 from tools.contract import ImageRejected, SandboxMode, ToolClass
 from tools.process.link import ZygoteLink
 
-NOBODY_ASKED = "nobody is there to ask; run with --permission-mode accept-edits or auto"
+NOBODY_ASKED = "this run cannot ask; use --permission-mode accept-edits or auto"
 NOBODY_ASKED_IN_SANDBOX = (
-    "nobody is there to ask; --permission-mode auto runs commands in the sandbox, --sandbox off without one"
+    "this run cannot ask; --permission-mode auto runs commands in the sandbox, --sandbox off without it"
 )
-NOBODY_ASKED_TO_LEAVE = "nobody is there to ask; --sandbox off lets calls leave the sandbox"
-ONLY_A_PERSON = "nobody is there to ask, and no mode allows this by itself"
+NOBODY_ASKED_TO_LEAVE = "this run cannot ask; --sandbox off lets calls leave the sandbox"
+ONLY_A_PERSON = "this run cannot ask, and no mode allows this without asking"
 STOPPING = 2.0
 """Seconds a stopped run gets to end properly."""
 LAST_WORDS = 0.5

@@ -33,17 +33,17 @@ def read_document(name: str) -> JsonObject:
     try:
         data = sys.stdin.buffer.read(MOST_BYTES + 1) if name == "-" else read_given(Path(name), MOST_BYTES + 1)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is no name of a file"
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not a valid file name"
         raise CommandError(f"{name} cannot be read: {reason}.") from error
     if len(data) > MOST_BYTES:
-        raise CommandError(f"{name} is larger than {MOST_BYTES // 2**20} MB: no conversation that is imported can be.")
+        raise CommandError(f"{name} is larger than {MOST_BYTES // 2**20} MB, the limit for an import.")
     _check_shape(name, data)
     try:
         document: JsonValue = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CommandError(f"{name} is not JSON: {str(error).rstrip('.')}.") from error
     if not isinstance(document, dict):
-        raise CommandError(f"{name} is not what `phoenix conversations export --format json` writes.")
+        raise CommandError(f"{name} was not written by `phoenix conversations export --format json`.")
     return document
 
 
@@ -51,12 +51,14 @@ def _check_shape(name: str, data: bytes) -> None:
     """Refuse a document that would take too much memory or stack, before it is parsed."""
     shape = _without_strings(data).translate(None, _NOT_SHAPE)
     if shape.count(b",") + shape.count(b"{") + shape.count(b"[") > MOST_VALUES:
-        raise CommandError(f"{name} holds more than {MOST_VALUES:,} values: no conversation that is imported can.")
+        raise CommandError(f"{name} holds more than {MOST_VALUES:,} values, the limit for an import.")
     flat = shape.replace(b",", b"").replace(b"{", b"[").replace(b"}", b"]")
     for _ in range(MOST_NESTED):
         flat = flat.replace(b"[]", b"")
     if b"[[" in flat or b"[]" in flat:
-        raise CommandError(f"{name} is nested too deep for what `phoenix conversations export --format json` writes.")
+        raise CommandError(
+            f"{name} is nested too deeply; `phoenix conversations export --format json` never writes that."
+        )
 
 
 def _without_strings(data: bytes) -> bytes:

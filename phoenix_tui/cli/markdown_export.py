@@ -49,14 +49,14 @@ def markdown(
         f"- Conversation: {record.id}",
         f"- Folder: {clean_line(str(record.cwd))}",
         f"- Model: {clean_line(record.model)}",
-        f"- Begun: {local_time(record.created_at)}",
+        f"- Started: {local_time(record.created_at)}",
     ]
     return "\n".join((*lines, *_transcript(messages, calls, SPEAKERS))) + "\n"
 
 
 def agent_markdown(view: AgentView, messages: Sequence[StoredMessage], calls: Iterable[ToolCallRecord] = ()) -> str:
     """One sub-agent of a conversation, to follow it."""
-    ended = ENDS[view.outcome.status] if view.outcome is not None else "at work"
+    ended = ENDS[view.outcome.status] if view.outcome is not None else "running"
     lines = [
         "",
         f"# Sub-agent: {task_words(view.task)}",
@@ -71,7 +71,7 @@ def agent_markdown(view: AgentView, messages: Sequence[StoredMessage], calls: It
 
 def interrupted_markdown(record: ConversationRecord, calls: Sequence[ToolCallRecord]) -> list[str]:
     """Section about an interrupted last run, with the stored results of its calls."""
-    lines = ["", "# Interrupted", "", f"The last run was cut off; `phoenix --resume {record.id[:8]}` goes on."]
+    lines = ["", "# Interrupted", "", f"The last run was interrupted; `phoenix --resume {record.id[:8]}` continues it."]
     for call in calls:
         lines += ["", f"**{clean_line(call.name)}**: {call.status.value}"]
         lines += ["", _fenced(clean(call.output_text), "")] if call.output_text else []

@@ -89,7 +89,9 @@ class ModelCommands(Struct, frozen=True):
         write_table(("NAME", "STATE", "SIZE", "MODEL"), rows)
         for file in files:
             if file.state is ModelFileState.CHANGED:
-                write_line(f"{file.name} is not the file whose digest is known: `phoenix model install {file.name}`.")
+                write_line(
+                    f"{file.name} does not match its known checksum; run `phoenix model install {file.name}` again."
+                )
 
     async def _install(self) -> None:
         name = self.arguments.name or KNOWN_MODELS[0].name
@@ -98,7 +100,7 @@ class ModelCommands(Struct, frozen=True):
         if self.arguments.json:
             write_json(_file_object(file))
         else:
-            write_line(f"Installed {file.name}. `phoenix -m {file.reference}` talks to it.")
+            write_line(f"Installed {file.name}. Use it with `phoenix -m {file.reference}`.")
             write_line("\n".join(known.notice.strip() for known in KNOWN_MODELS if known.name == file.name))
 
     def _ask(self, name: str) -> bool:
@@ -108,14 +110,14 @@ class ModelCommands(Struct, frozen=True):
         known = next((file for file in self.files.list() if file.name == name), None)
         if known is None:
             return False
-        sys.stderr.write(f"{known.title}: fetch {known.full_size / 1e9:.1f} GB? [y/N] ")
+        sys.stderr.write(f"{known.title}: download {known.full_size / 1e9:.1f} GB? [y/N] ")
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
     def _remove(self) -> None:
         name = self.arguments.name
         if not self.files.remove(name):
-            raise CommandError(f"{name} is not installed; `phoenix model list` shows what is.")
+            raise CommandError(f"{name} is not installed; `phoenix model list` shows what is installed.")
         if self.arguments.json:
             write_json({"model": name, "action": "remove"})
         else:

@@ -9,7 +9,7 @@ from pathlib import Path
 from phoenix_tui.cli.exits import CommandError
 from tools.files.own_files import new_file
 
-UNREAD = "nothing reads from it"
+UNREAD = "no program reads from it"
 
 
 def write_new(path: Path, text: str) -> None:
@@ -24,7 +24,7 @@ def write_new(path: Path, text: str) -> None:
             return
         opened = new_file(path)
     except FileExistsError as error:
-        raise CommandError(f"{path} exists already: name another file.") from error
+        raise CommandError(f"{path} already exists; give another file name.") from error
     except OSError as error:
         reason = UNREAD if error.errno == errno.ENXIO else error.strerror
         raise CommandError(f"{path} cannot be written: {reason}.") from error

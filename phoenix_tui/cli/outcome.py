@@ -32,10 +32,10 @@ CAPS = {
 }
 """Subtype of each cap, by the run's error code."""
 CAPPED = {
-    "iteration_limit": "The limit of --max-turns was reached before the results of its sub-agents were read.",
-    "budget": "The limit of --max-budget-usd was reached before the results of its sub-agents were read.",
-    "price": f"The run was stopped, because --max-budget-usd cannot be kept: {UNKNOWN_PRICE}.",
-    "timeout": "The limit of --timeout was reached while its sub-agents worked.",
+    "iteration_limit": "The --max-turns limit was reached before the sub-agents' results were read.",
+    "budget": "The --max-budget-usd limit was reached before the sub-agents' results were read.",
+    "price": f"The run was stopped: --max-budget-usd cannot be enforced, because {UNKNOWN_PRICE}.",
+    "timeout": "The --timeout limit was reached while sub-agents were working.",
 }
 """Reasons why a run is incomplete though its own turns went well."""
 

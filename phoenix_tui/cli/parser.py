@@ -19,7 +19,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise CommandError instead of printing the usage."""
-        raise CommandError(f"{message[:1].upper()}{message[1:]}. `{self.prog} --help` lists what there is.")
+        raise CommandError(f"{message[:1].upper()}{message[1:]}. `{self.prog} --help` lists the options.")
 
 
 def _parser(prog: str, description: str, epilog: str = "") -> Parser:
@@ -36,62 +36,70 @@ def run_parser() -> Parser:
     """The parser of `phoenix [PROMPT]`, with and without `-p`."""
     parser = _parser(
         "phoenix",
-        description="Many conversations with coding agents, in one terminal.",
+        description="Run many conversations with coding agents in one terminal.",
         epilog="Commands (each has its own --help):\n"
         "  conversations list|show|search|rename|archive|unarchive|delete|restore|export|import\n"
-        "  models                               the models on offer\n"
-        "  model list|install|remove|use        models that run on this machine\n"
-        "  doctor                               what works here and what does not\n"
-        "  config show|path|edit                settings and where each comes from\n"
-        "  serve                                Phoenix in a browser\n\n"
+        "  models                               list available models\n"
+        "  model list|install|remove|use        manage models on this machine\n"
+        "  doctor                               check this installation\n"
+        "  config show|path|edit                show or edit settings\n"
+        "  serve                                use Phoenix in a browser\n\n"
         "Exit codes: 0 ok, 1 run failed, 2 usage, 41 credentials, 53 cap reached, 75 try again later,\n"
         "130 interrupted, 143 terminated.",
     )
     parser.add_argument("prompt", nargs="?", metavar="PROMPT", help="first message; '-' reads it from stdin with -p")
     parser.add_argument("--version", action="store_true", help="print the version and exit")
-    parser.add_argument("--reset-terminal", action="store_true", help="mend a terminal that a program left broken")
+    parser.add_argument("--reset-terminal", action="store_true", help="repair a terminal that a program left broken")
     _add_headless(parser)
     _add_conversation(parser)
     _add_limits(parser)
     _add_debug(parser)
-    parser.add_argument("--screen-reader", action="store_true", help="plain lines instead of boxes and colours")
+    parser.add_argument("--screen-reader", action="store_true", help="use plain lines instead of a full screen")
     return parser
 
 
 def _add_headless(parser: Parser) -> None:
     group = parser.add_argument_group("without a screen")
-    group.add_argument("-p", "--print", action="store_true", dest="headless", help="one run, the answer on stdout")
+    group.add_argument(
+        "-p", "--print", action="store_true", dest="headless", help="run one prompt and print the answer to stdout"
+    )
     group.add_argument("--output-format", choices=OUTPUT_FORMATS, metavar="FORMAT", help="text, json or stream-json")
     group.add_argument("--include-partial-messages", action="store_true", help="stream-json also carries token deltas")
     group.add_argument(
         "--no-wait-agents",
         action="store_false",
         dest="wait_agents",
-        help="with the answer stop sub-agents that still work in the background",
+        help="stop background sub-agents when the answer is complete",
     )
 
 
 def _add_conversation(parser: Parser) -> None:
     group = parser.add_argument_group("conversation")
-    group.add_argument("-c", "--continue", action="store_true", dest="continue_last", help="the latest of this folder")
     group.add_argument(
-        "-r", "--resume", nargs="?", const="", metavar="ID", help="by title, name (my-title), id or id prefix"
+        "-c",
+        "--continue",
+        action="store_true",
+        dest="continue_last",
+        help="continue the latest conversation of this folder",
+    )
+    group.add_argument(
+        "-r", "--resume", nargs="?", const="", metavar="ID", help="resume by title, name (my-title), id or id prefix"
     )
     group.add_argument("--fork", "--fork-session", action="store_true", help="with -c or -r: continue in a copy")
-    group.add_argument("-m", "--model", metavar="PROVIDER/MODEL", help="such as anthropic/claude-sonnet-5-5")
+    group.add_argument("-m", "--model", metavar="PROVIDER/MODEL", help="model, such as anthropic/claude-sonnet-5-5")
     group.add_argument("-C", "--cwd", metavar="DIR", help="working directory of a new conversation")
     group.add_argument("-n", "--name", metavar="TITLE", help="title of the conversation")
-    group.add_argument("--profile", metavar="NAME", help="agent profile")
-    group.add_argument("--system-prompt", metavar="TEXT", help="replaces the built system prompt")
-    group.add_argument("--append-system-prompt", metavar="TEXT", help="added to the system prompt")
+    group.add_argument("--profile", metavar="NAME", help="agent profile to use")
+    group.add_argument("--system-prompt", metavar="TEXT", help="replace the default system prompt")
+    group.add_argument("--append-system-prompt", metavar="TEXT", help="append to the system prompt")
     group.add_argument(
-        "-i", "--image", action="append", default=[], dest="images", metavar="FILE", help="attach; repeatable"
+        "-i", "--image", action="append", default=[], dest="images", metavar="FILE", help="attach an image; repeatable"
     )
     group.add_argument("--ephemeral", action="store_true", help="write nothing to the database")
 
 
 def _add_limits(parser: Parser) -> None:
-    group = parser.add_argument_group("what it may do")
+    group = parser.add_argument_group("permissions and limits")
     group.add_argument(
         "--permission-mode", choices=PERMISSION_MODES, metavar="MODE", help="ask, accept-edits, auto, plan or deny"
     )
@@ -101,18 +109,20 @@ def _add_limits(parser: Parser) -> None:
         action="store_false",
         dest="sandbox_network",
         default=None,
-        help="no sandboxed command has network",
+        help="deny network access to sandboxed commands",
     )
-    group.add_argument("--trust", action="store_true", help="trust this folder's own Phoenix files as they are now")
-    group.add_argument("--max-turns", type=_count, metavar="N", help="model replies of one run")
-    group.add_argument("--max-budget-usd", type=_amount, metavar="X", help="cost of one run")
-    group.add_argument("--timeout", type=_amount, metavar="SECONDS", help="length of one run")
+    group.add_argument("--trust", action="store_true", help="trust the Phoenix files of this folder as they are now")
+    group.add_argument("--max-turns", type=_count, metavar="N", help="limit the model replies of one run")
+    group.add_argument("--max-budget-usd", type=_amount, metavar="X", help="limit the cost of one run")
+    group.add_argument("--timeout", type=_amount, metavar="SECONDS", help="limit the time of one run")
 
 
 def _add_debug(parser: Parser) -> None:
     parser.add_argument("--debug", action="store_true", help="write a detailed log; show tracebacks")
     parser.add_argument(
-        "--allow-debugger", action="store_true", help="let debuggers attach: then every program of yours can read keys"
+        "--allow-debugger",
+        action="store_true",
+        help="let debuggers attach; any of your programs can then read API keys",
     )
 
 
@@ -123,7 +133,7 @@ def command_parser() -> Parser:
     _add_conversations(commands)
     _leaf(commands, "models", "the models on offer")
     _add_model(commands)
-    _leaf(commands, "doctor", "what works here and what does not")
+    _leaf(commands, "doctor", "check this installation")
     _add_config(commands)
     _add_serve(commands)
     return parser
@@ -156,63 +166,69 @@ def _add_conversations(
     commands: Commands,
 ) -> None:
     actions = _actions(commands, "conversations", "list, find and change conversations")
-    listing = _leaf(actions, "list", "the conversations, newest first")
-    listing.add_argument("-C", "--cwd", metavar="DIR", help="only those of this folder")
-    listing.add_argument("--archived", action="store_true", help="the archived ones")
-    listing.add_argument("--deleted", action="store_true", help="the deleted ones")
+    listing = _leaf(actions, "list", "list conversations, newest first")
+    listing.add_argument("-C", "--cwd", metavar="DIR", help="only conversations of this folder")
+    listing.add_argument("--archived", action="store_true", help="archived conversations")
+    listing.add_argument("--deleted", action="store_true", help="deleted conversations")
     listing.add_argument("--limit", type=_count, default=50, metavar="N", help="at most N (default 50)")
-    _leaf(actions, "show", "one conversation", "reference")
-    searching = _leaf(actions, "search", "messages that contain a text", "text")
+    _leaf(actions, "show", "show one conversation", "reference")
+    searching = _leaf(actions, "search", "search the messages", "text")
     searching.add_argument("--limit", type=_count, default=50, metavar="N", help="at most N (default 50)")
-    _leaf(actions, "rename", "give it another title", "reference", "title")
-    _leaf(actions, "archive", "put it out of the list", "reference")
-    _leaf(actions, "unarchive", "put it back into the list", "reference")
-    deleting = _leaf(actions, "delete", "move it to the deleted ones", "reference")
-    deleting.add_argument("--permanently", action="store_true", help="remove it for good; there is no way back")
-    _leaf(actions, "restore", "bring a deleted one back", "reference")
-    exporting = _leaf(actions, "export", "write it out", "reference")
-    exporting.add_argument("--format", choices=("json", "markdown"), default="markdown", help="default markdown")
-    exporting.add_argument("-o", "--output", metavar="FILE", help="instead of stdout")
-    importing = _leaf(actions, "import", "read what 'export --format json' wrote; '-' is stdin", "file")
-    importing.add_argument("-C", "--cwd", metavar="DIR", help="the folder it works in (default: this one)")
+    _leaf(actions, "rename", "change the title", "reference", "title")
+    _leaf(actions, "archive", "move it to the archive", "reference")
+    _leaf(actions, "unarchive", "restore it from the archive", "reference")
+    deleting = _leaf(actions, "delete", "move it to the trash", "reference")
+    deleting.add_argument("--permanently", action="store_true", help="delete it permanently; this cannot be undone")
+    _leaf(actions, "restore", "restore it from the trash", "reference")
+    exporting = _leaf(actions, "export", "export a conversation", "reference")
+    exporting.add_argument(
+        "--format", choices=("json", "markdown"), default="markdown", help="output format (default: markdown)"
+    )
+    exporting.add_argument("-o", "--output", metavar="FILE", help="write to a file instead of stdout")
+    importing = _leaf(actions, "import", "import a file of 'export --format json'; '-' reads stdin", "file")
+    importing.add_argument("-C", "--cwd", metavar="DIR", help="working directory (default: the current one)")
 
 
 def _add_model(
     commands: Commands,
 ) -> None:
-    actions = _actions(commands, "model", "models that run on this machine, and the default model")
-    _leaf(actions, "list", "the models that can be installed, and those that are")
-    installing = _leaf(actions, "install", "fetch a model and check its digest")
+    actions = _actions(commands, "model", "manage models that run on this machine, and the default model")
+    _leaf(actions, "list", "list installed and installable models")
+    installing = _leaf(actions, "install", "download a model and verify its checksum")
     installing.add_argument(
-        "name", metavar="NAME", nargs="?", default="", help="default: the model that this machine can run"
+        "name", metavar="NAME", nargs="?", default="", help="model to install (default: one that this machine can run)"
     )
-    installing.add_argument("-y", "--yes", action="store_true", help="do not ask before the download")
+    installing.add_argument("-y", "--yes", action="store_true", help="download without asking")
     _leaf(actions, "remove", "delete an installed model", "name")
-    _leaf(actions, "use", "make PROVIDER/MODEL the default", "name")
+    _leaf(actions, "use", "make PROVIDER/MODEL the default model", "name")
 
 
 def _add_config(
     commands: Commands,
 ) -> None:
     actions = _actions(commands, "config", "settings and where each comes from")
-    _leaf(actions, "show", "every setting, its value and its source")
-    _leaf(actions, "path", "the file the settings stand in")
-    _leaf(actions, "edit", "open it in $VISUAL or $EDITOR")
+    _leaf(actions, "show", "show every setting with its value and source")
+    _leaf(actions, "path", "print the path of the settings file")
+    _leaf(actions, "edit", "open the settings file in $VISUAL or $EDITOR")
 
 
 def _add_serve(
     commands: Commands,
 ) -> None:
-    serving = _leaf(commands, "serve", "Phoenix in a browser, one for each tab")
-    serving.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen (default 127.0.0.1)")
-    serving.add_argument("--port", type=_port, default=8130, metavar="N", help="0 takes a free one (default 8130)")
-    serving.add_argument("--public-url", default="", metavar="URL", help="what a browser sees, behind a proxy")
-    serving.add_argument("rest", nargs="*", metavar="-- ARGUMENTS", help="for the Phoenix of each tab")
+    serving = _leaf(commands, "serve", "use Phoenix in a browser; each tab runs its own")
+    serving.add_argument(
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on (default: 127.0.0.1)"
+    )
+    serving.add_argument(
+        "--port", type=_port, default=8130, metavar="N", help="port; 0 picks a free one (default: 8130)"
+    )
+    serving.add_argument("--public-url", default="", metavar="URL", help="address that browsers use, behind a proxy")
+    serving.add_argument("rest", nargs="*", metavar="-- ARGUMENTS", help="options for the Phoenix of each tab")
 
 
 def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65_535:
-        raise argparse.ArgumentTypeError(f"'{text}' is no port: 0 to 65535")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port number (0 to 65535)")
     return int(text)
 
 

@@ -33,7 +33,7 @@ def read_prompt(given: str | None, images: int = 0) -> str:
     if not prompt and images:
         return "Describe what is in this image." if images == 1 else "Describe what is in these images."
     if not prompt:
-        raise CommandError("There is no prompt; write one after -p or pipe it in.")
+        raise CommandError("No prompt was given; write one after -p or pipe it in.")
     return prompt
 
 
@@ -54,7 +54,7 @@ def _read_image(path: Path) -> bytes:
     except OSError as error:
         raise CommandError(f"The image {path} cannot be read: {error.strerror}.") from error
     if len(content) > IMAGE_LIMIT:
-        raise CommandError(f"The image {path} has more than 64 MiB; give a smaller one.")
+        raise CommandError(f"The image {path} is larger than 64 MiB; give a smaller one.")
     return content
 
 
@@ -73,5 +73,5 @@ def _read_stdin() -> str:
     if sys.stdin is None or sys.stdin.isatty():
         return ""
     if not select.select([sys.stdin], [], [], PATIENCE)[0]:
-        write_progress("Reading stdin to its end; `< /dev/null` leaves it out.")
+        write_progress("Reading stdin; use `< /dev/null` to skip it.")
     return sys.stdin.buffer.read().decode("utf-8", "replace").strip("\n")

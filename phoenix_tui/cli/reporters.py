@@ -130,7 +130,7 @@ def _tell_refused(outcome: RunOutcome) -> None:
     refused = outcome.denials.found
     if refused:
         names = {str(each["tool_name"]) for each in refused if isinstance(each, dict)}
-        mode = "accept-edits` allows edits" if names <= EDITS else "auto` allows what stays in the sandbox"
+        mode = "accept-edits` allows edits" if names <= EDITS else "auto` allows calls that stay in the sandbox"
         write_progress(f"phoenix: {counted(len(refused), 'tool call')} refused; `--permission-mode {mode}.")
 
 
@@ -260,7 +260,7 @@ def progress_line(update: Update) -> str:
         case Routed(card) if card is not None:
             return f"• routing: {route_line(card.route)}"
         case RetryScheduled(attempt, seconds, cause):
-            return f"• {cause} Trying again in {seconds:.0f} s ({attempt} of {RETRIES})."
+            return f"• {cause} Retrying in {seconds:.0f} s ({attempt} of {RETRIES})."
         case Noticed(text):
             return f"• {text}"
         case MessageSaved(message) if message.origin is Origin.HUMAN:

@@ -54,7 +54,7 @@ class SearchCommand(Struct, frozen=True):
         elif hits:
             write_table(("ID", "WHEN", "TITLE", "WHO", "TEXT"), [_row(hit) for hit in hits])
         else:
-            write_line("No message contains that.")
+            write_line("No matches.")
 
     def _query(self) -> SearchQuery:
         text = self.arguments.text
@@ -64,7 +64,7 @@ class SearchCommand(Struct, frozen=True):
             mark = f"{' ' * error.start}{'^' * max(error.end - error.start, 1)}"
             raise CommandError(str(error), below=(text, mark)) from error
         if query.is_empty:
-            raise CommandError('Say what to look for: a word, a "phrase", or a filter such as role:user.')
+            raise CommandError('Give something to search for: a word, a "phrase", or a filter such as role:user.')
         return query
 
     async def _index_all(self) -> None:
@@ -74,7 +74,7 @@ class SearchCommand(Struct, frozen=True):
             percent = 100 * progress.done // progress.total
             if percent != said and os.isatty(sys.stderr.fileno()):
                 said = percent
-                sys.stderr.write(f"\rIndexing older messages, once: {percent} %")
+                sys.stderr.write(f"\rIndexing older messages (once): {percent} %")
                 sys.stderr.flush()
         if said >= 0:
             sys.stderr.write("\r\033[K")

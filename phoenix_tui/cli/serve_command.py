@@ -22,7 +22,7 @@ def run_serve(arguments: CommandArguments) -> Exit:
         from phoenix_tui.terminal.serving.doors import PageAddress, is_loopback  # noqa: PLC0415 - an extra, imported only here
         from phoenix_tui.terminal.serving.server import serve  # noqa: PLC0415 - as above
     except ImportError as error:
-        missing = "`phoenix serve` needs textual-serve: install it with `pip install 'phoenix-tui[serve]'`."
+        missing = "`phoenix serve` needs textual-serve; install it with `pip install 'phoenix-tui[serve]'`."
         raise CommandError(missing) from error
     listener = _listener(arguments.host, arguments.port)
     host, port = arguments.host, listener.getsockname()[1]
@@ -33,12 +33,12 @@ def run_serve(arguments: CommandArguments) -> Exit:
             write_json_line({"url": address.invitation})
             return
         write_line(address.invitation)
-        write_progress("Each tab is a Phoenix of its own. Ctrl+C ends them all.")
+        write_progress("Each tab runs its own Phoenix. Ctrl+C stops all of them.")
 
     if not is_loopback(host):
         write_progress(
-            f"Careful: whoever reaches {host}:{port} and knows this address runs commands as you, and the traffic "
-            "is not encrypted. An SSH tunnel to a loopback address is safer."
+            f"Warning: anyone who can reach {host}:{port} and knows this address can run commands as you, and the "
+            "traffic is not encrypted. An SSH tunnel to a loopback address is safer."
         )
     os.environ[SERVED] = "1"
     serve(arguments.rest, address, listener, started)

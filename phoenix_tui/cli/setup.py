@@ -59,12 +59,13 @@ class Setup(Struct, frozen=True):
         if self.trust.trust in {Trust.UNKNOWN, Trust.CHANGED, Trust.REFUSED}:
             names = sorted({reveal_name(file.path.name) for file in self.project.files})
             said.append(
-                f"{reveal_name(self.cwd)} is not trusted: {', '.join(names)} left out; --trust uses what is there now."
+                f"{reveal_name(self.cwd)} is not trusted: {', '.join(names)} left out; "
+                "--trust accepts the files as they are now."
             )
         said.append(wide_folder(self.cwd, self.settings.text("sandbox")))
         said += [
-            f"Any user may replace Phoenix's folders, because {clean_line(str(folder))} is writable for all; run: "
-            f"chmod o-w {clean_line(shlex.quote(str(folder)))}"
+            f"Any user can replace Phoenix's folders, because {clean_line(str(folder))} is writable for all users; "
+            f"run: chmod o-w {clean_line(shlex.quote(str(folder)))}"
             for folder in self.paths.open_parents()
         ]
         return tuple(filter(None, said))
@@ -77,7 +78,7 @@ def wide_folder(cwd: Path, sandbox: str) -> str:
         return ""
     name = "your home folder" if cwd == home else str(cwd)
     reach = "may write" if sandbox == "workspace" else "may read"
-    return f"Phoenix was started in {name}: commands {reach} everywhere below it; a project's folder is safer."
+    return f"Phoenix was started in {name}: commands {reach} everything below it; start in a project folder instead."
 
 
 def prepare(arguments: RunArguments, environment: Mapping[str, str]) -> Setup:
@@ -153,11 +154,13 @@ def checked_folder(folder: Path) -> Path:
         CommandError: it does not exist, is no folder or cannot be read; the sentence names it.
     """
     if not folder.exists():
-        raise CommandError(f"The folder {folder} does not exist; make it or choose another with --cwd.")
+        raise CommandError(f"The folder {folder} does not exist; create it or choose another one with --cwd.")
     if not folder.is_dir():
-        raise CommandError(f"{folder} is not a folder; choose one with --cwd.")
+        raise CommandError(f"{folder} is not a folder; choose another one with --cwd.")
     if not os.access(folder, os.R_OK | os.X_OK):
-        raise CommandError(f"The folder {folder} cannot be read; change its mode or choose another with --cwd.")
+        raise CommandError(
+            f"The folder {folder} cannot be read; change its permissions or choose another one with --cwd."
+        )
     return folder.resolve()
 
 

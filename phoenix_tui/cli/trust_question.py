@@ -21,12 +21,12 @@ def ask_trust(trust_file: TrustFile, project: Project, status: TrustStatus) -> b
         CommandError: the user would rather leave.
     """
     changed = status.trust is Trust.CHANGED
-    reason = "changed since you last answered" if changed else "would be read as instructions and settings"
+    reason = "have changed since you last answered" if changed else "will be used as instructions and settings"
     names = "".join(f"  {reveal_name(path)}\n" for path in status.changed)
     _say(f"These files of {reveal_name(project.folder)} {reason}:\n{names}\n")
     termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)  # earlier input cannot be an answer
     while True:
-        _say("Trust them? y yes · n work without them · s show · q quit ")
+        _say("Trust them? y yes · n no, start without them · s show · q quit ")
         key = os.read(sys.stdin.fileno(), 1).decode("latin1").lower()
         _say(f"{key if key.isprintable() else ''}\n")
         if key in KEYS:
@@ -34,7 +34,7 @@ def ask_trust(trust_file: TrustFile, project: Project, status: TrustStatus) -> b
         if key == "s":
             _show(trust_file.changes(project) if changed else _whole(project))
         elif key in {"q", "\x1b", "\x04", ""}:
-            raise CommandError("Nothing was started; `phoenix` asks again.", Exit.INTERRUPTED)
+            raise CommandError("Nothing was started; run `phoenix` to be asked again.", Exit.INTERRUPTED)
 
 
 def _whole(project: Project) -> str:

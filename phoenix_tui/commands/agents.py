@@ -13,7 +13,7 @@ from phoenix_tui.features.agents import NONE_AT_WORK, agent_named, stop_agents, 
 from phoenix_tui.features.sub_agents import at_work, family_of
 from phoenix_tui.modals.agents_sheet import BESIDE, AgentsSheet
 
-USAGE: Final = "/agents takes next, previous, parent, stop, fold, or the id or the beginning of the task of one."
+USAGE: Final = "Give next, previous, parent, stop, fold, or an id or the start of a task."
 
 
 async def agents(ctx: CommandContext, argument: str) -> None:
@@ -74,7 +74,7 @@ async def _step(ctx: CommandContext, views: Sequence[AgentView], by: int) -> Non
 async def _parent(ctx: CommandContext) -> None:
     conversation = ctx.active.conversation
     if conversation is None or conversation.record.agent is None:
-        ctx.tell("This is no sub-agent: it has no parent.")
+        ctx.tell("This conversation is not a sub-agent; it has no parent.")
         return
     await ctx.active.open(conversation.record.agent.parent_id)
 

@@ -17,7 +17,7 @@ from phoenix_tui.panes.split import MOST
 from phoenix_tui.widgets.roster import Group
 
 MOST_STEPS: Final = 50
-"""Archives and deletes that u takes back, one after another."""
+"""Archives and deletes that u reverses, one after another."""
 Act: TypeAlias = Callable[[CommandContext, tuple[str, ...]], Awaitable[None]]
 
 
@@ -73,12 +73,12 @@ async def bring_back(ctx: CommandContext, _: tuple[str, ...] = ()) -> None:
     """Take back the last archive or delete, however many it was."""
     if not ctx.undo:
         ways = hint(("archived", "shows the archive"), ("trash", "the trash"))
-        ctx.tell(f"There is nothing to bring back: {ways}.")
+        ctx.tell(f"There is nothing to restore; {ways}.")
         return
     step = ctx.undo.pop()
     await ctx.active.services.engine.bulk.change(step.ids, step.changes)
     await ctx.active.index.reload()
-    ctx.tell("It is back." if len(step.ids) == 1 else f"{len(step.ids)} are back.")
+    ctx.tell("Restored." if len(step.ids) == 1 else f"{len(step.ids)} restored.")
 
 
 async def pin(ctx: CommandContext, ids: tuple[str, ...]) -> None:
@@ -97,7 +97,7 @@ async def stop(ctx: CommandContext, ids: tuple[str, ...]) -> None:
     for one in running:
         one.cancel()
     if not running:
-        ctx.tell("Nothing runs there.")
+        ctx.tell("Nothing is running.")
     elif len(ids) > 1:
         ctx.tell(f"{len(running)} stopped.")
 
@@ -106,7 +106,7 @@ async def fork(ctx: CommandContext, ids: tuple[str, ...]) -> None:
     """Continue in a copy."""
     await ctx.active.show(await ctx.active.services.engine.fork(ids[0]))
     await ctx.active.index.reload()
-    ctx.tell("This is the copy.")
+    ctx.tell("Forked. You are in the copy.")
 
 
 async def peek(ctx: CommandContext, ids: tuple[str, ...]) -> None:

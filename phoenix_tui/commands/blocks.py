@@ -40,7 +40,7 @@ async def _do(ctx: CommandContext, action: BlockAction, target: Target) -> None:
     match action:
         case BlockAction.FORK:
             await fork_at(ctx, target.conversation_id, target.last_seq)
-            ctx.tell(f"This copy ends after message {target.last_seq}; the other one is untouched.")
+            ctx.tell(f"Forked after message {target.last_seq}. The original conversation is kept.")
         case BlockAction.EDIT:
             await edit_again(ctx, target)
         case BlockAction.OPEN_FILE:
@@ -66,7 +66,7 @@ async def edit_again(ctx: CommandContext, prompt: Target) -> None:
     ctx.dock.composer.load(as_message(prompt.text))
     await ctx.sending.attach([image.path for image in images])
     ctx.dock.composer.focus()
-    ctx.tell("Edit and send: this copy ends before that prompt, the other one is untouched.")
+    ctx.tell("Edit and resend. The original conversation is kept.")
 
 
 async def _open_file(ctx: CommandContext, target: Target) -> None:
@@ -74,14 +74,14 @@ async def _open_file(ctx: CommandContext, target: Target) -> None:
     if trouble:
         ctx.tell(trouble, bad=True)
     elif not await open_outside(ctx.screen.app, path, target.line):
-        ctx.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
+        ctx.tell("The editor cannot be started; set VISUAL or EDITOR.", bad=True)
 
 
 async def open_image(ctx: CommandContext, image_id: str) -> None:
     """Show a stored image in the desktop's own viewer; where there is no desktop, say where the file is."""
     stored = await ctx.active.services.engine.attachments([image_id])
     if not stored:
-        ctx.tell("This image is not stored any more.", bad=True)
+        ctx.tell("This image is no longer stored.", bad=True)
         return
     path = stored[0].path
     viewer = viewer_of(sys.platform, os.environ)
@@ -112,7 +112,7 @@ def _found(folder: Path, name: str) -> tuple[Path, str]:
     path = folder / Path(name).expanduser()
     if path.is_file():
         return path, ""
-    return path, f"{path} is a folder." if path.is_dir() else f"{path} is not there any more."
+    return path, f"{path} is a folder." if path.is_dir() else f"{path} no longer exists."
 
 
 async def turns(ctx: CommandContext, _: str) -> None:
@@ -120,7 +120,7 @@ async def turns(ctx: CommandContext, _: str) -> None:
     conversation = ctx.active.conversation
     found = () if conversation is None else await ctx.active.services.library.turns(conversation.id)
     if not found:
-        ctx.tell("Nothing was asked here yet.")
+        ctx.tell("There are no prompts yet.")
         return
     view = ctx.active.parts.transcript
     viewport, model = view.canvas.viewport, view.canvas.model

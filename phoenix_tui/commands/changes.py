@@ -24,9 +24,9 @@ async def diff(ctx: CommandContext, _: str) -> None:
 
     async def open_file(app: App[object], name: str) -> None:
         if not await asyncio.to_thread((folder / name).is_file):
-            ctx.tell(f"{clean_line(name)} is not there any more.", bad=True)
+            ctx.tell(f"{clean_line(name)} no longer exists.", bad=True)
         elif not await open_outside(app, folder / name, 1):
-            ctx.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
+            ctx.tell("The editor cannot be started; set VISUAL or EDITOR.", bad=True)
 
     async def copy(text: str) -> None:
         ctx.tell(f"Copied {len(text):,} characters {await ctx.clipboard.copy(text)}.")

@@ -15,7 +15,7 @@ async def images(ctx: CommandContext, argument: str) -> None:
     """Look at them; the argument may be the number of one."""
     chips = ctx.dock.chips
     if not chips.images:
-        ctx.tell(f"No image is attached. {key('paste')} pastes one, /image FILE or a dropped file is taken too.")
+        ctx.tell(f"No image is attached. {key('paste')} pastes one; /image FILE or dropping a file also works.")
         return
 
     at = int(argument) - 1 if argument.isdecimal() and 0 < int(argument) <= len(chips.images) else 0
@@ -25,7 +25,7 @@ async def images(ctx: CommandContext, argument: str) -> None:
 async def image(ctx: CommandContext, argument: str) -> None:
     """Attach a file, named as it is dropped or by its path from the working directory."""
     if not argument:
-        ctx.tell("Say which: /image FILE.")
+        ctx.tell("Give a file: /image FILE.")
         return
     await ctx.sending.attach(await asyncio.to_thread(named_images, ctx.active.folder, argument))
 

@@ -17,7 +17,7 @@ async def jobs(ctx: CommandContext, _: str) -> None:
     """Background commands: read one, end one."""
     conversation = ctx.active.conversation
     if conversation is None or not conversation.jobs.all():
-        ctx.tell("No background command was started here.")
+        ctx.tell("This conversation has no background commands.")
         return
     await ctx.sheets.show(JobsSheet(conversation.jobs, ctx.tell))
 

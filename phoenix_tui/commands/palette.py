@@ -35,7 +35,7 @@ MOST_BYTES: Final = 64 * 1024
 async def palette(ctx: CommandContext) -> None:
     """Choose one of everything and do it."""
     recent = Recent(ctx.active.launch.state_folder / RECENT_FILE)
-    sheet = RowsSheet("Everything", await _entries(ctx, recent.keys()), "Enter takes")
+    sheet = RowsSheet("Everything", await _entries(ctx, recent.keys()), "Enter runs")
     chosen = await ctx.sheets.show(sheet)
     if chosen:
         await asyncio.to_thread(recent.add, chosen)

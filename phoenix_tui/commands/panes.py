@@ -17,7 +17,7 @@ from phoenix_tui.widgets.question_text import short_path
 NEW: Final = "new"
 LEAST: Final = 2
 """Panes that are worth remembering."""
-NO_PANES: Final = "There is one pane: /split shows another conversation beside it."
+NO_PANES: Final = "Only one pane is open. /split adds one."
 
 
 def panes_of(ctx: CommandContext) -> Split | None:
@@ -33,7 +33,7 @@ async def split(ctx: CommandContext, reference: str) -> None:
     if reference and not chosen:
         found = await engine.find(reference, partly=True)
         if not found:
-            ctx.tell(f"No conversation is called {reference}.", bad=True)
+            ctx.tell(f"There is no conversation {reference}.", bad=True)
         chosen = found[0].id if len(found) == 1 else ""
     chosen = chosen or await _choose(ctx)
     if chosen:
@@ -48,7 +48,7 @@ async def split_with(ctx: CommandContext, conversation_id: str) -> None:
     """
     active, panes = ctx.active, panes_of(ctx)
     if active.conversation is not None and active.conversation.id == conversation_id:
-        ctx.tell("This conversation is in view already.")
+        ctx.tell("This conversation is already open in a pane.")
         return
     if panes is not None and conversation_id and await panes.bring(conversation_id):
         return
@@ -71,7 +71,7 @@ async def _choose(ctx: CommandContext) -> str | None:
         for row in await ctx.active.services.engine.list(ConversationQuery())
         if row.id not in shown
     ]
-    sheet = PickerSheet("Show beside this conversation", [*choices, PickerRow(NEW, "A new conversation")])
+    sheet = PickerSheet("Open in a second pane", [*choices, PickerRow(NEW, "A new conversation")])
     return await ctx.sheets.show(sheet)
 
 
@@ -87,7 +87,7 @@ async def pane(ctx: CommandContext, where: str) -> None:
     elif where.isdecimal() and 1 <= int(where) <= panes.count:
         await panes.go(int(where) - 1)
     else:
-        ctx.tell(f"/pane takes next, previous or a number from 1 to {panes.count}.", bad=True)
+        ctx.tell(f"Give next, previous or a number from 1 to {panes.count}.", bad=True)
 
 
 async def close(ctx: CommandContext, _: str) -> None:

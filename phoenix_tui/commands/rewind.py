@@ -20,11 +20,11 @@ from phoenix_tui.modals.summary_sheet import SummarySheet
 from tools.clean import clean_line
 
 WORDS: Final = {
-    RewindScope.BOTH: "both           the prompt to edit, the files as before it",
-    RewindScope.CONVERSATION: "conversation   the prompt to edit; the files stay",
-    RewindScope.FILES: "files          as before it; the conversation stays",
+    RewindScope.BOTH: "both           conversation and files, back to before this prompt",
+    RewindScope.CONVERSATION: "conversation   back to before this prompt; files are kept",
+    RewindScope.FILES: "files          back to before this prompt; the conversation is kept",
 }
-UNDO: Final = ((RewindScope.BOTH, "undo           everything that the last rewind did"),)
+UNDO: Final = ((RewindScope.BOTH, "undo           everything the last rewind did"),)
 
 
 class SheetRewindAsker:
@@ -35,7 +35,7 @@ class SheetRewindAsker:
         twice = f"{key('stop')} {key('stop')}"
         self.undo_keys = f"{twice}, then {key('rewind_undo')}"
         self.undo_keys_over_text = f"{twice} to empty the line, then {self.undo_keys}"
-        self.branching_keys = f"going back ({twice}) or /fork"
+        self.branching_keys = f"rewinding ({twice}) or /fork"
         self.tell = ctx.tell
         self._rewinding = rewinding
         self._plain = ctx.active.launch.plain
@@ -47,7 +47,7 @@ class SheetRewindAsker:
     async def how_far(self, point: RewindPoint, preview: Preview, ways: Sequence[Way]) -> HowFar | None:
         """The files and the ways."""
         told = tuple((way, WORDS[way]) for way in ways if isinstance(way, RewindScope))
-        heading = f"Back to before “{clean_line(point.text)}”"
+        heading = f"Rewind to before “{clean_line(point.text)}”"
         return await self._last_look(heading, preview, told, summarizes=Instead.SUMMARY in ways)
 
     async def summarize_before(self, seq: int) -> None:

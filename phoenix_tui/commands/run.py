@@ -60,8 +60,8 @@ async def run_command(ctx: CommandContext, name: str, argument: str) -> bool:
     conversation = ctx.active.conversation
     if conversation is not None and conversation.record.agent is not None and name in NOT_IN_SUB_AGENTS:
         ctx.tell(
-            f"A sub-agent's transcript is read-only: no /{name} here. "
-            f"{key('agent_parent')} goes to its parent, /fork makes a copy."
+            f"/{name} does not work in a sub-agent's transcript, which is read-only. "
+            f"{key('agent_parent')} returns to its parent, /fork makes a copy."
         )
         return True
     try:

@@ -35,7 +35,7 @@ async def keep_key(ctx: CommandContext, secret: str) -> None:
     provider = provider_of(secret)
     if not provider:
         names = [PickerRow(name, name) for name in ("anthropic", "openai")]
-        provider = await ctx.sheets.show(PickerSheet("Whose key is it?", names)) or ""
+        provider = await ctx.sheets.show(PickerSheet("Which provider is this key for?", names)) or ""
     if not provider:
         return
     try:
@@ -44,7 +44,7 @@ async def keep_key(ctx: CommandContext, secret: str) -> None:
         ctx.tell(str(error), bad=True)
         return
     await use_model(ctx, reference)
-    ctx.tell(f"Kept. {reference} is in use.")
+    ctx.tell(f"Key saved. Using {reference}.")
 
 
 async def permissions(ctx: CommandContext, word: str) -> None:
@@ -75,7 +75,7 @@ async def theme(ctx: CommandContext, name: str) -> None:
     """Choose the colours and keep the choice."""
     names = ctx.environment.colours.names()
     if name and name not in names:
-        ctx.tell(f"There is no theme {name}. There are {', '.join(sorted(names))}.", bad=True)
+        ctx.tell(f"There is no theme {name}. The themes are {', '.join(sorted(names))}.", bad=True)
         return
     sheet = ThemeSheet(names, names[0], ctx.environment.colours)
     if chosen := name or await ctx.sheets.show(sheet):
@@ -86,7 +86,7 @@ async def mouse(ctx: CommandContext, word: str) -> None:
     """Take the mouse, or leave it to the terminal, which then selects and copies by itself."""
     wanted = {"on": True, "off": False}.get(word, not ctx.environment.mouse)
     ctx.environment.watch_mouse(wanted)
-    ctx.tell("The mouse is Phoenix's." if wanted else "The mouse is the terminal's: it selects and copies.")
+    ctx.tell("Phoenix uses the mouse." if wanted else "The terminal uses the mouse, to select and copy text.")
 
 
 async def vim(ctx: CommandContext, word: str) -> None:
@@ -150,7 +150,7 @@ def _keep(ctx: CommandContext, name: str, value: str) -> Setting | None:
         return None
     now = _setting(ctx, name)
     if now is not None and now.value != value:
-        ctx.tell(f"Kept, but {now.source} is stronger: {name} stays {now.value or 'not set'}.", bad=True)
+        ctx.tell(f"Saved, but {now.source} overrides it: {name} stays {now.value or 'not set'}.", bad=True)
         return None
     return now
 

@@ -107,5 +107,7 @@ def _from_keyring(provider: str) -> str:
     try:
         keyring: Any = import_module("keyring")  # 157 ms, and an extra that need not be installed
     except ImportError as error:
-        raise ConfigError("credentials.toml names the keyring; install it with `phoenix-tui[keyring]`.") from error
+        raise ConfigError(
+            "credentials.toml uses the keyring, which is not installed; install `phoenix-tui[keyring]`."
+        ) from error
     return str(keyring.get_password(SERVICE, provider) or "")

@@ -120,7 +120,7 @@ def merge(user: Layer, project: Layer, environment: Layer, flags: Layer) -> Sett
             values[name], sources[name] = value, project.sources[name]
         elif value != values[name]:
             notices.append(
-                f"{project.sources[name]}: a project or profile can only narrow {name}; '{value}' is ignored."
+                f"{project.sources[name]}: a project or profile can only restrict {name}; '{value}' is ignored."
             )
     for layer in (environment, flags):
         values |= layer.values
@@ -177,8 +177,8 @@ def from_text(key: SettingKey, text: str) -> object:
 
 def _known_keys(known: Mapping[str, SettingKey], *, project: bool) -> str:
     if project:
-        return f"A project may set {', '.join(known)}."
-    return f"Known are {', '.join(known)} and [providers.NAME]."
+        return f"A project can set {', '.join(known)}."
+    return f"Valid keys are {', '.join(known)} and [providers.NAME]."
 
 
 def _providers(value: object, text: str, path: Path) -> list[ProviderSettings]:
@@ -201,7 +201,7 @@ def _provider(name: str, table: object, text: str, path: Path) -> ProviderSettin
             fields[key] = check(PROVIDER_KEYS[key], value, where)
         else:
             known = ", ".join((*PROVIDER_KEYS, *TABLES))
-            raise ConfigError(f"{where}: unknown key '{key}' in [{heading}]. Known are {known}.")
+            raise ConfigError(f"{where}: unknown key '{key}' in [{heading}]. Valid keys are {known}.")
     _check_kind(name, fields, lambda key: f"{path}:{line_of(text, key, heading)}")
     address = fields.get("base_url", "")
     is_known = name in BUILT_IN_KINDS or (fields["kind"] == "openai" and fields.get("preset", name) in PRESETS)

@@ -75,7 +75,7 @@ class ProfileFiles(Struct):
         if kept is None:
             raise ProfileError(self._unknown(name, project, list(found)))
         if kept.good is None:
-            trouble = kept.trouble or ProfileTrouble(self.folder, 1, f"{self.folder}:1: it cannot be used.")
+            trouble = kept.trouble or ProfileTrouble(self.folder, 1, f"{self.folder}:1: this folder cannot be used.")
             raise ProfileError(trouble.text, trouble.path, trouble.line)
         return kept.good
 
@@ -83,7 +83,11 @@ class ProfileFiles(Struct):
         """Present faults: files with a mistake, invalid names, a project that is not trusted."""
         project = find_project(cwd)
         found = [one.trouble for one in self._all(project).values() if one.trouble is not None]
-        odd = [_wrong(path, 1, f"rename it: {NAME_WORDS}.") for path in self.files() if not NAME.fullmatch(path.stem)]
+        odd = [
+            _wrong(path, 1, f"rename this file: {NAME_WORDS}.")
+            for path in self.files()
+            if not NAME.fullmatch(path.stem)
+        ]
         found += [ProfileTrouble(error.path or self.folder, error.line, error.sentence) for error in odd]
         return (*found, *self._untrusted(project))
 
@@ -111,9 +115,9 @@ class ProfileFiles(Struct):
         """
         path = self.folder / f"{name}{ENDING}"
         if NAME.fullmatch(name) is None:
-            raise ProfileError(f"'{clean_line(name[:60])}' cannot be: {NAME_WORDS}.")
+            raise ProfileError(f"'{clean_line(name[:60])}' is not valid: {NAME_WORDS}.")
         if os.path.lexists(path):
-            raise ProfileError(f"{clean_line(str(path))} is there already: edit it, or choose another name.", path, 1)
+            raise ProfileError(f"{clean_line(str(path))} already exists; edit it, or choose another name.", path, 1)
         write_file(path, text)
         return path
 
@@ -136,15 +140,15 @@ class ProfileFiles(Struct):
         wanted = clean_line(name if len(name) <= 60 else f"{name[:60]}…")
         if any(file.path.stem == name.removeprefix(PROJECT) for file in _profiles_of(project)):
             for trouble in self._untrusted(project):
-                return f"The profile '{wanted}' is the project's own: {trouble.text}"
-        return f"There is no profile '{wanted}' for {clean_line(str(project.folder))}. There are: {', '.join(there)}."
+                return f"The profile '{wanted}' is defined by the project. {trouble.text}"
+        return f"There is no profile '{wanted}' for {clean_line(str(project.folder))}. Known are {', '.join(there)}."
 
     def _untrusted(self, project: Project) -> Iterator[ProfileTrouble]:
         files = _profiles_of(project)
         if files and (trust := self.trust.status(project).trust) is not Trust.GIVEN:
             why = "changed since it was trusted" if trust is Trust.CHANGED else "is not trusted"
             folder = clean_line(str(project.folder))
-            text = f"{folder} {why}: {len(files)} of its profiles left out; --trust uses what is there now."
+            text = f"{folder} {why}: {len(files)} of its profiles left out; --trust accepts the files as they are now."
             yield ProfileTrouble(files[0].path, 1, text)
 
     def _read(self, path: Path) -> _Kept:
@@ -175,15 +179,15 @@ def _parsed(
 
 def _profile_in(path: Path, content: bytes | None, *, project: bool) -> Profile:
     if NAME.fullmatch(path.stem) is None:
-        raise _wrong(path, 1, f"rename it: {NAME_WORDS}.")
+        raise _wrong(path, 1, f"rename this file: {NAME_WORDS}.")
     if content is None:
-        raise _wrong(path, 1, "it cannot be read.")
+        raise _wrong(path, 1, "this file cannot be read.")
     if len(content) > FILE_LIMIT:
-        raise _wrong(path, 1, f"it is longer than {FILE_LIMIT // 1024} KB.")
+        raise _wrong(path, 1, f"this file is larger than {FILE_LIMIT // 1024} KB.")
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _wrong(path, content[: error.start].count(b"\n") + 1, "it is not UTF-8 text.") from error
+        raise _wrong(path, content[: error.start].count(b"\n") + 1, "this file is not UTF-8 text.") from error
     return parse_profile(text, path, project=project)
 
 

@@ -71,11 +71,11 @@ def parse_profile(text: str, path: Path, *, project: bool = False) -> Profile:
     values: dict[str, object] = {}
     for field in _fields(lines[1:end], reading):
         if field.key in values:
-            raise reading.wrong(field.line, f"'{field.key}' stands here twice.")
+            raise reading.wrong(field.line, f"'{field.key}' is given twice.")
         values[field.key] = CHECKS[field.key](field, reading)
     if values.pop("name", path.stem) != path.stem:
         line = key_lines(text)["name"]
-        raise reading.wrong(line, f"'name' must be {_quote(path.stem)}, as the file is called, or be left out.")
+        raise reading.wrong(line, f"'name' must be {_quote(path.stem)}, the name of the file, or be left out.")
     prompt = "\n".join(lines[end + 1 :] if end else lines).strip()
     return Profile(name=path.stem, prompt=prompt, source=str(path), project=project, **values)  # type: ignore[arg-type]  # each by its own check
 
@@ -118,7 +118,7 @@ def _end_of_front_matter(lines: list[str], reading: _Reading) -> int:
     for number, line in enumerate(lines[1:], 1):
         if line.strip() == FENCE:
             return number
-    raise reading.wrong(1, f"the front matter that begins here has no closing '{FENCE}'.")
+    raise reading.wrong(1, f"the front matter that starts here has no closing '{FENCE}'.")
 
 
 def _fields(lines: list[str], reading: _Reading) -> Iterator[_Field]:
@@ -133,7 +133,7 @@ def _fields(lines: list[str], reading: _Reading) -> Iterator[_Field]:
             yield field
         key, colon, value = (part.strip() for part in bare.partition(":"))
         if not colon or key not in CHECKS:
-            raise reading.wrong(number, f"{_quote(bare)} is no setting. Known are {', '.join(CHECKS)}.")
+            raise reading.wrong(number, f"{_quote(bare)} is not a valid key. Valid keys are {', '.join(CHECKS)}.")
         field = _Field(key, number, value, [])
     if field is not None:
         yield field
@@ -183,10 +183,12 @@ def _tools(field: _Field, reading: _Reading) -> tuple[str, ...]:
         inner = words[1:-1] if words.startswith("[") and words.endswith("]") else words
         names = [_value(name.strip()) for name in inner.split(",") if name.strip()]
     if not names:
-        raise reading.wrong(field.line, f"'tools' must name some of {', '.join(KNOWN_TOOLS)}, or be left out for all.")
+        raise reading.wrong(
+            field.line, f"'tools' must list tools among {', '.join(KNOWN_TOOLS)}, or be left out for all."
+        )
     for name in names:
         if name not in KNOWN_TOOLS:
-            raise reading.wrong(field.line, f"there is no tool {_quote(name)}. Known are {', '.join(KNOWN_TOOLS)}.")
+            raise reading.wrong(field.line, f"there is no tool {_quote(name)}. The tools are {', '.join(KNOWN_TOOLS)}.")
     return tuple(dict.fromkeys(names))
 
 
@@ -209,7 +211,7 @@ def _one_of(allowed: tuple[str, ...]) -> Callable[[_Field, _Reading], str]:
 def _turns(field: _Field, reading: _Reading) -> int:
     words = _text(field, reading) or "0"
     if not re.fullmatch(r"[0-9]{1,6}", words) or int(words) > MOST_TURNS:
-        allowed = f"a whole number up to {MOST_TURNS}, 0 for the usual limit"
+        allowed = f"a whole number up to {MOST_TURNS}, 0 for the default limit"
         raise reading.wrong(field.line, f"'max_turns' must be {allowed}, not {_quote(words)}.")
     return int(words)
 
@@ -217,7 +219,7 @@ def _turns(field: _Field, reading: _Reading) -> int:
 def _seconds(field: _Field, reading: _Reading) -> float:
     words = _text(field, reading) or "0"
     if not re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,6})?", words) or float(words) > LONGEST_RUN:
-        allowed = f"seconds up to {LONGEST_RUN:.0f}, 0 for the usual limit"
+        allowed = f"seconds up to {LONGEST_RUN:.0f}, 0 for the default limit"
         raise reading.wrong(field.line, f"'timeout' must be {allowed}, not {_quote(words)}.")
     return float(words)
 

@@ -69,14 +69,14 @@ def expanded(
 
 def _check_text(key: str, name: str, entry: object, where: str) -> None:
     if not _NAME.fullmatch(name) or (key == "headers" and name.lower() in _OWN):
-        raise ConfigError(f"{where}: '{key}' may not set '{name[:100]}'.")
+        raise ConfigError(f"{where}: '{key}' cannot set '{name[:100]}'.")
     if not isinstance(entry, str) or not _VALUE.fullmatch(entry):
         raise ConfigError(f"{where}: '{name}' in '{key}' must be text on one line.")
 
 
 def _check_field(key: str, name: str, entry: object, where: str) -> None:
     if name in _OWN_FIELDS:
-        raise ConfigError(f"{where}: '{key}' may not set '{name}', which Phoenix writes.")
+        raise ConfigError(f"{where}: '{key}' cannot set '{name}', which Phoenix sets itself.")
     try:
         json.dumps(entry, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:

@@ -21,7 +21,7 @@ from tools.files.own_files import read_regular, write_file
 
 MOST_BYTES: Final = 1_000_000
 """Bytes of rules.toml: 10,000 rules of 100 letters. It is read at each decision."""
-HEAD: Final = "# Tool calls that run without asking: everywhere, and below in each project.\n"
+HEAD: Final = "# Tool calls that run without asking, in every project and, below, by project.\n"
 
 
 class RuleTexts(Struct, frozen=True):
@@ -43,7 +43,7 @@ class RuleFile(Struct, frozen=True):
     def trouble(self) -> str:
         """Error of reading the rules, in one sentence; empty without one."""
         found = _read(self.path).trouble
-        return f"{found} Until it is mended this counts for nothing, and no rule can be added." if found else ""
+        return f"{found} Until this is repaired, its rules are ignored and no rule can be added." if found else ""
 
     def add(self, rule: KeptRule) -> None:
         """Keep one more rule.
@@ -123,7 +123,7 @@ def _read(path: Path) -> RuleTexts:
             return RuleTexts()
         data = read_regular(path, MOST_BYTES + 1)
         if data is None or len(data) > MOST_BYTES:
-            return RuleTexts(trouble=f"{path} is no readable file of at most {MOST_BYTES:,} bytes.")
+            return RuleTexts(trouble=f"{path} is not a readable file of at most {MOST_BYTES:,} bytes.")
         document: dict[str, object] = tomllib.loads(data.decode("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         return RuleTexts(trouble=f"{path} cannot be read: {reveal(str(error)) or 'nested too deeply'}.")
@@ -133,7 +133,7 @@ def _read(path: Path) -> RuleTexts:
         return RuleTexts(tuple(rules), f"{path}: 'projects' must be tables such as [projects.\"/folder\"].")
     for project, table in cast("dict[str, object]", projects).items():
         if not project.startswith("/") or not isinstance(table, dict):
-            wrong = wrong or f'[projects."{reveal(project)}"] must be a table with the whole path of a folder, from /'
+            wrong = wrong or f'[projects."{reveal(project)}"] must be a table with the absolute path of a folder'
             continue
         more, problem = _rules_of(cast("dict[str, object]", table), project)
         rules += more

@@ -77,74 +77,93 @@ class SettingKey(Struct, frozen=True):
         return number >= self.least and (not self.most or number <= self.most)
 
 
-NO_DEEPER = "sub-agents start none of their own"
-UNLESS = "whose task and profile name none"
+NO_DEEPER = "sub-agents cannot start sub-agents"
+UNLESS = "unless its task or profile sets it"
 KEYS = {
     key.name: key
     for key in (
         SettingKey("model", str, "", meaning="model of new conversations"),
         SettingKey("profile", str, "", meaning="agent profile of new conversations"),
-        SettingKey("permission_mode", str, "", PERMISSION_MODES, projects=True, meaning="what runs without asking"),
         SettingKey(
-            "sandbox", str, "workspace", SANDBOXES, projects=True, meaning="limits of calls in new conversations"
+            "permission_mode", str, "", PERMISSION_MODES, projects=True, meaning="permission mode of new conversations"
+        ),
+        SettingKey("sandbox", str, "workspace", SANDBOXES, projects=True, meaning="sandbox of new conversations"),
+        SettingKey(
+            "sandbox_network",
+            bool,
+            True,
+            projects=True,
+            meaning="let allowed commands use the network inside the sandbox",
+        ),
+        SettingKey("max_turns", int, 0, meaning="model replies per run"),
+        SettingKey("max_budget_usd", float, 0.0, meaning="dollars per run"),
+        SettingKey("timeout", float, 0.0, meaning="seconds per run"),
+        SettingKey("append_system_prompt", str, "", meaning="text to append to the system prompt"),
+        SettingKey("theme", str, "", meaning="colour theme; empty: by the terminal's background", live=True),
+        SettingKey("images", str, "auto", IMAGES, meaning="how images are shown in conversations"),
+        SettingKey(
+            "notifications",
+            str,
+            "auto",
+            NOTIFICATIONS,
+            meaning="notifications while the terminal is not in focus",
+            live=True,
         ),
         SettingKey(
-            "sandbox_network", bool, True, projects=True, meaning="allowed commands have network inside the sandbox"
+            "terminal_title", bool, True, meaning="show state and conversation in the terminal's title", live=True
         ),
-        SettingKey("max_turns", int, 0, meaning="most model replies of a run"),
-        SettingKey("max_budget_usd", float, 0.0, meaning="most dollars of a run"),
-        SettingKey("timeout", float, 0.0, meaning="most seconds of a run"),
-        SettingKey("append_system_prompt", str, "", meaning="added to the system prompt"),
-        SettingKey("theme", str, "", meaning="colours; empty: by the terminal's background", live=True),
-        SettingKey("images", str, "auto", IMAGES, meaning="how images are shown in the conversation"),
-        SettingKey("notifications", str, "auto", NOTIFICATIONS, meaning="tell me when I look elsewhere", live=True),
-        SettingKey("terminal_title", bool, True, meaning="state and conversation in the terminal's title", live=True),
-        SettingKey("auto_title", bool, True, meaning="the model names a conversation after its first answer"),
-        SettingKey("turn_summaries", bool, True, meaning="the model sums up each turn for the list of turns"),
+        SettingKey("auto_title", bool, True, meaning="let the model title a conversation after its first answer"),
+        SettingKey("turn_summaries", bool, True, meaning="let the model summarize each turn for the list of turns"),
         SettingKey(
-            "compact_percent", int, 75, meaning="older messages are summarized when the window is this full; 0: never"
+            "compact_percent", int, 75, meaning="summarize older messages when the window is this full; 0: never"
         ),
-        SettingKey("max_agents", int, 4, meaning="sub-agents that work at once; more wait", least=1, most=32),
+        SettingKey("max_agents", int, 4, meaning="sub-agents that run at the same time; others wait", least=1, most=32),
         SettingKey("agent_depth", int, 1, meaning="0: no sub-agents at all", most=1, why=NO_DEEPER),
-        SettingKey("agent_turns", int, 20, meaning=f"model replies of a sub-agent {UNLESS}", least=1, most=250),
-        SettingKey("agent_timeout", float, 300.0, meaning=f"seconds of a sub-agent {UNLESS}", least=1, most=86_400),
-        SettingKey("agent_budget_usd", float, 0.0, meaning="most dollars of a sub-agent; max_budget_usd counts it too"),
-        SettingKey("route", bool, False, meaning="a supervisor decides who answers in new conversations"),
+        SettingKey("agent_turns", int, 20, meaning=f"model replies per sub-agent, {UNLESS}", least=1, most=250),
+        SettingKey("agent_timeout", float, 300.0, meaning=f"seconds per sub-agent, {UNLESS}", least=1, most=86_400),
+        SettingKey("agent_budget_usd", float, 0.0, meaning="dollars per sub-agent; also counted in max_budget_usd"),
+        SettingKey("route", bool, False, meaning="let a supervisor choose who answers in new conversations"),
         SettingKey(
-            "route_wait", float, 5.0, meaning="seconds to overrule a supervisor; 0: agents start at once", most=600
+            "route_wait", float, 5.0, meaning="seconds to overrule the supervisor; 0: agents start at once", most=600
         ),
         SettingKey(
-            "cheap_model", str, "", meaning="model that supervises, sums up and proposes; empty: the conversation's"
+            "cheap_model", str, "", meaning="model that routes, summarizes and suggests; empty: the conversation's"
         ),
-        SettingKey("retention_days", int, 0, meaning="days until archive and trash are removed for good; 0: never"),
+        SettingKey("retention_days", int, 0, meaning="days until archive and trash are deleted permanently; 0: never"),
         SettingKey(
-            "memory_limit", str, sizes.AUTO, meaning="memory Phoenix may use; commands not counted", is_size=True
-        ),
-        SettingKey(
-            "checkpoint_file_mb", int, 10, meaning="larger files do not come back with /rewind", least=1, most=500
+            "memory_limit", str, sizes.AUTO, meaning="memory limit of Phoenix, without its commands", is_size=True
         ),
         SettingKey(
-            "checkpoint_total_mb", int, 1024, meaning="kept of files for /rewind, oldest goes first", most=1_000_000
+            "checkpoint_file_mb", int, 10, meaning="larger files are not restored by /rewind", least=1, most=500
         ),
-        SettingKey("mouse", bool, True, meaning="off: the terminal itself selects and copies", live=True),
-        SettingKey("suggestions", bool, False, meaning="the model proposes your next message; Tab takes it", live=True),
-        SettingKey("vim", bool, False, meaning="vim's keys where you write", live=True),
-        SettingKey("screen_reader", bool, False, meaning="plain lines instead of a screen"),
-        SettingKey("debug", bool, False, meaning="a detailed log"),
+        SettingKey(
+            "checkpoint_total_mb",
+            int,
+            1024,
+            meaning="space for file checkpoints; the oldest are deleted first",
+            most=1_000_000,
+        ),
+        SettingKey("mouse", bool, True, meaning="use the mouse; off: the terminal selects and copies", live=True),
+        SettingKey(
+            "suggestions", bool, False, meaning="let the model suggest your next message; Tab accepts", live=True
+        ),
+        SettingKey("vim", bool, False, meaning="vim keys in the composer", live=True),
+        SettingKey("screen_reader", bool, False, meaning="use plain lines instead of a full screen"),
+        SettingKey("debug", bool, False, meaning="write a detailed log"),
     )
 }
 
 EMPTY = dict.fromkeys(("max_turns", "max_budget_usd", "timeout", "agent_budget_usd"), "no limit") | {
-    "model": "the first that is ready",
+    "model": "the first one available",
     "profile": "general",
     "permission_mode": "ask",
     "append_system_prompt": "nothing",
-    "theme": "light or dark, as the terminal is",
+    "theme": "light or dark, like the terminal",
     "compact_percent": "never",
     "agent_depth": "no sub-agents",
     "route_wait": "at once",
     "cheap_model": "the conversation's",
-    "retention_days": "for good",
+    "retention_days": "never",
     "checkpoint_total_mb": "no checkpoints of files",
 }
 """Meaning of an empty text, or of 0."""

@@ -17,7 +17,7 @@ def set_value(path: Path, name: str, value: object) -> None:
         OSError: it cannot be written.
     """
     if name not in KEYS:
-        raise ConfigError(f"Unknown key '{name}'. Known are {', '.join(KEYS)}.")
+        raise ConfigError(f"Unknown key '{name}'. Valid keys are {', '.join(KEYS)}.")
     checked = check(KEYS[name], value, str(path))
     _rewrite(path, name, checked)
 

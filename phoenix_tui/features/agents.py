@@ -11,8 +11,8 @@ from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.sub_agents import at_work, family_of, parent_title, views_of
 from phoenix_tui.text.agent_text import counted
 
-NONE: Final = "This conversation has no sub-agents. The model starts them where a task falls into parts; ask it to."
-NONE_AT_WORK: Final = "No sub-agent is at work here."
+NONE: Final = "This conversation has no sub-agents. The model starts them for tasks with several parts; ask it to."
+NONE_AT_WORK: Final = "No sub-agent is running."
 
 
 def views_in_view(front: FrontEnd) -> Sequence[AgentView]:
@@ -31,7 +31,7 @@ def stop_agents(front: FrontEnd, views: Sequence[AgentView]) -> None:
         front.tell(NONE_AT_WORK)
         return
     sub_agents.stop([view.id for view in working])
-    front.tell(f"{counted(len(working))} stopped; what was found is kept.")
+    front.tell(f"{counted(len(working))} stopped; their results are kept.")
 
 
 async def send_hint(front: FrontEnd, view: AgentView) -> None:
@@ -44,7 +44,11 @@ async def send_hint(front: FrontEnd, view: AgentView) -> None:
 
 def hint_sent(view: AgentView) -> str:
     """Notice about the time at which a hint is read."""
-    return "Sent: it goes on with it." if view.outcome is not None else "Sent: it reads it before its next step."
+    return (
+        "Hint sent; the sub-agent resumes."
+        if view.outcome is not None
+        else "Hint sent; the sub-agent reads it before its next step."
+    )
 
 
 def agent_named(front: FrontEnd, views: Sequence[AgentView], words: str, usage: str) -> AgentView:
@@ -52,9 +56,9 @@ def agent_named(front: FrontEnd, views: Sequence[AgentView], words: str, usage: 
     wanted = words.lower()
     found = [view for view in views if view.id.startswith(words) or view.task.lower().startswith(wanted)]
     if len(found) > 1:
-        raise EngineError(f"{len(found)} sub-agents begin so: /agents lists them.")
+        raise EngineError(f"{len(found)} sub-agents match; /agents lists them.")
     if not found:
-        raise EngineError(f"No sub-agent of {_whose(front)} is called {words}. {usage}")
+        raise EngineError(f"There is no sub-agent {words} of {_whose(front)}. {usage}")
     return found[0]
 
 

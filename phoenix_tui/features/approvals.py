@@ -19,7 +19,7 @@ from phoenix_tui.text.labels import short_model
 from tools.clean import clean_line
 
 UNTITLED: Final = "New conversation"
-NOTHING_WAITS: Final = "Nothing waits for your approval."
+NOTHING_WAITS: Final = "No approvals are pending."
 
 
 class Pending(Struct, frozen=True):

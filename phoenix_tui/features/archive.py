@@ -32,9 +32,13 @@ def not_done(running: int, elsewhere: int) -> str:
     """Reason why some conversations stay unchanged; empty where none does."""
     parts: list[str] = []
     if running:
-        parts.append("It is running: stop it first." if running == 1 else f"{running} are running: stop them first.")
+        parts.append(
+            "The conversation is running; stop it first."
+            if running == 1
+            else f"{running} are running; stop them first."
+        )
     if elsewhere:
-        parts.append(f"{elsewhere} open in another Phoenix: close {'it' if elsewhere == 1 else 'them'} there.")
+        parts.append(f"{elsewhere} open in another Phoenix; close {'it' if elsewhere == 1 else 'them'} there.")
     return " ".join(parts)
 
 

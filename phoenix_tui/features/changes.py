@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 EVERYTHING: Final = "all of this conversation"
 UNCOMMITTED: Final = "not committed in git"
-NO_TEXT: Final = "This is no text, or too large to show."
-PARENTS: Final = "What sub-agents change belongs to their parent's turn: /diff in its parent shows it."
+NO_TEXT: Final = "This file is not text, or is too large to show."
+PARENTS: Final = "Changes by sub-agents belong to their parent's turn; use /diff in the parent."
 NAMES_SHOWN: Final = 4
 TODAY: Final = 24 * 3600.0
 
@@ -139,18 +139,18 @@ def when(at: float, now: float) -> str:
 
 def without_lines(file: ShownFile) -> str:
     """Text in place of a file without lines to show."""
-    return words_of(file.change) if file.change is not None else "It is empty, no text, or too large to show."
+    return words_of(file.change) if file.change is not None else "The file is empty, not text, or too large to show."
 
 
 def words_of(change: FileChange) -> str:
     """Text in place of a change without lines to show."""
     before, after = change.before, change.after
     if before is not None and after is not None and before.content == after.content and before.kind is after.kind:
-        return f"Its mode went from {before.mode & 0o7777:o} to {after.mode & 0o7777:o}."
+        return f"The mode changed from {before.mode & 0o7777:o} to {after.mode & 0o7777:o}."
     if after is not None and after.kind is FileKind.LINK:
-        return f"It leads to {_target(after)} now."
+        return f"The link now points to {_target(after)}."
     if any(state is not None and not state.kept for state in (before, after)):
-        return "It is too large for its content to be kept."
+        return "The file is too large; its content is not kept."
     return NO_TEXT
 
 
@@ -166,7 +166,7 @@ def _from_git(patch: DiffDisplay) -> ShownFile:
 
 def _note(coverage: Coverage) -> str:
     names = ", ".join(clean_line(name) for name in coverage.too_large[:NAMES_SHOWN])
-    return coverage.refusal or (f"Too large to be shown: {names}." if names else "")
+    return coverage.refusal or (f"Too large to show: {names}." if names else "")
 
 
 def _target(link: FileState) -> str:

@@ -30,7 +30,7 @@ async def resume(front: FrontEnd, reference: str) -> None:
         return
     if reference:
         front.tell(
-            f"No conversation is called {reference}." if not found else f"{len(found)} conversations match.", bad=True
+            f"There is no conversation {reference}." if not found else f"{len(found)} conversations match.", bad=True
         )
     rows = found or await engine.list(ConversationQuery(limit=front.most_options))
     if not rows:
@@ -62,11 +62,11 @@ async def rename(front: FrontEnd, title: str) -> None:
 async def fork(front: FrontEnd, _: str) -> None:
     """Continue in a copy."""
     if front.conversation is None:
-        front.tell("There is nothing to copy yet.", bad=True)
+        front.tell("This conversation is empty; there is nothing to fork.", bad=True)
         return
     copy = await front.services.engine.fork(front.conversation.id)
     await front.open(copy.id)
-    front.tell("This is the copy.")
+    front.tell("Forked. You are in the copy.")
 
 
 async def retry(front: FrontEnd, _: str) -> None:
@@ -79,7 +79,7 @@ async def retry(front: FrontEnd, _: str) -> None:
 async def stop(front: FrontEnd, _: str) -> None:
     """Stop the run in view."""
     if not front.stop():
-        front.tell("Nothing runs here.")
+        front.tell("Nothing is running in this conversation.")
 
 
 async def stop_all(front: FrontEnd, _: str) -> None:
@@ -87,13 +87,13 @@ async def stop_all(front: FrontEnd, _: str) -> None:
     engine = front.services.engine
     count = len({family_of(one) for one in engine.live() if is_busy(one.state)})
     await engine.stop_all()
-    front.tell(f"{count} stopped." if count else "Nothing runs.")
+    front.tell(f"{count} stopped." if count else "Nothing is running.")
 
 
 async def export(front: FrontEnd, name: str) -> None:
     """Write the conversation in view as Markdown, or as JSON where the file's name ends so."""
     if front.conversation is None:
-        front.tell("There is nothing to write yet.", bad=True)
+        front.tell("This conversation is empty; there is nothing to export.", bad=True)
         return
     try:
         path = await export_to(name, front.conversation, front.services)

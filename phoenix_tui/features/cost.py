@@ -36,7 +36,7 @@ async def cost_report(session: FrontEndSession, conversation: ConversationApi) -
     totals, library = conversation.record.spent, session.services.library
     lines = [
         f"{tokens(totals.input_tokens)} tokens in, {tokens(totals.output_tokens)} out",
-        f"{tokens(totals.cache_read_tokens)} read from the cache, {tokens(totals.cache_creation_tokens)} written to it",
+        f"{tokens(totals.cache_read_tokens)} read from cache, {tokens(totals.cache_creation_tokens)} written to it",
         *cost_lines(conversation.record, views_of(session.services.engine, conversation.id)),
         *call_lines(await library.calls(conversation.id)),
     ]
@@ -49,7 +49,7 @@ async def choose_run(front: FrontEnd, conversation: ConversationApi) -> None:
     """Choose a run and read its details."""
     found = await front.services.library.runs(conversation.id, LISTED)
     if not found:
-        front.tell("Nothing ran here yet.")
+        front.tell("There are no runs yet.")
         return
     options = [Option(run.id, run_heading(run), tuple(filter(None, _facts(run)))) for run in found]
     chosen = await front.pick("Runs of this conversation, newest first", options)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LARGEST_IMAGE: Final = 64_000_000
 """Bytes of a file or of a clipboard's image; it is shrunk before sending."""
-SECRET: Final = "{path} lies in a place of keys, which Phoenix sends nowhere; copy it elsewhere to attach it."
+SECRET: Final = "{path} is in a folder of keys, which Phoenix never sends; copy it elsewhere to attach it."
 LONGEST_DROP: Final = 4_096
 """Longer pastes are no list of paths."""
 

@@ -8,7 +8,7 @@ from engine.api.conversation import ConversationApi
 from engine.executor.requests import Refused
 from phoenix_tui.text.job_text import NOTHING_RUNS, RUNS_ON
 
-NO_JOBS: Final = "No background command was started here."
+NO_JOBS: Final = "This conversation has no background commands."
 
 
 def send_to_background(conversation: ConversationApi | None) -> str:

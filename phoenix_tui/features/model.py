@@ -29,7 +29,7 @@ async def use_model(front: FrontEnd, reference: str) -> None:
     except EngineError as error:
         front.tell(str(error), bad=True)
     if reference.startswith("local/"):
-        front.tell("A small local model: check its work.")
+        front.tell("This is a small local model; check its work.")
     if front.conversation is not None:
         await front.conversation.change(ConversationChanges(model=reference))
     front.confirm_change(f"Model {reference}.")

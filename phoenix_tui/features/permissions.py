@@ -25,7 +25,7 @@ async def choose_mode(front: FrontEnd, word: str) -> bool:
     if not word:
         options = [Option(mode.value, mode.value, (MODE_MEANINGS[mode],)) for mode in PermissionMode]
         count = len(front.services.engine.rules.all())
-        options.append(Option(RULES, RULES, (f"{counted(count, 'rule')}: see, edit, take back",)))
+        options.append(Option(RULES, RULES, (f"{counted(count, 'rule')}: list, edit, remove",)))
         word = await front.pick("What runs without asking", options, current=front.mode.value)
     if word in modes:
         await use_mode(front, modes[word])
@@ -52,7 +52,7 @@ async def choose_sandbox(front: FrontEnd, word: str) -> bool | None:
         return None
     wanted = SandboxMode(word)
     wider = SANDBOX_FREEDOM[wanted] > SANDBOX_FREEDOM[now]
-    if wider and not await front.confirm(widening(now, wanted), "change it", "keep it"):
+    if wider and not await front.confirm(widening(now, wanted), "change", "cancel"):
         return None
     front.prefer(sandbox=wanted)
     if front.conversation is not None:

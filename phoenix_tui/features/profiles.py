@@ -40,8 +40,8 @@ async def use_profile(front: FrontEnd, name: str) -> None:
     front.prefer(launch=launch, model=use.model, mode=use.mode)
     if shown is not None and not begun:
         await front.begin_anew()
-    begins = "New conversations begin" if begun else "This conversation begins"
-    stays = " This one stays as it is." if begun else ""
+    begins = "New conversations start" if begun else "This conversation starts"
+    stays = " This one is unchanged." if begun else ""
     front.tell(f"{begins} as {name}{f': {use.special}' if use.special else ''}.{stays}")
 
 

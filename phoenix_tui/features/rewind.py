@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from engine.api.engine import EngineApi, RewindApi
     from engine.ports.turns import BranchRow
 
-NOTHING_SAID: Final = "Nothing was said here yet, so there is nothing to go back to."
+NOTHING_SAID: Final = "There are no prompts to rewind to yet."
 NAMES: Final = 3
 """Files named of those that stayed as they were."""
 
@@ -127,7 +127,7 @@ class RewindCommands:
             return
         try:
             if (await self._rewinding.points(self._conversation.record)).takeback is None:
-                self._asker.tell("Nothing went back here, so there is nothing to undo. /rewind goes back.")
+                self._asker.tell("There is no rewind to undo. /rewind starts one.")
             else:
                 await self._undo()
         except (CannotRewind, FilesError) as error:
@@ -140,7 +140,7 @@ class RewindCommands:
         here = self._conversation
         branches = await self._rewinding.branches(here.record)
         if len(branches) < 2:
-            self._asker.tell(f"This conversation has no branches: {self._asker.branching_keys} makes one.")
+            self._asker.tell(f"This conversation has no branches; {self._asker.branching_keys} makes one.")
             return
         chosen = await self._asker.which_branch(branches)
         if not chosen or chosen == here.id:
@@ -208,13 +208,13 @@ class RewindCommands:
             self._asker.tell(_left(done), bad=True)
 
     def _outcome(self, done: Done) -> str:
-        files = f"{counted(done.restored, 'file')} went back. " if done.restored else ""
+        files = f"{counted(done.restored, 'file')} restored. " if done.restored else ""
         keys = self._asker.undo_keys
         if done.conversation_id != self._conversation.id:
             keys = self._asker.undo_keys_over_text if done.text or done.image_ids else keys
-            return f"{files or 'Files stay as they are. '}This is another branch; {keys} goes back to the other one."
+            return f"{files or 'Files are unchanged. '}You are in a new branch; {keys} returns to the previous one."
         if files:
-            return f"{files}The agent is told with your next message. {keys} takes it back."
+            return f"{files}The agent is told with your next message. {keys} undoes this."
         return "No file changed."
 
 
@@ -222,7 +222,7 @@ def _left(done: Done) -> str:
     """Files that stayed unchanged, with the reasons."""
     names = (f"{clean_line(one.path.decode('utf-8', 'replace'))} ({one.problem})" for one in done.problems[:NAMES])
     more = f" and {len(done.problems) - NAMES} more" if len(done.problems) > NAMES else ""
-    return f"Left as they are: {', '.join(names)}{more}."
+    return f"Not restored: {', '.join(names)}{more}."
 
 
 def others_of(preview: Preview) -> frozenset[bytes]:

@@ -8,10 +8,10 @@ from engine.ports import ConversationChanges
 from engine.routes import AnswerAlone, StartAgents
 from phoenix_tui.features.front_end import FrontEnd, accepted
 
-ON: Final = "A supervisor decides who answers here: the main model, or sub-agents. /route off ends that."
-OFF: Final = "The main model answers here."
-WRONG: Final = "/route takes on or off, and start or alone while a decision is open."
-NOTHING_OPEN: Final = "No decision of a supervisor is open."
+ON: Final = "A supervisor now chooses who answers: the main model or sub-agents. /route off turns this off."
+OFF: Final = "Routing is off; the main model answers."
+WRONG: Final = "Give on or off, or start or alone while a decision is open."
+NOTHING_OPEN: Final = "No supervisor's decision is open."
 
 
 async def route(front: FrontEnd, asked: str) -> None:
@@ -21,7 +21,7 @@ async def route(front: FrontEnd, asked: str) -> None:
     if asked in {"on", "off"}:
         await conversation.change(ConversationChanges(supervisor=asked == "on"))
         why = conversation.routing.why_alone
-        on = f"{ON} For now the main model answers alone: {why}." if why else ON
+        on = f"{ON} For now the main model answers alone, because {why}." if why else ON
         front.tell(on if asked == "on" else OFF)
     elif asked not in {"start", "alone"}:
         front.tell(WRONG, bad=True)

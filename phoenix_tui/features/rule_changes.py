@@ -30,33 +30,35 @@ class RuleChanges:
         """Take one back."""
         self._rules.remove(rule)
         self._done.append(RuleChange(removed=rule))
-        return f"{one_line(rule.text)} asks again from now on; {self._way_back}."
+        return f"{one_line(rule.text)} removed; {self._way_back}."
 
     def keep(self, old: ActiveRule | None, new: ActiveRule) -> str:
         """Another text for a rule, or a new one."""
         if any((one.text, one.place) == (new.text, new.place) for one in self._rules.all()):
-            raise EngineError("This rule is there already.")
+            raise EngineError("This rule already exists.")
         if old is not None:
             self._done.append(RuleChange(self._rules.replace(old, new.text), old))
         else:
             self._rules.add(new)
             self._done.append(RuleChange(new))
-        return "Kept; it counts from now on."
+        return "Saved; the rule now applies."
 
     def move(self, rule: ActiveRule, here: str) -> str:
         """Move a rule from a project to everywhere, or from everywhere to the project `here`."""
         if rule.conversation_id:
-            raise EngineError("A rule of one conversation ends with it: write it anew to keep it longer.")
+            raise EngineError("A rule of one conversation cannot be moved; add a new one instead.")
         if not rule.project and any(one.text == rule.text and one.project == here for one in self._rules.all()):
-            raise EngineError("This rule is there already.")
+            raise EngineError("This rule already exists.")
         moved = self._rules.move(rule, "" if rule.project else here)
         self._done.append(RuleChange(moved, rule))
-        return "It holds in this project alone now." if moved.project else "It holds in every project now."
+        return (
+            "The rule now applies to this project only." if moved.project else "The rule now applies to all projects."
+        )
 
     def undo(self) -> str:
         """Turn the last change around."""
         if not self._done:
-            return "Nothing to undo."
+            return "There is nothing to undo."
         step = self._done[-1]
         if step.removed is not None:
             self._rules.put_back(step.removed)

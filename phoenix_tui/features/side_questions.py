@@ -12,8 +12,8 @@ from engine.api.errors import ENGINE_ERRORS
 from tools.clean import clean, clean_line
 from tools.wording import one_line
 
-NOTHING_SAID: Final = "Nothing was said yet that a question could be about."
-USAGE: Final = "/btw QUESTION asks beside the conversation: the agent works on, nothing of it is stored."
+NOTHING_SAID: Final = "This conversation is empty; there is nothing to ask about."
+USAGE: Final = "Give a question: /btw QUESTION. The agent keeps working, and nothing is stored."
 NO_ANSWER: Final = "(no answer)"
 SHOWN: Final = 200
 """Characters of the question that are shown."""

@@ -12,7 +12,7 @@ from engine.records import ConversationRecord
 from engine.updates import AgentView
 from tools.clean import clean_line
 
-NO_IMAGES = "A hint to a sub-agent is text: take the images out."
+NO_IMAGES = "A hint to a sub-agent can only be text; remove the images."
 LONGEST_PARENT = 30
 """Characters of a parent's title where its sub-agent is named."""
 GONE = "Sub-agents are not available here."

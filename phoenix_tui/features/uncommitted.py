@@ -64,10 +64,8 @@ async def uncommitted(runner: ProcessRunner, folder: Path) -> Uncommitted | None
     names = sorted(name for name in listed.captured.head.split(b"\0") if name)
     new = await asyncio.to_thread(lambda: [_as_new(folder, name) for name in names[:MOST_UNKNOWN]])
     notes = [
-        f"{len(names) - MOST_UNKNOWN:,} more files that git does not know are not shown."
-        if len(names) > MOST_UNKNOWN
-        else "",
-        "The changes are long: only the first lines of them are shown." if differs.captured.dropped else "",
+        f"{len(names) - MOST_UNKNOWN:,} more untracked files are not shown." if len(names) > MOST_UNKNOWN else "",
+        "The changes are long; only their first lines are shown." if differs.captured.dropped else "",
     ]
     files = sorted((*known, *new), key=lambda one: one.path)
     return Uncommitted(tuple(files), " ".join(filter(None, notes)))

@@ -119,7 +119,7 @@ class ImageSource:
         try:
             stored = await self._attachments([image_id])
             if not stored:
-                raise ImageRejected("This image is not stored any more.")
+                raise ImageRejected("This image is no longer stored.")
             return await asyncio.to_thread(read_own, stored[0].path)
         except OSError as error:
             raise ImageRejected(f"This image cannot be read: {error.strerror}.") from error

@@ -24,7 +24,7 @@ from tools.wording import counted
 
 CLOSES: Final = "Esc closes"
 """Hint of a layer over the workspace; a sheet with another action of Esc has its own."""
-BACK: Final = "Esc back"
+BACK: Final = "Esc returns"
 """Hint of a widget that has the keys for a while before they return to the composer."""
 SHELL: Final = "bash"
 """The tool whose commands can be sent to the background."""
@@ -86,7 +86,7 @@ def _agent_hint(state: State, *, has_text: bool) -> str:
     """Hint in a sub-agent's transcript: Esc stops this one, and once it has ended goes back to its parent."""
     match state:
         case Completed() | Failed() | Errored():
-            return hint(("send", "sends a hint"), _clears()) if has_text else hint(("stop", "goes back to its parent"))
+            return hint(("send", "sends a hint"), _clears()) if has_text else hint(("stop", "returns to its parent"))
         case AwaitingApproval():
             return hint(_answers(has_text=has_text, is_prose=False), ("stop", STOPS_ONE))
         case Cancelling():

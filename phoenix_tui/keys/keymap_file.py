@@ -49,7 +49,7 @@ def read_keymap(path: Path) -> dict[str, str]:
     for name, keys in table.items():
         where = f"{short_path(path)}:{line_of(text, name)}"
         if name not in KEYS_BY_ID:
-            raise KeymapError(f'{where}: "{clean_line(name)}" is no action. {_nearest(name)}')
+            raise KeymapError(f'{where}: "{clean_line(name)}" is not an action. {_nearest(name)}')
         keymap[name] = _checked(keys, name, where)
     _refuse_doubles(keymap, path, text)
     return keymap
@@ -57,7 +57,7 @@ def read_keymap(path: Path) -> dict[str, str]:
 
 def _nearest(name: str) -> str:
     near = difflib.get_close_matches(name, KEYS_BY_ID, n=3, cutoff=0.4)
-    return f"Near are {', '.join(near)}; F1 lists all." if near else f"There are {', '.join(sorted(KEYS_BY_ID))}."
+    return f"Similar: {', '.join(near)}; F1 lists all." if near else f"The actions are {', '.join(sorted(KEYS_BY_ID))}."
 
 
 def _checked(keys: object, name: str, where: str) -> str:
@@ -68,7 +68,7 @@ def _checked(keys: object, name: str, where: str) -> str:
     if None in found:
         wrong = keys.split(",")[found.index(None)].strip()
         raise KeymapError(
-            f'{where}: "{clean_line(wrong)}" is no key. Keys are letters, digits, names such as f5, enter, pageup, '
+            f'{where}: "{clean_line(wrong)}" is not a key. Keys are letters, digits, names such as f5, enter, pageup, '
             "question_mark, with ctrl+, alt+ or shift+ before them."
         )
     return ",".join(each for each in found if each is not None)
@@ -108,6 +108,6 @@ def _refuse_doubles(keymap: Mapping[str, str], path: Path, text: str) -> None:
                 mine = key.id if key.id in keymap else other
                 where = f"{short_path(path)}:{line_of(text, mine)}"
                 raise KeymapError(
-                    f'{where}: {key_names(each)} would be both "{other}" and "{key.id}"; '
+                    f'{where}: {key_names(each)} is used for both "{other}" and "{key.id}";  '
                     f'give one of them another key, or "{UNBOUND}".'
                 )

@@ -29,5 +29,5 @@ def keep_report(folder: Path, secrets: Sequence[str], error: BaseException) -> s
 
 def crash_note(error: BaseException, report: str, resume: str) -> str:
     """Sentence printed after the screen is gone."""
-    way_back = f"; `{resume}` goes on" if resume else ""
-    return f"phoenix: A fault inside Phoenix ({type(error).__name__}) ended it; the report: {report}{way_back}."
+    way_back = f"; `{resume}` continues" if resume else ""
+    return f"phoenix: Internal error ({type(error).__name__}). Report: {report}{way_back}."

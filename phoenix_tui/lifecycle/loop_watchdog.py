@@ -115,7 +115,7 @@ class LoopWatch:
         stood = now - self._answered
         if stood > STANDS_AFTER and not self._reported and logging.getLogger().handlers:
             self._reported = True
-            log.error("the event loop stands for %.0f s at: %s", stood, stack_of(self._loop_thread))
+            log.error("the event loop is blocked for %.0f s at: %s", stood, stack_of(self._loop_thread))
         try:
             self._loop.call_soon_threadsafe(self._answer)
         except RuntimeError:  # the loop is closed
@@ -125,16 +125,16 @@ class LoopWatch:
         now = time.monotonic()
         if self._reported:
             self._reported = False
-            log.error("the event loop goes on after %.0f s", now - self._answered)
+            log.error("the event loop continues after %.0f s", now - self._answered)
         self._answered = now
 
     def _force(self, number: int) -> None:
         """End at once; committed data is in the database, and the zygote ends every program."""
         self._link.begun()  # it waits for these last acts, which take 1.2 s when the terminal accepts nothing
         stack = stack_of(self._loop_thread)
-        words = f"phoenix: It did not react to signal {number} and was ended; the log says where it stood.\n"
+        words = f"phoenix: Did not react to signal {number} and was killed; the log says where it was.\n"
         words = f"{words}phoenix: {self.last_words}\n" if self.last_words else words
-        within(AFTERWARDS, lambda: log.error("ended by signal %d while it stood at: %s", number, stack))
+        within(AFTERWARDS, lambda: log.error("killed by signal %d while blocked at: %s", number, stack))
         foreground_programs.hang_up()
         within(AFTERWARDS, state.restore)
         within(AFTERWARDS, lambda: os.write(2, words.encode()))

@@ -45,7 +45,7 @@ SHEDDING: Final = 1.0
 LIMITS: Final = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 PAGE: Final = os.sysconf("SC_PAGESIZE")
 KEY: Final = "memory_limit"
-FIX: Final = f"end what runs, start Phoenix again, or raise {KEY} in config.toml"
+FIX: Final = f"stop what runs, restart Phoenix, or raise {KEY} in config.toml"
 
 
 def ceiling() -> int:
@@ -74,7 +74,7 @@ class MemoryLimit(Struct, frozen=True):
         """Reason why nothing new begins now, with the fix; empty while there is memory for it."""
         if not self.most or (occupied := resident()) <= self.most * FULL:
             return ""
-        return f"Memory is short ({_used(occupied, self.most)}), so nothing new begins: {FIX}."
+        return f"Memory is short ({_used(occupied, self.most)}), so nothing new can start; {FIX}."
 
 
 NO_LIMIT: Final = MemoryLimit(0)
@@ -121,12 +121,14 @@ class MemoryWatch:
         if left > self._most * SHORT and not self._said:
             self._said = True
             used, full = _used(left, self._most), _megabytes(int(self._most * FULL))[0]
-            self._on_loop(lambda: self.tell(f"Memory is short: {used}. Above {full:,} MB nothing new begins; {FIX}."))
+            self._on_loop(
+                lambda: self.tell(f"Memory is short: {used}. Above {full:,} MB nothing new can start; {FIX}.")
+            )
 
     def _end(self, occupied: int) -> None:
         self._ending = True
         used, may = _megabytes(occupied, self._most)
-        self.last_words = f"Phoenix ended: it used {used:,} MB and may use {may:,} MB. Raise {KEY} in config.toml."
+        self.last_words = f"Phoenix stopped: it used {used:,} MB; the limit is {may:,} MB. Raise {KEY} in config.toml."
         log.error("%d MB are above the ceiling of %d MB: Phoenix ends", *_megabytes(occupied, self._most))
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -145,7 +147,7 @@ def in_words(limit: MemoryLimit) -> str:
     where = f"{KEY}, {limit.source}" if limit.source != "default" else f"by this machine; {KEY} changes it"
     short, full = _megabytes(int(limit.most * SHORT), int(limit.most * FULL))
     most = _megabytes(limit.most)[0]
-    return f"at most {most:,} MB ({where}): from {short:,} caches go, from {full:,} nothing new begins"
+    return f"at most {most:,} MB ({where}); from {short:,} caches are cleared, from {full:,} nothing new can start"
 
 
 def give_back() -> None:
@@ -174,7 +176,7 @@ def _open_statm() -> int:
 
 def _used(occupied: int, most: int) -> str:
     used, may = _megabytes(occupied, most)
-    return f"{used:,} of the {may:,} MB that it may use"
+    return f"{used:,} of the {may:,} MB limit"
 
 
 def _megabytes(*numbers: int) -> tuple[int, ...]:

@@ -39,7 +39,7 @@ MOST_WAITING: Final = 40
 PAINTS: Final = (Layout, Update, UpdateScroll, Resize)
 """Never left out: Textual asks for each once until it was done, so nothing would be painted any more."""
 TALLIES: Final = "_phoenix_tallies"
-SENTENCE: Final = "A part of Phoenix keeps calling itself and was slowed down. Keys work; the log names it."
+SENTENCE: Final = "A part of Phoenix calls itself without end and was slowed down. Keys still work; the log names it."
 Take: TypeAlias = Callable[[Any], Awaitable[Message]]
 
 

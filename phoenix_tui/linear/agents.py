@@ -20,7 +20,7 @@ MESSAGES: Final = 200
 """Messages of a sub-agent's transcript that are printed."""
 SILENT_FROM: Final = 20.0
 """Seconds without output from which the silence is shown."""
-USAGE: Final = "/agents takes stop, or the id or the beginning of the task of one."
+USAGE: Final = "Give stop, or an id or the start of a task."
 READ, HINT, STOP = "Read what it did", "Send it a hint", "Stop it"
 
 
@@ -60,7 +60,7 @@ async def _read(ctx: LinearContext, view: AgentView) -> None:
         text = message_text(message)
         ctx.say(*(message_lines(speaker(message), text) if text.strip() else ()))
     if view.outcome is not None:
-        ctx.say(f"It ended: {ENDS[view.outcome.status]}.", *view.outcome.text.splitlines())
+        ctx.say(f"Ended: {ENDS[view.outcome.status]}.", *view.outcome.text.splitlines())
 
 
 def row(view: AgentView, now: float) -> str:
@@ -87,11 +87,11 @@ def _stands(view: AgentView) -> str:
     if view.outcome is not None:
         return ENDS[view.outcome.status]
     if isinstance(view.state, AwaitingApproval):
-        return "asks you"
+        return "needs your answer"
     if isinstance(view.state, Cancelling):
         return "stops"
     if view.waits:
-        return "waits for its turn"
+        return "waiting to start"
     return f"runs {view.activity}" if view.activity else "thinks"
 
 

@@ -60,7 +60,7 @@ class LinearApp:
         """Run until the user leaves; returns the exit code."""
         ticking = asyncio.create_task(self._tick())
         unwatch = self.ctx.services.engine.watch(self._notifier.follow)
-        told = told_here(told_once(self.ctx.say, f"{WAITING} Ctrl+C gives up."))
+        told = told_here(told_once(self.ctx.say, f"{WAITING} Ctrl+C cancels."))
         unlisten = self.ctx.services.engine.waits.listen(told)
         self._listen_to_signals()
         with self.ctx.terminal.listening():
@@ -111,7 +111,7 @@ class LinearApp:
         self.ctx.terminal.line.history = self.ctx.history
         folder, mode = clean_line(str(launch.cwd)), self.ctx.mode.value
         self.ctx.say(f"Model {clean_line(launch.model)}. Folder {folder}. Mode {mode}.")
-        self.ctx.say("Write and press Enter. Esc or Ctrl+C stops. /help lists the commands. Ctrl+D leaves.")
+        self.ctx.say("Type a message and press Enter. Esc or Ctrl+C stops. /help lists the commands. Ctrl+D quits.")
         if self.ctx.services.warning:
             self.ctx.say(f"Note: {clean_line(self.ctx.services.warning)}")
         if launch.conversation_id:
@@ -130,7 +130,7 @@ class LinearApp:
                 await self._line(text)
             case StopWanted():
                 if self.ctx.leaving is None and not self.ctx.active.stop():
-                    self.ctx.say("Dropped." if self.ctx.side_questions.drop() else "Nothing runs.")
+                    self.ctx.say("Dropped." if self.ctx.side_questions.drop() else "Nothing is running.")
             case LeaveTyped():
                 self.ctx.leave(0)
 
@@ -172,7 +172,7 @@ class LinearApp:
     async def _answer(self, question: Question, text: str) -> None:
         answer = await answer_of(self.ctx, question, text)
         if answer is None:
-            self.ctx.say("A question is open: answer with one of its letters and press Enter. Esc stops the run.")
+            self.ctx.say("A question is open. Type one of its letters and press Enter. Esc stops the run.")
         else:
             await self.ctx.active.answer(question, answer)
 
@@ -185,7 +185,7 @@ class LinearApp:
             self.ctx.leave(0)
         else:
             self._interrupted = now
-            self.ctx.say("Press Ctrl+C again to leave.")
+            self.ctx.say("Press Ctrl+C again to quit.")
             self.ctx.terminal.show_prompt()
 
     async def _tick(self) -> None:

@@ -49,7 +49,7 @@ class ApprovalNotifier:
         for one in waiting:
             if one.question.call.id not in self._told:
                 ctx.terminal.ring()
-                ctx.say(f"Another conversation asks, {one.title}: {_words(one.question)}. /approvals answers it.")
+                ctx.say(f"Another conversation, {one.title}, asks: {_words(one.question)}. /approvals answers it.")
         self._told = {one.question.call.id for one in waiting}
 
 
@@ -60,7 +60,7 @@ async def _approvals(ctx: LinearContext, _: str) -> None:
         ctx.say(NOTHING_WAITS, *elsewhere)
         return
     ctx.say(*elsewhere)
-    chosen = await ctx.choose("They ask:", [f"{one.title}: {_words(one.question)}" for one in waiting])
+    chosen = await ctx.choose("Pending approvals:", [f"{one.title}: {_words(one.question)}" for one in waiting])
     if chosen is None:
         return
     one = waiting[chosen]

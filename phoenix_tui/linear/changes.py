@@ -23,7 +23,7 @@ async def diff(ctx: LinearContext, _: str) -> None:
     if chosen is None:
         return
     ctx.say(*filter(None, (chosen.note,)))
-    while (place := await ctx.choose("Read which file?", [_row(file) for file in chosen.files])) is not None:
+    while (place := await ctx.choose("Show which file?", [_row(file) for file in chosen.files])) is not None:
         file = chosen.files[place]
         found = await changes.diff(file)
         rows = clean(found.diff).splitlines()[2:] if found is not None else [without_lines(file)]
@@ -34,7 +34,7 @@ async def diff(ctx: LinearContext, _: str) -> None:
 
 async def _set(ctx: LinearContext, sets: Sequence[ChangeSet]) -> ChangeSet | None:
     if not sets:
-        ctx.say("No file is changed.")
+        ctx.say("No files changed.")
         return None
     if len(sets) == 1:
         return sets[0]

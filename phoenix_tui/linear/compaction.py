@@ -13,10 +13,10 @@ from tools.clean import clean, clean_line
 from tools.wording import counted
 
 ACTIONS: Final = (
-    "Take it: it stands in the place of the older messages",
-    "Change it",
-    "Another one, with a hint",
-    "Drop it: everything stays as it was",
+    "Use it in place of the older messages",
+    "Edit it",
+    "Regenerate it, with a hint",
+    "Discard it",
 )
 
 
@@ -67,20 +67,20 @@ async def _meanwhile(ctx: LinearContext) -> None:
             ctx.active.stop()
             ctx.leave(0)
         case Typed(text=text):
-            ctx.say("The summary is being written. Esc stops it.")
+            ctx.say("Writing the summary. Esc stops.")
             if text.strip() and not remember(ctx.history, text):
-                ctx.say("Up brings back what you wrote.")
+                ctx.say("Up recalls your text.")
 
 
 async def _decide(ctx: LinearContext, proposal: Proposal) -> Verdict:
     if proposal.problem:
         ctx.say(f"Refused: {clean_line(proposal.problem)}")
     ctx.say(
-        f"Summary of {counted(proposal.summarized, 'message')}, {proposal.kept} stay, {clean_line(proposal.sizes)}:",
+        f"Summary of {counted(proposal.summarized, 'message')}, {proposal.kept} kept, {clean_line(proposal.sizes)}:",
         *(line for line in clean(proposal.summary).splitlines() if line.strip()),
         "End of the summary.",
     )
-    match await ctx.choose("What now?", ACTIONS):
+    match await ctx.choose("Use this summary?", ACTIONS):
         case 0:
             return TakeSummary(proposal.summary)
         case 1:

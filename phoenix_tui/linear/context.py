@@ -26,7 +26,7 @@ class LinearContext(LineAsker):
         self.active = LinearConversation(services, launch, terminal)
         super().__init__(terminal, self.active)
         self.side_questions = LinearSideQuestions(self.active)
-        self.rule_changes = RuleChanges(services.engine.rules, "/rules undo brings it back")
+        self.rule_changes = RuleChanges(services.engine.rules, "/rules undo restores it")
         self.history = PromptHistory(launch.state_folder, launch.cwd)
 
     @property

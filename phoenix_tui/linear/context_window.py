@@ -37,7 +37,7 @@ async def _context(ctx: LinearContext, word: str) -> None:
     elif name == "threshold":
         await _threshold(ctx, active, value)
     elif name:
-        ctx.say(f"There is no /context {clean_line(name)}. There are {', '.join(edits)} and threshold.")
+        ctx.say(f"There is no /context {clean_line(name)}. Give {', '.join(edits)} or threshold.")
     else:
         ctx.say(*_report(await active.report(), conversation.record.model))
 
@@ -52,7 +52,7 @@ def _say_edit(ctx: LinearContext, outcome: Edited | Refused) -> None:
 async def _threshold(ctx: LinearContext, window: ContextApi, value: str) -> None:
     never = value == "never"
     if not never and not (value.isdecimal() and LOWEST <= int(value) <= HIGHEST):
-        ctx.say(f"A threshold is {LOWEST} to {HIGHEST} per cent, or never.")
+        ctx.say(f"The threshold must be {LOWEST} to {HIGHEST} per cent, or never.")
         return
     await window.set_threshold(HIGHEST + 1 if never else int(value))
     ctx.say(f"Older messages are summarized {'never' if never else f'at {value} per cent'}.")
@@ -61,7 +61,7 @@ async def _threshold(ctx: LinearContext, window: ContextApi, value: str) -> None
 def _report(report: ContextReport, model: str) -> Iterator[str]:
     about = "about " if report.estimated else ""
     if model == GUIDE and not report.window:
-        yield f"Context: {GUIDE} follows rules and has no window to fill."
+        yield f"Context: {GUIDE} follows rules and has no context window."
     elif report.window:
         share = report.tokens * 100 // report.window
         yield f"Context: {about}{report.tokens:,} of {report.window:,} tokens, {share} per cent."
@@ -87,13 +87,13 @@ def _ways(report: ContextReport) -> Iterator[str]:
         does, number = ("shortens", report.shortens) if report.shortens else ("clears", report.clears)
         yield f"/context prune {does} {counted(number, 'old tool result')}."
     if report.images:
-        yield f"/context images takes {counted(report.images, 'image')} out."
+        yield f"/context images removes {counted(report.images, 'image')}."
     if report.omitted:
-        yield f"/context back sends {counted(report.omitted, 'part')} again that are left out."
+        yield f"/context back restores {counted(report.omitted, 'removed part')}."
     if report.earlier is not None:
-        yield "/context restore sends the messages again that the newest summary stands for."
+        yield "/context restore restores the messages before the newest summary."
     if report.can_undo:
-        yield "/context undo takes the last change back."
+        yield "/context undo undoes the last change."
 
 
 async def _prompt(ctx: LinearContext, _: str) -> None:

@@ -191,7 +191,7 @@ class LinearConversation:
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
         if isinstance(receipt, Refused):
-            self.say(f"Refused: {clean_line(receipt.reason)} Up brings your text back.")
+            self.say(f"Refused: {clean_line(receipt.reason)} Up recalls your text.")
         else:
             self.transcript.own.add(receipt.message_id)
             self.images.clear()

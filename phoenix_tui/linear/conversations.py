@@ -26,17 +26,17 @@ async def _search(ctx: LinearContext, text: str) -> None:
     try:
         query = parse_search(text or await ctx.ask_line("Search for"), cwd=ctx.launch.cwd)
     except SearchSyntaxError as error:
-        ctx.say(f"Not searched: {error}")
+        ctx.say(f"Search failed: {error}")
         return
     hits = (await ctx.services.library.search(query, limit=MOST_LISTED)).hits
     if not hits:
-        ctx.say("Nothing was found. Fewer words find more.")
+        ctx.say("No matches. Use fewer words to find more.")
         return
     rows = [f"{hit.title or 'new conversation'}, {hit.speaker.value}: {hit.snippet}" for hit in hits]
     chosen = await ctx.choose("Found:", rows)
     if chosen is not None:
         await ctx.open(hits[chosen].conversation_id)
-        ctx.say("The message that was found:")
+        ctx.say("Matching message:")
         await ctx.active.read_at(hits[chosen].seq)
 
 
@@ -47,12 +47,12 @@ async def _find(ctx: LinearContext, text: str) -> None:
         return
     found = (await ctx.services.library.find(conversation.id, text))[-MOST_LISTED:]
     if not found:
-        ctx.say("It does not stand in this conversation. /search looks everywhere.")
+        ctx.say("No matches in this conversation. /search searches all conversations.")
         return
     rows = [
         f"message {one.seq}{', output of a tool' if one.call_id else ''}, {counted(one.count, 'time')}" for one in found
     ]
-    chosen = await ctx.choose("Found, the newest last:", rows)
+    chosen = await ctx.choose("Matches, newest last:", rows)
     if chosen is not None:
         await ctx.active.read_at(found[chosen].seq)
 

@@ -59,15 +59,15 @@ async def _paste(ctx: LinearContext, _: str) -> None:
 async def _images(ctx: LinearContext, _: str) -> None:
     images = ctx.active.images
     if not images:
-        ctx.say("No image is attached. /attach FILE attaches one, /paste takes one from the clipboard.")
+        ctx.say("No image is attached. /image FILE attaches one, /paste attaches one from the clipboard.")
         return
     chosen = await ctx.choose(
-        f"{counted(len(images), 'image')} go with the next message. A number takes one away:",
+        f"{counted(len(images), 'image')} attached to the next message. Give a number to remove one:",
         [_words(image) for image in images],
     )
     if chosen is not None:
         del images[chosen]
-        ctx.say(f"Taken away. {counted(len(images), 'image')} attached.")
+        ctx.say(f"Removed. {counted(len(images), 'image')} attached.")
 
 
 def _words(image: Attachment) -> str:

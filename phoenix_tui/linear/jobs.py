@@ -18,10 +18,10 @@ async def _jobs(ctx: LinearContext, _: str) -> None:
     conversation = ctx.conversation
     running = [job for job in conversation.jobs.all() if job.running] if conversation is not None else []
     if conversation is None or not running:
-        ctx.say("No background command runs." if conversation is not None else NO_JOBS)
+        ctx.say("No background commands are running." if conversation is not None else NO_JOBS)
         return
     rows = [f"{reveal(job.command)}, for {clock(job.elapsed)}" for job in running]
-    chosen = await ctx.choose("Running in the background. A number ends one:", rows)
+    chosen = await ctx.choose("Running in the background. Give a number to stop one:", rows)
     if chosen is not None:
         await conversation.jobs.kill(running[chosen].id)
 

@@ -28,9 +28,9 @@ def question_lines(question: Question, who: str = "") -> list[str]:
             lines += _command(question.request.summary)  # revealed already, and revealing twice changes nothing
     lines += [f"Note: it {words}." for words in odd_in(question)]
     if question.reason:
-        lines.append(f"Why it asks: {one_line(question.reason)}")
+        lines.append(f"Reason: {one_line(question.reason)}")
     if grant := rule_grant(question):
-        lines.append(f"Rule of s, a and e: {one_line(question.rule)}, which allows {grant}.")
+        lines.append(f"Rule for s, a and e: {one_line(question.rule)}, which allows {grant}.")
         more = ", s allow it in this conversation, a always in this project, e everywhere"
     else:
         more = ""
@@ -45,6 +45,6 @@ def _command(text: str) -> list[str]:
 
 def _changed_row(row: DiffRow) -> str:
     if row.sign == GAP:
-        return "Lines between are the same."
+        return "Unchanged lines are left out."
     words = {"+": "Added", "-": "Removed"}.get(row.sign, "Same")
     return f"{words}: {reveal(row.text)}"

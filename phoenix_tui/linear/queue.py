@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi
 
 LONGEST: Final = 120
-ACTIONS: Final = ("Send it now, stopping what runs", "Change its text", "Take it out", "Move it up", "Move it down")
+ACTIONS: Final = ("Stop the run and send it now", "Edit it", "Remove it", "Move it up", "Move it down")
 
 
 async def queue_up(ctx: LinearContext, text: str) -> Receipt:
@@ -26,7 +26,7 @@ async def queue_up(ctx: LinearContext, text: str) -> Receipt:
     if not isinstance(receipt, Refused):
         ctx.active.images.clear()
     place = len(conversation.queue.waiting)
-    ctx.say_outcome(receipt, f"Queued as number {place}: it is sent when this has ended. /queue shows what waits.")
+    ctx.say_outcome(receipt, f"Queued as number {place}; sent when the run ends. /queue lists the queue.")
     return receipt
 
 
@@ -40,9 +40,9 @@ async def _queue(ctx: LinearContext, text: str) -> None:
     queue = conversation.queue
     waiting = queue.waiting
     if not waiting:
-        ctx.say("Nothing waits. /queue TEXT queues a message, as does one that is sent while the agent works.")
+        ctx.say("The queue is empty. /queue TEXT adds a message, as does sending one while the agent works.")
         return
-    held = " They wait for you: Enter on an empty line sends them." if queue.held else ""
+    held = " The queue is paused; Enter on an empty line resumes it." if queue.held else ""
     chosen = await ctx.choose(f"{counted(len(waiting), 'message')} waiting.{held}", [_row(one) for one in waiting])
     if chosen is None:
         return
@@ -58,21 +58,21 @@ async def _do(
     match action:
         case 0:
             caps = caps_for(ctx, conversation)
-            ctx.say_outcome(await queue.send_now(message.id, caps), "It goes now.")
+            ctx.say_outcome(await queue.send_now(message.id, caps), "Sending it now.")
         case 1:
             text = await ctx.ask_line("New text", message.text)
             if text:
                 ctx.say_outcome(await queue.edit(message.id, text), "Changed.")
         case 2:
-            ctx.say_outcome(await queue.remove(message.id), "Taken out.")
+            ctx.say_outcome(await queue.remove(message.id), "Removed.")
         case _:
             to = min(max(place + (-1 if action == 3 else 1), 0), len(queue.waiting) - 1)
-            ctx.say_outcome(await queue.move(message.id, to), f"It is number {to + 1} now.")
+            ctx.say_outcome(await queue.move(message.id, to), f"Moved to number {to + 1}.")
 
 
 def _row(message: QueuedMessage) -> str:
     text = clean_line(message.text)
-    words = f"{text[:LONGEST]}{'…' if len(text) > LONGEST else ''}" or "no words"
+    words = f"{text[:LONGEST]}{'…' if len(text) > LONGEST else ''}" or "no text"
     return f"{words}, with {counted(len(message.image_ids), 'image')}" if message.image_ids else words
 
 

@@ -14,7 +14,7 @@ from tools.wording import counted
 
 READ_BACK: Final = 4
 OUTPUT_ROWS: Final = 200
-ASKED: Final = "Asked beside the conversation. Esc drops the question where nothing else runs."
+ASKED: Final = "Side question sent. Esc cancels it if nothing else is running."
 
 
 async def _read(ctx: LinearContext, number: str) -> None:
@@ -23,7 +23,7 @@ async def _read(ctx: LinearContext, number: str) -> None:
 
 async def _output(ctx: LinearContext, _: str) -> None:
     rows = ctx.active.transcript.last_output.strip().splitlines()
-    ctx.say(*(rows[:OUTPUT_ROWS] or ["No tool has said anything yet."]))
+    ctx.say(*(rows[:OUTPUT_ROWS] or ["There is no tool output yet."]))
     if len(rows) > OUTPUT_ROWS:
         ctx.say(f"{len(rows) - OUTPUT_ROWS} more lines.")
 
@@ -31,7 +31,7 @@ async def _output(ctx: LinearContext, _: str) -> None:
 async def _state(ctx: LinearContext, _: str) -> None:
     live = [one for one in ctx.services.engine.live() if is_busy(one.state)]
     busy = "Working." if ctx.active.busy else "Ready."
-    ctx.say(f"{busy} {counted(len(live), 'conversation')} at work in all.")
+    ctx.say(f"{busy} {counted(len(live), 'conversation')} working in all.")
 
 
 async def _cost(ctx: LinearContext, what: str) -> None:

@@ -20,10 +20,10 @@ from tools.wording import counted
 
 MOST_FILES: Final = 30
 WORDS: Final[dict[Way, str]] = {
-    RewindScope.BOTH: "Both: the prompt comes back to be edited, the files go back as they were before it",
-    RewindScope.CONVERSATION: "The conversation alone: the prompt comes back to be edited, the files stay",
-    RewindScope.FILES: "The files alone: as they were before it; the conversation stays",
-    Instead.SUMMARY: "Nothing goes back: what came before it becomes a summary",
+    RewindScope.BOTH: "Conversation and files, back to before this prompt",
+    RewindScope.CONVERSATION: "Conversation only; files are kept",
+    RewindScope.FILES: "Files only; the conversation is kept",
+    Instead.SUMMARY: "No rewind; summarize the messages before this prompt",
 }
 
 
@@ -43,15 +43,15 @@ class LineRewindAsker:
         orders: list[Order] = list(found.points)
         if found.unfinished:
             files = counted(found.unfinished, "file")
-            rows += [f"Finish going back, which a crash cut off: {files}", f"Take that back: {files}"]
+            rows += [f"Finish the interrupted restore: {files}", f"Undo the interrupted restore: {files}"]
             orders += [OtherWay.FINISH, OtherWay.TAKE_BACK]
-        chosen = await self._ctx.choose("Go back to before which message? /undo takes the last way back:", rows)
+        chosen = await self._ctx.choose("Rewind to before which prompt? /undo undoes the last rewind:", rows)
         return orders[chosen] if chosen is not None else None
 
     async def how_far(self, point: RewindPoint, preview: Preview, ways: Sequence[Way]) -> HowFar | None:
         """Print the changes, then ask for the way, then about the files changed by others."""
         self._ctx.say(*_disk(preview))
-        chosen = await self._ctx.choose("How far?", [WORDS[way] for way in ways])
+        chosen = await self._ctx.choose("Rewind what?", [WORDS[way] for way in ways])
         if chosen is None:
             return None
         way = ways[chosen]
@@ -87,8 +87,8 @@ class LineRewindAsker:
         if not others:
             return others
         chosen = await self._ctx.choose(
-            f"{counted(len(others), 'file')} changed since by somebody else.",
-            ("Leave them alone", "Take them back too"),
+            f"{counted(len(others), 'file')} changed since then by someone else.",
+            ("Keep them", "Overwrite them"),
         )
         return None if chosen is None else others if chosen == 1 else frozenset()
 
@@ -117,13 +117,13 @@ def _branch(row: BranchRow, here: str) -> str:
 def _disk(preview: Preview) -> Iterator[str]:
     """Effect of restoring files, a line for each file."""
     if preview.refusal:
-        yield f"Files stay: {clean_line(preview.refusal)}"
+        yield f"Files are kept: {clean_line(preview.refusal)}"
     files = [file for file in preview.files if not file.change.only_folder]
     yield from (_file(file) for file in files[:MOST_FILES])
     if len(files) > MOST_FILES:
         yield f"And {len(files) - MOST_FILES} more."
     if not files and not preview.refusal:
-        yield "Every file is already as it was."
+        yield "All files are already in that state."
     if not preview.refusal and (words := left_alone(preview.coverage)):
         yield words
 

@@ -14,7 +14,7 @@ from phoenix_tui.text.labels import age
 from phoenix_tui.text.rule_text import one_line
 from tools.clean import clean_line
 
-NONE_YET: Final = "No rule yet. The answer a to a question keeps one; /rules TOOL(PATTERN) writes one."
+NONE_YET: Final = "There are no rules yet. Answering a question with a adds one; so does /rules TOOL(PATTERN)."
 PLACES: Final = ("in this project", "in every project", "in this conversation only")
 
 
@@ -42,9 +42,9 @@ async def choose_rule(ctx: LinearContext) -> None:
         return
     rule = found[chosen]
     why = rules.problem(rule.text)
-    ctx.say(clean_line(f"Counts for nothing: {why}" if why else rules.effect(rule.text)))
-    moves = [] if rule.conversation_id else [f"hold {PLACES[1] if rule.project else PLACES[0]}"]
-    done = await ctx.choose(f"{one_line(rule.text)}:", ["ask again: take it back", *moves])
+    ctx.say(clean_line(f"Not applied: {why}" if why else rules.effect(rule.text)))
+    moves = [] if rule.conversation_id else [f"apply {PLACES[1] if rule.project else PLACES[0]}"]
+    done = await ctx.choose(f"{one_line(rule.text)}:", ["remove the rule", *moves])
     if done == 0:
         ctx.say(ctx.rule_changes.remove(rule))
     elif done == 1:
@@ -62,7 +62,7 @@ async def _write(ctx: LinearContext, text: str) -> None:
     new += [ActiveRule(text, here.conversation_id)] if here.conversation_id else []
     chosen = await ctx.choose(rules.effect(text), PLACES[: len(new)])
     if chosen is None:
-        ctx.say("Not kept.")
+        ctx.say("Not saved.")
     else:
         ctx.say(ctx.rule_changes.keep(None, new[chosen]))
 

@@ -24,24 +24,23 @@ from phoenix_tui.linear import (
 from phoenix_tui.linear.context import LinearContext, Run
 
 MEANINGS: Final = {
-    "agents": "the sub-agents of this conversation: read, hint, stop; /agents stop ends all",
-    "approvals": "what waits for a yes or no in any conversation, answered from here",
-    "config": "every setting; /config NAME VALUE changes one, mostly from the next start",
-    "context": "what fills the context window, and how to make room",
-    "help": "this list",
-    "image": "/image FILE attaches an image to the next message; a dropped file is taken too",
-    "images": "the images of the next message; take one away",
-    "jobs": "background commands; end one",
+    "agents": "sub-agents of this conversation: read, send a hint, stop; /agents stop stops all",
+    "approvals": "pending approvals of all conversations, to answer here",
+    "config": "show the settings; /config NAME VALUE changes one, mostly from the next start",
+    "context": "show what fills the context window, and how to free space",
+    "help": "list the commands",
+    "image": "/image FILE attaches an image to the next message; dropping a file works too",
+    "images": "images of the next message: list, remove",
+    "jobs": "background commands: list, stop",
     "now": "/now TEXT stops the run and sends the text",
-    "output": "read the whole output of the last tool",
-    "paste": "attach the image on the clipboard, or take its text into the line",
+    "output": "show the whole output of the last tool",
+    "paste": "attach the image on the clipboard, or insert its text",
     "profile": "choose the profile of new conversations",
-    "queue": "what waits to be sent: send, change, take out, move; /queue TEXT adds a message",
-    "read": "read the last messages again; /read 10 reads ten",
-    "rules": "what runs without asking by rule; a number takes one back or moves it, /rules TOOL(PATTERN) writes one, "
-    "/rules undo",
-    "state": "what happens now",
-    "undo": "take the last way back",
+    "queue": "queued messages: send, edit, remove, move; /queue TEXT adds one",
+    "read": "show the last messages again; /read 10 shows ten",
+    "rules": "permission rules: remove, move; /rules TOOL(PATTERN) adds one, /rules undo undoes the last change",
+    "state": "show what is going on",
+    "undo": "undo the last rewind",
 }
 """Commands that only lines have, or that do another thing there."""
 
@@ -59,10 +58,10 @@ async def run_linear(ctx: LinearContext, name: str, argument: str) -> None:
 async def _help(ctx: LinearContext, _: str) -> None:
     ctx.say("Commands:", *(f"/{name}: {MEANINGS.get(name) or BY_NAME[name].meaning}." for name in RUNS))
     ctx.say(
-        "!COMMAND runs a command for you, and the model reads its output. !!COMMAND is for you alone.",
-        "Up and Down bring back earlier lines. Ctrl+J begins a new line in a message.",
-        "A question is answered y, s, a, n or r, then Enter. A message sent while the agent works is queued.",
-        "The path of an image, alone on a line, attaches it.",
+        "!COMMAND runs a command for you, and the model reads its output. With !!COMMAND only you see the output.",
+        "Up and Down recall earlier lines. Ctrl+J starts a new line in a message.",
+        "To answer a question, type y, s, a, n or r, then Enter. A message sent while the agent works is queued.",
+        "A line with only the path of an image attaches the image.",
     )
 
 

@@ -37,7 +37,7 @@ class LinearSideQuestions:
 
     async def _answer(self, conversation: ConversationApi, question: str) -> None:
         answer = await answer_of(conversation.side.ask, question)
-        self._active.say(f"Beside the conversation, {in_one_line(question)}", *_lines(answer))
+        self._active.say(f"Side question: {in_one_line(question)}", *_lines(answer))
         if self._active.rested.is_set():
             self._active.invite()
 
@@ -47,4 +47,4 @@ def _lines(answer: SideAnswer) -> list[str]:
     if answer.failed:
         return [f"Refused: {answer.text}"]
     words = AnswerLines(begun=True)
-    return [*words.add(answer.text), *words.end(), "End of the answer beside it."]
+    return [*words.add(answer.text), *words.end(), "End of the side answer."]

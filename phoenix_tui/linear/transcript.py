@@ -89,7 +89,7 @@ class LinearTranscript:
             case MessageSaved(message=message):
                 return self._saved(message)
             case LiveTextDropped(cancelled=cancelled):
-                return [*self.answer.end(), *([] if cancelled else ["The answer begins again."])]
+                return [*self.answer.end(), *([] if cancelled else ["The answer starts again."])]
             case ToolStarted(call=call, request=request):
                 self.tools[call.id] = call.name
                 what = reveal(request.summary).replace("\n", " ") if request is not None else "unreadable arguments"
@@ -104,9 +104,9 @@ class LinearTranscript:
             case StateChanged() if self.beginning:
                 return [*self._began(), *self._happened(update)]
             case StateChanged(state=Errored(kind=kind)):
-                return [*self.answer.end(), f"Error: {TROUBLES.get(kind, 'failed')}. /retry tries again."]
+                return [*self.answer.end(), f"Error: {TROUBLES.get(kind, 'failed')}. /retry retries."]
             case RetryScheduled(attempt=attempt, seconds=seconds, cause=cause):
-                return [f"No answer: {clean_line(cause)} Trying again in {seconds:.0f} s, {attempt} of {RETRIES}."]
+                return [f"No answer: {clean_line(cause)} Retrying in {seconds:.0f} s, {attempt} of {RETRIES}."]
             case RunEnded():
                 return self.answer.end()
             case Routed(card=card) if card is not None:
@@ -129,8 +129,8 @@ class LinearTranscript:
                 return [f"Title: {clean_line(record.title)}"]
             case QueueChanged(waiting=waiting, held=held):
                 told, self.held = self.held, held and bool(waiting)
-                ways = "Enter on an empty line sends them, /queue shows them."
-                return [f"{counted(len(waiting), 'message')} waiting for you. {ways}"] if self.held and not told else []
+                ways = "Enter on an empty line resumes the queue, /queue lists it."
+                return [f"{counted(len(waiting), 'message')} paused. {ways}"] if self.held and not told else []
             case JobsChanged(jobs=jobs):
                 ended = [job for job in jobs if not job.running and job.id not in self.ended_jobs]
                 self.ended_jobs |= {job.id for job in ended}
@@ -167,7 +167,7 @@ class LinearTranscript:
         name = clean_line(self.tools.pop(result.call_id, "call"))
         display = decode_display(result.display_json) if result.display_json else None
         job = display.job if isinstance(display, TerminalDisplay) else ""
-        how = f"went on in the background as {clean_line(job)}" if job else OUTCOMES.get(result.status, result.status)
+        how = f"continues in the background as {clean_line(job)}" if job else OUTCOMES.get(result.status, result.status)
         parts = [f"Tool {name}, {how}"]
         self.last_output = result.text
         match display:

@@ -49,9 +49,9 @@ ANSWERS: Final = (("answer_once answer_no", "answers"), ("deny_all", "denies all
 KEYS: Final = (
     ("sheet_take", "opens"),
     ("agent_stop", "stops"),
-    ("agent_hint", "hint"),
+    ("agent_hint", "hints"),
     ("agent_stop_all", "stops all"),
-    ("agent_beside", "beside"),
+    ("agent_beside", "splits"),
 )
 """The last ones go first where there is little room."""
 
@@ -200,7 +200,7 @@ class AgentsSheet(AnsweringSheet):
     def action_stop_one(self) -> None:
         """Stop the chosen one; its parent gets its results so far."""
         if self._one.outcome is not None:
-            self._tell("It has ended already.")
+            self._tell("The sub-agent has already ended.")
             return
         self._crew.stop((self._one.id,))
         self._draw()
@@ -209,7 +209,7 @@ class AgentsSheet(AnsweringSheet):
         """Stop all of them."""
         working = at_work(self._views)
         self._crew.stop([view.id for view in working])
-        self._tell(f"{len(working)} stopped; what they found is kept." if working else "None is at work.")
+        self._tell(f"{len(working)} stopped; their results are kept." if working else "No sub-agent is running.")
         self._draw()
 
     def action_hint(self) -> None:
@@ -218,7 +218,7 @@ class AgentsSheet(AnsweringSheet):
 
     async def _hint(self, view: AgentView) -> None:
         name = clean_line(" ".join(view.task.split()))[:40]
-        ended = " (it goes on in the background)" if view.outcome is not None else ""
+        ended = " (it resumes in the background)" if view.outcome is not None else ""
         text = await self.app.push_screen_wait(LineSheet(f"Hint for {name}{ended}"))
         if not text or not text.strip():
             return
@@ -228,7 +228,9 @@ class AgentsSheet(AnsweringSheet):
             self._tell(str(error), bad=True)
             return
         self._tell(
-            "Sent: it goes on with it." if view.outcome is not None else "Sent: it reads it before its next step."
+            "Hint sent; the sub-agent resumes."
+            if view.outcome is not None
+            else "Hint sent; the sub-agent reads it before its next step."
         )
         self._draw()
 
@@ -247,7 +249,7 @@ def _heading(views: Sequence[AgentView], width: int, *, asks: bool) -> Content:
     busy = len(working) - asking
     head = Content.assemble(
         (counted(len(views)), "bold"),
-        (f" · {busy} at work" if busy else "", Tone.WORK.value),
+        (f" · {busy} running" if busy else "", Tone.WORK.value),
         (f" · {asking} {'asks' if asking == 1 else 'ask'} you" if asking else "", Tone.NEEDS_YOU.value),
     )
     parts = [*(ANSWERS[: min(asking, len(ANSWERS))] if asks else ()), *KEYS]
@@ -260,7 +262,7 @@ def _facts(view: AgentView, now: float) -> list[str]:
     """All that is known of one, in words."""
     works = view.outcome is None
     facts = [profile_words(view), short_model(view.model)]
-    facts += ["in the background"] if view.background else ["its parent waits for it"] if works else []
+    facts += ["in the background"] if view.background else ["its parent is waiting"] if works else []
     facts += [f"turn {turns(view)}", time_used(view, now)] if view.turn else []
     facts += [f"{tokens(view.tokens)} tokens"] if view.tokens else []
     facts += [money(view.cost_usd)] if money(view.cost_usd) else []

@@ -47,7 +47,7 @@ class AnsweringSheet(Sheet[str]):
         self._unwatch: Unsubscribe | None = None
         self.question = QuestionPanel(plain=plain)
         self.question.can_focus = False
-        self.question.way_on = hint(("sheet_page_down", "reads on"))
+        self.question.way_on = hint(("sheet_page_down", "scrolls"))
 
     @abstractmethod
     def waiting(self) -> Sequence[Pending]:
@@ -96,7 +96,7 @@ class AnsweringSheet(Sheet[str]):
         """Ask why, then deny all that wait now."""
         if self.question.display:
             self._denying = True
-            self.question.ask_reason(f"No to all {len(self.waiting())}, because … (Enter denies them)")
+            self.question.ask_reason(f"No to all {len(self.waiting())}, because … (Enter denies)")
 
     def action_close(self) -> None:
         """Close an open line, else the sheet."""

@@ -31,7 +31,7 @@ LEAST_ROWS: Final = 2
 CHROME: Final = 3
 """Rows of the sheet beside those of the list: rule, heading, foot."""
 HEADINGS: Final = {Group.ARCHIVED: "Archive", Group.TRASH: "Trash"}
-DELETES: Final = {Group.ARCHIVED: "deletes", Group.TRASH: "removes for good"}
+DELETES: Final = {Group.ARCHIVED: "deletes", Group.TRASH: "deletes permanently"}
 
 
 class ArchiveSheet(Sheet[str]):
@@ -69,8 +69,8 @@ class ArchiveSheet(Sheet[str]):
         found = [one for one in await self._engine.list(query) if one.message_count or one.has_draft]
         self.rows.show(found, {}, self.rows.model.chosen)
         self.query_one(".sheet").styles.height = max(len(found), LEAST_ROWS) + CHROME
-        least = (("restore", "brings back"), ("delete", DELETES[self._group]))
-        keys = hint(("open", "opens"), *least, ("mark", "marks"), ("filter", "finds"))
+        least = (("restore", "restores"), ("delete", DELETES[self._group]))
+        keys = hint(("open", "opens"), *least, ("mark", "marks"), ("filter", "filters"))
         if len(keys) + MARGIN > self.measure:
             keys = hint(*least)
         words = (f"   {keys}" if found else "", Tone.QUIET.value)
@@ -113,7 +113,7 @@ class ArchiveSheet(Sheet[str]):
         await self._read()
 
     async def _purge(self, ids: tuple[str, ...]) -> None:
-        what = f"Remove {counted(len(ids), 'conversation')} for good? Nothing brings them back."
+        what = f"Delete {counted(len(ids), 'conversation')} permanently? This cannot be undone."
         question = ConfirmSheet(what, "remove", "keep")
         if cast("bool | None", await self.app.push_screen_wait(question)):
             try:
@@ -133,4 +133,4 @@ class ArchiveSheet(Sheet[str]):
 
     def _say_refused(self, count: int) -> None:
         if count:
-            self.app.notify(f"{count} open in another Phoenix: close it there.", severity="error", markup=False)
+            self.app.notify(f"{count} open in another Phoenix; close it there.", severity="error", markup=False)

@@ -44,7 +44,7 @@ def tree_rows(branches: Sequence[BranchRow]) -> list[TreeRow]:
 
 
 class BranchesSheet(PickerSheet):
-    """Type to narrow, Enter opens the branch in place of this one. Gives its id."""
+    """Type to filter; Enter opens the branch in place of this one. Gives its id."""
 
     TAKES = "Enter opens"
 
@@ -60,8 +60,12 @@ def _choice(row: TreeRow, current: str, now: float, plain: bool) -> PickerRow:
     if plain:
         for sign, instead in PLAIN_LINES.items():
             lines = lines.replace(sign, instead)
-    words = branch.first_own_prompt or branch.title or "nothing said yet"
-    place = f"after message {branch.branch_seq}: " if branch.branch_of else ""
+    words = branch.first_own_prompt or branch.title or "empty"
+    place = (
+        (f"after message {branch.branch_seq}: " if branch.branch_seq else "from the start: ")
+        if branch.branch_of
+        else ""
+    )
     here = "you are here" if branch.id == current else "in the trash" if branch.deleted else ""
     remark = " · ".join(
         part for part in (here, counted(branch.message_count, "message"), age(now - branch.updated_at)) if part

@@ -26,8 +26,8 @@ BESIDE_FROM: Final = 120
 FILES_WIDTH: Final = 40
 FILES_ABOVE: Final = 6
 """Rows of files when they are above it."""
-LOOKING: Final = "Looking at the folder …"
-NOTHING: Final = "No file is changed."
+LOOKING: Final = "Reading the folder …"
+NOTHING: Final = "No files changed."
 
 OpenFile = Callable[[App[object], str], Coroutine[None, None, None]]
 Copy = Callable[[str], Coroutine[None, None, None]]
@@ -186,9 +186,9 @@ def _heading(width: int) -> Content:
         ("changes_set_before changes_set_after", "turn"),
         ("changes_file_before changes_file_after", "file"),
         ("changes_before changes_after", "change"),
-        ("changes_ask", "ask"),
-        ("changes_open", "editor"),
-        ("changes_copy", "copy"),
+        ("changes_ask", "asks"),
+        ("changes_open", "opens"),
+        ("changes_copy", "copies"),
         ("changes_turn", "layout"),
     )
     return Content.assemble(("Changes", "bold"), (f"   {words}", Tone.QUIET.value)).truncate(width, ellipsis=True)

@@ -50,7 +50,7 @@ KIND_WIDTH: Final = 7
 OMITTED: Final[dict[OmissionKind, str]] = {
     OmissionKind.SHORTENED: "shortened",
     OmissionKind.CLEARED: "cleared",
-    OmissionKind.IMAGE: "taken out",
+    OmissionKind.IMAGE: "removed",
 }
 
 
@@ -211,11 +211,11 @@ class ContextSheet(Sheet[str]):
             usage = report.usage
             counted = f"{usage.input_tokens:,} new, {usage.cache_read_tokens:,} cached, "
             counted += f"{usage.cache_creation_tokens:,} written, {usage.output_tokens:,} out"
-            notes.append(Content.styled(f"Last request: {counted} · ~ is a guess", Tone.QUIET.value))
+            notes.append(Content.styled(f"Last request: {counted} · ~ is estimated", Tone.QUIET.value))
         if report.checkpoints is not None:
             notes.append(Content.styled(use_in_words(report.checkpoints), Tone.QUIET.value))
-        if report.earlier is not None and (again := hint(("context_restore", "sends them again"))):
-            notes.append(Content.styled(f"Older messages stand as a summary; {again}.", Tone.QUIET.value))
+        if report.earlier is not None and (again := hint(("context_restore", "restores them"))):
+            notes.append(Content.styled(f"Older messages are replaced by a summary; {again}.", Tone.QUIET.value))
         return notes
 
     def _keys(self, report: ContextReport) -> list[str]:
@@ -225,28 +225,28 @@ class ContextSheet(Sheet[str]):
             does, count = ("shortens", report.shortens) if report.shortens else ("clears", report.clears)
             keys.append(hint(("context_prune", f"{does} {count} old {'result' if count == 1 else 'results'}")))
         if report.images:
-            images = f"takes {report.images} {'image' if report.images == 1 else 'images'} out"
+            images = f"removes {report.images} {'image' if report.images == 1 else 'images'}"
             keys.append(hint(("context_images", images)))
         part = self._part()
         if part is not None and part.filling in {Filling.RESULTS, Filling.IMAGES}:
-            keys.append(hint(("context_part", "puts it back" if part.omission else "takes it out")))
+            keys.append(hint(("context_part", "restores it" if part.omission else "removes it")))
         if report.omitted:
-            keys.append(hint(("context_put_back", "puts all back")))
+            keys.append(hint(("context_put_back", "restores all")))
         at = "never" if report.compact_percent > NEVER else f"at {report.compact_percent} %"
         if report.can_undo:
             keys.append(hint(("context_undo", "undoes")))
-        keys += [hint(("context_earlier context_later", f"summarize {at}")), hint(("sheet_take", "goes there"))]
+        keys += [hint(("context_earlier context_later", f"auto-summarize {at}")), hint(("sheet_take", "jumps"))]
         return [one for one in keys if one]
 
 
 WORDS: Final[dict[str, str]] = {
     "prune": "Shortened {count} for the model",
-    "strip_images": "Took {count} out of what is sent",
-    "part": "Took {count} out of what is sent",
-    "put_back_part": "Put {count} back",
-    "put_back": "Put {count} back",
-    "undo": "Undid the change of {count}",
-    "restore": "Send {count} of the conversation again in place of the summary",
+    "strip_images": "Removed {count} from what is sent",
+    "part": "Removed {count} from what is sent",
+    "put_back_part": "Restored {count}",
+    "put_back": "Restored {count}",
+    "undo": "Undid the last change ({count})",
+    "restore": "Restored {count} in place of the summary",
 }
 
 

@@ -17,8 +17,8 @@ from phoenix_tui.text.labels import Tone
 from phoenix_tui.workspace.external_editor import edit_outside
 from tools.clean import clean
 
-LEAVES: Final = "Esc leaves it as it was"
-DROPS: Final = "Esc drops the changes"
+LEAVES: Final = "Esc cancels"
+DROPS: Final = "Esc discards the changes"
 EDIT_UP_TO: Final = 500_000
 """Characters up to which it is changed here; 10 MB would hold the screen for seconds. Of more the ends are shown."""
 END_SHOWN: Final = 20_000
@@ -82,7 +82,7 @@ class EditSheet(Sheet[str]):
     async def _write_outside(self) -> None:
         text = await edit_outside(self.app, self._whole if self._is_large else self.query_one(TextArea).text)
         if text is None:
-            self.app.notify("The editor could not be used: set VISUAL or EDITOR.", severity="error")
+            self.app.notify("The editor cannot be started; set VISUAL or EDITOR.", severity="error")
         else:
             self.dismiss(clean(text))
 
@@ -113,9 +113,9 @@ class EditSheet(Sheet[str]):
             self.say_way_out(LEAVES)
 
     def _words(self) -> Content:
-        keeps = ("paste_editor", "changes it in your editor") if self._is_large else ("paste_keep", "keeps")
-        keys = hint(keeps, ("paste_file", "makes it a file") if self._may_be_file else "")
-        sure = f"Changed: {hint(('paste_keep', 'keeps it'))}"
+        keeps = ("paste_editor", "opens your editor") if self._is_large else ("paste_keep", "saves")
+        keys = hint(keeps, ("paste_file", "replaces it with a file") if self._may_be_file else "")
+        sure = f"Changed: {hint(('paste_keep', 'saves'))}"
         words = (sure, Tone.NEEDS_YOU.value) if self._asked else (keys, Tone.QUIET.value)
         return Content.assemble((self._heading, "bold"), "\n", words)
 

@@ -41,7 +41,7 @@ def matching(words: Sequence[str], prompts: Sequence[str]) -> list[str]:
 
 
 class HistorySheet(Sheet[str]):
-    """Ctrl+R again or Up: an older one; Ctrl+S: all folders; Enter takes it into the composer, Esc leaves."""
+    """Ctrl+R again or Up: an older one; Ctrl+S: all folders; Enter inserts it into the composer, Esc leaves."""
 
     DEFAULT_CSS = """
     HistorySheet {
@@ -140,7 +140,7 @@ class HistorySheet(Sheet[str]):
         other = "this folder" if self._wide else "all folders"
         words = f"   {place} in {where}   "
         room = self.measure - len(f"History{words}")
-        keys = fitting(room, ("history_older", "older"), ("history_wide", other), "Enter takes")
+        keys = fitting(room, ("history_older", "older"), ("history_wide", other), "Enter inserts")
         heading = Content.assemble(("History", "bold"), (f"{words}{keys}", Tone.QUIET.value))
         self.query_one("#heading", Static).update(heading)
         self.query_one("#rows", Static).update(self._rows())
@@ -166,7 +166,11 @@ class HistorySheet(Sheet[str]):
 
     def _rows(self) -> Content:
         if not self._found:
-            wide = "Fewer letters find more." if self._wide else f"{hint(('history_wide', 'looks in all folders'))}."
+            wide = (
+                "Type fewer letters to find more."
+                if self._wide
+                else f"{hint(('history_wide', 'searches all folders'))}."
+            )
             return Content.styled(f"  No prompt matches. {wide}", Tone.QUIET.value)
         rows = max(min(MOST_ROWS, self.size.height // 3, self._room * 2 // 3), 2)
         first = first_in_sight(self._chosen, len(self._found), rows)

@@ -54,7 +54,7 @@ class PictureView(Widget):
     def show(self, image: Attachment, columns: int) -> None:
         """Make and show this one."""
         if self._source is None or self._source.is_off:
-            self._words = "Images are not shown in this terminal; it is sent all the same."
+            self._words = "This terminal cannot show images; the image is sent all the same."
             return
         box = box_of(image.id, (image.width, image.height), columns, self._source.aspect, large=True)
         most = max(self.screen.size.height // 2 - MARGIN, 1)
@@ -131,6 +131,6 @@ class ImageSheet(Sheet[None]):
         image = self._images[self._at]
         which = f"Image {self._at + 1} of {len(self._images)}" if len(self._images) > 1 else "Image"
         another = ("image_previous image_next", "another") if len(self._images) > 1 else ""
-        words = f"   {size_words(image)}\n{hint(another, ('image_remove', 'takes it away'))}"
+        words = f"   {size_words(image)}\n{hint(another, ('image_remove', 'removes it'))}"
         self.query_one("#heading", Static).update(Content.assemble((which, "bold"), (words, Tone.QUIET.value)))
         self.query_one(PictureView).show(image, max(self.measure - MARGIN, 1))

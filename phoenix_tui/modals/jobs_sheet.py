@@ -89,7 +89,7 @@ class JobsSheet(Sheet[None]):
         """The end of the chosen one's output; a row that is too long is cut."""
         lines = self._lines()[-rows:]
         if not lines:
-            return Content.styled("nothing printed yet", Tone.QUIET.value)
+            return Content.styled("no output yet", Tone.QUIET.value)
         return Content("\n").join(Content(line).truncate(width, ellipsis=True) for line in lines)
 
     def _lines(self) -> list[str]:
@@ -116,7 +116,7 @@ class JobsSheet(Sheet[None]):
         lines = self._lines()
         before = (all_lines(self._desk.output(self._one.id)) or len(lines)) - MOST_LINES
         left_out = f"… {counted(before, 'line')} before\n" if before > 0 else ""
-        text = Content.assemble((left_out, Tone.QUIET.value), "\n".join(lines[-MOST_LINES:]) or "Nothing printed yet.")
+        text = Content.assemble((left_out, Tone.QUIET.value), "\n".join(lines[-MOST_LINES:]) or "No output yet.")
         heading = f"{clean_line(self._one.command)}   {how_it_stands(self._one)}"
         self.app.push_screen(TextSheet(heading, text, at_end=True))
 
@@ -124,7 +124,7 @@ class JobsSheet(Sheet[None]):
         """End the chosen one with everything it started."""
         job = self._one
         if job is None or not job.running:
-            self._tell("It has ended already.")
+            self._tell("The command has already ended.")
         else:
             self.run_worker(self._end(job.id), group="end")
 
@@ -139,7 +139,7 @@ def _heading(jobs: tuple[JobInfo, ...], width: int) -> Content:
     head = Content.assemble(
         (counted(len(jobs), "background command"), "bold"), (f" · {runs} running" if runs else "", Tone.WORK.value)
     )
-    keys = hint(("sheet_take", "reads"), ("job_end", "ends it"))
+    keys = hint(("sheet_take", "shows output"), ("job_end", "stops"))
     return Content.assemble(head, (f"   {keys}", Tone.QUIET.value)).truncate(width, ellipsis=True)
 
 

@@ -24,7 +24,7 @@ class LineSheet(Sheet[str]):
     def compose(self) -> ComposeResult:
         """The heading over the line."""
         with Vertical(classes="sheet"):
-            heading = Content.assemble((self._heading, "bold"), ("   Enter takes", Tone.QUIET.value))
+            heading = Content.assemble((self._heading, "bold"), ("   Enter accepts", Tone.QUIET.value))
             yield Static(heading, markup=False)
             yield self._line
 

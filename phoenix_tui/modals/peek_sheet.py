@@ -46,7 +46,7 @@ WAYS: Final = (
     (KEEPS, "this conversation"),
     ("answer_no", "no"),
     ("peek_reply", "no, because…"),
-    ("peek_open", "open"),
+    ("peek_open", "opens"),
 )
 ANSWERS: Final = {"y": ApprovalChoice.ONCE, "s": ApprovalChoice.CONVERSATION, "n": ApprovalChoice.DENY}
 

@@ -13,7 +13,7 @@ from engine.records import ConversationSummary, StoredMessage
 from engine.updates import Question
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.request_summary import odd_in
-from phoenix_tui.widgets.question_text import where_text
+from phoenix_tui.widgets.question_text import what_text, where_text
 from phoenix_tui.widgets.request_text import request_rows
 from phoenix_tui.widgets.transcript.model import text_of
 from tools.clean import clean, clean_line
@@ -44,7 +44,7 @@ def newest_rows(
         prompt = Content.assemble(("┃ ", Tone.YOU.value), (said, "bold"))
         rows.append(prompt.truncate(width, ellipsis=True))
     if not words:
-        nothing = "No answer yet." if said else "Nothing was said yet."
+        nothing = "No answer yet." if said else "No messages yet."
         return [*rows, Content.styled(f"{' ' * INDENT}{nothing}", Tone.QUIET.value)]
     if failed:
         return [
@@ -61,7 +61,7 @@ def question_rows(question: Question, row: ConversationSummary, width: int) -> S
     """The whole request."""
     where = Content.styled(where_text(question, row.cwd), Tone.QUIET.value).wrap(width)
     odd = Content.styled("\n".join(odd_in(question)), Tone.NEEDS_YOU.value).wrap(width) if odd_in(question) else []
-    return [Content(f"wants to run {clean_line(question.call.name)}"), *odd, *request_rows(question, width), *where]
+    return [Content(what_text(question).plain.lstrip()), *odd, *request_rows(question, width), *where]
 
 
 @lru_cache(maxsize=4)

@@ -54,7 +54,7 @@ class PickerSheet(Sheet[str]):
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.TYPED, typed_page_up="move(-10)", typed_page_down="move(10)")
 
-    TAKES: ClassVar[str] = "Enter takes"
+    TAKES: ClassVar[str] = "Enter applies"
     """Action of Enter on the selected row."""
     rows_below: int = 0
     """Rows that a subclass shows below the list."""
@@ -72,7 +72,7 @@ class PickerSheet(Sheet[str]):
         """Heading, line to narrow, rows."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
-            yield LineInput(placeholder="type to narrow")
+            yield LineInput(placeholder="type to filter")
             yield Static(id="rows", markup=False)
 
     def on_mount(self) -> None:
@@ -123,8 +123,8 @@ class PickerSheet(Sheet[str]):
     def _rows(self) -> Content:
         if not self._found:
             takes = self._free and is_reference(self.query_one(LineInput).text)
-            wide = "Enter takes it as it is." if takes else "Fewer letters find more."
-            return Content.styled(f"  Nothing matches. {wide}", Tone.QUIET.value)
+            wide = "Enter uses it as typed." if takes else "Type fewer letters to find more."
+            return Content.styled(f"  No matches. {wide}", Tone.QUIET.value)
         rows = max(min(MOST_ROWS, self.size.height // 2, self._room), 2)
         first = first_in_sight(self._chosen, len(self._found), rows)
         lines = [

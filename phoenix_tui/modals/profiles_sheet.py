@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 TROUBLE: Final = "Trouble"
 EMPTY: Final = "-"
 """The choice to begin a new profile with the template."""
-COMMENT: Final = """Delete a line and the agent has what the conversation has that calls it.
+COMMENT: Final = """A line that is deleted takes its value from the conversation that calls the agent.
 description is read by the model that chooses an agent.
 tools: read_file, list_files, search, read_image, think, write_file, patch, bash
 permission_mode: ask, accept-edits, auto, plan or deny
@@ -48,7 +48,7 @@ timeout: 300
 
 What it should do, and how its result should look.
 """
-NO_EDITOR: Final = "The editor could not be used: set VISUAL or EDITOR."
+NO_EDITOR: Final = "The editor cannot be started; set VISUAL or EDITOR."
 
 
 class ProfilesSheet(RowsSheet):
@@ -96,7 +96,7 @@ class ProfilesSheet(RowsSheet):
         if isinstance(one, ProfileTrouble):
             self.run_worker(self._edit(one.path, one.line), group="edit", exclusive=True)
         elif one.source == BUILT_IN:
-            self._tell(f"{one.name} is built in: {key('profile_new')} makes a profile of your own from it.")
+            self._tell(f"{one.name} is built in; {key('profile_new')} creates your own copy.")
         else:
             self.run_worker(self._edit(Path(one.source), 1), group="edit", exclusive=True)
 
@@ -110,7 +110,7 @@ class ProfilesSheet(RowsSheet):
             return
         here = self.chosen.key if self.chosen is not None else EMPTY
         copies = [PickerRow(one.name, f"a copy of {one.name}", one.description) for one in self._profiles.all()]
-        sheet = PickerSheet("Begin with", [PickerRow(EMPTY, "an explained template"), *copies], current=here)
+        sheet = PickerSheet("Start from", [PickerRow(EMPTY, "a template with explanations"), *copies], current=here)
         begin = await self.app.push_screen_wait(sheet)
         if not begin:
             return

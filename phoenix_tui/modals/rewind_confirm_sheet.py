@@ -169,8 +169,8 @@ class RewindConfirmSheet(Sheet[HowFar]):
     def _notes(self) -> list[str]:
         conflict = any(one.conflict and one.possible for one in self._files)
         overwrites = ("rewind_overwrite", "overwrites") if conflict else ""
-        shows = ("rewind_diff", "shows it") if self._files else ""
-        summarizes = ("rewind_summarize", "summarizes what came before") if self._look.summarizes else ""
-        notes = [hint(("sheet_take", "does it"), overwrites, shows, summarizes)]
+        shows = ("rewind_diff", "shows diff") if self._files else ""
+        summarizes = ("rewind_summarize", "summarizes instead") if self._look.summarizes else ""
+        notes = [hint(("sheet_take", "rewinds"), overwrites, shows, summarizes)]
         covered = left_alone(self._look.preview.coverage) if not self._look.preview.refusal else ""
         return [*textwrap.wrap(covered, self.measure, max_lines=COVERED_ROWS, placeholder=" …"), *notes]

@@ -65,7 +65,7 @@ def sum_row(files: Sequence[ShownFile]) -> Content:
 def stay_row(width: int, *, chosen: bool, plain: bool = False) -> Content:
     """The row that changes nothing: where the list begins."""
     left = Content.assemble(
-        f"{_mark(plain) if chosen else ' '} ", (f"{'now':<{WHEN_WIDTH}}  ", Tone.QUIET.value), "stay here"
+        f"{_mark(plain) if chosen else ' '} ", (f"{'now':<{WHEN_WIDTH}}  ", Tone.QUIET.value), "cancel"
     )
     return joined_row(left, Content(""), width, chosen=chosen)
 
@@ -100,13 +100,9 @@ def sum_of(preview: Preview, taken: frozenset[bytes]) -> str:
     goes = [one for one in files if one.possible and (not one.conflict or one.change.path in taken)]
     stays = len(files) - len(goes)
     if not files:
-        return "every file is already as it was"
-    words = counted(len(goes), "file") + (" goes back" if len(goes) == 1 else " go back")
-    return (
-        f"{words}, {stays} stay{'s' if stays == 1 else ''} as {'it is' if stays == 1 else 'they are'}"
-        if stays
-        else words
-    )
+        return "all files are already in that state"
+    words = f"restores {counted(len(goes), 'file')}"
+    return f"{words}, keeps {stays} as {'it is' if stays == 1 else 'they are'}" if stays else words
 
 
 def joined_row(left: Content, right: Content, width: int, *, chosen: bool = False) -> Content:

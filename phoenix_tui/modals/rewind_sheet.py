@@ -97,7 +97,7 @@ class RewindSheet(Sheet[Order]):
         return [*top, *self._list(width, room), *below]
 
     def _heading(self, width: int) -> Content:
-        long, short = [("sheet_take", "chooses")], [("sheet_take", "chooses")]
+        long, short = [("sheet_take", "selects")], [("sheet_take", "selects")]
         if self._found.takeback is not None:
             at = when(self._found.takeback.at, time.time())
             long.append(("rewind_undo", f"undoes the rewind of {at}"))
@@ -111,8 +111,8 @@ class RewindSheet(Sheet[Order]):
     def _unfinished(self, width: int) -> list[Content]:
         if not self._found.unfinished:
             return []
-        ways = hint(("rewind_finish", "finishes it"), ("rewind_take_back", "takes it back"))
-        words = f"A restore of {counted(self._found.unfinished, 'file')} was cut off: {ways}."
+        ways = hint(("rewind_finish", "finishes it"), ("rewind_take_back", "undoes it"))
+        words = f"A restore of {counted(self._found.unfinished, 'file')} was interrupted; {ways}."
         return [Content.styled(words, Tone.NEEDS_YOU.value).truncate(width, ellipsis=True)]
 
     def _list(self, width: int, room: int) -> list[Content]:
@@ -144,4 +144,4 @@ class RewindSheet(Sheet[Order]):
 
 
 def _heading(keys: str) -> Content:
-    return Content.assemble(("Go back", "bold"), (f"   {keys}", Tone.QUIET.value))
+    return Content.assemble(("Rewind", "bold"), (f"   {keys}", Tone.QUIET.value))

@@ -77,7 +77,7 @@ class RowsSheet(Sheet[str]):
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             if self.TYPED:
-                yield LineInput(placeholder="type to find")
+                yield LineInput(placeholder="type to filter")
             yield Static(id="rows", markup=False)
             yield Static(id="remark", markup=False)
 
@@ -140,7 +140,7 @@ class RowsSheet(Sheet[str]):
 
     def _rows(self) -> Content:
         if not self._found:
-            return Content.styled("  Nothing matches. Fewer letters find more.", Tone.QUIET.value)
+            return Content.styled("  No matches. Type fewer letters to find more.", Tone.QUIET.value)
         lines: list[Content] = []
         headings: set[int] = set()
         first = last = 0

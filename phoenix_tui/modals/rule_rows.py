@@ -22,7 +22,7 @@ BESIDE: Final = 12
 LONGEST: Final = 400
 """Characters of a rule that are shown whole."""
 EVERYWHERE: Final = "Everywhere, in every project (rules.toml)"
-NONE_YET: Final = "No rule yet. The answer a to a question keeps one for its project, s for its conversation."
+NONE_YET: Final = "No rules yet. Answering a question with a adds one to its project, with s to its conversation."
 
 
 def rows_of(
@@ -54,7 +54,7 @@ def remark(text: str, rules: RulesApi, width: int, *, writing: bool) -> Content:
     if not text.strip():
         return Content("")
     if why := rules.problem(text.strip()):
-        return Content.styled(why if writing else f"Counts for nothing: {why}", Tone.BAD.value)
+        return Content.styled(why if writing else f"Not applied: {why}", Tone.BAD.value)
     effect = Content.styled(rules.effect(text.strip()), Tone.QUIET.value)
     whole = one_line(text)
     is_cut = not writing and Content(whole).cell_length > width - BESIDE

@@ -65,7 +65,7 @@ class RulesSheet(Sheet[None]):
         self.clock: Clock = SYSTEM_CLOCK
         self._found: tuple[ActiveRule, ...] = ()
         self._chosen = 0
-        self._changes = RuleChanges(rules, hint(("rule_undo", "brings it back")))
+        self._changes = RuleChanges(rules, hint(("rule_undo", "restores it")))
         self._edited: ActiveRule | None = None
         """The rule in the line; None for a new one."""
         self._said = Content("")
@@ -118,17 +118,17 @@ class RulesSheet(Sheet[None]):
     def _keys(self) -> str:
         if self._writing and self._edited is None:
             here = (("rule_here", "only this conversation"),) if self._here else ()
-            return hint("Enter: always in this project", ("rule_everywhere", "everywhere"), *here)
+            return hint("Enter adds it to this project", ("rule_everywhere", "everywhere"), *here)
         if self._writing:
-            return "Enter keeps it"
-        chosen = (("sheet_take", "edits"), ("rule_remove", "takes back"), *self._moves()) if self._found else ()
-        return hint(*chosen, ("rule_new", "writes one"), ("rule_undo", "undoes"))
+            return "Enter saves"
+        chosen = (("sheet_take", "edits"), ("rule_remove", "removes"), *self._moves()) if self._found else ()
+        return hint(*chosen, ("rule_new", "adds one"), ("rule_undo", "undoes"))
 
     def _moves(self) -> tuple[tuple[str, str], ...]:
         row = self._row
         if row is None or row.conversation_id:
             return ()
-        return (("rule_move", "lets it hold everywhere" if row.project else "for this project alone"),)
+        return (("rule_move", "for all projects" if row.project else "for this project only"),)
 
     def action_move(self, by: int) -> None:
         """Choose another rule."""

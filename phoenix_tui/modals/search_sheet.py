@@ -30,14 +30,14 @@ from tools.clean import clean_line
 AHEAD: Final = 5
 """Hits below the last visible one at which the next page is requested."""
 EXAMPLES: Final = (
-    ('"two words"', "as they stand"),
+    ('"two words"', "exact words"),
     ("-word", "without it"),
     ("after:2026-11-01", "since that day; after:7d, after:yesterday"),
-    ("before:2026-11-01", "until the evening before"),
+    ("before:2026-11-01", "up to the day before"),
     ("role:user", "said by you; assistant, tool"),
-    ("in:~/project", "in that folder and below"),
-    ("title:parser", "in conversations called so"),
-    ("is:trash", "only what was deleted; archived ones are always looked through"),
+    ("in:~/project", "in that folder and below it"),
+    ("title:parser", "in conversations with that title"),
+    ("is:trash", "only deleted ones; archived ones are always searched"),
 )
 EXAMPLE_WIDTH: Final = 20
 ROOMY: Final = 72
@@ -210,7 +210,7 @@ class SearchSheet(Sheet[SearchHit]):
             return Content.styled(f"  {found.trouble}", Tone.BAD.value)
         words: list[str] = []
         if found.looking:
-            words.append(f"looking further back than {when(found.reached, 0.0)}")
+            words.append(f"searching further back than {when(found.reached, 0.0)}")
         if found.unindexed:
             words.append(f"{found.unindexed:.0%} of the older messages are still being indexed")
         return Content.styled(f"  {' · '.join(words)}" if words else "", Tone.QUIET.value)
@@ -231,6 +231,6 @@ class SearchSheet(Sheet[SearchHit]):
             return ""
         if self._memory.query.is_empty:
             rows = [f"  {written:<{EXAMPLE_WIDTH}}{meaning}" for written, meaning in EXAMPLES]
-            return "\n".join(["  Every word must occur, anywhere in a text, in capitals or not.", "", *rows])
-        wide = hint(("search_here", "looks everywhere")) if self._memory.only_here else ""
-        return f"  Nothing contains that. Fewer words find more{'; ' if wide else ''}{wide}."
+            return "\n".join(["  All words must occur, anywhere in a text, in upper or lower case.", "", *rows])
+        wide = hint(("search_here", "searches everywhere")) if self._memory.only_here else ""
+        return f"  No matches. Use fewer words to find more{'; ' if wide else ''}{wide}."

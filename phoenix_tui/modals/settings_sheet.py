@@ -49,7 +49,7 @@ class SettingsSheet(RowsSheet):
 
 def when(setting: Setting) -> str:
     """Time from which a change applies."""
-    return "counts at once" if setting.live else "counts from the next start"
+    return "applies at once" if setting.live else "applies from the next start"
 
 
 def source(setting: Setting) -> str:

@@ -13,7 +13,7 @@ from phoenix_tui.modals.peek_text import markdown_rows
 from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.labels import Tone
 
-WAITS: Final = "thinking… closing this drops the question"
+WAITS: Final = "thinking… closing this cancels the question"
 
 
 class SideQuestionSheet(TextSheet):

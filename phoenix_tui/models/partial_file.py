@@ -47,7 +47,9 @@ class PartialFile:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise ModelFileError(f"Another process is already fetching {self.target.name}; wait for it.") from None
+                raise ModelFileError(
+                    f"Another process is already downloading {self.target.name}; wait for it to finish."
+                ) from None
             yield
         finally:
             os.close(descriptor)

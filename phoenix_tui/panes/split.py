@@ -56,7 +56,7 @@ class Split:
         """One more pane right of the one in focus, which gets the dock; empty without a conversation."""
         async with self._desk.changing:
             if self.count == MOST:
-                self._tell(f"There are {MOST} panes already: /close puts one away.", bad=True)
+                self._tell(f"{MOST} panes are already open; /close closes one.", bad=True)
                 return
             place = self.row.focus + 1
             await self._insert(place)
@@ -190,4 +190,4 @@ class Split:
             try:
                 await asyncio.to_thread(remember, launch.state_folder, launch.cwd, Panes(ids, focus))
             except OSError as error:
-                self._tell(f"The panes cannot be remembered: {error.strerror}.", bad=True)
+                self._tell(f"The pane layout cannot be saved: {error.strerror}.", bad=True)

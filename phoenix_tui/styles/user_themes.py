@@ -51,15 +51,17 @@ def read_theme(path: Path) -> Theme:
         raise ThemeError(f"{short_path(path)}: {_reason(error)}") from error
     if _NAME.fullmatch(path.stem) is None or path.stem in BASES:
         names = ", ".join(BASES)
-        raise ThemeError(f"{short_path(path)}: a theme's name is letters, digits, - and _, and none of {names}.")
+        raise ThemeError(
+            f"{short_path(path)}: a theme's name may have letters, digits, - and _, and cannot be any of {names}."
+        )
     base = table.pop("base", THEMES[0].name)
     if base not in BASES:
         raise ThemeError(f"{_where(path, text, 'base')}: 'base' must be one of {', '.join(BASES)}, not {base!r}.")
     for name, value in table.items():
         if name not in COLOURS:
             raise ThemeError(
-                f"{_where(path, text, name)}: '{clean_line(name)}' is no colour of a theme. "
-                f"There are base, {', '.join(COLOURS)}."
+                f"{_where(path, text, name)}: '{clean_line(name)}' is not a theme colour. "
+                f"Valid keys are base, {', '.join(COLOURS)}."
             )
         if not isinstance(value, str) or _COLOUR.fullmatch(value) is None:
             raise ThemeError(

@@ -71,7 +71,7 @@ def _windows(program: str) -> ClipboardBackend:
         images=(_powershell(program, WINDOWS_IMAGE),),
         text=_powershell(program, WINDOWS_TEXT),
         encoded_images=True,
-        missing=f"{program} cannot be started: turn on Windows interoperability, or drop the file into the terminal.",
+        missing=f"{program} cannot be started; turn on Windows interoperability, or drop the file into the terminal.",
     )
 
 
@@ -80,29 +80,29 @@ MAC: Final = ClipboardBackend(
     images=(("osascript", "-e", MAC_IMAGE),),
     text=("pbpaste",),
     encoded_images=True,
-    missing="osascript and pbpaste cannot be started: drop the image file into the terminal.",
+    missing="osascript and pbpaste cannot be started; drop the image file into the terminal.",
 )
 WAYLAND: Final = ClipboardBackend(
     copy=("wl-copy", "--foreground"),
     holds=True,
     images=tuple(("wl-paste", "--no-newline", "--type", kind) for kind in IMAGE_TYPES),
     text=("wl-paste", "--no-newline"),
-    missing="wl-paste is missing: install wl-clipboard, or drop the image file into the terminal.",
+    missing="wl-paste is missing; install wl-clipboard, or drop the image file into the terminal.",
 )
 X11: Final = ClipboardBackend(
     copy=("xclip", "-quiet", "-selection", "clipboard", "-in"),
     holds=True,
     images=tuple(("xclip", "-selection", "clipboard", "-target", kind, "-out") for kind in IMAGE_TYPES),
     text=("xclip", "-selection", "clipboard", "-out"),
-    missing="xclip is missing: install xclip, or drop the image file into the terminal.",
+    missing="xclip is missing; install xclip, or drop the image file into the terminal.",
 )
 OVER_SSH: Final = ClipboardBackend(
-    refusal="Over SSH the clipboard of your own machine cannot be read: paste text with the terminal's own key, "
+    refusal="Over SSH the clipboard of your own machine cannot be read; paste text with the terminal's own key, "
     "copy the image here with scp and type its path.",
-    missing="OSC 52 alone reaches your clipboard over SSH.",
+    missing="over SSH, only OSC 52 reaches your clipboard.",
 )
 NO_DISPLAY: Final = ClipboardBackend(
-    refusal="There is no desktop here (neither WAYLAND_DISPLAY nor DISPLAY is set): "
-    "paste text with the terminal's own key, type the path of an image.",
+    refusal="There is no desktop here (neither WAYLAND_DISPLAY nor DISPLAY is set); "
+    "paste text with the terminal's own key, or type the path of an image.",
     missing="no clipboard program can work without a desktop.",
 )

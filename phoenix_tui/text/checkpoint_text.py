@@ -28,22 +28,22 @@ def left_alone(coverage: Coverage) -> str:
         return coverage.refusal
     words = [*_passed_over(coverage), *_not_kept(coverage)]
     if any(name in VERSION_CONTROL for name in coverage.left_out):
-        words.append("Commits are not taken back.")
+        words.append("Git commits are kept.")
     return " ".join(words)
 
 
 def _passed_over(coverage: Coverage) -> list[str]:
-    words = [f"Deleted and not kept: {_names(coverage.gone)}."] if coverage.gone else []
+    words = [f"Deleted and not saved: {_names(coverage.gone)}."] if coverage.gone else []
     names = [name for name in coverage.left_out if name not in VERSION_CONTROL]
     left = _names(names, coverage.left_out_count - len(coverage.left_out))
-    return [*words, f"Left as now, deletions included: {left}."] if left else words
+    return [*words, f"Not restored, even if deleted: {left}."] if left else words
 
 
 def _not_kept(coverage: Coverage) -> list[str]:
     parts = [f"{_names(coverage.too_large)} (too large)"] if coverage.too_large else []
     parts += [f"{_names(coverage.secret)} (may hold keys)"] if coverage.secret else []
-    parts += [f"{counted(coverage.over, 'file')} above this folder's share of the limit"] if coverage.over else []
-    return [f"Not kept: {', '.join(parts)}."] if parts else []
+    parts += [f"{counted(coverage.over, 'file')} over this folder's share of the limit"] if coverage.over else []
+    return [f"Not saved: {', '.join(parts)}."] if parts else []
 
 
 def _names(names: tuple[str, ...] | list[str], unnamed: int = 0) -> str:

@@ -12,12 +12,12 @@ from tools.wording import counted
 PURPOSES: Final = {
     CallPurpose.REPLY: "replies",
     CallPurpose.COMPACTION: "summaries of older messages",
-    CallPurpose.ROUTING: "choosing who answers",
+    CallPurpose.ROUTING: "routing",
     CallPurpose.TITLE: "titles",
     CallPurpose.TURN_SUMMARY: "turn summaries",
     CallPurpose.SUGGESTION: "suggested messages",
     CallPurpose.ASIDE: "side questions (/btw)",
-    CallPurpose.EARLIER: "before calls were recorded one by one",
+    CallPurpose.EARLIER: "before calls were recorded separately",
 }
 
 
@@ -26,8 +26,10 @@ def call_lines(sums: Sequence[CallSum]) -> list[str]:
     lines = [_line(one) for one in sums]
     estimated = sum(one.estimated for one in sums)
     if estimated:
-        told = "was stopped or failed before its server told" if estimated == 1 else "ended before their server told"
-        lines.append(f"{counted(estimated, 'call')} {told} all tokens: what is known of that is counted.")
+        told = (
+            "was stopped or failed before the server reported" if estimated == 1 else "ended before the server reported"
+        )
+        lines.append(f"{counted(estimated, 'call')} {told} all tokens; the known part is counted.")
     return lines
 
 
@@ -46,7 +48,7 @@ def _line(one: CallSum) -> str:
 
 
 def _apart(one: CallSum) -> str:
-    """The calls that ended otherwise than with an answer, or were asked again."""
-    kinds = {"failed": one.failed, "stopped": one.cancelled, "asked again": one.retries}
+    """The calls that ended otherwise than with an answer, or were retried."""
+    kinds = {"failed": one.failed, "stopped": one.cancelled, "retried": one.retries}
     said = ", ".join(f"{number} {kind}" for kind, number in kinds.items() if number)
     return f" ({said})" if said else ""

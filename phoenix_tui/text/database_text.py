@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-WAITING: Final = "Waiting for the database: another program keeps it busy."
+WAITING: Final = "Waiting for the database, which another program is using."
 
 
 def told_here(tell: Callable[[float], object]) -> Callable[[float], None]:

@@ -8,9 +8,10 @@ from typing import Final
 from phoenix_tui.text.labels import clock
 from tools.clean import clean_line
 from tools.contract import JobInfo
+from tools.wording import counted
 
-NOTHING_RUNS: Final = "Nothing runs."
-RUNS_ON: Final = "It runs on in the background: /jobs shows it."
+NOTHING_RUNS: Final = "Nothing is running."
+RUNS_ON: Final = "It continues in the background; /jobs lists it."
 
 
 def how_it_stands(job: JobInfo) -> str:
@@ -36,14 +37,13 @@ def ended_since(before: Iterable[JobInfo], now: Sequence[JobInfo]) -> list[JobIn
 
 def leaving_question(runs: int, jobs: int) -> str:
     """Question to a user who quits during runs or jobs; empty without any."""
-    under_way = "A run is under way" if runs == 1 else f"{runs} runs are under way"
-    behind = "a background command" if jobs == 1 else f"{jobs} background commands"
-    if runs and jobs:
-        return f"{under_way} and {behind} too. Quit and stop all?"
-    if jobs:
-        one = jobs == 1
-        return f"{behind.capitalize()} run{'s' if one else ''}. Quit and end {'it' if one else 'them'}?"
-    return f"{under_way}. Quit and stop {'it' if runs == 1 else 'them'}?" if runs else ""
+    if not runs and not jobs:
+        return ""
+    active = [counted(runs, "run")] if runs else []
+    active += [counted(jobs, "background command")] if jobs else []
+    one = runs + jobs == 1
+    which = "all" if runs and jobs else "it" if one else "them"
+    return f"{' and '.join(active)} {'is' if one else 'are'} still active. Quit and stop {which}?"
 
 
 def end_line(job: JobInfo) -> str:

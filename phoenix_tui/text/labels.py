@@ -57,7 +57,7 @@ class Glyph(Struct, frozen=True):
         return self.plain if plain else self.sign
 
 
-WRITABLE: Final = "The other Phoenix has let this conversation go: it goes on here."
+WRITABLE: Final = "The other Phoenix closed this conversation; you can now continue it here."
 READY: Final = Glyph("○", ".", Tone.GOOD)
 THINKING: Final = Glyph("◐", "*", Tone.WORK)
 RUNNING: Final = Glyph("▸", ">", Tone.WORK)
@@ -138,7 +138,7 @@ def label(state: State, details: StatusDetails) -> Label:
 
 def _compacting(details: StatusDetails) -> Label:
     if details.decides:
-        return Label(ASKING, "the summary waits for your answer")
+        return Label(ASKING, "the summary needs your decision")
     if paced := _paced(details):
         return Label(THINKING, paced)
     return Label(THINKING, f"compacting… {clock(details.elapsed)}")
@@ -149,7 +149,7 @@ def _ended(state: Errored | Completed | Failed) -> Label:
         case Errored(kind=kind):
             return Label(FAILED, TROUBLES.get(kind, "failed"))
         case Completed():
-            return Label(DONE, "result handed in")
+            return Label(DONE, "result submitted")
         case Failed(error=error, partial=partial):
             return Label(FAILED, f"{clean_line(error)}{' (partial kept)' if partial else ''}")
         case _:
@@ -160,20 +160,20 @@ TROUBLES: Final[dict[str, str]] = {
     "auth": "no valid key",
     "rate_limit": "rate limited",
     "overloaded": "overloaded",
-    "timeout": "took too long",
-    "server": "the server failed",
+    "timeout": "timed out",
+    "server": "server error",
     "network": "no connection",
-    "protocol": "unreadable answer",
+    "protocol": "invalid reply",
     "invalid_request": "request refused",
     "refused_image": "image refused",
-    "storage": "not stored",
-    "internal": "failed inside",
+    "storage": "not saved",
+    "internal": "internal error",
 }
 """Words of the status line for an error; the whole sentence is in the conversation, once."""
 
 
 def _idle(details: StatusDetails) -> Label:
-    agents = f" · {details.agents} at work" if details.agents else ""
+    agents = f" · {details.agents} running" if details.agents else ""
     waiting = f" · {counted(details.results, 'result')} waiting" if details.results else ""
     if details.stopped_after is not None:
         return Label(STOPPED, f"ready · stopped after {clock(details.stopped_after)}{agents}{waiting}")
@@ -216,7 +216,7 @@ def _requesting(state: AwaitingLlm, details: StatusDetails) -> str:
     if paced := _paced(details):
         return paced
     if details.drafting:
-        return f"writing {clean_line(details.drafting)}… {clock(details.elapsed)}{step}"
+        return f"preparing {clean_line(details.drafting)}… {clock(details.elapsed)}{step}"
     if details.writing:
         return f"writing… {f'{details.rate:.0f} tok/s' if details.rate >= 1 else clock(details.elapsed)}{step}"
     if state.continuations:
@@ -254,14 +254,14 @@ def invitation(state: State, *, begun: bool, agent_counts: AgentCounts | None = 
     """Placeholder of the empty composer; `begun` is whether the conversation has messages."""
     agent_counts = agent_counts or AgentCounts()
     if agent_counts.is_agent and not isinstance(state, AwaitingApproval):
-        return "What you write goes to this sub-agent as a hint"
+        return "Type a hint for this sub-agent"
     if agent_counts.asking:
-        return "A letter answers the question above"
+        return "Press a letter to answer the question above"
     match state:
         case AwaitingApproval():
-            return "A letter answers the question above"
+            return "Press a letter to answer the question above"
         case AwaitingLlm() | ToolExecuting() | AwaitingSubagents() | Cancelling() | Compacting():
-            return "Write what comes next"
+            return "Type your next message"
         case Idle() | Errored() | Completed() | Failed():
             return "Reply" if begun else "Type to start"
         case _:
@@ -307,8 +307,8 @@ MODE_WORDS: Final[dict[PermissionMode, tuple[str, Tone]]] = {
 """The word of a permission mode in the status line, and its colour."""
 MODE_MEANINGS: Final[dict[PermissionMode, str]] = {
     PermissionMode.ASK: "reading and sandboxed commands run, everything else asks",
-    PermissionMode.ACCEPT_EDITS: "edits in this folder run too, what leaves the sandbox asks",
-    PermissionMode.AUTO: "everything runs that stays in the sandbox",
+    PermissionMode.ACCEPT_EDITS: "edits in this folder run too, leaving the sandbox asks",
+    PermissionMode.AUTO: "everything that stays in the sandbox runs",
     PermissionMode.PLAN: "reading only, everything else is refused",
     PermissionMode.DENY: "reading only, for unattended use",
 }
@@ -321,9 +321,9 @@ SANDBOX_WORDS: Final[dict[SandboxMode, tuple[str, Tone]]] = {
 UNENFORCED: Final = ("sandbox not enforced", Tone.NEEDS_YOU)
 """The words there where this system can enforce no sandbox."""
 SANDBOX_MEANINGS: Final[dict[SandboxMode, str]] = {
-    SandboxMode.OFF: "commands reach whatever you can reach; each one asks, except in mode auto",
-    SandboxMode.WORKSPACE: "commands run unasked and write only in this folder; the network and leaving it ask",
-    SandboxMode.READ_ONLY: "commands run unasked and write nowhere; edits are refused",
+    SandboxMode.OFF: "commands can reach everything you can; each one asks, except in mode auto",
+    SandboxMode.WORKSPACE: "commands run without asking and write only in this folder; network and leaving it ask",
+    SandboxMode.READ_ONLY: "commands run without asking and cannot write; edits are refused",
 }
 
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from engine.machine.texts import BUSY
 from phoenix_tui.keys.active_keys import hint
-
-BEGINNING: Final = BUSY.partition(" — ")[0]
 
 
 def in_keys(reason: str) -> str:
     """A refusal as the screen says it: of one that the agent is busy, both ways out by their keys."""
     if reason != BUSY:
         return reason
-    return f"{BEGINNING} — {hint(('complete', 'queues your message'), ('stop', 'stops'))}"
+    return f"Still working: {hint(('complete', 'queues your message'), ('stop', 'stops'))}"

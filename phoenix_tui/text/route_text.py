@@ -12,8 +12,8 @@ from tools.contract import JsonObject, JsonValue
 
 STRATEGIES: Final = {
     Strategy.SINGLE: "the main model alone",
-    Strategy.PARALLEL: "agents at once",
-    Strategy.SEQUENTIAL: "agents, one after the other",
+    Strategy.PARALLEL: "agents in parallel",
+    Strategy.SEQUENTIAL: "agents in sequence",
     Strategy.DELEGATE: "one agent",
 }
 
@@ -46,12 +46,12 @@ def card_lines(card: RouteCard, now: float) -> list[str]:
     """A decision to be read line by line."""
     route = card.route
     words = strategy_words(route.strategy, len(route.agents))
-    lines = [f"The supervisor wants {words}, {route.confidence:.0%} sure."]
+    lines = [f"The supervisor proposes {words}, {route.confidence:.0%} sure."]
     for place, agent in enumerate(route.agents, 1):
         urgent = "" if agent.priority is RunPriority.NORMAL else f", {agent.priority.value} priority"
         lines.append(f"Agent {place}, {clean_line(agent.profile)}{urgent}: {clean_line(agent.task)}")
     if route.reasoning:
         lines.append(f"Because: {clean_line(route.reasoning)}")
     left = max(int(card.starts_at - now) + 1, 0)
-    when = f"They start in {left} s." if card.starts_at else "They wait for you."
+    when = f"They start in {left} s." if card.starts_at else "They wait for your decision."
     return [*lines, f"{when} /route start starts them now, /route alone answers without them."]

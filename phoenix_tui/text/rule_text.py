@@ -15,7 +15,7 @@ RULES_COUNT: Final = frozenset({PermissionMode.ASK, PermissionMode.ACCEPT_EDITS,
 
 def no_rule_counts(mode: PermissionMode) -> str:
     """Reason why no rule counts in this mode; empty where they do."""
-    return "" if mode in RULES_COUNT else f"In mode {mode.value} no rule counts: {MODE_MEANINGS[mode]}."
+    return "" if mode in RULES_COUNT else f"In mode {mode.value} no rule applies: {MODE_MEANINGS[mode]}."
 
 
 def one_line(text: str) -> str:

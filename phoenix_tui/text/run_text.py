@@ -16,7 +16,7 @@ from tools.clean import clean_line
 from tools.wording import counted
 
 MOST_FILES: Final = 20
-STATUSES: Final = {"success": "done", "failure": "failed", "timeout": "took too long"}
+STATUSES: Final = {"success": "done", "failure": "failed", "timeout": "timed out"}
 OUTCOMES: Final = {"alone": "you let the main model answer alone", "changed": "you changed it"}
 
 
@@ -43,12 +43,12 @@ def run_heading(run: RunRecord) -> str:
 def run_lines(run: RunRecord) -> list[str]:
     """All that is known of a run, a fact a line."""
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started_at))
-    took = f"took {clock(run.seconds)}" if run.status != "running" else "still runs"
+    took = f"took {clock(run.seconds)}" if run.status != "running" else "still running"
     kind = run.type.replace("_", " ")
     lines = [
         run_heading(run),
         f"{began}, {took}, {counted(run.iterations, 'model call')}, kind {kind}",
-        f"who answered: {_who(run)}",
+        f"answered by: {_who(run)}",
         *_decision_lines(run),
         f"{_usage(run)}, {_price(run.cost_usd)}",
     ]
@@ -59,7 +59,7 @@ def run_lines(run: RunRecord) -> list[str]:
     if run.agents is not None:
         agents = run.agents
         lines.append(
-            f"its {counted(agents.count, 'sub-agent')} beside that: {agents.succeeded} succeeded, "
+            f"its {counted(agents.count, 'sub-agent')}, in addition: {agents.succeeded} succeeded, "
             f"{tokens(agents.tokens)} tokens, {_price(agents.cost_usd)}"
         )
     written = dict.fromkeys((*run.artifacts, *(run.agents.artifacts if run.agents is not None else ())))
@@ -97,7 +97,7 @@ def _decision_lines(run: RunRecord) -> list[str]:
 
 def _usage(run: RunRecord) -> str:
     used = run.usage
-    cached = f", {tokens(used.cache_read_tokens)} of the cache" if used.cache_read_tokens else ""
+    cached = f", {tokens(used.cache_read_tokens)} from cache" if used.cache_read_tokens else ""
     return f"{tokens(used.input_tokens)} tokens in, {tokens(used.output_tokens)} out{cached}"
 
 

@@ -99,7 +99,11 @@ def doing(view: AgentView, *, plain: bool) -> Content:
 def _moment(view: AgentView) -> tuple[Glyph | None, str, str]:
     match view.state:
         case AwaitingApproval(round=tool_round):
-            return None, f"asks you: {clean_line(view.activity or tool_round.current.name)}", Tone.NEEDS_YOU.value
+            return (
+                None,
+                f"asks: {clean_line(view.activity or tool_round.current.name)}",
+                Tone.NEEDS_YOU.value,
+            )
         case ToolExecuting(round=tool_round):
             return RUNNING, clean_line(view.activity or tool_round.current.name), ""
         case AwaitingLlm(phase=RetryWait(cause=cause)):

@@ -22,7 +22,7 @@ from tools.clean import clean_line
 
 READING: Final = 0.5
 """Seconds in which a rule is not kept: it is unread, and the key was meant for the former content."""
-REASON: Final = "Enter says no; the model reads the reason."
+REASON: Final = "Enter denies; the model reads the reason."
 
 
 class AnswerLine(Vertical):

@@ -50,7 +50,7 @@ class Composer(Still, ShellKeys, TextArea):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.COMPOSER)
-    HELP = "Write here. Enter sends, Ctrl+J breaks the line, / lists commands, @ names a file, ! runs a command."
+    HELP = "Type here. Enter sends, Ctrl+J breaks the line, / lists commands, @ names a file, ! runs a command."
 
     Submitted: TypeAlias = messages.Submitted
     KeyPasted: TypeAlias = messages.KeyPasted

@@ -47,7 +47,7 @@ def headline(report: ContextReport, model: str) -> Content:
     use = ContextUse(report.tokens, report.window, report.estimated)
     about = "~" if report.estimated else ""
     if model == GUIDE and not report.window:
-        return Content.assemble(("Context", "bold"), f"  {model} follows rules and has no window to fill")
+        return Content.assemble(("Context", "bold"), f"  {model} follows rules and has no context window")
     if use.percent is None:
         return Content.assemble(
             ("Context", "bold"), f"  {about}{report.tokens:,} tokens, the window of {model} is unknown"

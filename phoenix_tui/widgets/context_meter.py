@@ -62,5 +62,5 @@ def crossing(before: ContextUse, after: ContextUse) -> str:
     was, now = before.percent or 0, after.percent or 0
     for limit in (FULL, NOTICED):
         if was < limit <= now:
-            return f"The context window is {now} % full. /context shows what fills it and makes room."
+            return f"The context window is {now} % full. /context shows what fills it and frees space."
     return ""

@@ -56,7 +56,7 @@ class ConversationList(Still, Widget):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.LIST)
-    HELP = "All conversations. Enter opens, p looks in, / finds, space marks; F1 lists every key."
+    HELP = "All conversations. Enter opens, p previews, / filters, space marks; F1 lists every key."
 
     @dataclass
     class Opened(Message):

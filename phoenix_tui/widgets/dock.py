@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 ROUTE_ANSWERS: Final = {"route_start": "y", "route_alone": "n", "route_edit": "e"}
 """Actions that answer a supervisor's decision."""
-ENTER_GIVES: Final = {"y": "yes, once", "n": "no", "r": "no, with this as the reason"}
+ENTER_GIVES: Final = {"y": "yes, once", "n": "no", "r": "no, with this reason"}
 """Meaning of Enter as the answer, by its letter."""
 TO_MODEL: Final = "shell · the model reads the output"
 TO_YOU: Final = "shell · only you see the output"
@@ -212,7 +212,7 @@ class Dock(completing.Completing, StillColumn):
         words = ""
         if text.startswith("!"):
             is_yours = text.startswith("!!")
-            other = hint(("complete", "for the model too" if is_yours else "for you alone"))
+            other = hint(("complete", "for the model too" if is_yours else "for you only"))
             words = hint(TO_YOU if is_yours else TO_MODEL, other)
         answer = self._answer_words(text)
         vim = self.composer.vim.keys
@@ -226,7 +226,7 @@ class Dock(completing.Completing, StillColumn):
         if not self.question.is_asking or not is_prose(text):
             return ""
         if not self.composer.answering.is_own_text:
-            return hint(("complete", "queues this message"), "the question above waits")
+            return hint(("complete", "queues this message"), "the question above is open")
         word = WORDS.get(text.strip().lower(), "r")
         return f"{key('send')}: {ENTER_GIVES[word]}"
 

@@ -59,7 +59,7 @@ class ImageChips(Widget):
             for part in ((_chip(number, image), Tone.YOU.value), (f" {_size(image)}  ", Tone.QUIET.value))
         ]
         trouble = (f"\n{clean_line(self.trouble)}" if self.trouble else "", Tone.BAD.value)
-        return Content.assemble(*chips, ("click shows it · Backspace drops the last", Tone.QUIET.value), trouble)
+        return Content.assemble(*chips, ("click shows it · Backspace removes the last", Tone.QUIET.value), trouble)
 
 
 def _chip(number: int, image: Attachment) -> str:

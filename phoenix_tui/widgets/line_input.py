@@ -33,7 +33,7 @@ class LineInput(TextArea):
         Binding("alt+backspace", "delete_word_left", "Delete a word"),
         Binding("alt+d", "delete_word_right", "Delete a word"),
     ]
-    HELP = "Write one line. Enter takes it, Esc closes."
+    HELP = "Type one line. Enter accepts, Esc closes."
 
     class Submitted(Message):
         """Enter was pressed."""

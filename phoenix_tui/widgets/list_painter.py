@@ -19,11 +19,11 @@ TONE_OF: Final[dict[Ink, Tone]] = {Ink.QUIET: Tone.QUIET, Ink.WARNING: Tone.NEED
 """Inks that are one colour in every row."""
 EMPTY: Final[dict[Group | None, tuple[str, ...]]] = {
     None: ("No conversations yet.",),
-    Group.ARCHIVED: ("Nothing is archived.", "/archive puts a conversation here."),
+    Group.ARCHIVED: ("The archive is empty.", "/archive moves a conversation here."),
     Group.TRASH: ("The trash is empty.",),
 }
 HINT: Final = "? keys"
-NOTHING_FOUND: Final = ("Nothing matches.", "Fewer letters find more.")
+NOTHING_FOUND: Final = ("No matches.", "Type fewer letters.")
 
 
 class ListPainter:

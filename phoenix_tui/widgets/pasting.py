@@ -175,12 +175,12 @@ def remark_on(text: Pasted, original_length: int, window: int) -> str:
     """Remark about a paste: it was no text, parts of it were removed, it exceeds the model's window."""
     said: list[str] = []
     if text.is_binary:
-        share = f"{text.removed:,} of {original_length:,} characters were taken out"
-        said.append(f"This is no text: {share}. @ names a file instead.")
+        share = f"{text.removed:,} of {original_length:,} characters were removed"
+        said.append(f"The paste is not text: {share}. Use @ to name a file instead.")
     elif text.removed:
-        said.append(f"{text.removed:,} control characters were taken out of the paste.")
+        said.append(f"{text.removed:,} control characters were removed from the paste.")
     tokens = len(text.text) // CHARACTERS_PER_TOKEN
     if window and tokens > window:
-        way_out = f"open it, {hint(('paste_file', 'makes it a file'))} that the agent can search"
-        said.append(f"The paste is about {tokens:,} tokens, the model reads {window:,}: {way_out}.")
+        way_out = f"open it, {hint(('paste_file', 'replaces it with a file'))} that the agent can search"
+        said.append(f"The paste has about {tokens:,} tokens, the model reads {window:,}: {way_out}.")
     return " ".join(said)

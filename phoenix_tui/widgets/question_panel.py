@@ -370,4 +370,4 @@ class QuestionPanel(RequestReading):
 
 
 def _reads_on() -> str:
-    return f"Up then {hint(('page_down', 'reads on'))}"
+    return f"Up then {hint(('page_down', 'scrolls'))}"

@@ -20,6 +20,16 @@ GAPS: Final = (4, 2)
 """Cells between two answers: as many as fit all of them on one row, else the fewer."""
 GUARDED: Final = "·"
 """Replacement of a letter that is not taken yet."""
+TOOL_WORDS: Final = {
+    "bash": "run a command",
+    "read_file": "read a file",
+    "read_image": "read an image",
+    "list_files": "list files",
+    "search": "search files",
+    "spawn_agents": "start sub-agents",
+    "spawn_task": "start a sub-agent",
+}
+"""Description of a call by the name of its tool; any other tool is named."""
 OUTSIDE: Final = "outside the working directory"
 """Prefix of the policy's reason for such a path (engine/permissions/policy.py)."""
 
@@ -29,13 +39,12 @@ def what_text(question: Question) -> Content:
     name = clean_line(question.call.name)
     change = question.request.preview
     if not isinstance(change, DiffDisplay):
-        return Content(f" wants to run {name}")
+        return Content(f" wants to {TOOL_WORDS.get(question.call.name, f'use {name}')}")
     return Content.assemble(
-        f" wants to {name} ",
+        f" wants to {'create' if change.created else 'edit'} ",
         (one_line(change.path), "bold"),
         (f"  +{change.added}", Tone.GOOD.value),
         (f" -{change.removed}", Tone.BAD.value),
-        ("  new file" if change.created else "", Tone.QUIET.value),
     )
 
 
@@ -46,7 +55,7 @@ def where_text(question: Question, folder: Path) -> str:
     if outside:
         parts.append("outside it: " + ", ".join(one_line(str(path)) for path in outside))
     if question.reason and not (outside and question.reason.startswith(OUTSIDE)):
-        parts.append(f"why: {one_line(question.reason)}")
+        parts.append(one_line(question.reason))
     return " · ".join(parts)
 
 
@@ -88,7 +97,7 @@ def rule_effect(question: Question, rule: str, folder: Path) -> tuple[str, str]:
     call = RuledCall(question.call.name, question.tool_class, question.request, folder)
     if why := refusal(rule, call):
         return why, ""
-    keeps = hint("Enter: always in this project", ("rule_everywhere", "everywhere"), "Tab: only this conversation")
+    keeps = hint("Enter allows in this project", ("rule_everywhere", "everywhere"), "Tab in this conversation")
     return "", f"{meaning(rule, call)}\n{keeps}"
 
 

@@ -42,7 +42,7 @@ class QueuePanel(Still, Widget):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.QUEUE)
-    HELP = "Messages that wait. Enter edits one, Shift+Up and Shift+Down move it, Del removes it, Esc goes back."
+    HELP = "Queued messages. Enter edits one, Shift+Up and Shift+Down move it, Del removes it, Esc returns."
     can_focus = True
     chosen: reactive[int] = reactive(0)
     """The row that the keys mean."""
@@ -132,7 +132,7 @@ class QueuePanel(Still, Widget):
     def render(self) -> Content:
         """A heading, then the rows round the chosen one."""
         width = max(self.size.width, 1)
-        held = hint("paused", ("send", "on an empty line goes on"))
+        held = hint("paused", ("send", "resumes"))
         words = _keys() if self.has_focus else held if self._held else SENT_WHEN
         tone = Tone.NEEDS_YOU if self._held and not self.has_focus else Tone.QUIET
         heading = Content.assemble((f"queue {len(self.waiting)}", "bold"), (f" · {words}", tone.value))

@@ -77,7 +77,7 @@ class RequestView:
         """The rows shown below, and the number of hidden ones before them."""
         if not self.pinned:
             return ()
-        words = f"⋯ {counted(self.between, 'row')} between, not in sight" if self.between else ""
+        words = f"⋯ {counted(self.between, 'row')} between, not shown" if self.between else ""
         return [Content.styled(words, Tone.NEEDS_YOU.value), *self.whole(width).rows[-TAIL:]]
 
     def first_change(self, width: int) -> int:

@@ -213,9 +213,9 @@ def _when(summary: ConversationSummary, live: Live | None, here: Here) -> str:
 
 def _label(summary: ConversationSummary, live: Live | None, here: Here) -> Label:
     if live is not None and live.asking:
-        return Label(ASKING, "asks you")
+        return Label(ASKING, "needs you")
     if live is not None and live.agents and isinstance(live.state, Idle):
-        return Label(AGENTS, f"{live.agents} at work")
+        return Label(AGENTS, f"{live.agents} running")
     if live is not None and not isinstance(live.state, Idle):
         return short_state(live.state, here.monotonic - live.since, writing=live.writing)
     if live is None and _elsewhere(summary, here.pid):

@@ -27,8 +27,8 @@ TICK: Final = 0.25
 """Seconds between two looks at the countdown."""
 SMALL: Final = 24
 """Rows of a screen below which a task has one."""
-HEADING: Final = "Who does what: `## PROFILE` begins an agent, its task follows. Keeping it starts them."
-NO_AGENT: Final = "No agent is left there: `## PROFILE` begins one."
+HEADING: Final = "Agents and tasks: `## PROFILE` starts an agent, its task follows. Saving starts them."
+NO_AGENT: Final = "No agent is left; `## PROFILE` adds one."
 
 
 class RoutePanel(Still, Widget):
@@ -41,7 +41,7 @@ class RoutePanel(Still, Widget):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.ROUTE)
-    HELP = "Who would do what. y starts them, n answers with the main model alone, e edits the tasks, x drops one."
+    HELP = "Proposed agents. y starts them, n answers with the main model alone, e edits the tasks, x removes one."
     can_focus = True
 
     class Changed(Message):

@@ -23,9 +23,9 @@ ROWS_EACH: Final = 2
 """Rows of a task at the most; e shows all of it."""
 LONGEST: Final = 1_000
 """Characters of a task or a reason that are looked at for its rows."""
-KEYS: Final = (("route_start", "start now"), ("route_alone", "main model alone"), ("route_edit", "edit"))
-CHOOSE: Final = ("older", "choose")
-DROP: Final = ("route_drop", "drop")
+KEYS: Final = (("route_start", "starts now"), ("route_alone", "main model alone"), ("route_edit", "edits"))
+CHOOSE: Final = ("older", "selects")
+DROP: Final = ("route_drop", "removes")
 MARK: Final = "## "
 """Begins an agent in the text that is edited."""
 
@@ -50,7 +50,7 @@ def countdown(card: RouteCard | None, now: float) -> str:
     """Words for the automatic start of a decision; `now` is monotonic."""
     if card is None:
         return ""
-    return f"starts in {max(int(card.starts_at - now) + 1, 0)} s" if card.starts_at else "waits for you"
+    return f"starts in {max(int(card.starts_at - now) + 1, 0)} s" if card.starts_at else "needs your decision"
 
 
 def card_rows(shown: Shown, width: int) -> list[Content]:

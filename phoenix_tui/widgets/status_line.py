@@ -42,7 +42,7 @@ TICK: Final = 0.25
 """Seconds between two faces of the spinner."""
 REMARKS: Final = {"local": "small model: check its work", "demo": "rules, no model"}
 """Remark next to the models of a provider while they are in use."""
-NOT_KEPT: Final = "not kept"
+NOT_KEPT: Final = "not saved"
 """Words shown while conversations are in memory only."""
 GAP: Final = " · "
 ROOM_FOR_MORE: Final = 4
@@ -154,9 +154,9 @@ class StatusLine(Still, MeterRow):
     def _hint(self) -> str:
         status = self.status
         if self.database_busy and not status.way_out:
-            return "Esc gives up"
+            return "Esc cancels"
         if status.read_only and not status.way_out:
-            return "/fork goes on in a copy"
+            return "/fork continues in a copy"
         if status.details.planned and not status.way_out and not status.has_text:
             return hint(("route_start", "starts"), ("route_alone stop", "alone"))
         if status.vim_way_out and not status.way_out:
@@ -178,7 +178,7 @@ class StatusLine(Still, MeterRow):
         if self.database_busy:
             return Label(RETRYING, f"waiting for the database, {clock(self.database_busy)}")
         if status.read_only and isinstance(status.state, AwaitingApproval):
-            return Label(STOPPED, "waits for an answer in the other window")
+            return Label(STOPPED, "needs an answer in the other window")
         now = self.clock.monotonic()
         elapsed = max(now - status.since, 0.0)
         details = replace(

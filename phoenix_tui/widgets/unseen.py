@@ -75,18 +75,18 @@ class RequestSight(Struct):
     def refusal(self, height: int) -> UnseenRefusal | None:
         """Reason why a yes does not count yet, with `height` rows on a screen; None where it does."""
         if not self.total:
-            return UnseenRefusal(0, "Not answered yet: it was not in sight. Here it is; then answer again.")
+            return UnseenRefusal(0, "Not answered yet: part of the request was not visible. It is now; answer again.")
         missing = unseen(self.total, self._seen)
         if self._forgiven or not (missing or self.left_out):
             return None
         count = sum(after - first for first, after in missing)
         row = missing[0].first if missing else 0
         if count <= PATIENCE * max(height, 1) and missing:
-            return UnseenRefusal(row, f"Not answered yet: {_were(count)} in sight. Here they are; then answer again.")
+            return UnseenRefusal(row, f"Not answered yet: {_were(count)} visible. They are now; answer again.")
         self._forgiven = True
-        words = f"{_were(count)} in sight" if missing else ""
+        words = f"{_were(count)} visible" if missing else ""
         words += f"{' and ' if missing and self.left_out else ''}{self._too_many()}"
-        return UnseenRefusal(row, f"Not answered yet: {words}. A second yes answers for all of it.")
+        return UnseenRefusal(row, f"Not answered yet: {words}. A second yes accepts it all.")
 
     def _too_many(self) -> str:
         return f"{self.left_out:,} characters or lines of it are too many to be shown" if self.left_out else ""

@@ -18,7 +18,7 @@ from phoenix_tui.widgets.vim_motions import line_end, line_start
 from phoenix_tui.widgets.vim_state import Draft, Mode, State, VimStep, Wish
 
 TO_NORMAL: Final = "to normal"
-DROPS: Final = "drops what was begun"
+DROPS: Final = "cancels the command"
 NAMED: Final = {"left": "h", "right": "l", "backspace": "h", "delete": "x"}
 """Keys without a letter and the letter that does the same."""
 

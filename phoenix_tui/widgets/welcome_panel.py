@@ -111,9 +111,9 @@ def words(welcome: Welcome) -> Content:
 
 def _examples() -> list[tuple[str, str]]:
     """Messages that can be sent unchanged; the guide too has an answer to each."""
-    writes = hint(("complete", "writes one of these"), ("send", "sends it"))
+    writes = hint(("complete", "inserts one of these"), ("send", "sends it"))
     return [
-        ("Three things to begin with:\n", ""),
+        ("Three things to try:\n", ""),
         *((f"  {example}\n", Tone.YOU.value) for example in EXAMPLES),
         (f"{writes}\n", Tone.QUIET.value),
     ]
@@ -122,17 +122,17 @@ def _examples() -> list[tuple[str, str]]:
 def _without_model(welcome: Welcome) -> list[tuple[str, str]]:
     lines: list[tuple[str, str]] = [
         ("No model yet. ", f"bold {Tone.NEEDS_YOU.value}"),
-        ("demo/guide answers by fixed rules: type help to see which.\n\n", ""),
+        ("You are talking to a small built-in guide; type “help”.\n\n", ""),
     ]
     for server in welcome.servers:
         found = f"Found on this machine: {clean_line(server.reference)}"
-        lines.append((f"{found}   /model uses it; until then it gets nothing\n", Tone.GOOD.value))
+        lines.append((f"{found}   /model uses it; until then nothing is sent to it\n", Tone.GOOD.value))
     if welcome.installing is not None:
         lines += [*_progress(welcome.installing), (f"{hint(('stop', 'stops the download'))}\n", Tone.QUIET.value)]
     elif welcome.offer is not None:
         lines += _offer(welcome.offer)
     lines.append((
-        "\n/key  paste an API key, or paste it right here (kept in your keyring or a private file, never shown)\n\n",
+        "\n/key  paste an API key, or paste it right here (stored in your keyring or a private file, never shown)\n\n",
         "",
     ))
     return lines

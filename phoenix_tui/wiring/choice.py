@@ -51,7 +51,7 @@ async def full_reference(reference: str, providers: ProviderRegistry) -> str:
     offered = await provider.models()
     if not offered:
         raise ProviderError(
-            f"{name} offers no model; load one there, or name it: {name}/MODEL.",
+            f"{name} offers no model; load one there, or give it as {name}/MODEL.",
             kind="invalid_request",
             retryable=False,
         )
@@ -70,7 +70,7 @@ async def named_by_server(name: str, setup: Setup, environment: Mapping[str, str
             return await full_reference(name, providers)
     except (ProviderError, TimeoutError) as error:
         raise CommandError(
-            f"{name} names no model: {str(error) or 'no answer'}. Give one with --model {name}/MODEL."
+            f"{name} lists no models: {str(error) or 'no answer'}. Give one with --model {name}/MODEL."
         ) from error
     finally:
         await providers.close()

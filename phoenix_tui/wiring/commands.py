@@ -130,16 +130,16 @@ def _sub_agents(settings: Settings) -> Finding:
     at_once, turns = settings.number("max_agents"), settings.number("agent_turns")
     seconds, dollars = settings.number("agent_timeout"), settings.number("agent_budget_usd")
     if not settings.number("agent_depth"):
-        return Finding("sub-agents", Health.OK, "none are started (agent_depth = 0)")
-    budget = f"${dollars:g}" if dollars else "no budget of their own"
-    text = f"{at_once:g} work at once, one level deep, {turns:g} model replies, {seconds:g} s and {budget} each"
+        return Finding("sub-agents", Health.OK, "off (agent_depth = 0)")
+    budget = f"${dollars:g}" if dollars else "no budget"
+    text = f"{at_once:g} at the same time, one level deep, {turns:g} model replies, {seconds:g} s and {budget} each"
     keys = "max_agents, agent_depth, agent_turns, agent_timeout, agent_budget_usd"
     return Finding("sub-agents", Health.OK, f"{text} ({keys})")
 
 
 def _database(path: Path) -> Finding:
     if not path.exists():
-        return Finding("database", Health.OK, f"{path} is not there yet; the first conversation makes it")
+        return Finding("database", Health.OK, f"{path} does not exist yet; the first conversation creates it")
     try:
         connection = open_for_reading(path)
         try:
@@ -152,7 +152,7 @@ def _database(path: Path) -> Finding:
     if verdict != "ok":
         return Finding("database", Health.BAD, f"{path} is damaged: {verdict}")
     return Finding(
-        "database", Health.OK, f"{path}, {path.stat().st_size / 1e6:.1f} MB, {counted(count, 'conversation')}, sound"
+        "database", Health.OK, f"{path}, {path.stat().st_size / 1e6:.1f} MB, {counted(count, 'conversation')}, intact"
     )
 
 
@@ -165,10 +165,14 @@ def _put_away(path: Path, days: float) -> list[Finding]:
         return []  # reported with the database itself
     if not found.count:
         return []
-    size = f"{counted(found.count, 'conversation')} put away, {found.bytes / 1e6:.1f} MB"
+    size = f"{counted(found.count, 'conversation')} in archive and trash, {found.bytes / 1e6:.1f} MB"
     if not days:
-        return [Finding("archive", Health.OK, f"{size}, kept for ever; retention_days in config.toml changes that")]
-    due = f"{found.expired} of them go for good when Phoenix runs next" if found.expired else "none is old enough to go"
+        return [Finding("archive", Health.OK, f"{size}, kept forever; retention_days in config.toml changes that")]
+    due = (
+        f"{found.expired} of them will be deleted permanently at the next start"
+        if found.expired
+        else "none is due for deletion"
+    )
     return [Finding("archive", Health.OK, f"{size}, kept for {days:g} days (retention_days); {due}")]
 
 

@@ -38,6 +38,6 @@ async def remove_expired(library: Library, days: float) -> None:
                 continue
             await asyncio.sleep(REST)
     except StorageError as error:
-        log.warning("the rest of what was put away is removed at another start: %s", error)
+        log.warning("expired conversations left for the next start: %s", error)
     if removed:
-        log.info("removed %d conversations that were put away more than %g days ago", removed, days)
+        log.info("permanently deleted %d conversations archived or deleted more than %g days ago", removed, days)

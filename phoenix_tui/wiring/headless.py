@@ -62,7 +62,7 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
     except DatabaseBusy as error:
         raise CommandError(str(error), Exit.RETRYABLE) from error
     except OwnedElsewhere as error:
-        raise CommandError(f"{error} Continue in a copy with --fork.") from error
+        raise CommandError(f"{error} Use --fork to continue in a copy.") from error
     finally:
         await backend.close()
 
@@ -75,7 +75,9 @@ async def _check_sandbox(backend: Backend, sandbox: SandboxMode, required: bool)
         return
     support = await backend.processes.probe()
     if not support.sandbox:
-        raise CommandError(f"{support.sandbox_sentence} Run with --sandbox off, or where `phoenix doctor` finds one.")
+        raise CommandError(
+            f"{support.sandbox_sentence} Use --sandbox off, or a system where `phoenix doctor` finds a sandbox."
+        )
 
 
 async def _conversation(backend: Backend, arguments: RunArguments, setup: Setup) -> Conversation:
@@ -87,7 +89,7 @@ async def _conversation(backend: Backend, arguments: RunArguments, setup: Setup)
     else:
         latest = await engine.list(ConversationQuery(cwd=setup.cwd, limit=1))
         if not latest:
-            raise CommandError(f"There is no conversation in {setup.cwd} yet; leave -c out to begin one.")
+            raise CommandError(f"There is no conversation in {setup.cwd} yet; leave -c out to start one.")
         conversation_id = latest[0].id
     if arguments.fork:
         conversation = await engine.fork(conversation_id)

@@ -57,7 +57,10 @@ async def _talk(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteL
         await services.engine.close()
         await opener.close(crashed=False)
         why = app.stop_watching()
-    say((f"{why}\n" if why else "") + (f"phoenix --screen-reader --resume {last} goes on.\n" if last else ""), output=1)
+    say(
+        (f"{why}\n" if why else "") + (f"phoenix --screen-reader --resume {last} continues.\n" if last else ""),
+        output=1,
+    )
     return code
 
 

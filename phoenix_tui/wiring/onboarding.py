@@ -39,7 +39,7 @@ class ModelOffers(Struct, frozen=True):
             name=model.title,
             download_bytes=model.size,
             memory_bytes=LEAST_FREE,
-            source="huggingface.co, else the Python package index; the digest is checked",
+            source="huggingface.co or the Python package index, with a checksum",
             refusal=measure().shortage(model.size),
         )
 
@@ -70,7 +70,7 @@ class ModelOffers(Struct, frozen=True):
             await asyncio.to_thread(save_key, path, provider, key.strip())
             self.providers.credentials = load_credentials(path, self.providers.environment)
         except (ConfigError, OSError) as error:
-            raise EngineError(f"The key cannot be kept: {error}") from error
+            raise EngineError(f"The key cannot be saved: {error}") from error
         await self.providers.forget(provider)
         defaults = DEFAULT_MODELS | {"openai": DEFAULT_OPENAI_MODEL}
         return f"{provider}/{defaults[provider]}" if provider in defaults else provider
@@ -84,7 +84,7 @@ class ModelOffers(Struct, frozen=True):
         try:
             await asyncio.to_thread(AcceptedServers(self.paths.servers_file).accept, reference)
         except OSError as error:
-            raise EngineError(f"That this server may be used cannot be kept: {error.strerror}.") from error
+            raise EngineError(f"The choice of this server cannot be saved: {error.strerror}.") from error
 
     async def local_servers(self) -> Sequence[ModelInfo]:
         """Models of servers that answer on this machine now."""

@@ -56,7 +56,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
             factory = self._factories().get(name)
             if factory is None:
                 raise _invalid(
-                    f"There is no provider '{name}'. Known are {', '.join(self.names())}; "
+                    f"There is no provider '{name}'. The providers are {', '.join(self.names())}; "
                     "add another as [providers.NAME] in config.toml."
                 )
             self._made[name] = factory()
@@ -228,7 +228,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
         except ConfigError as error:
             raise _invalid(str(error)) from error
         if not found["base_url"].startswith(("http://", "https://")):
-            raise _invalid(f"The address of {preset.name} begins with neither http:// nor https://: {preset.base_url}.")
+            raise _invalid(f"The address of {preset.name} must start with http:// or https://, not {preset.base_url}.")
         return found["base_url"]
 
     def _expanded(self, provider: str, key: str, table: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -266,4 +266,4 @@ def embedded_factory(find: Callable[[], Mapping[str, Path]], runner: ProcessRunn
 async def why_no_budget(providers: ProviderRegistry, model: str) -> str:
     """Reason why a run with this model cannot be held to a sum of dollars; empty where its price is known."""
     known = await asyncio.to_thread(providers.price, model, Usage(1, 1)) is not None
-    return "" if known else f"The price of {model} is unknown, so --max-budget-usd cannot be kept; use --max-turns."
+    return "" if known else f"The price of {model} is unknown, so --max-budget-usd cannot be enforced; use --max-turns."

@@ -83,7 +83,7 @@ async def _named(store: Store, arguments: RunArguments, setup: Setup) -> str:
         return (await find_one(store, arguments.resume, partly=True)).id
     latest = await store.conversations(ConversationQuery(cwd=setup.cwd, limit=1))
     if not latest:
-        raise CommandError(f"There is no conversation in {setup.cwd} yet; leave -c out to begin one.")
+        raise CommandError(f"There is no conversation in {setup.cwd} yet; leave -c out to start one.")
     return latest[0].id
 
 

@@ -24,9 +24,13 @@ def widened(record: ConversationRecord, changes: ConversationChanges) -> str:
     said: list[str] = []
     mode, sandbox = changes.permission_mode, changes.sandbox
     if mode is not None and FREEDOM[mode] > FREEDOM[record.permission_mode]:
-        said.append(f"--permission-mode {mode.value} widens this conversation's mode, which was {_mode(record)}.")
+        said.append(
+            f"--permission-mode {mode.value} allows more than this conversation's mode, which was {_mode(record)}."
+        )
     if sandbox is not None and SANDBOX_FREEDOM[sandbox] > SANDBOX_FREEDOM[record.sandbox]:
-        said.append(f"--sandbox {sandbox.value} widens this conversation's sandbox, which was {record.sandbox.value}.")
+        said.append(
+            f"--sandbox {sandbox.value} allows more than this conversation's sandbox, which was {record.sandbox.value}."
+        )
     return " ".join(said)
 
 

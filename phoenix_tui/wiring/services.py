@@ -122,8 +122,8 @@ class ServiceOpener(SecretFields, Struct, eq=False):
             file for file in await asyncio.to_thread(backend.models.list) if file.state is ModelFileState.CHANGED
         ]
         sentences += [
-            f"{file.path} is not, or no longer, the file whose digest is known: "
-            f"`phoenix model install {file.name}` checks it and fetches it anew where it is wrong."
+            f"{file.path} does not match its known checksum; "
+            f"`phoenix model install {file.name}` checks it and downloads it again if needed."
             for file in changed
         ]
         if backend.engine.ports.rewinding is not None:

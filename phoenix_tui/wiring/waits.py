@@ -12,5 +12,5 @@ def waits_on_stderr(setup: Setup) -> DatabaseWaits:
     """Report the reason of a wait once on stderr; `--timeout` bounds each wait, too."""
     waits = DatabaseWaits()
     waits.patience = min(setup.settings.number("timeout") or PATIENCE, PATIENCE)
-    waits.listen(told_once(write_progress, f"{WAITING} Ctrl+C ends this. ({setup.paths.database})"))
+    waits.listen(told_once(write_progress, f"{WAITING} Ctrl+C cancels. ({setup.paths.database})"))
     return waits

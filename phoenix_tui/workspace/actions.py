@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from phoenix_tui.widgets.transcript.signals import BlockWanted
 
 OPENED_LINKS: Final = ("http://", "https://", "mailto:")
-LOST_DRAFT: Final = "The message in the box cannot be stored. Quit and lose it?"
+LOST_DRAFT: Final = "The draft cannot be saved. Quit and lose it?"
 
 
 class Actions:
@@ -77,10 +77,10 @@ class Actions:
         ctx, conversation = self._ctx, self._ctx.active.conversation
         if conversation is None or conversation.record.model == GUIDE:
             await settings.use_model(ctx, reference)
-            ctx.tell(f"{reference} is installed and in use.")
+            ctx.tell(f"{reference} is installed and now in use.")
         else:
             ctx.active.prefer(model=reference)
-            ctx.tell(f"{reference} is installed; /model chooses it here, new conversations use it.")
+            ctx.tell(f"{reference} is installed. New conversations use it; /model selects it here.")
 
     async def copy(self, text: str) -> None:
         """Copy text to the clipboard."""
@@ -95,7 +95,7 @@ class Actions:
         """Show the real target and ask before it is opened."""
         if not target.startswith(OPENED_LINKS):
             self._ctx.tell(f"Only web and mail links are opened, not {target}", bad=True)
-        elif await self._ctx.sheets.confirm(f"Open {target} ?", "open it", "stay here"):
+        elif await self._ctx.sheets.confirm(f"Open {target} ?", "open", "cancel"):
             self._ctx.screen.app.open_url(target)
 
     async def change_queue(self, wanted: QueuePanel.Wanted) -> None:
@@ -118,7 +118,7 @@ class Actions:
                 else:
                     if trouble := remember(ctx.dock.composer.draft.prompts, message.text):
                         ctx.tell(trouble, bad=True)
-                    ctx.tell(f"Removed from the queue; {hint(('older', 'brings it back'))}.")
+                    ctx.tell(f"Removed from the queue; {hint(('older', 'restores it'))}.")
             case _:
                 await ctx.active.attempt(lambda one: one.queue.send_now(message.id, caps_for(ctx.active, one)))
 
@@ -136,7 +136,7 @@ class Actions:
             except OSError as error:
                 ctx.tell(f"The paste cannot be written to a file: {error.strerror}.", bad=True)
                 return
-            ctx.tell(f"The paste is in {path}; the agent may read it.")
+            ctx.tell(f"The paste is saved in {path}, where the agent can read it.")
             text = f'@"{path}"' if " " in str(path) else f"@{path}"
         composer.marks.change(mark, text)
 
@@ -167,7 +167,7 @@ class Actions:
         composer = self._ctx.dock.composer
         text = await edit_outside(self._ctx.screen.app, composer.content)
         if text is None:
-            self._ctx.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
+            self._ctx.tell("The editor cannot be started; set VISUAL or EDITOR.", bad=True)
         else:
             composer.load(text)
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from phoenix_tui.workspace.toasts import Toasts
     from phoenix_tui.workspace.widgets import WorkspaceWidgets
 
-READ_ONLY: Final = "Read-only: what you write stays here"
-ABOVE: Final = "The line above is being written"
+READ_ONLY: Final = "Read-only: messages cannot be sent here"
+ABOVE: Final = "Finish the line above"
 
 
 class ComposerEvents:
@@ -78,7 +78,7 @@ class ComposerEvents:
 
     async def _install(self, ctx: CommandContext, welcoming: Welcoming) -> None:
         """Install the model on offer after a yes of its own: one Enter may have been meant for something else."""
-        if await ctx.sheets.confirm(welcoming.install_question, "download it", "not now"):
+        if await ctx.sheets.confirm(welcoming.install_question, "download", "not now"):
             self._screen.run_worker(welcoming.install(), group="install", exclusive=True)
 
     def queue(self, text: str) -> None:
@@ -107,7 +107,7 @@ class ComposerEvents:
         """Empty the composer; its text goes into the history."""
         text = self._composer.take()
         if len(text) > ENTRY_LIMIT:
-            self._words.tell(f"Too long for the history; {hint(('undo', 'brings it back'))}.")
+            self._words.tell(f"Too long for the history; {hint(('undo', 'restores it'))}.")
         elif self._composer.draft.prompts is not None:
             self._remember(text)
 
@@ -162,7 +162,7 @@ class ComposerEvents:
             words = ABOVE
         self._composer.keys.suggested = suggestion = status.details.suggestion
         if suggestion:
-            words = f"{suggestion} · {hint(('complete', 'takes it'))}"
+            words = f"{suggestion} · {hint(('complete', 'accepts'))}"
         if self._composer.placeholder != words:
             self._composer.placeholder = words
         self._composer.keys.busy = is_busy(status.state) and not status.agent_counts.is_agent
@@ -172,8 +172,8 @@ def why_not(asked: Composer.DraftHeld | Composer.NothingToComplete) -> str:
     """Reason why a key had no effect on a text, and the key that has one."""
     if isinstance(asked, Composer.NothingToComplete):
         return f"Nothing to complete: {hint(('send', 'sends'), ('list', 'goes to the list'))}."
-    again = hint(("send", "again says no with it as the reason"), ("complete", "queues it"))
-    return f"The question came while you were writing: {again}."
+    again = hint(("send", "again denies with this reason"), ("complete", "queues it"))
+    return f"The question appeared while you were typing; {again}."
 
 
 def _send_queued(active: ActiveConversation, conversation: ConversationApi) -> Awaitable[object]:

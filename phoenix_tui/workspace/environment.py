@@ -171,7 +171,7 @@ class Environment:
         try:
             keymap = read_keymap(self._launch.keymap_file)
         except KeymapError as error:
-            self._trouble(error, "The keys stay as they were.")
+            self._trouble(error, "The keys are unchanged.")
             return
         self._keymap.clear()
         self._keymap.update(keymap)
@@ -179,14 +179,14 @@ class Environment:
 
     def _read_profiles(self) -> None:
         for trouble in self._services.profiles.untold():
-            self._trouble(trouble.text, "Its last good version stays in force, if there was one.")
+            self._trouble(trouble.text, "The last valid version stays in use, if there was one.")
 
     def _read_settings(self) -> None:
         try:
             settings = self._services.settings.all()
         except EngineError as error:
             file = self._launch.config_file
-            self._trouble(str(error).replace(str(file), short_path(file)), "The settings stay as they were.")
+            self._trouble(str(error).replace(str(file), short_path(file)), "The settings are unchanged.")
             return
         for setting in settings:
             if setting.live:

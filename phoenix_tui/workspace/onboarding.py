@@ -95,7 +95,7 @@ class Welcoming:
             if not self._task.cancelled():
                 self._task.cancel()
                 raise
-            trouble = "The download was stopped. Another one goes on where it was."
+            trouble = "The download was stopped. The next one resumes it."
         finally:
             self._task = None
             self._facts = replace(self._facts, installing=None, trouble=trouble)

@@ -31,9 +31,9 @@ def waiting_words(dock: Dock, text: str) -> Generator[None]:
     def show() -> None:
         nonlocal words
         notice.standing = words = StandingNotice(
-            f"Not stored yet, the database is busy: “{one_line(clean_line(text[:LOOKED_AT]), SHOWN)}”",
+            f"Not saved yet, the database is busy: “{one_line(clean_line(text[:LOOKED_AT]), SHOWN)}”",
             Tone.NEEDS_YOU,
-            "It is tried for half a minute; then the words come back into the box.",
+            "Retrying for half a minute; then the text returns to the composer.",
         )
         if dock.composer.draft.prompts is not None:
             with suppress(OSError):  # the disk is already the trouble

@@ -67,7 +67,7 @@ class Sending:
             if conversation is not None and conversation.record.agent is not None:
                 # Until it is read no message of the transcript contains it.
                 words = one_line(clean_line(text), SHOWN_OF_HINT)
-                active.parts.transcript.apply(Noticed(f"your hint is read with its next step: {words}"))
+                active.parts.transcript.apply(Noticed(f"your hint will be read with the next step: {words}"))
         elif images and active.conversation is not None and not is_busy(active.conversation.state):
             chips.trouble = receipt.reason
         await self._sent(text, receipt)
@@ -172,4 +172,4 @@ async def _keep_elsewhere(conversation: ConversationApi, unsent: Unsent, receipt
     except ENGINE_ERRORS as error:
         tell(f"{title}: {receipt.reason} {error}", bad=True)
         return
-    tell(f"{title}: {receipt.reason} The message is its draft again.", bad=True)
+    tell(f"{title}: {receipt.reason} The message is kept as its draft.", bad=True)

@@ -20,8 +20,8 @@ PATIENCE: Final = 3.0
 """Seconds that opening the services may take before one wonders."""
 SHOWN: Final = 60
 """Characters of a sent message that are shown."""
-WORDS: Final = "Still opening: a slow machine, or another program keeps the database busy."
-KEPT: Final = "What you send goes out when that is done."
+WORDS: Final = "Still starting; the machine is slow, or another program is using the database."
+KEPT: Final = "Messages are sent when this is done."
 
 
 class SlowStart:

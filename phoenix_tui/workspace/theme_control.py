@@ -68,7 +68,7 @@ class ThemeControl:
             app.theme = name
         elif name:
             known = ", ".join(sorted(self.names()))
-            notify_rejected(app, f"There is no theme {name}.", f"There are {known}.")
+            notify_rejected(app, f"There is no theme {name}.", f"The themes are {known}.")
 
     def saved(self, path: Path) -> None:
         """A theme was saved: it counts at once where it is in force."""
@@ -81,7 +81,7 @@ class ThemeControl:
         try:
             self._app.register_theme(for_terminal(read_theme(path), self._app))
         except ThemeError as error:
-            notify_rejected(self._app, error, "The colours stay as they were.")
+            notify_rejected(self._app, error, "The colours are unchanged.")
             return False
         return True
 

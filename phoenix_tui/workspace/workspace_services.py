@@ -109,7 +109,7 @@ class WorkspaceServices:
             return  # archived or trashed since
         self.ctx.offered.append(conversation_id)
         title = clean_line(found.title) or "A new conversation"
-        self.ctx.tell(f"{title} was open when Phoenix stopped responding or was ended; Enter opens it.")
+        self.ctx.tell(f"{title} was open when Phoenix stopped responding or was killed; Enter opens it.")
 
     async def _panes_again(self) -> bool:
         launch = self._screen.launch

@@ -140,7 +140,7 @@ async def test_all_files_together_take_no_more_than_their_room(tmp_path: Path) -
         first, second, third = chips(blocks)
         assert first == "a: 600 lines"
         assert second.startswith("b: first 3")
-        assert third == "not attached: c, since the files before it fill the room there is"
+        assert third == "not attached: c, since the files before it use up the limit"
         assert "more characters are left out; read_file reads them]" in attached_in(blocks)[1].text
 
 

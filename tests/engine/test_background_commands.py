@@ -25,7 +25,7 @@ from tests.support.processes import Watch, start_plain, watching
 from tests.support.waiting import poll
 from tools.bash import Bash
 
-NOTHING_RUNS = Refused("No command runs here that could go to the background.")
+NOTHING_RUNS = Refused("No running command can be sent to the background.")
 WAYS = "Read it with job_output, end it with job_kill.]"
 
 

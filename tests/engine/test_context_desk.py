@@ -203,8 +203,8 @@ async def test_an_image_that_the_model_refuses_makes_no_later_request_fail(tmp_p
             await conversation.wait_idle()
         assert isinstance(conversation.state, Errored)
         assert conversation.state.message == (
-            "the server refused an image: too large. It is left out from now on: "
-            "Enter tries again without, /context puts back."
+            "the server refused an image: too large. It is left out from now on; "
+            "Enter retries without, /context restores."
         )
         await conversation.retry()
         assert isinstance(await conversation.wait_idle(), Idle)

@@ -69,7 +69,7 @@ async def test_a_known_id_is_never_created_a_second_time(tmp_path: Path) -> None
         conversation = await bench.engine.create(options)
         await conversation.say("hello")
         await conversation.wait_idle()
-        with pytest.raises(StorageError, match="There is a conversation mine already"):
+        with pytest.raises(StorageError, match="The conversation mine already exists"):
             await bench.engine.create(options)
         assert words(await bench.store.messages("mine")) == ["hello", "Hello."]
         with pytest.raises(EngineError, match=r"There is no conversation nobody\. `phoenix conversations list`"):

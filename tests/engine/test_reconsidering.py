@@ -81,7 +81,7 @@ async def test_what_still_asks_stays_open_with_the_reason_that_is_true_now(tmp_p
         await until(lambda: len(bench.seen(ApprovalAsked)) > asked)
         question = conversation.question
         assert question is not None
-        assert question.reason.startswith("in mode accept-edits commands need your yes")
+        assert question.reason.startswith("in accept-edits mode, commands need approval")
         assert isinstance(conversation.state, AwaitingApproval)
         assert conversation.state.reason == question.reason
         assert [one.question for one in bench.seen(ApprovalAsked)[asked:]] == [question], (
@@ -144,7 +144,7 @@ async def test_a_question_whose_facts_changed_is_asked_anew(tmp_path: Path) -> N
         assert ApprovalAsked(None) in bench.seen(ApprovalAsked)
         await conversation.answer("t1", ApprovalAnswer(ApprovalChoice.ONCE))
         await until(
-            lambda: conversation.question is not None and "changed after your yes" in conversation.question.reason
+            lambda: conversation.question is not None and "changed after your approval" in conversation.question.reason
         )
         assert bench.tool.calls == []
 

@@ -69,7 +69,7 @@ def test_an_edited_rule_holds_where_the_old_one_did(desk: RuleStore, file: RuleF
     desk.add(ActiveRule("bash(make*)"))
     new = desk.replace(ActiveRule("bash(make*)"), "bash(make test*)")
     assert (new.text, texts(file)) == ("bash(make test*)", ["bash(make test*)"])
-    with pytest.raises(EngineError, match="is no rule"):
+    with pytest.raises(EngineError, match="is not a rule"):
         desk.replace(new, "make")
     assert texts(file) == ["bash(make test*)"]
 
@@ -79,23 +79,23 @@ def test_an_edited_rule_holds_where_the_old_one_did(desk: RuleStore, file: RuleF
     [
         (
             "bash(uv run*)",
-            "“uv run” starts any program: name that program right behind it, or write the whole command.",
+            "“uv run” can start any program; name that program right after it, or write the whole command.",
         ),
         (
             "bash(git log --outp*)",
             "`git log --outp*` matches nothing: --output writes a file. Write the whole command.",
         ),
-        ("make", "`make` is no rule: write it as tool(pattern), such as bash(make test*)."),
+        ("make", "`make` is not a rule; write it as tool(pattern), such as bash(make test*)."),
         ("bsh(make)", "There is no tool `bsh`: did you mean bash?"),
         ("xyzzy(make)", "There is no tool `xyzzy`: is it one of bash, write_file?"),
-        ("bash( )", "bash() matches nothing: write what it may do between the brackets."),
-        ("bash(*)", "bash(*) matches nothing: begin with a command, such as make test*. Mode auto asks nothing."),
-        ("bash( ls)", "A command never begins with a blank: leave it out."),
-        ("write_file(src/)", "No path ends with /: write `src/*` for everything in it."),
+        ("bash( )", "bash() matches nothing; write the allowed pattern between the parentheses."),
+        ("bash(*)", "bash(*) matches nothing; start with a command, such as make test*. Mode auto never asks."),
+        ("bash( ls)", "A command cannot start with a space; leave it out."),
+        ("write_file(src/)", "A path cannot end with /; write `src/*` for everything in it."),
         *(
             (
                 f"write_file({path})",
-                "Paths inside the working directory begin there, such as src/*; others are written whole, from /.",
+                "Paths inside the working directory are relative, such as src/*; others are absolute.",
             )
             for path in ("~/x", "./x")
         ),
@@ -118,7 +118,7 @@ def test_a_rule_that_can_match_is_accepted_and_says_what_it_lets_through(desk: R
 
 def test_a_conversation_that_is_closed_or_owned_elsewhere_takes_no_rule(desk: RuleStore) -> None:
     for conversation_id in ("c2", "gone"):
-        with pytest.raises(EngineError, match="not open here"):
+        with pytest.raises(EngineError, match="no longer open here"):
             desk.add(ActiveRule("bash(ls*)", conversation_id))
 
 
@@ -127,7 +127,7 @@ def test_a_broken_file_is_named_and_left_as_it_is(desk: RuleStore, file: RuleFil
     assert desk.all() == ()
     assert desk.trouble() == (
         f"{file.path}: 'allow' must be a list of texts. "
-        "Until it is mended this counts for nothing, and no rule can be added."
+        "Until this is repaired, its rules are ignored and no rule can be added."
     )
     with pytest.raises(EngineError, match="could not be saved"):
         desk.add(ActiveRule("bash(ls*)"))

@@ -51,13 +51,13 @@ def test_a_text_means_a_query(text: str, query: SearchQuery) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence", "place"),
     [
-        ('find "this', 'This quote has no end: add " behind the phrase.', (5, 10)),
+        ('find "this', 'This quotation has no end; add " after the phrase.', (5, 10)),
         ("x after:", "after: needs a value, such as after:2026-11-01.", (2, 8)),
-        ("after:2026-13-01", "2026-13-01 is no day: write after:2026-11-01, after:7d or after:yesterday.", (0, 16)),
-        ("x role:boss", "boss is no role: user, assistant, tool.", (2, 11)),
-        ("x -in:/tmp", "in: cannot be excluded: take the - away.", (2, 10)),
-        ("is:open", "is: knows trash alone, not open.", (0, 7)),
-        ("-only", "Say what to look for too: an exclusion alone finds nothing.", (0, 5)),
+        ("after:2026-13-01", "2026-13-01 is not a day; write after:2026-11-01, after:7d or after:yesterday.", (0, 16)),
+        ("x role:boss", "boss is not a role; use user, assistant, tool.", (2, 11)),
+        ("x -in:/tmp", "in: cannot be excluded; remove the -.", (2, 10)),
+        ("is:open", "is: accepts only trash, not open.", (0, 7)),
+        ("-only", "Add a word to search for; an exclusion alone finds nothing.", (0, 5)),
     ],
 )
 def test_a_mistake_is_named_with_its_place(text: str, sentence: str, place: tuple[int, int]) -> None:

@@ -71,7 +71,7 @@ async def test_a_mistake_of_phoenix_itself_leaves_no_conversation_stuck(
         break_after(bench, monkeypatch, 1, failures=1, error=KeyError("no such column"))
         await conversation.say("hi")
         assert isinstance(await conversation.wait_idle(), Errored)
-        assert "Phoenix itself failed here" in bench.seen(RunEnded)[-1].error
+        assert "Internal error" in bench.seen(RunEnded)[-1].error
         assert isinstance(await conversation.retry(), Accepted)
         assert isinstance(await conversation.wait_idle(), Idle)
 

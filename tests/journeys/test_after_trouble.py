@@ -121,10 +121,10 @@ async def test_a_locked_database_is_said_and_the_message_goes_out_later(tmp_path
                 locker.execute("BEGIN EXCLUSIVE")
                 running.type("precious words")
                 running.type(ENTER)
-                await running.shows("Not stored yet, the database is busy: “precious words”")
+                await running.shows("Not saved yet, the database is busy: “precious words”")
                 locker.execute("ROLLBACK")
             await running.shows("Second.")
-            await running.lacks("Not stored yet")
+            await running.lacks("Not saved yet")
         assert "precious words" in str(rows(phoenix, "SELECT * FROM messages"))
 
 
@@ -132,8 +132,8 @@ async def test_a_locked_database_is_said_and_the_message_goes_out_later(tmp_path
     ("name", "content", "expected"),
     [
         ("config.toml", "# mine\nmouse = 3\n", "config.toml:2: 'mouse' must be true or false"),
-        ("config.toml", "mose = true\n", "config.toml:1: unknown key 'mose'. Known are model"),
-        ("profiles/reviewer.md", "---\ncolour: red\n---\nReview.\n", "reviewer.md:2: 'colour: red' is no setting"),
+        ("config.toml", "mose = true\n", "config.toml:1: unknown key 'mose'. Valid keys are model"),
+        ("profiles/reviewer.md", "---\ncolour: red\n---\nReview.\n", "reviewer.md:2: 'colour: red' is not a valid key"),
     ],
 )
 async def test_a_broken_file_of_settings_is_one_sentence(

@@ -36,7 +36,7 @@ async def test_the_key_sends_it_there_and_the_agent_goes_on(tmp_path: Path) -> N
         async with program(phoenix, "--permission-mode", "auto") as running:
             await started(running, marked)
             running.type(CTRL_B)
-            await running.shows("I go on.", "went on as job-1", "1 in background")
+            await running.shows("I go on.", "in background (job-1)", "1 in background")
             told = result_text(server.requests[1])
             assert told.startswith("begun\n[sent to the background by the user after ")
             assert told.endswith("as job job-1. Read it with job_output, end it with job_kill.]")
@@ -45,7 +45,7 @@ async def test_the_key_sends_it_there_and_the_agent_goes_on(tmp_path: Path) -> N
             await running.shows("Here I am.", "ready")
             assert len(alive(f"sleep\0{marked}")) == 3
             running.type(CTRL_Q)
-            await running.shows("A background command runs. Quit and end it?")
+            await running.shows("1 background command is still active. Quit and stop it?")
             running.type("y")
             assert await running.exit_code() == 0
             assert alive(marked) == []
@@ -73,7 +73,7 @@ async def test_the_users_own_command_goes_there_by_its_name(tmp_path: Path) -> N
         running.type("/background" + " ")
         await running.shows("/background")
         running.type(ENTER)
-        await running.shows("went on as job-1", "1 in background", "ready")
+        await running.shows("in background (job-1)", "1 in background", "ready")
         assert len(alive(f"sleep\0{marked}")) == 1
 
 
@@ -89,8 +89,8 @@ async def test_kill_9_takes_it_along_and_the_next_start_finds_its_result(tmp_pat
             await running.until(lambda: not alive(marked), "the end of every process")
         async with program(phoenix, "-c", "--permission-mode", "auto") as running:
             await running.ready()
-            await running.shows("I go on.", "went on as job-1")
-            assert "in background" not in running.text
+            await running.shows("I go on.", "in background (job-1)")
+            assert "1 in background" not in running.text
             await running.send("Still there?")
             await running.shows("Here I am.")
             assert len(server.requests) == 3

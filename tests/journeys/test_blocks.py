@@ -46,7 +46,7 @@ async def test_a_prompt_with_its_image_is_edited_and_sent_again_from_where_it_st
             await running.shows("▌prompt")
             await typing_guard()
             running.type(b"e")
-            await running.shows("this copy ends before that prompt")
+            await running.shows("The original conversation is kept")
             await running.shows("[image 1: 320×160]")
             await running.send(" exactly")
             await running.shows("It is very red.")

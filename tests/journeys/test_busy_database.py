@@ -16,7 +16,7 @@ from tests.support.journeys import says
 from tests.support.loopback import serve
 from tests.support.program import program
 
-WAITS = "Waiting for the database: another program keeps it busy."
+WAITS = "Waiting for the database, which another program is using."
 
 
 @contextmanager
@@ -72,7 +72,7 @@ async def test_the_timeout_ends_a_headless_run_that_waits_in_a_sentence(tmp_path
             ran = await phoenix.run("-p", "hi again", "--timeout", "3")
         assert ran.code == 75
         assert ran.err.splitlines()[-1] == (
-            f"phoenix: Another program keeps the database {phoenix.home / 'phoenix.db'} busy: try again in a moment."
+            f"phoenix: Another program is using the database {phoenix.home / 'phoenix.db'}; try again in a moment."
         )
         assert "Traceback" not in ran.err
 
@@ -88,9 +88,9 @@ async def test_a_message_is_seen_waiting_and_esc_gives_it_back(tmp_path: Path) -
         phoenix = with_claude(tmp_path, server.url)
         with held(phoenix):
             running.type("two\r")
-            await running.shows("waiting for the database", "Esc gives up")
+            await running.shows("waiting for the database", "Esc cancels")
             running.type("\x1b")
-            await running.shows("keeps the database")
+            await running.shows("is using the database")
         await running.lacks("waiting for the database")
         assert len(server.requests) == 1
         await running.until(lambda: "┃ two" in running.text, "the text is back where it was written")

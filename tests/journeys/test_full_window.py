@@ -90,7 +90,7 @@ async def restored(running: Program) -> None:
     running.type("/context")
     await running.shows("/context")
     running.type(ENTER)
-    await running.shows("Older messages stand as a summary", "summary ~")
+    await running.shows("Older messages are replaced by a summary", "summary ~")
     await typing_guard()
     running.type("r")
     await running.shows("in place of the summary", "ctx ~80%")

@@ -33,13 +33,13 @@ async def test_files_and_conversation_go_back_and_come_again(tmp_path: Path) -> 
             assert (work / "kept.txt").read_text() == "changed\n"
 
             running.type(ESC + ESC)
-            await running.shows("Go back", "stay here", "Write them", "3 files")
+            await running.shows("Rewind", "cancel", "Write them", "3 files")
             running.type(DOWN)
             await running.shows("kept.txt", "one.txt", "two.txt")
             running.type(ENTER)
-            await running.shows("Back to before", "3 files go back", "restore kept.txt", "delete one.txt")
+            await running.shows("Rewind to before", "restores 3 files", "restore kept.txt", "delete one.txt")
             running.type(ENTER)
-            await running.shows("3 files went back.", "Write them")
+            await running.shows("3 files restored.", "Write them")
             assert {path.name: path.read_text() for path in work.iterdir()} == {"kept.txt": "as it was\n"}
             await running.lacks("All three are written.")
 
@@ -66,7 +66,7 @@ async def test_what_a_script_did_can_be_taken_back_in_the_screen(tmp_path: Path)
             running.type(ESC + ESC)
             await running.shows("Change it", "1 file")
             running.type(DOWN + ENTER)
-            await running.shows("1 file goes back")
+            await running.shows("restores 1 file")
             running.type(DOWN + DOWN + ENTER)
-            await running.shows("1 file went back.", "Done.")
+            await running.shows("1 file restored.", "Done.")
             assert (phoenix.cwd / "kept.txt").read_text() == "as it was\n"

@@ -41,7 +41,7 @@ async def test_a_pasted_path_becomes_a_chip_and_goes_to_the_server_small_enough(
             assert "a shot" not in running.text
             await running.send("What is it?")
             await running.shows("A fine picture.")
-            await running.lacks("Backspace drops the last")
+            await running.lacks("Backspace removes the last")
         (image,) = sent_images(server)
         assert max(image.size) == MOST_PIXELS
         assert base64.b64encode(path.read_bytes()[:600]).decode() not in everything_stored(phoenix)

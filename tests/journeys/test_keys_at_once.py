@@ -78,7 +78,7 @@ async def test_up_and_enter_of_one_read_edit_what_is_queued(tmp_path: Path) -> N
         running.type(b"and then?" + TAB)
         await running.shows("queue 1")
         running.type(UP + ENTER)
-        await running.shows("Queued message", "Ctrl+S keeps")
+        await running.shows("Queued message", "Ctrl+S saves")
         assert len(server.requests) == 1
 
 

@@ -25,7 +25,7 @@ async def test_words_typed_as_an_answer_say_no_with_themselves_as_the_reason(tmp
         await running.shows("1 y once", "asks")
         await typing_guard()
         await keys_at(running.type, PROSE, pace)
-        await running.shows("Enter: no, with this as the reason")
+        await running.shows("Enter: no, with this reason")
         assert len(server.requests) == 1
         running.type(ENTER)
         await running.shows("Fine.")

@@ -61,12 +61,12 @@ async def test_quitting_with_a_running_command_asks_then_leaves_nothing(tmp_path
     async with busy(tmp_path) as one:
         children = family(one.running.pid)
         one.running.type(CTRL_Q)
-        await one.running.shows("A run is under way. Quit and stop it?")
+        await one.running.shows("1 run is still active. Quit and stop it?")
         one.running.type(ESC)
         await one.running.lacks("Quit and stop it?")
         assert len(alive(f"sleep\0{one.marked}")) == 3
         one.running.type(CTRL_Q)
-        await one.running.shows("A run is under way. Quit and stop it?")
+        await one.running.shows("1 run is still active. Quit and stop it?")
         one.running.type("y")
         assert await one.running.exit_code() == 0
         assert given_back(one.running) == []

@@ -50,8 +50,8 @@ async def test_a_projects_profile_counts_only_when_it_is_trusted(tmp_path: Path)
         asked = ("-p", "look", "--profile", "release", "--permission-mode", "ask")
         refused = await phoenix.run(*asked)
         assert refused.code == 2
-        assert "is not trusted: 1 of its profiles left out; --trust uses what is there now." in refused.err
-        assert "The profile 'release' is the project's own: " in refused.err
+        assert "is not trusted: 1 of its profiles left out; --trust accepts the files as they are now." in refused.err
+        assert "The profile 'release' is defined by the project. " in refused.err
         ran = await phoenix.run(*asked[:-2], "--trust")
         assert ran.code == 0, ran.err
         assert "Be careful with locks." in system(server.requests[0])
@@ -69,7 +69,10 @@ async def test_the_doctor_names_profiles_and_what_is_wrong_with_them(tmp_path: P
         ("ok", "general, explore, code, review, research"),
         ("ok", f"migrations, {mine}"),
         ("bad", f"{broken}:2: 'locked' must be true or false, not 'maybe'."),
-        ("note", f"{phoenix.cwd} is not trusted: 1 of its profiles left out; --trust uses what is there now."),
+        (
+            "note",
+            f"{phoenix.cwd} is not trusted: 1 of its profiles left out; --trust accepts the files as they are now.",
+        ),
     ]
 
 
@@ -90,15 +93,15 @@ async def test_a_profile_is_made_in_the_editor_and_its_mistake_is_named(tmp_path
             running.type("n")
             await running.shows("Name of the new profile")
             running.type("mine\r")
-            await running.shows("an explained template")
+            await running.shows("a template with explanations")
             running.type(ENTER)
-            await running.shows("mine.md", "line 2: 'colour: red' is no setting")
+            await running.shows("mine.md", "line 2: 'colour: red' is not a valid key")
             assert (phoenix.home / "profiles" / "mine.md").read_text() == "---\ncolour: red\n---\n"
             write(phoenix.home / "profiles", "mine", MINE)
             running.type(b"\x1b")
             await running.lacks("Built in")
             await running.send("/profile mine")
-            await running.shows("This conversation begins as mine: mode plan")
+            await running.shows("This conversation starts as mine: mode plan")
             await running.send("where is it")
             await running.shows("Here.")
     assert "Be careful with locks." in system(server.requests[0])

@@ -45,7 +45,7 @@ async def test_a_confined_command_runs_and_what_needs_more_asks_with_its_reason(
         assert not outside.exists()
         await running.shows("pip download x", "needs the network")
         running.type("n")
-        await running.shows("asks to run this", "The agent says: “the 'file' lies there”")
+        await running.shows("asks to run this", "agent says: “the 'file' lies there”")
         await typing_guard()
         running.type("y")
         await running.shows("All done.")
@@ -62,7 +62,7 @@ async def test_sandbox_off_asks_as_before_and_the_wider_sandbox_is_confirmed(tmp
             await running.shows("no sandbox")
             await running.send("Do it")
             await asked(running)
-            await running.shows("in mode ask commands need your yes")
+            await running.shows("in ask mode, commands need approval")
             running.type("y")
             await running.shows("First.")
             await running.send("/sandbox read-only")
@@ -76,7 +76,7 @@ async def test_sandbox_off_asks_as_before_and_the_wider_sandbox_is_confirmed(tmp
             await running.shows("Second.", "○ ready")
         async with program(phoenix, "-c", "--sandbox", "workspace") as running:
             await running.ready()
-            await running.shows("--sandbox workspace widens")
+            await running.shows("--sandbox workspace allows more")
         async with program(phoenix, "-c") as running:
             await running.ready()
             await running.shows("Second.", "ask · sandbox")

@@ -58,5 +58,5 @@ async def test_a_word_is_found_here_everywhere_and_from_the_command_line(tmp_pat
         mistaken = await phoenix.run("conversations", "search", "x role:boss")
         assert (mistaken.code, mistaken.err) == (
             2,
-            "phoenix: boss is no role: user, assistant, tool.\n  x role:boss\n    ^^^^^^^^^\n",
+            "phoenix: boss is not a role; use user, assistant, tool.\n  x role:boss\n    ^^^^^^^^^\n",
         )

@@ -60,7 +60,7 @@ async def test_esc_while_text_streams_keeps_it_on_the_screen_and_out_of_the_data
             await running.shows("A partial sentence about herons", "Esc stops")
             running.type(ESC)
             await server.wait_closed()
-            await running.shows("stopped by you after", "text not saved, /copy copies it")
+            await running.shows("stopped by you after", "text not saved (/copy copies it)")
             assert "A partial sentence about herons" in running.words
             assert "herons" not in everything_stored(phoenix)
             assert "Tell me of birds" in everything_stored(phoenix)
@@ -133,7 +133,7 @@ async def test_a_message_while_it_works_is_refused_and_stays_in_the_composer(tmp
         await running.send("First")
         await running.shows("Thinking about it")
         await running.send("Second")
-        await running.shows("agent is busy — Tab queues your message · Esc stops")
+        await running.shows("Still working: Tab queues your message · Esc stops")
         assert "┃ Second" in running.text
         assert len(server.requests) == 1
         running.type(b"\x13")  # Ctrl+S: stop and send

@@ -41,11 +41,11 @@ async def test_they_are_seen_answered_entered_stopped_alone_and_listed_after_a_k
         async with program(phoenix, "--permission-mode", "ask", columns=120, rows=40) as running:
             await running.ready()
             await running.send("begin")
-            await running.shows("wants to run spawn_agents")
+            await running.shows("wants to start sub-agents")
             await typing_guard()
             running.type("y")
             await running.shows(
-                "sub-agents 0/2 done", "TASK make a file (sub-agent of begin) wants to run bash", "asks you"
+                "sub-agents 0/2 done", "TASK make a file (sub-agent of begin) wants to run a command", "asks you"
             )
             await typing_guard()
             running.type("y")
@@ -54,11 +54,11 @@ async def test_they_are_seen_answered_entered_stopped_alone_and_listed_after_a_k
             running.type(ALT_P)
             await running.shows("TASK read the docs (sub-agent of begin) 2 of 2", "and on.", "Esc stops this sub-agent")
             running.type(ALT_N)
-            await running.shows("TASK make a file (sub-agent of begin) 1 of 2", "Esc goes back to its parent")
+            await running.shows("TASK make a file (sub-agent of begin) 1 of 2", "Esc returns to its parent")
             running.type(ALT_N)
             await running.shows("2 of 2", "and on.")
             running.type(ESC)
-            await running.shows("Esc goes back to its parent")
+            await running.shows("Esc returns to its parent")
             running.type(ALT_U)
             await running.shows("◇ spawn_agents 1 of 2 sub-agents succeeded", "One did it, one was stopped.")
             await running.shows("■ TASK read the docs cancelled", "ready")

@@ -61,10 +61,10 @@ async def test_the_mouse_can_be_left_to_the_terminal_and_taken_again(tmp_path: P
     async with program(with_claude(tmp_path, "http://127.0.0.1:9")) as running:
         await running.ready()
         running.type("/mouse off\r")
-        await running.shows("The mouse is the terminal's")
+        await running.shows("The terminal uses the mouse")
         await running.until(lambda: running.raw.rfind(b"\x1b[?1000l") > running.raw.rfind(b"\x1b[?1000h"))
         running.type("/mouse\r")
-        await running.shows("The mouse is Phoenix's")
+        await running.shows("Phoenix uses the mouse")
         await running.until(lambda: running.raw.rfind(b"\x1b[?1000l") < running.raw.rfind(b"\x1b[?1000h"))
 
 

@@ -23,16 +23,16 @@ def test_use_names_the_limits_and_the_settings_that_change_them() -> None:
     [
         (Coverage(), ""),
         (Coverage(refusal="Nothing."), "Nothing."),
-        (Coverage((".git",), 1), "Commits are not taken back."),
-        (Coverage(("build", "x.log"), 9), "Left as now, deletions included: build, x.log, 7 more."),
-        (Coverage(gone=("node_modules",)), "Deleted and not kept: node_modules."),
+        (Coverage((".git",), 1), "Git commits are kept."),
+        (Coverage(("build", "x.log"), 9), "Not restored, even if deleted: build, x.log, 7 more."),
+        (Coverage(gone=("node_modules",)), "Deleted and not saved: node_modules."),
         (
             Coverage(too_large=("a\x1b[31m.bin",), secret=(".env",), over=2),
-            "Not kept: a.bin (too large), .env (may hold keys), 2 files above this folder's share of the limit.",
+            "Not saved: a.bin (too large), .env (may hold keys), 2 files over this folder's share of the limit.",
         ),
         (
             Coverage(tuple("abcdefgh"), 8),
-            "Left as now, deletions included: a, b, c, d, e, 3 more.",
+            "Not restored, even if deleted: a, b, c, d, e, 3 more.",
         ),
     ],
 )

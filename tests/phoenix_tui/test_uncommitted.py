@@ -110,4 +110,4 @@ async def test_counts_and_files_are_whole_where_the_lines_are_cut(
     found = await uncommitted(PlainRunner(), tmp_path)
     assert found is not None
     assert told(found) == [(ODD, 1, 1, False), ("long", 700, 500, False), ("z last", 0, 2, False)]
-    assert found.note == "The changes are long: only the first lines of them are shown."
+    assert found.note == "The changes are long; only their first lines are shown."

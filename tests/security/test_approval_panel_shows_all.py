@@ -94,7 +94,7 @@ def test_what_was_seen_in_another_width_counts_no_longer_and_nothing_shown_is_no
     sight.saw(40, 24, [Rows(0, 10)])
     refusal = sight.refusal(10)
     assert refusal is not None
-    assert (refusal.row, "14 rows were never in sight" in refusal.words) == (10, True)
+    assert (refusal.row, "14 rows were never visible" in refusal.words) == (10, True)
 
 
 async def asked(shell: Any, request: ToolRequest) -> tuple[Any, Any, SteppedClock]:
@@ -120,7 +120,7 @@ async def test_a_yes_counts_only_when_every_row_was_in_sight(open_shell: Any, ke
         assert "echo 0" in shell.text
         assert "true 8" in shell.text
         assert PAYLOAD not in shell.text
-        assert "rows between, not in sight" in shell.text
+        assert "rows between, not shown" in shell.text
         seen = shell.text
         for _ in range(9):
             time.seconds += GRACE

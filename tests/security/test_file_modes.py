@@ -386,7 +386,9 @@ async def test_a_folder_above_that_all_may_write_is_named_at_the_start_and_by_th
     shared.chmod(0o777)
     phoenix = Phoenix(shared / "home", work)
     phoenix.home.mkdir()
-    sentence = f"Any user may replace Phoenix's folders, because {shared} is writable for all; run: chmod o-w {shared}"
+    sentence = (
+        f"Any user can replace Phoenix's folders, because {shared} is writable for all users; run: chmod o-w {shared}"
+    )
     ran = await phoenix.run("-p", "hello")
     assert sentence in ran.err
     assert f"{shared} is writable for all users; run: chmod o-w {shared}" in (await phoenix.run("doctor")).out

@@ -256,7 +256,7 @@ def test_a_number_of_any_size_is_passed_by_or_an_error_in_words(number: bytes) -
             CHUNKS, b'{"choices":%b,"usage":{"prompt_tokens":%b}}' % (number, number), Service("http://x", "")
         )
     except ProviderError as error:
-        assert "unreadable" in error.message
+        assert "invalid reply" in error.message
     else:
         assert chunk.choices is None
 

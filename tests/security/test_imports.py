@@ -218,7 +218,7 @@ async def test_rows_of_a_file_never_come_into_another_conversation(store: Sqlite
     assert await store.messages(victim) == before
     assert len(await store.messages(imported)) >= len(document["tables"]["messages"])
     document["tables"]["messages"][0]["turn_id"] = turn
-    with pytest.raises(ImportRefused, match="do not fit together"):
+    with pytest.raises(ImportRefused, match="are inconsistent"):
         await take(store, document)
     assert await store.messages(victim) == before
 
@@ -413,7 +413,7 @@ def test_an_endless_file_is_read_within_bounds(tmp_path: Path, name: str) -> Non
     done = subprocess.run(
         [sys.executable, "-c", MEMORY, name], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
     )
-    assert ("it is no regular file" if name == "/dev/zero" else "larger than") in done.stdout
+    assert ("it is not a regular file" if name == "/dev/zero" else "larger than") in done.stdout
     assert done.stderr == ""
 
 

@@ -99,7 +99,7 @@ def test_every_suspect_stands_where_it_is_said_and_none_is_ascii(text: str) -> N
 
 
 def test_a_command_that_forges_the_spelling_of_hidden_characters_is_told_of() -> None:
-    assert remarks("echo a␠⟨60 blank lines⟩") == ["contains ⟨ ␠ itself, with which hidden characters are spelled out"]
+    assert remarks("echo a␠⟨60 blank lines⟩") == ["contains ⟨ ␠ itself, the sign that marks hidden characters"]
 
 
 def test_panel_and_lines_say_it_and_the_character_stands_out() -> None:

@@ -95,7 +95,7 @@ async def test_a_protected_path_asks_to_be_written_whatever_mode_and_rules_say(h
         for mode in ASKING:
             decision = await decided(tool, path, mode, where)
             assert isinstance(decision, Ask), (path, mode)
-            assert "obey outside the sandbox" in decision.reason or "place of keys" in decision.reason
+            assert "outside the sandbox act on" in decision.reason or "folder of keys" in decision.reason
             assert not decision.lasting, "no rule takes the place of this question"
         for mode in REFUSING:
             assert isinstance(await decided(tool, path, mode, where), Deny), (path, mode)
@@ -111,7 +111,7 @@ async def test_a_secret_place_asks_to_be_read(home: Path, tool: Tool, at_home: b
         for mode in ASKING:
             decision = await decided(tool, path, mode, where)
             assert isinstance(decision, Ask), (path, mode)
-            assert "place of keys" in decision.reason
+            assert "folder of keys" in decision.reason
         for mode in REFUSING:
             assert isinstance(await decided(tool, path, mode, where), Deny), (path, mode)
 
@@ -196,9 +196,9 @@ def test_an_image_in_a_place_of_keys_is_not_attached(home: Path, name: str) -> N
     (home / "project" / "link.png").symlink_to(home / ".ssh" / "id.png")
     path = home / name
     path.parent.mkdir(exist_ok=True)
-    with pytest.raises(ImageRejected, match="place of keys"):
+    with pytest.raises(ImageRejected, match="folder of keys"):
         read_image(path)
-    with pytest.raises(CommandError, match="place of keys"):
+    with pytest.raises(CommandError, match="folder of keys"):
         read_images((str(path),))
 
 

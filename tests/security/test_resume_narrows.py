@@ -145,7 +145,9 @@ def test_a_resume_keeps_what_is_stored_and_says_what_a_flag_widens(
         assert resumed == name
         assert asyncio.run(kept(setup, None, name)).value == (flag or stored)
         wider = flag is not None and BOXES.index(flag) < BOXES.index(stored)
-        assert said == (f"--sandbox {flag} widens this conversation's sandbox, which was {stored}." if wider else "")
+        assert said == (
+            f"--sandbox {flag} allows more than this conversation's sandbox, which was {stored}." if wider else ""
+        )
 
 
 async def kept(setup: Setup, new: NewConversation | None, name: str = "") -> SandboxMode:

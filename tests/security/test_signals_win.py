@@ -94,9 +94,9 @@ async def test_a_loop_that_stands_is_ended_with_all_that_it_runs(
                 await running.until(lambda: given_back(running), "the terminal")
                 await running.until(lambda: not alive(marked) and gone(children), "the end of every process")
                 if code > 0:  # a killed one cannot report it
-                    await running.shows(f"did not react to signal {int(number)}")
+                    await running.shows(f"Did not react to signal {int(number)}")
     if code > 0:
-        (told,) = [line for line in log_of(tmp_path) if "ended by signal" in line["message"]]
+        (told,) = [line for line in log_of(tmp_path) if "killed by signal" in line["message"]]
         assert "stuck_child.py" in told["message"]
     assert TYPED in drafts(phoenix)
 
@@ -115,7 +115,7 @@ async def test_a_script_whose_loop_stands_is_ended_with_all_that_it_runs(tmp_pat
             ran = await ended(process)
             assert await poll(lambda: not alive(marked) and gone(children))
     assert ran.code == code
-    assert ("did not react to signal 15" in ran.err) is (code > 0)
+    assert ("Did not react to signal 15" in ran.err) is (code > 0)
     assert "Traceback" not in ran.err
 
 

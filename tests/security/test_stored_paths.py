@@ -175,7 +175,7 @@ async def test_a_screen_starts_with_hostile_marks_and_panes_and_says_nothing_odd
         await running.ready()
         running.type(b"\r")  # conversations open at a crash are offered
         await running.send("still here")
-        await running.until(lambda: "Phoenix itself failed" not in running.text and "still here" in running.text)
+        await running.until(lambda: "Internal error" not in running.text and "still here" in running.text)
         assert running.process.isalive()
     assert untouched(place)
 

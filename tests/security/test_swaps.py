@@ -116,7 +116,7 @@ async def test_a_path_that_leads_elsewhere_after_the_question_is_asked_about_aga
         swap(bench.cwd, outside)
         question = await yes(conversation, choice=choice)
         assert question is not None, await results(bench, conversation)
-        assert "changed after your yes" in question.reason
+        assert "changed after your approval" in question.reason
         assert question.request.paths == (resolve(path, bench.cwd),)
         assert not any(found.is_file() for found in outside.rglob("*"))
         assert not any((bench.cwd / ".git").rglob("*"))
@@ -205,7 +205,7 @@ async def test_what_changes_each_time_is_refused_at_last(tmp_path: Path) -> None
             if await yes(conversation) is None:
                 break
         assert len([one for one in bench.seen(ApprovalAsked) if one.question]) == 3
-        assert "changed each time" in await results(bench, conversation)
+        assert "changed after each approval" in await results(bench, conversation)
         assert not any(outside.iterdir())
 
 

@@ -169,7 +169,7 @@ async def test_a_pipe_that_must_be_read_is_named_at_once(place: str, tmp_path: P
     os.mkfifo(phoenix.home / place)
     ran = await phoenix.run("-p", "hello")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == f"phoenix: {phoenix.home / place} cannot be read: it is no regular file.\n"
+    assert ran.err == f"phoenix: {phoenix.home / place} cannot be read: it is not a regular file.\n"
 
 
 async def test_a_pipe_that_the_shell_opened_is_read(tmp_path: Path) -> None:

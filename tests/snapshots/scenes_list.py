@@ -124,7 +124,7 @@ async def conversations(place: Booth) -> None:
         await shell.pilot.press("z", "G", "d")
         await shell.until(lambda: "the trash" in shell.text)
         await shell.pilot.press("D")
-        await shell.until(lambda: "removes for good" in shell.text)
+        await shell.until(lambda: "deletes permanently" in shell.text)
         await place.take(shell, "trash", (SMALL,))
 
 
@@ -190,7 +190,7 @@ async def approvals(place: Booth) -> None:
         await shell.until(lambda: shell.top is shell.screen and "a  always" in shell.text)
         shell.answering.since = shell.question.gate.since = 0.0  # in sight since long ago
         await shell.pilot.press("a")
-        await shell.until(lambda: "always in this project ·" in shell.text)
+        await shell.until(lambda: "allows in this project ·" in shell.text)
         await place.take(shell, "rule")
 
 

@@ -37,7 +37,7 @@ async def profiles(place: Booth) -> None:
         await shell.until(lambda: "Name of the new profile" in shell.text)
         await shell.type("mine")
         await shell.pilot.press("enter")
-        await shell.until(lambda: "an explained template" in shell.text)
+        await shell.until(lambda: "a template with explanations" in shell.text)
         await place.take(shell, "new", (SMALL,))
 
 

@@ -61,7 +61,7 @@ async def sheets(place: Booth) -> None:
                 await shell.until(lambda: shell.top is shell.screen)
         await shell.type("notif")
         await shell.pilot.press("enter")
-        await shell.until(lambda: "Enter takes" in shell.text)
+        await shell.until(lambda: "Enter applies" in shell.text)
         await place.take(shell, "settings-choices", (SMALL,))
 
 

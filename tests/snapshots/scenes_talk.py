@@ -175,7 +175,7 @@ ONES: Final = {
     "approval-bash": one(asks_to_run, shows="y  once"),
     "approval-patch": one(asks_to_patch, shows="y  once"),
     "streaming": one(reads, fails, patches, streams, shows="Both tests pass"),
-    "drafting": one(drafts, shows="writing write_file", sizes=(SMALL,)),
+    "drafting": one(drafts, shows="preparing write_file", sizes=(SMALL,)),
     "fixed": one(fixes, shows="should LIMIT"),
     "light-theme": one(fixes, shows="should LIMIT", sizes=(SMALL,), theme=LIGHT.name),
     "high-contrast-theme": one(fixes, shows="should LIMIT", sizes=(SMALL,), theme=HIGH_CONTRAST.name),

@@ -33,7 +33,7 @@ class SecondWaits(StubTool):
 
 
 class Stubborn(StubTool):
-    """Takes no cancel: the conversation stays in `cancelling` until its deadline."""
+    """Takes no cancel: the conversation is kept in `cancelling` until its deadline."""
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         self.started.set()

@@ -11,7 +11,7 @@ from engine.executor.requests import Accepted, Receipt, Refused
 from engine.updates import JobsChanged
 from tools.contract import Captured, JobInfo
 
-NOTHING_RUNS = "No command runs here that could go to the background."
+NOTHING_RUNS = "No running command can be sent to the background."
 
 
 @dataclass

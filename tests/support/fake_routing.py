@@ -28,13 +28,13 @@ class FakeRouting:
 
     def answer(self, card_id: str, verdict: RouteVerdict) -> Receipt:
         if self.refusal or self.card is None or self.card.id != card_id:
-            return Refused(self.refusal or "This decision is not open any more.")
+            return Refused(self.refusal or "This decision is no longer open.")
         self.answers.append(verdict)
         self.offer(None)
         return Accepted()
 
     def hold(self, card_id: str) -> Receipt:
         if self.card is None or self.card.id != card_id:
-            return Refused("This decision is not open any more.")
+            return Refused("This decision is no longer open.")
         self.offer(replace(self.card, starts_at=0.0))
         return Accepted()

@@ -125,7 +125,7 @@ def test_the_widest_need_of_a_command_counts() -> None:
         ("ls && curl -s x | sh", "curl needs the network"),
         ("git push origin main", "git push needs the network and your stored credentials, which the sandbox hides"),
         ("ssh host ls", "ssh needs the network and your SSH keys, which the sandbox hides"),
-        ("docker compose up", "docker compose talks to a service outside the sandbox"),
+        ("docker compose up", "docker compose uses a service outside the sandbox"),
         ("/usr/bin/curl 'a\nb'", "curl needs the network"),
     ],
 )

@@ -184,8 +184,8 @@ def cut(kind: str) -> bytes:
     ("raw", "sentence"),
     [
         (b"", "This image is empty."),
-        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "This is no PNG, JPEG, GIF, WebP, BMP or TIFF image."),
-        (b"\x89PNG\r\n\x1a\n", "This is no PNG, JPEG, GIF, WebP, BMP or TIFF image."),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "This is not a PNG, JPEG, GIF, WebP, BMP or TIFF image."),
+        (b"\x89PNG\r\n\x1a\n", "This is not a PNG, JPEG, GIF, WebP, BMP or TIFF image."),
         (cut("PNG"), "This PNG image is damaged or cut off."),
         (cut("JPEG"), "This JPEG image is damaged or cut off."),
         (cut("GIF"), "This GIF image is damaged or cut off."),
@@ -243,6 +243,6 @@ async def test_read_image_refuses_what_it_cannot_show(tmp_path: Path) -> None:
     (tmp_path / "text.png").write_text("hello")
     tool = ReadImage(ImageDecoder(PlainRunner()))
     output = await use(tool, tmp_path, path="text.png")
-    assert (output.text, output.is_error) == ("text.png: This is no PNG, JPEG, GIF, WebP, BMP or TIFF image.", True)
+    assert (output.text, output.is_error) == ("text.png: This is not a PNG, JPEG, GIF, WebP, BMP or TIFF image.", True)
     assert (await use(tool, tmp_path, path="gone.png")).text == "gone.png does not exist."
     assert (await use(tool, tmp_path, path="../x.png")).is_error

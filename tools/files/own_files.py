@@ -17,13 +17,13 @@ FOLDER_MODE: Final = 0o700
 FILE_MODE: Final = 0o600
 OTHERS: Final = 0o077
 """Bits of a mode that let other users in."""
-NOT_REGULAR: Final = "it is no regular file"
+NOT_REGULAR: Final = "it is not a regular file"
 MOST_SETTINGS: Final = 1024 * 1024
 """Bytes of a file that a user writes by hand; 10,000 lines have half of that."""
-A_LINK: Final = "it is a link"
+A_LINK: Final = "it is a symbolic link"
 FOREIGN: Final = "it belongs to another user"
-NO_TEXT: Final = "it is no UTF-8 text"
-NO_NAME: Final = "it is no name of a file"
+NO_TEXT: Final = "it is not UTF-8 text"
+NO_NAME: Final = "it is not a valid file name"
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _ANY: Final = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 

@@ -105,7 +105,7 @@ def opened(raw: bytes) -> Image.Image:
     try:
         image: Image.Image = Image.open(io.BytesIO(raw), formats=_FORMATS)
     except UnidentifiedImageError as error:
-        raise Rejected("This is no PNG, JPEG, GIF, WebP, BMP or TIFF image.") from error
+        raise Rejected("This is not a PNG, JPEG, GIF, WebP, BMP or TIFF image.") from error
     except (OSError, ValueError, SyntaxError, EOFError, ArithmeticError) as error:
         raise Rejected("The header of this image is damaged.") from error
     width, height = image.size

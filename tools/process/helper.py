@@ -98,7 +98,7 @@ class Helper:
                     raise HelperFailed("it ended")
                 received += len(piece)
                 if received > MOST_ANSWER:
-                    raise HelperFailed("it says too much")
+                    raise HelperFailed("it sent too much")
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
                     if line == last:

@@ -27,7 +27,7 @@ For a real model, any one of these:
 - start a local server with a model: Ollama, LM Studio, llama.cpp or vLLM is found by itself."""
 
 NOT_UNDERSTOOD = f"""\
-I did not understand that. I am `demo/guide`: a few fixed rules, no language model, so I can only do this:
+I did not understand that. I am `demo/guide`: a few fixed rules, no language model, so I can only do the following:
 
 {ABILITIES}
 

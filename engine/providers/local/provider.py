@@ -152,7 +152,7 @@ class LocalProvider:
             case Act(name, arguments):
                 tool = next((tool for tool in tools if tool.name == name), None)
                 if tool is None or not set(tool.parameters) <= set(arguments):
-                    raise failure("The local model called a tool that does not exist; say it differently.")
+                    raise failure("The local model called a tool that does not exist; rephrase the request.")
                 expanded = encode_json(tool.expand(arguments)).decode()
                 blocks, stop = (ToolUseBlock(_new_id(), name, expanded),), StopReason.TOOL_USE
             case CutCall():
@@ -167,7 +167,7 @@ class LocalProvider:
         if model != self._model or self._server is None:
             path = (await asyncio.to_thread(self._find)).get(model)
             if path is None:
-                raise failure(f"local/{model} is not installed: run `phoenix model install`, or /model for another.")
+                raise failure(f"local/{model} is not installed; run `phoenix model install`, or /model for another.")
             await self._stop()
             self._model, self._server = model, LlamaServer(path, self._host)
         address = await self._server.address()
@@ -204,7 +204,7 @@ class LocalProvider:
     def _final(self, error: ProviderError) -> ProviderError:
         """`error` without a retry; a connection that broke because the server died is called by its name."""
         died = error.kind == "network" and self._server is not None and not self._server.running
-        message = "The local model server ended in the middle of the work; it may have run out of memory."
+        message = "The local model server exited during the request; it may have run out of memory."
         return ProviderError(
             message if died else error.message,
             kind="server" if died else error.kind,
@@ -243,7 +243,7 @@ def _piece(payload: bytes) -> ReplyPiece | None:
     try:
         piece = read_event(payload)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise failure("The local model server sent something unreadable.") from None
+        raise failure("The local model server sent an invalid reply.") from None
     if piece is not None and piece.error:
         full = any(mark in piece.error.lower() for mark in OVERFLOW_MARKS)
         raise ProviderError(

@@ -33,7 +33,7 @@ class Resources(Struct, frozen=True):
             return ""
         return (
             f"The local model needs {needed / GIBIBYTE:.1f} GB of free memory and {self.free_memory / GIBIBYTE:.1f} GB "
-            "are free: close something, or choose another model with /model."
+            "are free; close a program, or choose another model with /model."
         )
 
 

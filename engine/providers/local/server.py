@@ -103,7 +103,7 @@ def objection_to(model: Path, resources: Resources) -> str:
         reason = error.strerror or "unreadable"
         return f"{model} cannot be read ({reason}): run `phoenix model install`, or correct PHOENIX_GGUF."
     if magic != GGUF_MAGIC:
-        return f"{model} is no GGUF model file; name another one in PHOENIX_GGUF or choose with /model."
+        return f"{model} is not a GGUF model file; set PHOENIX_GGUF to another one or choose one with /model."
     return resources.shortage(model.stat().st_size)
 
 
@@ -112,7 +112,7 @@ def explain_end(ended: ProgramEnded) -> str:
     if ended.signal == SIGILL:
         return "This processor lacks the instructions (AVX2) of the embedded engine; choose another model with /model."
     if ended.exit_code == serve.MISSING_ENGINE:
-        return "The embedded engine is not installed: add it with `pip install 'phoenix-tui[local]'`."
+        return "The embedded engine is not installed; install it with `pip install 'phoenix-tui[local]'`."
     if ended.signal is not None:
         return f"The local model server was ended by signal {ended.signal}; it may have run out of memory."
     reason = ended.tail.strip().splitlines()

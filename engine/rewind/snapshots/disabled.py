@@ -8,8 +8,8 @@ from pathlib import Path
 from engine.ports.files import Coverage, FileChange, FilesError, FileState, FolderSnapshot, Restored
 from tools.contract import DiffDisplay
 
-SWITCHED_OFF = "Checkpoints are off (checkpoint_total_mb = 0): the conversation can go back, files cannot."
-REFUSAL = "This session keeps nothing on disk, so files cannot be brought back; the conversation can."
+SWITCHED_OFF = "Checkpoints are off (checkpoint_total_mb = 0); only the conversation can be rewound."
+REFUSAL = "This session saves nothing on disk; only the conversation can be rewound."
 
 
 class NoFolders:

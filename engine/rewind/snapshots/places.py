@@ -62,13 +62,13 @@ def read_file(folder: int, name: bytes, most: int) -> tuple[os.stat_result, byte
     """A regular file's state and its bytes; None where it is larger than `most` or changes while it is read.
 
     Raises:
-        OSError: it cannot be opened, or is no regular file.
+        OSError: it cannot be opened, or is not a regular file.
     """
     descriptor = os.open(name, FILE_FLAGS, dir_fd=folder)
     try:
         before = os.fstat(descriptor)
         if not stat.S_ISREG(before.st_mode):
-            raise OSError(f"{os.fsdecode(name)} is no regular file")
+            raise OSError(f"{os.fsdecode(name)} is not a regular file")
         if before.st_size > most:
             return None
         content = _read_all(descriptor, before.st_size)

@@ -17,8 +17,8 @@ from engine.rewind.snapshots.capture import Capture
 from engine.rewind.snapshots.contents import Contents
 from engine.rewind.snapshots.places import TEMPORARY, holder, opened_root, set_mode, write_file, write_link
 
-CHANGED = "changed since by somebody else"
-NOT_KEPT = "its earlier content is not kept"
+CHANGED = "changed since then by someone else"
+NOT_KEPT = "its earlier content was not saved"
 NOT_EMPTY = "holds other files"
 
 

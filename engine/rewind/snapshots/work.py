@@ -35,8 +35,8 @@ from tools.contract import DiffDisplay
 
 T = TypeVar("T")
 REFUSAL = (
-    "{folder} holds more than {most:,} files, too many to look at: only files that were edited by name come back, not"
-    " what commands changed."
+    "{folder} holds more than {most:,} files, too many to check; only files edited by tools are restored, not"
+    " changes by commands."
 )
 PACKED_AT_ONCE = 300
 TRIED_AGAIN = 600.0
@@ -67,13 +67,14 @@ class FolderWork:
             raise FilesError(self._closes) from error
         except sqlite3.Error as error:
             raise FilesError(
-                f"The checkpoints in {self._file} cannot be used ({error}): move that file away."
+                f"The checkpoints in {self._file} cannot be used ({error}); move that file away."
             ) from error
         except (msgspec.DecodeError, LookupError) as error:
             raise FilesError(f"A checkpoint in {self._file} cannot be read ({error}).") from error
         except (FileNotFoundError, NotADirectoryError) as error:
             raise FilesError(
-                f"The folder {os.fsdecode(error.filename or '')} is gone: only the conversation can go back."
+                f"The folder {os.fsdecode(error.filename or '')} no longer exists; "
+                "only the conversation can be rewound."
             ) from error
         except OSError as error:
             raise FilesError(f"{error.filename or 'The folder'} cannot be read: {error.strerror or error}.") from error

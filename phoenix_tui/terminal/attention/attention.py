@@ -24,7 +24,7 @@ from phoenix_tui.widgets.status_line import Status
 from phoenix_tui.widgets.title_row import Heading
 
 NAME: Final = "Phoenix"
-AGENT_ASKS: Final = "a sub-agent asks for your answer"
+AGENT_ASKS: Final = "a sub-agent needs your answer"
 
 
 class SequenceTerminal(Protocol):
@@ -142,12 +142,12 @@ def news(before: State | None, now: State) -> str:
         return ""
     match now:
         case AwaitingApproval(round=tool_round):
-            return f"{tool_round.current.name} asks for your answer"
+            return f"{tool_round.current.name} needs your answer"
         case Errored(kind=kind):
             return TROUBLES.get(kind, "failed")
         case Failed(error=error):
             return error
         case Completed():
-            return "result handed in"
+            return "result submitted"
         case _:
             return "ready" if is_busy(before) and not is_busy(now) else ""

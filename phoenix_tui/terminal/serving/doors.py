@@ -82,15 +82,15 @@ def refusal(address: PageAddress, path: str, headers: Mapping[str, str]) -> str:
     host, origin = headers.get("Host", "").lower(), headers.get("Origin")
     site = headers.get("Sec-Fetch-Site")
     if len(host) > LONGEST_HEADER or host not in address.hosts:
-        return f"Only {address.url} is this Phoenix; behind a proxy start it with --public-url."
+        return f"This Phoenix is only served at {address.url}; behind a proxy, start it with --public-url."
     if origin is not None and not same(origin.lower(), address.origin):
-        return f"Only {address.url} may talk to this Phoenix."
+        return f"Only pages of {address.url} can use this Phoenix."
     if site is not None and site not in SAME_SITE:
-        return f"Open {address.url} itself; no other page may ask for it."
+        return f"Open {address.url} directly, not from another page."
     if path.startswith("/ws") and origin is None:
-        return "A browser says where it comes from (Origin); this request does not."
+        return "The request has no Origin header; use a browser."
     if path.startswith(PRIVATE_PATHS) and origin is None and site is None:
-        return "A browser says where it comes from (Sec-Fetch-Site); this request does not."
+        return "The request has no Sec-Fetch-Site header; use a browser."
     return ""
 
 

@@ -35,7 +35,7 @@ HEADERS: Final = {
 }
 """Headers that forbid foreign sources (textual-serve's page asks for a font of another host) and referrers."""
 NOT_KEPT: Final = {"Cache-Control": "no-store"}
-UNINVITED: Final = "Open the address that `phoenix serve` printed: its token is missing."
+UNINVITED: Final = "The token is missing; open the address that `phoenix serve` printed."
 SCRIPT: Final = """<script>
   (() => {
     const name = "phoenix-key", given = location.hash.match(/^#key=([0-9a-f]{64})$/);
@@ -128,7 +128,7 @@ class TokenServer(Server):
     def _entered(self, request: web.Request) -> web.StreamResponse:
         """Send the page without the token in its address; the key of a tab is behind `#`, which browsers never send."""
         if request.headers.get("Host", "").lower() not in self._address.hosts:
-            return web.Response(status=403, text=f"Only {self._address.url} is this Phoenix.")
+            return web.Response(status=403, text=f"This Phoenix is only served at {self._address.url}.")
         entered = web.HTTPFound(f"/#key={self._address.page_key}")
         entered.set_cookie(
             self._address.cookie_name,

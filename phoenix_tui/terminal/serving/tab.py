@@ -26,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         take_over(int(descriptor))
     except (OSError, ValueError):
-        sys.stderr.write("phoenix: The server of this tab is gone.\n")
+        sys.stderr.write("phoenix: The server of this tab has ended.\n")
         return 1
     from phoenix_tui.__main__ import main as run  # noqa: PLC0415 - what it imports may look at the environment
 

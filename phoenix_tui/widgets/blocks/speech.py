@@ -172,27 +172,27 @@ def stopped_lines(stopped: StopNotice, width: int, stored: str = "") -> list[Sty
     if stopped.processes and not stored:
         parts.append(f"{counted(stopped.processes, 'process', 'processes')} ended")
     if stopped.unsaved_text:
-        parts.append("text not saved, /copy copies it")
+        parts.append("text not saved (/copy copies it)")
     return list(quiet_note("■", " · ".join(parts), width))
 
 
 def error_lines(error: Errored, width: int) -> list[StyledLine]:
     """A failed run: the cause, and the keys that help."""
     cause = quiet_note("✗", clean(without_keys(error.message)).strip() or "The run failed.", width, look=_BAD)
-    again = ("send", "tries again")
+    again = ("send", "retries")
     if error.kind == "auth":
-        fix = hint("/key keeps another key", "/model chooses another model", f"then {hint(again)}")
+        fix = hint("/key sets another key", "/model changes the model", f"then {hint(again)}")
     elif error.retryable:
-        fix = hint(again, "a message goes on from here")
+        fix = hint(again, "a message continues")
     else:
-        fix = hint("/model chooses another model", again, "a message goes on from here")
-    return [*cause, *quiet_note(" ", hint(fix, ("stop", "puts this away")), width)]
+        fix = hint("/model changes the model", again, "a message continues")
+    return [*cause, *quiet_note(" ", hint(fix, ("stop", "dismisses")), width)]
 
 
 def draft_lines(name: str, characters: int, width: int) -> list[StyledLine]:
     """A tool call that is still being written."""
     size = f"{characters:,} characters" if characters else ""
-    return [row(Span("▸", TextStyle(TextTone.WORK)), clean_line(name), "writing the call…", size, width)]
+    return [row(Span("▸", TextStyle(TextTone.WORK)), clean_line(name), "preparing the call…", size, width)]
 
 
 def welcome_lines(folder: str, model: str, mode: str, width: int) -> list[StyledLine]:

@@ -165,7 +165,7 @@ def _status_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
             return ["asks"]
         case ToolStatus.SUCCESS:
             hidden = _hidden_words(view, lines, is_open)
-            return [*hidden, f"went on as {job}"] if (job := _job(view)) else hidden
+            return [*hidden, f"in background ({job})"] if (job := _job(view)) else hidden
         case ToolStatus.ERROR:
             return _failure_words(view, lines, is_open)
         case ToolStatus.CANCELLED:

@@ -23,7 +23,7 @@ from phoenix_tui.widgets.transcript.runs import reads_of, run_of
 from tools.wording import counted
 
 _INDENT = Span(" " * MARGIN)
-_REPORTS = {Origin.COMPLETION: "sub-agent is back", Origin.SUBAGENT: "task"}
+_REPORTS = {Origin.COMPLETION: "sub-agent ended", Origin.SUBAGENT: "task"}
 
 
 def _long_part(

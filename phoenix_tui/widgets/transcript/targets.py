@@ -34,12 +34,12 @@ class BlockAction(StrEnum):
 
 
 REFUSALS: Final = {
-    BlockAction.TOGGLE: "There is nothing to open here.",
-    BlockAction.COPY: "There is no text to copy here.",
-    BlockAction.FORK: "This is not stored yet: fork once the answer is there.",
-    BlockAction.EDIT: "Only what you wrote can be edited and sent again: [ goes to the prompt above.",
-    BlockAction.OPEN_FILE: "This block names no file.",
-    BlockAction.OPEN_IMAGE: "There is no image here.",
+    BlockAction.TOGGLE: "This block cannot be opened.",
+    BlockAction.COPY: "This block has no text to copy.",
+    BlockAction.FORK: "This block is not saved yet; fork after the answer has ended.",
+    BlockAction.EDIT: "Only your prompts can be edited and resent; [ goes to the previous one.",
+    BlockAction.OPEN_FILE: "This block has no file.",
+    BlockAction.OPEN_IMAGE: "This block has no image.",
 }
 """Notice about a block without the requested action."""
 

@@ -63,7 +63,7 @@ class TranscriptView(ScrollView, can_focus=True):
         Binding("ctrl+home", "view('top')", "Start", show=False),
         Binding("ctrl+end", "view('bottom')", "End", show=False),
     ]
-    HELP = "Up, Down, PgUp, PgDn, Home and End scroll; Alt+Up takes a block, Enter opens it; Ctrl+O opens all."
+    HELP = "Up, Down, PgUp, PgDn, Home and End scroll; Alt+Up selects a block, Enter opens it; Ctrl+O opens all."
 
     LinkClicked = signals.LinkClicked
     SelectionCopied = signals.SelectionCopied

@@ -67,7 +67,7 @@ async def test_agents_start_by_themselves_and_the_main_model_answers_with_what_t
         asked = next(m for m in messages if m.origin is Origin.SUBAGENT)
         assert (asked.role, asked.usage) == (Role.ASSISTANT, None)
         assert [b.name for b in asked.blocks if isinstance(b, ToolUseBlock)] == ["spawn_agents"]
-        assert notes(messages) == ["Routing: 2 agents at once (90% sure): two parts"]
+        assert notes(messages) == ["Routing: 2 agents in parallel (90% sure): two parts"]
         assert messages[-1].blocks == (TextBlock("Both are back."),)
         shown = [update.card for update in bench.seen(Routed)]
         assert [one and one.route.strategy for one in shown] == [Strategy.PARALLEL, None]
@@ -87,7 +87,7 @@ async def test_a_decision_waits_to_be_overruled_and_says_so(tmp_path: Path) -> N
         card = await card_of(parent)
         assert isinstance(parent.state, AwaitingLlm)
         assert parent.state.phase == Routing()
-        assert parent.routing.answer("another", AnswerAlone()) == Refused("This decision is not open any more.")
+        assert parent.routing.answer("another", AnswerAlone()) == Refused("This decision is no longer open.")
         assert parent.routing.answer(card, AnswerAlone()) == Accepted()
         await parent.wait_idle()
         messages = await bench.store.messages(parent.id)
@@ -162,7 +162,7 @@ async def test_its_tasks_can_be_changed_and_nothing_starts_meanwhile(tmp_path: P
         wizard = StartAgents((RouteAgent("wizard", "TASK three"),))
         assert parent.routing.answer(card, wizard) == Refused("There is no profile 'wizard'.")
         crowd = StartAgents((RouteAgent("code", "TASK"),) * 11)
-        assert parent.routing.answer(card, crowd) == Refused("10 agents are the most; there are 11.")
+        assert parent.routing.answer(card, crowd) == Refused("At most 10 agents are allowed; there are 11.")
         parent.routing.answer(card, StartAgents((RouteAgent("code", "TASK three"),)))
         await parent.wait_idle()
         (row,) = await bench.store.agents.rows(parent.id)
@@ -216,7 +216,7 @@ async def test_a_mode_that_only_reads_asks_no_supervisor(tmp_path: Path) -> None
         await parent.wait_idle()
         assert len(bench.provider.requests) == 1
         told = notes(await bench.store.messages(parent.id))
-        assert told == ["Routing: the main model answers alone: permission mode plan starts no sub-agents"]
+        assert told == ["Routing: the main model answers alone: permission mode plan does not allow sub-agents"]
 
 
 async def test_it_is_off_until_asked_for_stays_with_the_conversation_and_goes_off_again(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ async def test_a_large_file_is_known_but_not_kept(tmp_path: Path, folder: Path) 
     assert change.before is not None
     assert not change.before.kept
     (outcome,) = await folders.restore(folder, [FileChange(change.path, change.after, change.before)])
-    assert outcome.problem == "its earlier content is not kept"
+    assert outcome.problem == "its earlier content was not saved"
     await folders.close()
 
 

@@ -56,9 +56,9 @@ def test_reading_spilled_output_is_free_and_writing_it_is_not() -> None:
 
 
 def test_a_question_says_in_plain_words_why_it_is_asked() -> None:
-    assert decision(ToolClass.RUN, "ask") == Ask("in mode ask commands need your yes")
-    assert decision(ToolClass.EDIT, "ask") == Ask("in mode ask edits need your yes", Allow())
-    assert decision(ToolClass.RUN, "accept-edits") == Ask("in mode accept-edits commands need your yes")
+    assert decision(ToolClass.RUN, "ask") == Ask("in ask mode, commands need approval")
+    assert decision(ToolClass.EDIT, "ask") == Ask("in ask mode, edits need approval", Allow())
+    assert decision(ToolClass.RUN, "accept-edits") == Ask("in accept-edits mode, commands need approval")
 
 
 def test_the_model_reads_which_mode_refused_which_tool() -> None:

@@ -118,7 +118,7 @@ def test_no_rule_is_offered_for_several_paths() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("make test", "`make test` is no rule: write it as bash(pattern)."),
+        ("make test", "`make test` is not a rule; write it as bash(pattern)."),
         ("patch(make*)", "This rule is for `patch`, but bash asks."),
         (
             "bash(make lint*)",
@@ -149,7 +149,7 @@ def test_a_path_rule_that_misses_names_the_path() -> None:
             "Allows any command that starts with `make test`, whatever follows.",
         ),
         ("bash(make test -x)", bash("make test -x"), "Allows only this exact command."),
-        ("bash(*)", bash("make test -x"), "Allows no command."),
+        ("bash(*)", bash("make test -x"), "Allows no commands."),
         (
             "write_file(src/*)",
             RuledCall("write_file", ToolClass.EDIT, ToolRequest("x", (CWD / "src/a.py",)), CWD),

@@ -64,7 +64,7 @@ async def test_a_restore_that_was_cut_off_is_named_once_its_process_is_gone(tmp_
         assert await it.rewinding.cut_off() == "", "this process may be at it"
         await it.engine.forget(conversation.id)
         assert await it.rewinding.cut_off() == (
-            "A restore of files was cut off in “Write it”: Esc Esc there finishes it or takes it back."
+            "A restore of files was interrupted in “Write it”; Esc Esc there finishes or undoes it."
         )
 
 

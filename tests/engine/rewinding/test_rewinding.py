@@ -103,7 +103,7 @@ async def test_what_somebody_else_changed_since_stays_unless_asked_for(tmp_path:
         preview = await it.rewinding.preview(conversation.record, first.seq)
         assert {one.change.name: one.conflict for one in preview.files} == {
             "its.txt": "",
-            "mine.txt": "changed since by somebody else",
+            "mine.txt": "changed since then by someone else",
         }
         await it.rewinding.rewind(conversation.record, conversation.state, first.seq, RewindScope.FILES)
         assert {name: content for name, (_, _, content) in tree(it.cwd).items()} == {"mine.txt": b"edited by hand\n"}
@@ -133,8 +133,8 @@ async def test_a_folder_that_is_gone_refuses_files_but_not_the_conversation(tmp_
         shutil.rmtree(it.cwd)
         first = (await it.rewinding.points(conversation.record)).points[0]
         preview = await it.rewinding.preview(conversation.record, first.seq)
-        assert preview.refusal == f"The folder {it.cwd} is gone: only the conversation can go back."
-        with pytest.raises(CannotRewind, match="is gone"):
+        assert preview.refusal == f"The folder {it.cwd} no longer exists; only the conversation can be rewound."
+        with pytest.raises(CannotRewind, match="no longer exists"):
             await it.rewinding.rewind(conversation.record, conversation.state, first.seq, RewindScope.BOTH)
         done = await it.rewinding.rewind(conversation.record, conversation.state, first.seq, RewindScope.CONVERSATION)
         assert done.conversation_id != conversation.id
@@ -209,7 +209,7 @@ async def test_what_somebody_changed_between_two_turns_is_asked_about(tmp_path: 
         second, first = (await it.rewinding.points(conversation.record)).points
         (later,) = (await it.rewinding.preview(conversation.record, second.seq)).files
         (earlier,) = (await it.rewinding.preview(conversation.record, first.seq)).files
-        assert (later.conflict, earlier.conflict) == ("", "also changed by somebody else between two turns")
+        assert (later.conflict, earlier.conflict) == ("", "also changed by someone else between two turns")
 
 
 async def test_a_tool_waits_no_longer_than_the_patience_and_the_look_goes_on(tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ async def test_a_run_that_began_while_files_were_looked_at_keeps_everything_as_i
         await conversation.say("second")
         await it.tool.started.wait()
         for scope in RewindScope:
-            with pytest.raises(CannotRewind, match="busy"):
+            with pytest.raises(CannotRewind, match="is working"):
                 await it.rewinding.rewind(*before, 1, scope)
         assert len(await it.engine.list(ConversationQuery())) == 1
         assert tree(it.cwd).keys() == {"a.txt"}

@@ -38,7 +38,7 @@ async def test_what_somebody_else_changed_since_is_shown_and_said(tmp_path: Path
         await it.turn(conversation, "first", write("made.txt", "mine\n"))
         (it.cwd / "made.txt").write_text("mine\nhers\n")
         changed = await it.rewinding.changed(conversation.record)
-        assert told(changed) == [("made.txt", 2, 0, "changed since by somebody else")]
+        assert told(changed) == [("made.txt", 2, 0, "changed since then by someone else")]
 
 
 async def test_a_run_under_way_is_part_of_it_and_is_still_taken_back_whole(tmp_path: Path) -> None:

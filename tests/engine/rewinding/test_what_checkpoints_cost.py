@@ -126,7 +126,7 @@ async def test_a_folder_that_is_too_large_to_look_at_still_brings_edits_back(
         await it.turn(conversation, "edit", lambda folder: (folder / "4.txt").unlink())
         preview = await it.rewinding.preview(conversation.record, await last(it, conversation))
         assert [one.change.name for one in preview.files] == ["3.txt"]
-        assert "only files that were edited by name come back" in preview.coverage.refusal
+        assert "only files edited by tools are restored" in preview.coverage.refusal
 
 
 async def test_a_turn_that_a_crash_cut_off_behind_an_edit_still_brings_it_back(tmp_path: Path) -> None:

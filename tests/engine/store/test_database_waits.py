@@ -81,9 +81,7 @@ async def test_whoever_gives_up_ends_the_wait_and_what_comes_right_behind(
         task = asyncio.ensure_future(store.change(record.id, ConversationChanges(title="New"), 2.0))
         await until(lambda: store.waits.seconds > 0)
         assert store.waits.give_up()
-        with pytest.raises(
-            DatabaseBusy, match=r"^Another program keeps the database .* busy: try again in a moment\.$"
-        ):
+        with pytest.raises(DatabaseBusy, match=r"^Another program is using the database .*; try again in a moment\.$"):
             await task
         with pytest.raises(DatabaseBusy):
             await store.change(record.id, ConversationChanges(title="New"), 2.0)
@@ -134,5 +132,5 @@ async def test_an_impatient_opening_ends_in_a_sentence(paths: StorePaths) -> Non
     await (await open_store(paths)).close()
     waits = DatabaseWaits()
     waits.patience = 0.1
-    with held(paths), pytest.raises(DatabaseBusy, match="busy"):
+    with held(paths), pytest.raises(DatabaseBusy, match="is using the database"):
         await open_store(paths, waits=waits)

@@ -213,7 +213,7 @@ def broken(document: JsonObject) -> dict[str, JsonObject]:
     files = {digest: base64.b64encode(b"other").decode() for digest in cast("JsonObject", document["files"])}
     return {
         "no tables": {"format": "phoenix-conversation", "version": 1},
-        "another format": {**document, "format": "other"},
+        "an unknown format": {**document, "format": "other"},
         "a later version": {**document, "version": 99},
         "a foreign column": json.loads(text.replace('"seq":', '"sequel":')),
         "a number for blocks": json.loads(

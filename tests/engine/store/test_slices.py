@@ -206,7 +206,7 @@ async def test_a_source_that_is_removed_while_it_is_copied_leaves_no_half_copy(s
         connection.close()
 
     slowly(store, remove)
-    with pytest.raises(StorageError, match="removed while"):
+    with pytest.raises(StorageError, match="deleted while"):
         await store.library.fork(source, "copy", 3000.0)
     check_nothing_is_left(store.path)
 

@@ -99,7 +99,7 @@ async def main():
         for said in range(2000):
             await store.commit(move(conversation_id, say("x" * 4000)))
     except StorageError as error:
-        assert str(error) == (f"The disk is full, so nothing was saved: "
+        assert str(error) == (f"The disk is full and nothing was saved; "
             f"free some space at {folder / 'phoenix'} and try again."), error
     else:
         raise AssertionError("the disk never filled up")
@@ -143,7 +143,7 @@ async def main():
         for saved in range(1000):
             await store.commit(move(conversation_id, say(str(saved))))
     except WritingStopped as error:
-        assert str(error).endswith("check the disk, then start Phoenix again."), error
+        assert str(error).endswith("check the disk, then restart Phoenix."), error
     try:
         await store.commit(move(conversation_id, say("late")))
     except WritingStopped:

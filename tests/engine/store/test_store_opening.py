@@ -186,10 +186,10 @@ async def test_a_folder_that_cannot_be_written_gives_a_store_in_memory_with_a_wa
     forbid_writing(folder)
     with as_nobody():
         store = await open_store(paths)
-        as_found = "Your conversations are shown as they were found. " if existing else ""
+        as_found = "Your conversations are shown as they were at the start. " if existing else ""
         assert store.warning == (
-            f"{as_found}The folder {folder} cannot be written, so this session is kept in memory and gone when Phoenix"
-            " closes: make it writable and start Phoenix again."
+            f"{as_found}The folder {folder} cannot be written, so this session is kept in memory only and is lost"
+            " when Phoenix closes; make it writable and restart Phoenix."
         )
         conversation_id = (await store.create(new_conversation(), 1.0)).id
         await store.commit(move(conversation_id, say("Hello")))
@@ -263,7 +263,7 @@ async def test_a_database_too_large_for_memory_gives_an_empty_store(monkeypatch:
 
 async def test_a_path_under_a_file_is_refused_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(StorageError, match=r"^A file of the store cannot be used"):
+    with pytest.raises(StorageError, match=r"^A database file cannot be used"):
         await open_store(StorePaths.under(tmp_path / "file" / "phoenix"))
 
 

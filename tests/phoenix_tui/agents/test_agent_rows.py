@@ -73,7 +73,7 @@ def test_silence_is_said_where_no_column_says_it() -> None:
 def test_the_time_of_one_that_asks_stands_still() -> None:
     asks = agent("b1", "find", NOW - 41, ASKS, asked=NOW - 30, activity="bash make")
     assert elapsed(asks, NOW) == 11.0
-    assert "asks you: bash make" in drawn(asks, width=78)[0]
+    assert "asks: bash make" in drawn(asks, width=78)[0]
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ class Room:
 def test_the_end_of_a_run_a_question_and_an_error_are_told_to_someone_who_looks_elsewhere(tmp_path: Path) -> None:
     room = Room(tmp_path)
     assert room.move(WORKING, Idle(1)) == ["\x1b]9;Phoenix: api-retry: ready\x07"]
-    assert room.move(WORKING, ASKING) == ["\x1b]9;Phoenix: api-retry: bash asks for your answer\x07"]
+    assert room.move(WORKING, ASKING) == ["\x1b]9;Phoenix: api-retry: bash needs your answer\x07"]
     assert room.move(WORKING, Errored(1, "overloaded", "x", retryable=True, run_id="r")) == [
         "\x1b]9;Phoenix: api-retry: overloaded\x07"
     ]

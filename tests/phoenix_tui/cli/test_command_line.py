@@ -122,11 +122,11 @@ def test_everything_of_the_contract_is_a_flag() -> None:
         ("-p --timeout inf", "'inf' is not a number above 0"),
         ("--output-format json", "--output-format works with -p; add -p."),
         ("-p --include-partial-messages", "works with -p --output-format stream-json"),
-        ("-p -r", "-r needs an id, id prefix or title with -p"),
+        ("-p -r", "With -p, -r needs an id, id prefix or title"),
         ("-c -r x", "give one of them"),
         ("--fork", "name it with -c or -r"),
         ("-r x -C /tmp", "stays in its folder"),
-        ("-c --system-prompt x", "--system-prompt is fixed when a conversation begins"),
+        ("-c --system-prompt x", "--system-prompt can only be set for a new conversation"),
         ("-c --ephemeral", "--ephemeral starts with an empty database"),
         ("-", "works with -p; add -p."),
     ],
@@ -141,7 +141,7 @@ def test_bad_usage_is_one_sentence_that_names_the_fix(argv: str, sentence: str) 
 async def test_the_program_says_it_on_stderr_and_exits_2(tmp_path: Path) -> None:
     ran = await phoenix_in(tmp_path).run("--bogus")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == "phoenix: Unrecognized arguments: --bogus. `phoenix --help` lists what there is.\n"
+    assert ran.err == "phoenix: Unrecognized arguments: --bogus. `phoenix --help` lists the options.\n"
 
 
 async def test_a_traceback_appears_only_with_debug(tmp_path: Path) -> None:

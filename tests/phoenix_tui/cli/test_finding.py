@@ -28,7 +28,7 @@ async def test_several_are_listed_and_a_change_wants_the_whole_title(tmp_path: P
     several = await phoenix.run("conversations", "show", "Retry")
     assert (several.code, several.out) == (2, "")
     first, *below = several.err.splitlines()
-    assert first == "phoenix: 'Retry' matches 2 conversations; give more of the title, or one of these names:"
+    assert first == "phoenix: 'Retry' matches 2 conversations; give more of the title, or one of these:"
     named = {title: f"  {known[:8]}  {title.lower().replace(' ', '-')}  {title}" for title, known in ids.items()}
     assert sorted(below) == sorted(named.values())
     for action in ("delete", "archive"):
@@ -76,5 +76,5 @@ async def test_one_that_was_cut_off_says_so_with_what_it_had_stored(tmp_path: Pa
     assert "interrupted" in table
     assert "# Interrupted" in shown.out
     assert "first-result" in shown.out
-    assert f"phoenix --resume {listed['session_id'][:8]} goes on" in shown.out.replace("`", "")
+    assert f"phoenix --resume {listed['session_id'][:8]} continues it" in shown.out.replace("`", "")
     assert "first-result" in str(whole)

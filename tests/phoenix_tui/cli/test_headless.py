@@ -129,9 +129,9 @@ async def test_a_question_counts_as_deny(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mode", "sandbox", "ways"),
     [
-        ("auto", "workspace", b"nobody is there to ask; --sandbox off lets calls leave the sandbox"),
-        ("ask", "workspace", b"--permission-mode auto runs commands in the sandbox, --sandbox off without one"),
-        ("ask", "off", b"nobody is there to ask; run with --permission-mode accept-edits or auto"),
+        ("auto", "workspace", b"this run cannot ask; --sandbox off lets calls leave the sandbox"),
+        ("ask", "workspace", b"--permission-mode auto runs commands in the sandbox, --sandbox off without it"),
+        ("ask", "off", b"this run cannot ask; use --permission-mode accept-edits or auto"),
     ],
 )
 async def test_a_refusal_names_what_would_allow_the_call(tmp_path: Path, mode: str, sandbox: str, ways: bytes) -> None:
@@ -173,7 +173,7 @@ async def test_piped_stdin_follows_the_prompt(tmp_path: Path) -> None:
 
 async def test_no_prompt_at_all_is_bad_usage(tmp_path: Path) -> None:
     ran = await phoenix_in(tmp_path).run("-p")
-    assert (ran.code, ran.err) == (2, "phoenix: There is no prompt; write one after -p or pipe it in.\n")
+    assert (ran.code, ran.err) == (2, "phoenix: No prompt was given; write one after -p or pipe it in.\n")
 
 
 async def test_caps_exit_53_with_their_subtype(tmp_path: Path) -> None:

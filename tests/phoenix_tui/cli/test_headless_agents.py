@@ -141,7 +141,7 @@ async def test_a_turn_that_a_sub_agent_wakes_has_what_is_left_of_the_turns(tmp_p
     limits = ("--max-turns", "2", "--output-format", "json")
     ran = await run(tmp_path, BACKGROUND | {"started": answers, "TASK one": comes_later}, *limits)
     assert (ran.code, ran.json["subtype"], ran.json["num_turns"]) == (53, "error_max_turns", 2)
-    assert ran.json["error"] == "The limit of --max-turns was reached before the results of its sub-agents were read."
+    assert ran.json["error"] == "The --max-turns limit was reached before the sub-agents' results were read."
 
 
 async def test_a_background_sub_agent_and_the_turn_it_wakes_are_waited_for(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ async def test_nobody_is_there_to_allow_a_sub_agent(tmp_path: Path) -> None:
 async def test_a_question_of_a_sub_agent_counts_as_deny(tmp_path: Path) -> None:
     answers = {
         "Sub-agent results": says("It may not."),
-        "nobody is there to ask": submits("I may not."),
+        "this run cannot ask": submits("I may not."),
         "TASK one": calls("bash", {"command": "touch made"}),
         "go": spawns("TASK one"),
     }

@@ -46,7 +46,8 @@ async def test_a_budget_without_a_price_is_refused_in_one_sentence(tmp_path: Pat
         ran = await gateway(tmp_path, server.url).run("-p", "-m", "openai/team-default", "--max-budget-usd", "1", "hi")
     assert (ran.code, server.requests) == (2, [])
     assert ran.err == (
-        "phoenix: The price of openai/team-default is unknown, so --max-budget-usd cannot be kept; use --max-turns.\n"
+        "phoenix: The price of openai/team-default is unknown, so "
+        "--max-budget-usd cannot be enforced; use --max-turns.\n"
     )
 
 
@@ -65,7 +66,7 @@ async def test_a_sub_agent_without_a_price_ends_a_run_with_a_budget(tmp_path: Pa
         ran = await phoenix.run("-p", *JSON, *flags, "go")
     assert (ran.code, ran.json["subtype"], ran.json["total_cost_usd"]) == (53, "error_max_budget_usd", None)
     assert ran.json["error"] == (
-        "The run was stopped, because --max-budget-usd cannot be kept: "
+        "The run was stopped: --max-budget-usd cannot be enforced, because "
         "the price of a model that this run used is unknown."
     )
 
@@ -90,7 +91,7 @@ async def test_an_error_500_of_a_gateway_on_loopback_is_tried_again(tmp_path: Pa
     async with serve(refuses(500, {"message": "upstream connect error"}), ANSWER) as server:
         ran = await gateway(tmp_path, server.url).run("-p", "-m", "openai/gpt-4o", "hi")
     assert (ran.code, ran.out) == (0, "Hi.\n")
-    assert "upstream connect error Trying again in 1 s" in ran.err
+    assert "upstream connect error Retrying in 1 s" in ran.err
 
 
 async def test_an_ollama_elsewhere_is_reached_by_its_variable_and_listed(tmp_path: Path) -> None:

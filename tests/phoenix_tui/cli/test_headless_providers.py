@@ -65,11 +65,14 @@ async def test_a_provider_of_the_other_kind_has_limits_and_headers_too(tmp_path:
     ("table", "sentence"),
     [
         ("headers = 5", "config.toml:3: 'headers' must be a table, such as headers = {name = \"value\"}."),
-        ('headers = {"a b" = "x"}', "config.toml:3: 'headers' may not set 'a b'."),
-        ('headers = {Host = "evil"}', "config.toml:3: 'headers' may not set 'Host'."),
+        ('headers = {"a b" = "x"}', "config.toml:3: 'headers' cannot set 'a b'."),
+        ('headers = {Host = "evil"}', "config.toml:3: 'headers' cannot set 'Host'."),
         ('headers = {x = "a\\r\\nHost: evil"}', "config.toml:3: 'x' in 'headers' must be text on one line."),
         ("query = {x = 5}", "config.toml:3: 'x' in 'query' must be text on one line."),
-        ("extra_body = {messages = []}", "config.toml:3: 'extra_body' may not set 'messages', which Phoenix writes."),
+        (
+            "extra_body = {messages = []}",
+            "config.toml:3: 'extra_body' cannot set 'messages', which Phoenix sets itself.",
+        ),
         ("extra_body = {x = nan}", "config.toml:3: 'x' in 'extra_body' cannot be sent as JSON."),
         ("extra_body = {x = 2026-11-23}", "config.toml:3: 'x' in 'extra_body' cannot be sent as JSON."),
         ("max_tokens = -1", "config.toml:3: 'max_tokens' must be a whole number"),

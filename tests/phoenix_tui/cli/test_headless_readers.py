@@ -92,7 +92,7 @@ async def test_a_stop_ends_the_wait_for_the_reader_and_the_run_is_stored(tmp_pat
         _, error = await asyncio.wait_for(run.process.communicate(), 20)
         shown = await run.phoenix.run("conversations", "show", "go")
     assert run.process.returncode == 143
-    assert b"did not react" not in error
+    assert b"Did not react" not in error
     assert WORDS[-1].strip() in shown.out
 
 

@@ -42,7 +42,7 @@ HEAD = f"""\
 - Conversation: {RECORD.id}
 - Folder: /work
 - Model: {RECORD.model}
-- Begun: {local_time(RECORD.created_at)}
+- Started: {local_time(RECORD.created_at)}
 """
 GOLDEN = (
     HEAD
@@ -187,7 +187,7 @@ def test_a_file_is_the_owners_alone_and_never_written_over(tmp_path: Path) -> No
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert path.read_text() == "whole ?"
     for there in (path, tmp_path):
-        with pytest.raises(CommandError, match="exists already: name another file"):
+        with pytest.raises(CommandError, match="already exists; give another file name"):
             write_new(there, "other")
     assert path.read_text() == "whole ?"
 
@@ -208,7 +208,7 @@ async def test_the_command_line_keeps_a_file_that_is_there(tmp_path: Path) -> No
     target.write_text("mine")
     ran = await phoenix.run("conversations", "export", known, "-o", str(target))
     assert (ran.code, target.read_text()) == (2, "mine")
-    assert f"{target} exists already: name another file." in ran.err
+    assert f"{target} already exists; give another file name." in ran.err
     assert (await phoenix.run("conversations", "export", known, "-o", "/dev/stdout")).out.startswith("# ")
 
 

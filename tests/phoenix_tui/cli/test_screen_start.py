@@ -154,4 +154,4 @@ async def test_a_crash_of_the_screen_leaves_a_private_report_and_one_sentence(tm
     assert "a planted fault" in report.read_text()
     assert "planted-0123456789" not in report.read_text() + terminal.raw.decode(errors="replace")
     assert b"Traceback" not in terminal.raw
-    assert f"ended it; the report: {report}; `phoenix --resume ".encode() in terminal.raw
+    assert f"Report: {report}; `phoenix --resume ".encode() in terminal.raw

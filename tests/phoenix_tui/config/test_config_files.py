@@ -139,7 +139,7 @@ def test_rules_are_kept_per_project_and_a_person_can_read_the_file(tmp_path: Pat
         file.add(rule)
     assert file.rules() == kept
     assert file.path.read_text() == (
-        "# Tool calls that run without asking: everywhere, and below in each project.\n"
+        "# Tool calls that run without asking, in every project and, below, by project.\n"
         'allow = [\n  "bash(ls*)",\n]\n\n[since]\n"bash(ls*)" = 2025-11-13T02:13:20Z\n'
         '\n[projects."/work/a \\"b\\""]\nallow = [\n  "bash(make test)",\n]\n'
         '\n[projects."/work/c"]\nallow = [\n  "bash(make test)",\n]\n'
@@ -153,7 +153,7 @@ def test_rules_are_kept_per_project_and_a_person_can_read_the_file(tmp_path: Pat
     ("text", "sentence"),
     [
         ("projects = 3\n", "'projects' must be tables"),
-        ("[projects.a]\nallow = []\n", "must be a table with the whole path of a folder"),
+        ("[projects.a]\nallow = []\n", "must be a table with the absolute path of a folder"),
         ('[projects."/a"]\nallow = 3\n', "'allow' must be a list of texts"),
         ('[projects."/a"]\nalow = []\n', "'alow' is unknown"),
         ("since = 3\n", "'since' must be a table of dates"),
@@ -177,4 +177,4 @@ def test_nonsense_in_the_rules_file_is_named_and_costs_no_rule(tmp_path: Path, t
 def test_a_rules_file_that_never_ends_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "rules.toml")
     assert RuleFile(tmp_path / "rules.toml").rules() == ()
-    assert "no readable file" in RuleFile(tmp_path / "rules.toml").trouble()
+    assert "not a readable file" in RuleFile(tmp_path / "rules.toml").trouble()

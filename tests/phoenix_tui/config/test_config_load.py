@@ -34,7 +34,9 @@ def test_a_flag_beats_the_environment_which_beats_the_user_who_beats_the_default
 
 
 def test_an_unknown_key_names_file_line_key_and_what_is_known() -> None:
-    with pytest.raises(ConfigError, match=r"/home/u/config\.toml:2: unknown key 'modell'\. Known are model, profile"):
+    with pytest.raises(
+        ConfigError, match=r"/home/u/config\.toml:2: unknown key 'modell'\. Valid keys are model, profile"
+    ):
         layer('theme = "x"\nmodell = "a/b"\n')
 
 
@@ -43,7 +45,7 @@ def test_an_unknown_key_names_file_line_key_and_what_is_known() -> None:
     [
         ("max_turns = true", "config.toml:1: 'max_turns' must be a whole number, 0 for no limit, not True."),
         ("max_agents = 0", "config.toml:1: 'max_agents' must be a whole number from 1 to 32, not 0."),
-        ("agent_depth = 2", "must be a whole number from 0 to 1 (sub-agents start none of their own), not 2."),
+        ("agent_depth = 2", "must be a whole number from 0 to 1 (sub-agents cannot start sub-agents), not 2."),
         ("agent_turns = 251", "config.toml:1: 'agent_turns' must be a whole number from 1 to 250, not 251."),
         ("agent_timeout = 1e6", "config.toml:1: 'agent_timeout' must be a number from 1 to 86400, not 1000000.0."),
         ("\nmax_turns = 1.5", "config.toml:2: 'max_turns' must be a whole number, 0 for no limit, not 1.5."),
@@ -109,14 +111,14 @@ def test_a_project_narrows_mode_and_sandbox_and_widens_nothing() -> None:
     settings = merge(user, wide, Layer(), Layer())
     assert (settings.text("permission_mode"), settings.text("sandbox")) == ("ask", "workspace")
     assert settings.notices == (
-        f"{PATH}:1: a project or profile can only narrow permission_mode; 'auto' is ignored.",
-        f"{PATH}:2: a project or profile can only narrow sandbox; 'off' is ignored.",
+        f"{PATH}:1: a project or profile can only restrict permission_mode; 'auto' is ignored.",
+        f"{PATH}:2: a project or profile can only restrict sandbox; 'off' is ignored.",
     )
 
 
 @pytest.mark.parametrize("text", ['model = "evil/x"', "[providers.evil]\nbase_url = 'http://evil'", "max_turns = 1"])
 def test_a_project_cannot_name_models_or_servers(text: str) -> None:
-    with pytest.raises(ConfigError, match="A project may set permission_mode, sandbox"):
+    with pytest.raises(ConfigError, match="A project can set permission_mode, sandbox"):
         layer(text, project=True)
 
 

@@ -41,10 +41,10 @@ def test_no_file_changes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('# mine\nnwe = "f9"\n', 'keymap.toml:2: "nwe" is no action. Near are new'),
+        ('# mine\nnwe = "f9"\n', 'keymap.toml:2: "nwe" is not an action. Similar: new'),
         ("new = 3\n", 'keymap.toml:1: "new" must be text such as'),
-        ('new = "ctrl+foo"\n', 'keymap.toml:1: "ctrl+foo" is no key. Keys are letters'),
-        ('new = "ctrl+q"\n', 'keymap.toml:1: Ctrl+Q would be both "quit" and "new"'),
+        ('new = "ctrl+foo"\n', 'keymap.toml:1: "ctrl+foo" is not a key. Keys are letters'),
+        ('new = "ctrl+q"\n', 'keymap.toml:1: Ctrl+Q is used for both "quit" and "new"'),
         ('new = "f9\n', "is not valid TOML"),
     ],
 )

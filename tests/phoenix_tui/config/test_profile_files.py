@@ -76,7 +76,7 @@ def test_a_users_file_takes_the_place_of_a_built_in_profile(files: ProfileFiles,
 def test_an_unknown_profile_is_refused_with_those_there_are(files: ProfileFiles, cwd: Path) -> None:
     put(files.folder, "mine", MINE)
     for name in ("nobody", "../mine", "/etc/passwd", "x\x1b[2J" * 50):
-        with pytest.raises(ProfileError, match=r"There are: general, explore, code, review, research, mine\.$"):
+        with pytest.raises(ProfileError, match=r"Known are general, explore, code, review, research, mine\.$"):
             files.resolve(name, cwd)
 
 
@@ -84,9 +84,9 @@ def test_a_projects_profiles_count_once_its_files_are_trusted_as_they_are(files:
     path = put_in_project(cwd, "deploy", MINE)
     assert names(files, cwd) == BUILT_IN
     assert troubles(files, cwd) == [
-        f"{cwd} is not trusted: 1 of its profiles left out; --trust uses what is there now."
+        f"{cwd} is not trusted: 1 of its profiles left out; --trust accepts the files as they are now."
     ]
-    with pytest.raises(ProfileError, match=r"^The profile 'deploy' is the project's own: .* is not trusted"):
+    with pytest.raises(ProfileError, match=r"^The profile 'deploy' is defined by the project\. .* is not trusted"):
         files.resolve("deploy", cwd)
     trust(files, cwd)
     assert names(files, cwd) == [*BUILT_IN, "deploy"]
@@ -143,7 +143,9 @@ def test_the_last_good_version_of_a_broken_file_stays_in_force(files: ProfileFil
     good = files.resolve("mine", cwd)
     put(files.folder, "mine", "---\ncolour: red\n---\n")
     assert files.resolve("mine", cwd) is good
-    wrong = f"{path}:2: 'colour: red' is no setting. Known are name, description, model, tools, permission_mode"
+    wrong = (
+        f"{path}:2: 'colour: red' is not a valid key. Valid keys are name, description, model, tools, permission_mode"
+    )
     assert troubles(files, cwd)[0].startswith(wrong)
     put(files.folder, "mine", MINE.replace("kind", "brief"))
     assert files.resolve("mine", cwd).prompt == "Be brief."
@@ -181,8 +183,8 @@ def test_a_mistake_is_told_once_until_it_comes_back(files: ProfileFiles, cwd: Pa
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"fine\n\xff\xfe", "mine.md:2: it is not UTF-8 text."),
-        (b"x" * (FILE_LIMIT + 1), "mine.md:1: it is longer than 256 KB."),
+        (b"fine\n\xff\xfe", "mine.md:2: this file is not UTF-8 text."),
+        (b"x" * (FILE_LIMIT + 1), "mine.md:1: this file is larger than 256 KB."),
     ],
 )
 def test_what_is_no_text_or_too_long_is_refused(files: ProfileFiles, cwd: Path, content: bytes, sentence: str) -> None:
@@ -196,9 +198,9 @@ def test_a_pipe_a_folder_and_an_odd_name_hold_nobody_up(files: ProfileFiles, cwd
     put(files.folder, "two words\nand more", MINE)
     assert names(files, cwd) == BUILT_IN
     assert [one.rpartition("/")[2] for one in troubles(files, cwd)] == [
-        "folder.md:1: it cannot be read.",
-        "pipe.md:1: it cannot be read.",
-        "two words and more.md:1: rename it: a profile's name is up to 40 letters, digits, '-' and '_'.",
+        "folder.md:1: this file cannot be read.",
+        "pipe.md:1: this file cannot be read.",
+        "two words and more.md:1: rename this file: a profile's name is up to 40 letters, digits, '-' and '_'.",
     ]
 
 
@@ -210,10 +212,10 @@ def test_no_folder_of_profiles_is_no_trouble(tmp_path: Path) -> None:
 def test_a_new_profile_is_private_and_never_written_over_another(files: ProfileFiles, cwd: Path) -> None:
     path = files.create("fresh", MINE)
     assert (files.resolve("fresh", cwd).prompt, path.stat().st_mode & 0o777) == ("Be kind.", 0o600)
-    with pytest.raises(ProfileError, match=r"fresh\.md is there already: edit it, or choose another name"):
+    with pytest.raises(ProfileError, match=r"fresh\.md already exists; edit it, or choose another name"):
         files.create("fresh", "x")
     for name in ("", "two words", "../x", "x" * 41, "ä"):
-        with pytest.raises(ProfileError, match=r"cannot be: a profile's name is up to 40 letters"):
+        with pytest.raises(ProfileError, match=r"is not valid: a profile's name is up to 40 letters"):
             files.create(name, MINE)
 
 
@@ -245,8 +247,8 @@ def test_a_profile_of_the_user_narrows_mode_and_sandbox_and_widens_neither(files
     settings = begun(files, cwd, "mine")
     assert (settings.text("permission_mode"), settings.text("sandbox")) == ("", "workspace")
     assert settings.notices == (
-        f"{path}:2: a project or profile can only narrow permission_mode; 'auto' is ignored.",
-        f"{path}:3: a project or profile can only narrow sandbox; 'off' is ignored.",
+        f"{path}:2: a project or profile can only restrict permission_mode; 'auto' is ignored.",
+        f"{path}:3: a project or profile can only restrict sandbox; 'off' is ignored.",
     )
     assert begun(files, cwd, "mine", Layer({"permission_mode": "auto"}, {"permission_mode": "u"})).text(
         "permission_mode"
@@ -288,8 +290,8 @@ def test_a_projects_profile_only_narrows(files: ProfileFiles, cwd: Path) -> None
     assert (settings.text("permission_mode"), settings.text("sandbox")) == ("", "workspace")
     assert (settings.number("max_turns"), settings.number("timeout")) == (40, 10)
     assert settings.notices == (
-        f"{path}:3: a project or profile can only narrow permission_mode; 'auto' is ignored.",
-        f"{path}:4: a project or profile can only narrow sandbox; 'off' is ignored.",
+        f"{path}:3: a project or profile can only restrict permission_mode; 'auto' is ignored.",
+        f"{path}:4: a project or profile can only restrict sandbox; 'off' is ignored.",
     )
 
 
@@ -304,5 +306,5 @@ def test_a_projects_profile_does_not_widen_what_its_settings_narrow(files: Profi
 
 def test_a_mistake_in_the_chosen_profile_stops_the_start(files: ProfileFiles, cwd: Path) -> None:
     put(files.folder, "mine", "---\ncolour: red\n---\n")
-    with pytest.raises(ConfigError, match=r"mine\.md:2: 'colour: red' is no setting"):
+    with pytest.raises(ConfigError, match=r"mine\.md:2: 'colour: red' is not a valid key"):
         chosen_profile(files, "mine", cwd)

@@ -82,23 +82,32 @@ def test_files_of_any_system_are_read(newline: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("---\nmodell: x\n---\n", "review.md:2: 'modell: x' is no setting. Known are name, description, model, tools"),
-        ("---\nmodel: x\n", "review.md:1: the front matter that begins here has no closing '---'"),
+        (
+            "---\nmodell: x\n---\n",
+            "review.md:2: 'modell: x' is not a valid key. Valid keys are name, description, model, tools",
+        ),
+        ("---\nmodel: x\n", "review.md:1: the front matter that starts here has no closing '---'"),
         ("---\n\npermission_mode: maybe\n---\n", "review.md:3: 'permission_mode' must be one of ask, accept-edits"),
         ("---\nsandbox: yes\n---\n", "review.md:2: 'sandbox' must be one of off, workspace, read-only, not 'yes'"),
-        ("---\ntools: read_file, Grep\n---\n", "review.md:2: there is no tool 'Grep'. Known are read_file, list_files"),
-        ("---\ntools: []\n---\n", "review.md:2: 'tools' must name some of read_file,"),
+        (
+            "---\ntools: read_file, Grep\n---\n",
+            "review.md:2: there is no tool 'Grep'. The tools are read_file, list_files",
+        ),
+        ("---\ntools: []\n---\n", "review.md:2: 'tools' must list tools among read_file,"),
         ("---\ntools:\n---\n", "or be left out for all."),
-        ("---\nmax_turns: -1\n---\n", "'max_turns' must be a whole number up to 1000, 0 for the usual limit, not '-1'"),
+        (
+            "---\nmax_turns: -1\n---\n",
+            "'max_turns' must be a whole number up to 1000, 0 for the default limit, not '-1'",
+        ),
         ("---\nmax_turns: 99999999\n---\n", "'max_turns' must be a whole number up to 1000"),
-        ("---\ntimeout: nan\n---\n", "'timeout' must be seconds up to 86400, 0 for the usual limit, not 'nan'"),
+        ("---\ntimeout: nan\n---\n", "'timeout' must be seconds up to 86400, 0 for the default limit, not 'nan'"),
         ("---\nlocked: maybe\n---\n", "review.md:2: 'locked' must be true or false, not 'maybe'"),
         (f"---\ndescription: {'x' * 1001}\n---\n", "review.md:2: 'description' is longer than 1000 characters."),
-        ("---\nmodel: a/b\nmodel: c/d\n---\n", "review.md:3: 'model' stands here twice"),
-        ("---\nname: other\n---\n", "review.md:2: 'name' must be 'review', as the file is called, or be left out"),
-        ("---\n  - read_file\n---\n", "review.md:2: '- read_file' is no setting"),
-        ("---\nmodel\x1b[2J: x\n---\n", "review.md:2: 'model: x' is no setting"),
-        (f"---\n{'x' * 500}\n---\n", f"review.md:2: '{'x' * 60}…' is no setting"),
+        ("---\nmodel: a/b\nmodel: c/d\n---\n", "review.md:3: 'model' is given twice"),
+        ("---\nname: other\n---\n", "review.md:2: 'name' must be 'review', the name of the file, or be left out"),
+        ("---\n  - read_file\n---\n", "review.md:2: '- read_file' is not a valid key"),
+        ("---\nmodel\x1b[2J: x\n---\n", "review.md:2: 'model: x' is not a valid key"),
+        (f"---\n{'x' * 500}\n---\n", f"review.md:2: '{'x' * 60}…' is not a valid key"),
     ],
 )
 def test_a_mistake_names_file_line_and_what_is_allowed(text: str, message: str) -> None:

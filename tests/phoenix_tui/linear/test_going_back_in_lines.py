@@ -13,7 +13,7 @@ from phoenix_tui.features.rewind import HowFar, Instead, OtherWay
 from phoenix_tui.linear.rewind import LineRewindAsker
 from tests.support.fake_rewinding import change, point
 
-HERS = PreviewFile(change("notes.md", 1, 2), "changed since by somebody else")
+HERS = PreviewFile(change("notes.md", 1, 2), "changed since then by someone else")
 
 
 @dataclass
@@ -41,7 +41,7 @@ async def test_what_a_crash_cut_off_is_finished_or_taken_back() -> None:
     for place, way in ((1, OtherWay.FINISH), (2, OtherWay.TAKE_BACK)):
         here, front = asker(place)
         assert await here.which_prompt(found) is way
-        assert front.said[-2:] == ["Finish going back, which a crash cut off: 3 files", "Take that back: 3 files"]
+        assert front.said[-2:] == ["Finish the interrupted restore: 3 files", "Undo the interrupted restore: 3 files"]
 
 
 async def test_the_files_of_others_are_asked_about_unless_no_file_goes_back() -> None:
@@ -56,4 +56,4 @@ async def test_the_files_of_others_are_asked_about_unless_no_file_goes_back() ->
     assert await here.how_far(point(1, "Fix it"), preview, tuple(RewindScope)) is None
     here, front = asker(3)
     assert await here.how_far(point(1, "Fix it"), preview, (*RewindScope, Instead.SUMMARY)) == HowFar(Instead.SUMMARY)
-    assert front.said[-1] == "Nothing goes back: what came before it becomes a summary"
+    assert front.said[-1] == "No rewind; summarize the messages before this prompt"

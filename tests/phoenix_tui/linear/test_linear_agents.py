@@ -43,7 +43,7 @@ async def test_sub_agents_are_said_as_they_begin_ask_and_end(tmp_path: Path) -> 
         running.type("1\r")
         await running.shows("TASK one:", "1. Read what it did", "2. Send it a hint")
         running.type("1\r")
-        await running.shows("You: TASK one", "It ended: done. It is made.")
+        await running.shows("You: TASK one", "Ended: done. It is made.")
         assert b"owned" not in running.raw
         running.type("/cost\r")
         await running.shows("itself,", "TASK two (general)", "replies: 2 calls")
@@ -69,7 +69,7 @@ async def test_one_that_goes_on_behind_a_conversation_at_rest_is_stopped_by_numb
         running.type("1\r")
         await running.shows("3. Stop it")
         running.type("3\r")
-        await running.shows("1 sub-agent stopped; what was found is kept.", "Sub-agent stopped: TASK one")
+        await running.shows("1 sub-agent stopped; their results are kept.", "Sub-agent stopped: TASK one")
         running.type("go\r")
         await running.until(lambda: running.words.count("1 sub-agent started") == 2, "a second one")
         running.type(ESC)

@@ -19,18 +19,18 @@ async def test_the_command_that_runs_is_sent_there_listed_and_ended(tmp_path: Pa
     ):
         await running.shows("You:")
         running.type("/background\r")
-        await running.shows("Nothing runs.")
+        await running.shows("Nothing is running.")
         running.type("sleep\r")
         await running.until(lambda: len(alive(f"sleep\0{marked}")) == 1, "a sleeping process")
         running.type("/background\r")
-        await running.shows("It runs on in the background: /jobs shows it.")
-        await running.shows("Tool bash, went on in the background as job-1", "Assistant: I go on.")
+        await running.shows("It continues in the background; /jobs lists it.")
+        await running.shows("Tool bash, continues in the background as job-1", "Assistant: I go on.")
         assert "it runs on as job job-1" in result_text(server.requests[1])
         assert len(alive(f"sleep\0{marked}")) == 1
         running.type("/background\r")
-        await running.shows("No command runs here that could go to the background.")
+        await running.shows("No running command can be sent to the background.")
         running.type("/jobs\r")
-        await running.shows("Running in the background. A number ends one:", f"1. echo begun; sleep {marked}")
+        await running.shows("Running in the background. Give a number to stop one:", f"1. echo begun; sleep {marked}")
         running.type("1\r")
         await running.shows(f"Background command ended, killed: echo begun; sleep {marked}")
         assert alive(f"sleep\0{marked}") == []

@@ -21,13 +21,15 @@ async def test_a_profile_is_chosen_by_number_and_left_by_name(tmp_path: Path) ->
         async with program(phoenix, "--screen-reader", rows=ROWS, columns=COLUMNS) as running:
             await running.shows("You:")
             running.type("/profile\r")
-            await running.shows("mine.md:2: 'colour: red' is no setting", "1. general (now), Any task", "2. explore,")
+            await running.shows(
+                "mine.md:2: 'colour: red' is not a valid key", "1. general (now), Any task", "2. explore,"
+            )
             running.type("2\r")
-            await running.shows("This conversation begins as explore: mode plan.")
+            await running.shows("This conversation starts as explore: mode plan.")
             running.type("where is it\r")
             await running.shows("Assistant: Here.")
             running.type("/profile general\r")
-            await running.shows("New conversations begin as general. This one stays as it is.")
+            await running.shows("New conversations start as general. This one is unchanged.")
             running.type("/profile nobody\r")
             await running.shows("There is no profile 'nobody'")
             running.type("/new\r")

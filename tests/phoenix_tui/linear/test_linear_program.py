@@ -49,7 +49,7 @@ async def test_esc_stops_a_command_and_ctrl_c_twice_leaves(tmp_path: Path) -> No
             await running.shows("Tool bash, stopped", "Stopped by you", "Ready")
             await running.until(lambda: not alive(f"sleep\0{marked}"), "the command is gone")
             running.type(b"\x03")
-            await running.shows("Press Ctrl+C again to leave.")
+            await running.shows("Press Ctrl+C again to quit.")
             running.type(b"\x03")
             assert await running.exit_code() == 0
 
@@ -91,7 +91,7 @@ async def test_settings_and_search_are_there_too(tmp_path: Path) -> None:
     assert "'mouse' must be true or false, not 'maybe'." in ran.out
     assert "1. say wombat, user: say wombat" in ran.out
     assert "Conversation: say wombat" in ran.out
-    assert "Not searched: " in ran.out
+    assert "Search failed: " in ran.out
     assert (phoenix.home / "config.toml").read_text() == "mouse = false\n"
 
 

@@ -37,10 +37,10 @@ async def test_a_decision_is_read_out_and_overruled(tmp_path: Path) -> None:
         async with program(phoenix, *asked, rows=ROWS, columns=COLUMNS) as running:
             await running.shows("You:")
             running.type("/route on\r")
-            await running.shows("A supervisor decides who answers here: the main model, or sub-agents.")
+            await running.shows("A supervisor now chooses who answers: the main model or sub-agents.")
             running.type("look at the parser\r")
             await running.shows(
-                "The supervisor wants 2 agents, one after the other, 75% sure.",
+                "The supervisor proposes 2 agents in sequence, 75% sure.",
                 "Agent 1, explore, high priority: find the parser",
                 "Agent 2, review: review it",
                 "Because: the second needs the first",
@@ -49,10 +49,8 @@ async def test_a_decision_is_read_out_and_overruled(tmp_path: Path) -> None:
             running.type("/route alone\r")
             await running.shows("Assistant: Alone.", "Ready, after")
             running.type("/route alone\r")
-            await running.shows("No decision of a supervisor is open.")
+            await running.shows("No supervisor's decision is open.")
             running.type("/cost\r")
-            await running.shows(
-                "Last run:", "who answered: the main model alone", "you let the main model answer alone"
-            )
+            await running.shows("Last run:", "answered by: the main model alone", "you let the main model answer alone")
             running.type("/route off\r")
-            await running.shows("The main model answers here.")
+            await running.shows("Routing is off; the main model answers.")

@@ -95,7 +95,7 @@ def test_neither_a_rule_nor_a_path_nor_a_reason_can_forge_a_line(text: str, more
 
 def test_the_rule_and_what_it_allows_are_said_before_it_is_kept() -> None:
     lines = question_lines(question(rule="bash(git log*)"))
-    assert lines[-2] == "Rule of s, a and e: bash(git log*), which allows any command that starts with `git log`."
+    assert lines[-2] == "Rule for s, a and e: bash(git log*), which allows any command that starts with `git log`."
     assert lines[-1].startswith("y once, s allow it in this conversation, a always in this project, e everywhere")
 
 
@@ -105,7 +105,7 @@ def test_an_end_is_said_once_and_a_dropped_answer_begins_again() -> None:
     assert shown.follow(JobsChanged((job,))) == ["Background command ended, exit 2: make"]
     assert shown.follow(JobsChanged((job,))) == []
     shown.follow(TextArrived("half"))
-    assert shown.follow(LiveTextDropped(cancelled=False)) == ["Assistant: half", "The answer begins again."]
+    assert shown.follow(LiveTextDropped(cancelled=False)) == ["Assistant: half", "The answer starts again."]
 
 
 def test_a_failed_tool_says_the_end_of_what_it_printed() -> None:

@@ -33,9 +33,9 @@ async def test_an_image_is_attached_by_its_path_said_and_sent(tmp_path: Path) ->
         running.type(f"/attach {shot}\r")
         await running.shows("Attached 2:")
         running.type("/images\r")
-        await running.shows("2 images go with the next message.", "1. image, 1 by 1", "Number, or Enter for none:")
+        await running.shows("2 images attached to the next message.", "1. image, 1 by 1", "Number, or Enter for none:")
         running.type("2\r")
-        await running.shows("Taken away. 1 image attached.")
+        await running.shows("Removed. 1 image attached.")
         running.type("/image nothing.png\r")
         await running.shows("Refused: nothing.png cannot be read: No such file or directory.")
         running.type("what is it\r")
@@ -60,9 +60,9 @@ async def test_a_message_sent_while_the_agent_works_is_queued_changed_and_sent(t
         running.type("/queue\r")
         await running.shows("2 messages waiting.", "1. second", "2. third", "Number, or Enter for none:")
         running.type("2\r")
-        await running.shows("third:", "3. Take it out")
+        await running.shows("third:", "3. Remove it")
         running.type("3\r")
-        await running.shows("Taken out.")
+        await running.shows("Removed.")
         running.type("/queue\r")
         await running.shows("1 message waiting.")
         running.type("1\r")
@@ -72,7 +72,7 @@ async def test_a_message_sent_while_the_agent_works_is_queued_changed_and_sent(t
         running.type(" thing\r")
         await running.shows("Changed.")
         running.type(ESC)
-        await running.shows("Stopped by you", "1 message waiting for you.")
+        await running.shows("Stopped by you", "1 message paused.")
         running.type("\r")
         await running.shows("You: second thing", "Assistant: Both done.", "Ready")
 
@@ -94,16 +94,16 @@ async def test_another_conversation_that_asks_is_said_and_answered_from_here(tmp
         running.type("/new\r")
         await running.shows("New conversation.")
         gate.set()
-        await running.shows("Another conversation asks, please: bash, echo ho. /approvals answers it.")
+        await running.shows("Another conversation, please, asks: bash, echo ho. /approvals answers it.")
         running.type("/approvals\r")
-        await running.shows("They ask:", "1. please: bash, echo ho")
+        await running.shows("Pending approvals:", "1. please: bash, echo ho")
         running.type("1\r")
         await running.shows("It would run: echo ho", "Answer, or Enter for later:")
         running.type("y\r")
         await running.shows("Answered.")
         await running.until(lambda: len(server.requests) == 2, "the run goes on")
         running.type("/approvals\r")
-        await running.shows("Nothing waits for your approval.")
+        await running.shows("No approvals are pending.")
 
 
 async def test_context_finding_and_export_are_text(tmp_path: Path) -> None:
@@ -130,17 +130,17 @@ async def test_context_finding_and_export_are_text(tmp_path: Path) -> None:
         "messages: about ",
         "Older messages are summarized at ",
         "summarized at 80 per cent",
-        "A threshold is 30 to 95 per cent, or never.",
+        "The threshold must be 30 to 95 per cent, or never.",
         "There is no /context nonsense.",
-        "Refused: There is no old tool result",
+        "Refused: There are no old tool results",
         "1. message 1, 1 time",
         "You: say wombat",
-        "It does not stand in this conversation.",
+        "No matches in this conversation.",
         "Written to ",
-        "talk.md exists already: name another file.",
-        "Nothing waits.",
-        "No background command runs.",
-        "Nothing went back here",
+        "talk.md already exists; give another file name.",
+        "The queue is empty.",
+        "No background commands are running.",
+        "There is no rewind to undo.",
     ]
     places = [said.find(piece) for piece in order]
     assert -1 not in places, (order[places.index(-1)], said)
@@ -167,16 +167,16 @@ async def test_going_back_is_numbered_choices(tmp_path: Path) -> None:
         running.type("/rewind\r")
         await running.shows("1. run echo one > made.txt", "1 file changed", "Number, or Enter for none:")
         running.type("1\r")
-        await running.shows("Delete made.txt", "How far?", "1. Both", "3. The files alone")
+        await running.shows("Delete made.txt", "Rewind what?", "1. Conversation and files", "3. Files only")
         running.type("1\r")
         await running.shows(
-            "1 file went back. This is another branch; /undo goes back to the other one.",
+            "1 file restored. You are in a new branch; /undo returns to the previous one.",
             "You: run echo one > made.txt",
         )
         assert not made.exists()
         running.type("\x15/undo\r")
         await running.shows("Create made.txt")
-        await running.until(lambda: running.words.count("1 file went back.") == 2, "it is undone")
+        await running.until(lambda: running.words.count("1 file restored.") == 2, "it is undone")
         assert made.read_text() == "one\n"
 
 
@@ -186,7 +186,14 @@ async def test_a_summary_is_read_out_and_decided_on(tmp_path: Path) -> None:
         phoenix = with_claude(tmp_path, server.url)
         lines = [*(f"message {number}" for number in range(5)), "/compact the names", "3", "the tables", "2", "mine"]
         said = (await phoenix.run("--screen-reader", stdin="\n".join([*lines, ""]).encode())).out
-    order = ["Summary of 6 messages, 4 stay", "First plan.", "What now?", "Second plan.", "The summary: ", "Ready"]
+    order = [
+        "Summary of 6 messages, 4 kept",
+        "First plan.",
+        "Use this summary?",
+        "Second plan.",
+        "The summary: ",
+        "Ready",
+    ]
     places = [said.find(piece) for piece in order]
     assert -1 not in places, said
     assert places[:-1] == sorted(places[:-1])
@@ -212,11 +219,11 @@ async def test_esc_stops_a_summary_that_is_being_written(tmp_path: Path) -> None
         running.type("/compact\r")
         await running.until(lambda: len(server.requests) == 6, "the request for a summary")
         running.type("what\r")
-        await running.shows("The summary is being written. Esc stops it.")
+        await running.shows("Writing the summary. Esc stops.")
         running.type(ESC)
         await running.until(lambda: running.text.count("Ready, after") == 6, "it is stopped")
         running.type("/state\r")
-        await running.shows("Ready. 0 conversations at work in all.")
+        await running.shows("Ready. 0 conversations working in all.")
 
 
 async def test_the_help_lists_every_command_and_nothing_else(tmp_path: Path) -> None:
@@ -258,7 +265,7 @@ async def test_a_conversation_at_rest_is_put_away_and_one_that_runs_is_not(tmp_p
         running.type("second\r")
         await running.shows("Assistant: Two.")
         running.type("/delete\r")
-        await running.shows("It is running: stop it first.")
+        await running.shows("The conversation is running; stop it first.")
         running.type(ESC)
         await running.shows("Stopped by you")
         running.type("/delete\r")
@@ -287,20 +294,20 @@ async def test_rules_are_seen_written_moved_and_taken_back(tmp_path: Path) -> No
     ]
     said = (await phoenix.run("--screen-reader", stdin="\n".join([*lines, ""]).encode())).out
     order = [
-        "No rule yet.",
+        "There are no rules yet.",
         "1. in this project",
-        "Kept; it counts from now on.",
-        "This rule is there already.",
+        "Saved; the rule now applies.",
+        "This rule already exists.",
         "bash(make",
-        "is no rule",
+        "is not a rule",
         f"1. bash(make test), in the project {phoenix.cwd}",
-        "2. hold in every project",
-        "It holds in every project now.",
+        "2. apply in every project",
+        "The rule now applies to all projects.",
         "1. bash(make test), in every project",
-        "1. ask again: take it back",
-        "bash(make test) asks again from now on; /rules undo brings it back.",
+        "1. remove the rule",
+        "bash(make test) removed; /rules undo restores it.",
         "Undone.",
-        "In mode plan no rule counts",
+        "In mode plan no rule applies",
         "1. bash(make test), in every project",
     ]
     place = 0

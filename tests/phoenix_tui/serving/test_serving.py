@@ -46,7 +46,7 @@ async def test_listening_beyond_this_machine_is_warned_of(tmp_path: Path) -> Non
     await asyncio.wait_for(process.stdout.readline(), DEADLINE)
     process.terminate()
     _, err = await asyncio.wait_for(process.communicate(), DEADLINE)
-    assert b"runs commands as you" in err
+    assert b"can run commands as you" in err
 
 
 @pytest.mark.slow

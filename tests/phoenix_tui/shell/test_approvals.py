@@ -195,7 +195,7 @@ async def test_without_any_the_command_says_so_and_names_what_another_process_as
     del engine.opened[there.id]
     async with open_shell() as shell:
         await shell.pilot.press("alt+a")
-        expected = "Nothing waits for your approval.\nthere asks in process 4242; answer it there."
+        expected = "No approvals are pending.\nthere asks in process 4242; answer it there."
         await shell.until(lambda: expected in shell.toasts)
 
 
@@ -204,6 +204,6 @@ async def test_a_request_taller_than_its_room_says_how_much_of_it_is_in_sight(op
     asks(first, "\n".join(f"echo {number}" for number in range(50)), 10.0)
     async with open_shell() as shell:
         await shell.open(first)
-        await shell.until(lambda: "rows 1-8 and 49-50 of 50, Up then PgDn reads on" in shell.text)
+        await shell.until(lambda: "rows 1-8 and 49-50 of 50, Up then PgDn scrolls" in shell.text)
         await shell.pilot.press("up", "pagedown")
         await shell.until(lambda: "rows 8-15 and 49-50 of 50" in shell.text)

@@ -20,7 +20,7 @@ LONG = "".join(f" line {number}\n" for number in range(60))
 TWO_CHANGES = f"--- a\n+++ b\n@@ -1,124 +1,124 @@\n-port = 80\n+port = 8080\n{LONG}-host = 1\n+host = 2\n{LONG}"
 FILES = (
     ChangedFile(change("server.py", 2, 2)),
-    ChangedFile(change("new.py", 9, kind="+"), "changed since by somebody else"),
+    ChangedFile(change("new.py", 9, kind="+"), "changed since then by someone else"),
     ChangedFile(FileChange(b"logo.png", FILE, replace(FILE, content=b"another"))),
     ChangedFile(FileChange(b"run.sh", FILE, replace(FILE, mode=0o755))),
 )
@@ -74,7 +74,7 @@ async def test_brackets_go_from_change_to_change_and_on_to_the_next_file(open_sh
         await shell.until(lambda: "host = 2" in shell.text)
         await shell.pilot.press("]")
         await shell.until(lambda: "begin = True" in shell.text)
-        assert "changed since by somebody else" in shell.text
+        assert "changed since then by someone else" in shell.text
         assert view.scroll_y == 0
 
 
@@ -83,9 +83,9 @@ async def test_a_file_without_lines_says_why(open_shell: OpenShell) -> None:
         await opened(shell)
         await shell.until(lambda: "port = 8080" in shell.text)
         await shell.pilot.press("n", "n")
-        await shell.until(lambda: "This is no text, or too large to show." in shell.text)
+        await shell.until(lambda: "This file is not text, or is too large to show." in shell.text)
         await shell.pilot.press("n")
-        await shell.until(lambda: "Its mode went from 644 to 755." in shell.text)
+        await shell.until(lambda: "The mode changed from 644 to 755." in shell.text)
 
 
 async def test_left_and_right_go_through_the_turns_that_changed_files(open_shell: OpenShell) -> None:
@@ -127,9 +127,9 @@ async def test_a_change_is_quoted_in_the_message_to_ask_about_it(open_shell: Ope
 async def test_a_conversation_that_changed_nothing_says_so(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
         await opened(shell, FakeRewinding((point(1, "Explain it"),)))
-        await shell.until(lambda: "No file is changed." in shell.text)
+        await shell.until(lambda: "No files changed." in shell.text)
         await shell.pilot.press("n", "]", "c", "o", "escape")
-        await shell.until(lambda: "No file is changed." not in shell.text)
+        await shell.until(lambda: "No files changed." not in shell.text)
         assert shell.toasts == []
 
 
@@ -145,4 +145,4 @@ async def test_without_a_conversation_it_shows_what_git_has_not_committed(open_s
         await shell.until(lambda: "begin = 1" in shell.text)
         assert "not committed in git" in shell.text
         await shell.pilot.press("left")
-        await shell.until(lambda: "No file is changed." in shell.text)
+        await shell.until(lambda: "No files changed." in shell.text)

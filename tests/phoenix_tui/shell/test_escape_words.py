@@ -18,7 +18,7 @@ STATES = [state for state, _, _ in CASES if not isinstance(state, Cancelling)]
 FAMILIES = [AgentCounts(), AgentCounts(agents=2), AgentCounts(agents=2, asking=1), AgentCounts(is_agent=True)]
 WORDS = {
     EscAction.STOP_RUN: r"\bEsc (stops|dismisses)\b",
-    EscAction.GO_TO_PARENT: r"\bEsc goes back to its parent\b",
+    EscAction.GO_TO_PARENT: r"\bEsc returns to its parent\b",
     EscAction.AWAIT_SECOND: r"\bEsc Esc clears\b",
 }
 

@@ -49,7 +49,7 @@ SAYS_A_KEY = re.compile(
 )
 ABOUT_KEYS = ("keymap.py", "keymap_file.py", "active_keys.py", "features/catalogue.py")
 """Modules whose texts are about keys, and none of them a hint."""
-FIXED = "Tab: only this conversation"
+FIXED = "Tab in this conversation"
 """A key that no keymap changes, as `test_sheet_keys.FIXED` says."""
 
 
@@ -110,10 +110,10 @@ async def test_every_sheet_names_the_user_s_keys(open_shell: Any, engine: FakeEn
             ("find", [("typed_down", "newer"), ("find", "everywhere")]),
             ("search", [("search_here", "this folder")]),
             ("config", [("setting_reset", "resets")]),
-            ("context", [("context_compact", "summarizes"), ("context_earlier", ""), ("sheet_take", "goes there")]),
-            ("rules", [("rule_new", "writes one"), ("rule_undo", "undoes")]),
+            ("context", [("context_compact", "summarizes"), ("context_earlier", ""), ("sheet_take", "jumps")]),
+            ("rules", [("rule_new", "adds one"), ("rule_undo", "undoes")]),
             ("profile", [("sheet_take", "uses"), ("profile_read", "reads"), ("profile_edit", "edits")]),
-            ("rewind", [("sheet_take", "chooses")]),
+            ("rewind", [("sheet_take", "selects")]),
         ):
             await says(shell, partial(shell.screen.action_command, command), hints)
         parent = shell.conversation
@@ -129,11 +129,11 @@ async def test_every_sheet_names_the_user_s_keys(open_shell: Any, engine: FakeEn
         chips.images = (IMAGE,)
         pasted = EditSheet("A paste", "text", may_be_file=True)
         for made, hints in (
-            (sub_agents, [("agent_stop", "stops"), ("agent_hint", "hint")]),
-            (pasted, [("paste_keep", "keeps"), ("paste_file", "makes it a")]),
+            (sub_agents, [("agent_stop", "stops"), ("agent_hint", "hints")]),
+            (pasted, [("paste_keep", "saves"), ("paste_file", "replaces it")]),
             (HistorySheet(prompts, dock), [("history_older", "older"), ("history_wide", "all folders")]),
             (HitSheet(shell.transcript, 0, 2), [("hit_stay", "stays here")]),
-            (ImageSheet(chips, None), [("image_remove", "takes it")]),
+            (ImageSheet(chips, None), [("image_remove", "removes it")]),
         ):
             await says(shell, partial(shell.app.push_screen, made), hints)
         assert f"{named('agents')} shows all" in shell.text
@@ -186,7 +186,7 @@ async def test_the_keys_of_a_look_inside_and_of_the_queue_are_the_user_s(
         assert shell.status.endswith(CLOSES)
         await shell.pilot.press("escape")
         other.queue.become(QueuedMessage("q", "next"), held=True)
-        await shell.until(lambda: "paused · F7 on an empty line goes on" in shell.text)
+        await shell.until(lambda: "paused · F7 resumes" in shell.text)
         shell.screen.set_focus(shell.dock.queue)
         await shell.until(lambda: "F5 edits · Shift+↑↓ moves · Del removes · F6 sends now" in shell.text)
         await shell.until(lambda: shell.status.endswith(BACK))
@@ -202,7 +202,7 @@ async def test_marks_and_a_filter_of_the_list_say_once_what_esc_does(open_shell:
         await shell.pilot.press("escape", "slash", "t")
         await shell.until(lambda: shell.status.endswith("Esc shows all"))
         await shell.pilot.press("escape")
-        await shell.until(lambda: shell.status.endswith("Esc back"))
+        await shell.until(lambda: shell.status.endswith("Esc returns"))
         assert shell.rows.has_focus
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.composer.has_focus and shell.status.endswith("? help"))

@@ -31,7 +31,7 @@ async def test_a_letter_behind_arrows_acts_on_the_row_that_these_chose(open_shel
         await shell.open(shell.engine.seed("Relay", messages=4))
         await shell.type("/rewind")
         await shell.pilot.press("enter")
-        await shell.until(lambda: "stay here" in shell.text)
+        await shell.until(lambda: "Enter selects" in shell.text)
         await shell.pilot.press("down", "enter")
         await shell.until(lambda: "On disk" in shell.text)
         in_one_read(shell, "down", "down", "down", "d")
@@ -47,7 +47,7 @@ async def test_enter_behind_letters_takes_what_these_have_left(open_shell: OpenS
             shell.engine.seed(title, messages=2)
         await shell.type("/resume ")
         await shell.pilot.press("escape", "enter")
-        await shell.until(lambda: "type to narrow" in shell.text)
+        await shell.until(lambda: "type to filter" in shell.text)
         in_one_read(shell, "p", "e", "a", "r", "enter")
         await shell.until(lambda: shell.in_view and shell.conversation.record.title == "pear")
 

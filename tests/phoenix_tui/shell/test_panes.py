@@ -272,10 +272,10 @@ async def test_a_fifth_pane_is_refused_and_keys_without_panes_say_how_to_make_on
     async with open_shell(WIDE) as shell:
         await shell.open(made[0])
         await shell.pilot.press("f6")
-        await shell.until(lambda: "There is one pane: /split shows another conversation beside it." in shell.toasts)
+        await shell.until(lambda: "Only one pane is open. /split adds one." in shell.toasts)
         panes = await beside(shell, *made[1:])
         assert panes.count == MOST
-        assert "There are 4 panes already: /close puts one away." in shell.toasts
+        assert "4 panes are already open; /close closes one." in shell.toasts
 
 
 async def test_what_finishes_in_a_pane_in_sight_is_not_unread(open_shell: Any, engine: Any) -> None:

@@ -55,12 +55,12 @@ def panel(shell: Shell) -> RoutePanel:
 async def test_the_card_says_who_would_do_what_and_why(open_shell: OpenShell, size: tuple[int, int]) -> None:
     async with open_shell(size) as shell:
         await routed(shell)
-        assert "2 agents at once · 87% sure" in shell.text
-        assert "waits for you" in shell.text
+        assert "2 agents in parallel · 87% sure" in shell.text
+        assert "needs your decision" in shell.text
         assert "1 explore (high)  find where requests are retried" in shell.text
         assert "2 review  review the diff against main" in shell.text
         assert "why: two parts that need nothing of each other" in shell.text
-        assert "y start now   n main model alone   e edit" in shell.text
+        assert "y starts now   n main model alone   e edits" in shell.text
         assert "y starts · n Esc alone" in shell.status
         assert "routing: 2 agents, waits for you" in shell.status
 
@@ -130,7 +130,7 @@ async def test_tasks_are_edited_as_text(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
         conversation = await routed(shell)
         await shell.pilot.press("e")
-        await shell.until(lambda: "`## PROFILE` begins an agent" in shell.text)
+        await shell.until(lambda: "`## PROFILE` starts an agent" in shell.text)
         await shell.type(" and tests")
         await shell.pilot.press("ctrl+s")
         await shell.until(lambda: conversation.routing.answers)
@@ -158,9 +158,9 @@ async def test_what_cannot_be_started_stands_there_again_as_it_was_written(open_
 async def test_a_late_answer_is_refused_in_words(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
         conversation = await routed(shell)
-        conversation.routing.refusal = "This decision is not open any more."
+        conversation.routing.refusal = "This decision is no longer open."
         await shell.pilot.press("y")
-        await shell.until(lambda: "This decision is not open any more." in shell.toasts)
+        await shell.until(lambda: "This decision is no longer open." in shell.toasts)
 
 
 async def test_the_countdown_runs_on_card_and_status_line(open_shell: OpenShell) -> None:
@@ -209,14 +209,14 @@ async def test_route_is_turned_on_and_off_and_shown_while_on(open_shell: OpenShe
         await shell.command("/route on")
         await shell.until(lambda: shell.conversation.record.supervisor)
         await shell.until(lambda: " · route · " in shell.status)
-        await shell.until(lambda: any("A supervisor decides who answers here" in toast for toast in shell.toasts))
+        await shell.until(lambda: any("A supervisor now chooses who answers" in toast for toast in shell.toasts))
         await shell.command("/route")
         await shell.until(lambda: not shell.conversation.record.supervisor)
         await shell.until(lambda: "route" not in shell.status)
         await shell.command("/route start")
-        await shell.until(lambda: "No decision of a supervisor is open." in shell.toasts)
+        await shell.until(lambda: "No supervisor's decision is open." in shell.toasts)
         await shell.command("/route sideways")
-        await shell.until(lambda: any("takes on or off" in toast for toast in shell.toasts))
+        await shell.until(lambda: any("Give on or off" in toast for toast in shell.toasts))
 
 
 async def test_turned_on_it_says_why_nothing_is_routed_yet(open_shell: OpenShell) -> None:
@@ -225,7 +225,7 @@ async def test_turned_on_it_says_why_nothing_is_routed_yet(open_shell: OpenShell
         assert isinstance(conversation, FakeConversation)
         conversation.routing.why_alone = "demo/guide runs on this machine"
         await shell.command("/route on")
-        await shell.until(lambda: any("answers alone: demo/guide runs" in toast for toast in shell.toasts))
+        await shell.until(lambda: any("answers alone, because demo/guide runs" in toast for toast in shell.toasts))
 
 
 def a_run(**changes: object) -> RunRecord:
@@ -267,11 +267,11 @@ async def test_cost_tells_of_the_last_run_and_of_any_other(open_shell: OpenShell
         await shell.command("/cost")
         await shell.until(lambda: "Last run" in shell.text)
         assert "replies: 3 calls (1 stopped), 900 in, 80 out, $0.01" in shell.text
-        assert "choosing who answers: 1 call, 200 in, 10 out, $0.00" in shell.text
-        assert "who answered: 2 agents at once" in shell.text
-        assert "the supervisor: agents at once, 87% sure; you changed it" in shell.text
+        assert "routing: 1 call, 200 in, 10 out, $0.00" in shell.text
+        assert "answered by: 2 agents in parallel" in shell.text
+        assert "the supervisor: agents in parallel, 87% sure; you changed it" in shell.text
         assert "small: 1 call, 200 in, 100 out, $0.01" in shell.text
-        assert "its 2 sub-agents beside that: 1 succeeded, 4.0k tokens, $0.20" in shell.text
+        assert "its 2 sub-agents, in addition: 1 succeeded, 4.0k tokens, $0.20" in shell.text
         assert "files written: 2 files" in shell.text
         await shell.pilot.press("escape")
         shell.screen.action_command("cost runs")

@@ -68,7 +68,7 @@ def test_a_sheet_gives_its_own_names_to_actions_and_takes_only_the_keys_it_wants
     [
         ('context_undo = "k"', '"sheet_up" and "context_undo"'),
         ('answer_once = "D"', '"answer_once" and "deny_all"'),
-        ('sheet_close = "u"', "would be both"),
+        ('sheet_close = "u"', "is used for both"),
         ('search_here = "ctrl+p"', '"typed_up" and "search_here"'),
     ],
 )

@@ -96,6 +96,6 @@ async def test_a_sheet_stands_beside_the_list_and_has_one_measure(open_shell: Op
 
 async def test_a_remark_has_the_room_that_the_meaning_leaves(open_shell: OpenShell) -> None:
     async with open_shell((80, 24)) as shell:
-        remark = "light or dark, as the terminal is"
+        remark = "light or dark, like the terminal"
         shell.app.push_screen(RowsSheet("Everything", [SheetRow("", "k", "theme", "colours", remark)], ""))
         await shell.until(lambda: "theme" in shell.text and remark in shell.text)

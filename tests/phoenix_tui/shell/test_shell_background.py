@@ -15,8 +15,8 @@ from phoenix_tui.text.job_text import leaving_question
 from tests.support.fake_engine import RUN, FakeConversation
 from tools.contract import JobInfo
 
-NOTHING_RUNS = "No command runs here that could go to the background."
-RUNS_ON = "It runs on in the background: /jobs shows it."
+NOTHING_RUNS = "No running command can be sent to the background."
+RUNS_ON = "It continues in the background; /jobs lists it."
 
 
 def executing(name: str = "bash") -> State:
@@ -73,7 +73,7 @@ async def test_a_key_of_ones_own_counts_where_one_writes_too(open_shell: Any) ->
 async def test_where_nothing_runs_that_is_said(open_shell: Any) -> None:
     async with open_shell() as shell:
         await shell.pilot.press("ctrl+b")
-        await shell.until(lambda: "Nothing runs." in shell.toasts)
+        await shell.until(lambda: "Nothing is running." in shell.toasts)
         conversation = await shell.say("go")
         conversation.answer_with("Done.")
         await shell.pilot.press("ctrl+b")
@@ -155,7 +155,7 @@ async def test_who_quits_is_asked_about_what_runs_in_the_background_of_any_conve
         await shell.pilot.press("enter")
         await shell.until(lambda: shell.in_view is None)
         await shell.pilot.press("ctrl+q")
-        await shell.until(lambda: "A background command runs. Quit and end it?" in shell.text)
+        await shell.until(lambda: "1 background command is still active. Quit and stop it?" in shell.text)
         await shell.pilot.press("n")
         await shell.until(lambda: "Quit" not in shell.text)
         assert shell.exits == []
@@ -168,12 +168,12 @@ async def test_who_quits_is_asked_about_what_runs_in_the_background_of_any_conve
     ("runs", "jobs", "words"),
     [
         (0, 0, ""),
-        (1, 0, "A run is under way. Quit and stop it?"),
-        (2, 0, "2 runs are under way. Quit and stop them?"),
-        (0, 1, "A background command runs. Quit and end it?"),
-        (0, 3, "3 background commands run. Quit and end them?"),
-        (1, 1, "A run is under way and a background command too. Quit and stop all?"),
-        (2, 3, "2 runs are under way and 3 background commands too. Quit and stop all?"),
+        (1, 0, "1 run is still active. Quit and stop it?"),
+        (2, 0, "2 runs are still active. Quit and stop them?"),
+        (0, 1, "1 background command is still active. Quit and stop it?"),
+        (0, 3, "3 background commands are still active. Quit and stop them?"),
+        (1, 1, "1 run and 1 background command are still active. Quit and stop all?"),
+        (2, 3, "2 runs and 3 background commands are still active. Quit and stop all?"),
     ],
 )
 def test_the_question_names_what_would_end(runs: int, jobs: int, words: str) -> None:

@@ -25,7 +25,7 @@ async def test_alt_up_takes_a_block_and_esc_goes_back_to_writing(open_shell: Ope
         await shell.pilot.press("alt+up")
         await shell.until(lambda: "▌answer" in shell.text)
         assert "▌ Now it does not." in shell.text
-        assert "Esc back" in shell.status
+        assert "Esc returns" in shell.status
         await shell.pilot.press("escape")
         await shell.until(lambda: "▌" not in shell.text)
         assert shell.composer.has_focus

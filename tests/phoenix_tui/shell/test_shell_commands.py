@@ -176,7 +176,7 @@ async def test_who_has_typed_installs_nothing_by_a_second_enter(open_shell: Any)
         await shell.until(lambda: "Enter  installs small" in shell.text)
         await shell.type("hm")
         await shell.pilot.press("backspace", "backspace", "enter", "enter")
-        await shell.until(lambda: "y download it" in shell.text)
+        await shell.until(lambda: "y download" in shell.text)
         assert onboarding.installed == 0
         await shell.pilot.press("n")
         await shell.until(lambda: shell.top is shell.screen)
@@ -201,7 +201,7 @@ async def test_an_installation_stays_in_sight_and_runs_on_when_a_conversation_ta
         await shell.pilot.pause()
         assert not onboarding.stopped
         onboarding.release.set()
-        await shell.until(lambda: "local/small is installed and in use." in shell.toasts)
+        await shell.until(lambda: "local/small is installed and now in use." in shell.toasts)
         assert "installing" not in shell.status
         assert conversation.record.model == "local/small"
 

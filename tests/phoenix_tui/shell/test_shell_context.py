@@ -48,7 +48,7 @@ async def test_the_sheet_says_what_fills_the_window_and_what_each_key_does(open_
         ):
             assert words in shell.text
         words = " ".join(shell.text.split())
-        for key in ("c summarizes 17 messages, keeps 7", "p shortens 3 old results", "- + summarize at 75 %"):
+        for key in ("c summarizes 17 messages, keeps 7", "p shortens 3 old results", "- + auto-summarize at 75 %"):
             assert key in words
         assert "summary" not in shell.text.replace("summarize", ""), "shares of nothing are left out"
 
@@ -79,9 +79,9 @@ async def test_a_part_that_is_out_is_put_back_by_the_same_key(open_shell: Any) -
         measured = replace(REPORT.measured, parts=(PARTS[0], gone))
         conversation.context.standing = replace(REPORT, measured=measured, omitted=1)
         conversation.play(ContextChanged(90_000, 200_000, estimated=True, cost_usd=0.0))
-        await shell.until(lambda: "taken out" in shell.text)
+        await shell.until(lambda: "removed" in shell.text)
         await shell.pilot.press("down")
-        await shell.until(lambda: "x puts it back" in " ".join(shell.text.split()))
+        await shell.until(lambda: "x restores it" in " ".join(shell.text.split()))
         await shell.type("x")
         await shell.until(lambda: conversation.context.asked == ["put back 6"])
 
@@ -195,7 +195,7 @@ async def test_what_the_provider_counted_and_the_way_back_are_shown(open_shell: 
         conversation.context.answer = Edited(1, 100, 90)
         await shell.type("p")
         await shell.until(lambda: "10 new, 40,000 cached, 30 written, 20 out" in shell.text)
-        assert "r sends them again" in shell.text
+        assert "r restores them" in shell.text
         assert "u undoes" in " ".join(shell.text.split())
         assert "Shortened 1 part for" in shell.text
 
@@ -223,5 +223,5 @@ def test_each_mark_of_the_ruler_is_explained_once() -> None:
 
 def test_the_guide_has_no_window_to_fill() -> None:
     report = replace(REPORT, window=0)
-    assert headline(report, "demo/guide").plain == "Context  demo/guide follows rules and has no window to fill"
+    assert headline(report, "demo/guide").plain == "Context  demo/guide follows rules and has no context window"
     assert "the window of local/x is unknown" in headline(report, "local/x").plain

@@ -125,7 +125,7 @@ async def test_what_may_follow_a_command_is_said_and_offered(open_shell: Any) ->
         assert not shell.composer.keys.completing
         await shell.pilot.press("ctrl+u")
         await shell.type("/permissions au")
-        await shell.until(lambda: "everything runs that stays in the sandbox" in shell.text)
+        await shell.until(lambda: "everything that stays in the sandbox runs" in shell.text)
         await shell.pilot.press("enter")
         await shell.until(lambda: shell.active.mode.value == "auto")
         assert shell.composer.text == ""

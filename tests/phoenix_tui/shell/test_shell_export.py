@@ -22,7 +22,7 @@ async def test_a_conversation_is_written_as_markdown_or_json_and_nothing_is_over
     open_shell: Any, tmp_path: Path
 ) -> None:
     async with open_shell() as shell:
-        assert await exported(shell, "a.md") == "There is nothing to write yet."
+        assert await exported(shell, "a.md") == "This conversation is empty; there is nothing to export."
         conversation = await shell.say("hello ## You")
         folder = conversation.record.cwd
         assert await exported(shell, "") == f"Written to {folder}/phoenix-{conversation.id[:8]}.md."
@@ -31,7 +31,7 @@ async def test_a_conversation_is_written_as_markdown_or_json_and_nothing_is_over
         assert await exported(shell, "a.json") == f"Written to {folder}/a.json."
         assert (folder / "a.json").read_text() == f'{{\n "id": "{conversation.id}"\n}}\n'
         (folder / "kept.md").write_text("mine")
-        assert await exported(shell, "kept.md") == f"{folder}/kept.md exists already: name another file."
+        assert await exported(shell, "kept.md") == f"{folder}/kept.md already exists; give another file name."
         assert (folder / "kept.md").read_text() == "mine"
         said = await exported(shell, f"{tmp_path}/no/folder.md")
         assert said == f"{tmp_path}/no/folder.md cannot be written: No such file or directory."

@@ -110,7 +110,7 @@ async def test_a_conversation_that_ran_unattended_goes_on_in_the_mode_of_the_lau
     async with open_shell() as shell:
         await shell.open(one)
         await shell.until(lambda: one.record.permission_mode is PermissionMode.ASK)
-        assert any("goes on in mode ask" in toast for toast in shell.toasts)
+        assert any("continues in mode ask" in toast for toast in shell.toasts)
         await one.change(ConversationChanges(permission_mode=PermissionMode.DENY))
         await shell.open(engine.seed("two", messages=1))
         await shell.open(one)

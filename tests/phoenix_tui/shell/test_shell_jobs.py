@@ -30,7 +30,7 @@ def job(conversation: FakeConversation, number: int, *, runs: bool) -> JobInfo:
 async def test_each_says_how_it_stands_and_the_newest_shows_its_last_lines(open_shell: Any) -> None:
     async with open_shell() as shell:
         await with_jobs(shell)
-        await shell.until(lambda: "3 background commands · 2 running   Enter reads · x ends it" in shell.text)
+        await shell.until(lambda: "3 background commands · 2 running   Enter shows output · x stops" in shell.text)
         rows = [" ".join(row.split()) for row in shell.text.splitlines() if "serve" in row]
         assert rows == [
             "serve 1 running 1 m 12 s",
@@ -49,7 +49,7 @@ async def test_x_ends_the_chosen_one_and_no_ended_one(open_shell: Any) -> None:
         await shell.until(lambda: "serve 3" in shell.text and "killed after 1 m 12 s" in shell.text)
         assert [one.running for one in conversation.jobs.all()] == [True, False, False]
         await shell.pilot.press("up", "x")
-        await shell.until(lambda: "It has ended already." in shell.toasts)
+        await shell.until(lambda: "The command has already ended." in shell.toasts)
 
 
 async def test_enter_reads_it_from_its_end_and_comes_back_to_the_list(open_shell: Any) -> None:
@@ -83,4 +83,4 @@ async def test_without_any_that_is_said(open_shell: Any) -> None:
         await shell.say("go")
         await shell.type("/jobs")
         await shell.pilot.press("space", "enter")
-        await shell.until(lambda: "No background command was started here." in shell.toasts)
+        await shell.until(lambda: "This conversation has no background commands." in shell.toasts)

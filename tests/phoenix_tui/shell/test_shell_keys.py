@@ -128,7 +128,7 @@ async def test_quitting_asks_first_when_the_draft_cannot_be_stored(
         await shell.type("half")
         await shell.pilot.press("ctrl+q")
         await shell.until(lambda: isinstance(shell.top, ConfirmSheet))
-        assert "cannot be stored" in shell.text
+        assert "cannot be saved" in shell.text
         await shell.pilot.press("n")
         await shell.until(lambda: shell.top is shell.screen)
         assert not shell.exits
@@ -141,7 +141,7 @@ async def test_quitting_asks_first_when_the_draft_cannot_be_stored(
 async def test_a_session_in_memory_alone_says_so_all_the_time_and_offers_no_way_back(open_shell: Any) -> None:
     async with open_shell(kept=False) as shell:
         await shell.say("go")
-        assert "ask · sandbox · not kept · " in shell.status
+        assert "ask · sandbox · not saved · " in shell.status
         shell.conversation.cancel()
         shell.app.action_leave()
         await shell.ended()
@@ -202,7 +202,7 @@ async def test_the_list_over_a_narrow_screen_says_how_it_closes_and_answers_the_
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.top is shell.screen)
         await shell.pilot.resize_terminal(120, 40)
-        await shell.until(lambda: shell.status.endswith("Esc back"))
+        await shell.until(lambda: shell.status.endswith("Esc returns"))
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.status.endswith("? help"))
         assert shell.app.focused is shell.composer
@@ -212,7 +212,7 @@ async def test_esc_puts_an_error_away(open_shell: Any) -> None:
     async with open_shell() as shell:
         conversation = await shell.say("go")
         conversation.become(Errored(2, "auth", "The key was refused.", False, "r"))
-        await shell.until(lambda: "/key keeps another key" in shell.text)
+        await shell.until(lambda: "/key sets another key" in shell.text)
         await shell.pilot.press("escape")
         await shell.until(lambda: "The key was refused." not in shell.text)
         assert shell.status.endswith("? help")
@@ -222,15 +222,15 @@ async def test_what_is_written_to_a_conversation_of_another_process_is_refused_a
     open_shell: Any, engine: FakeEngine
 ) -> None:
     held = engine.seed("held", messages=2)
-    held.read_only = "Process 4711 has this conversation open: it is read-only here. /fork makes a copy."
+    held.read_only = "Process 4711 has this conversation open; it is read-only here. /fork makes a copy."
     held.state = AwaitingLlm(1, Run("r", 5), Requesting())
     async with open_shell() as shell:
         await shell.open(held)
         await shell.until(lambda: "Process 4711" in shell.text)
-        assert shell.status.endswith("/fork goes on in a copy")
+        assert shell.status.endswith("/fork continues in a copy")
         assert "read-only · sandbox · " in shell.status
         assert "thinking…" in shell.status
-        assert shell.composer.placeholder == "Read-only: what you write stays here"
+        assert shell.composer.placeholder == "Read-only: messages cannot be sent here"
         await shell.type("hello")
         await shell.pilot.press("enter")
         await shell.until(lambda: shell.toasts)
@@ -398,8 +398,8 @@ async def test_help_lists_the_keys_of_the_user(open_shell: Any, tmp_path: Path) 
     ("keys", "key", "first"),
     [
         (("ctrl+l",), "question_mark", "Conversation list › Up, k"),
-        (("ctrl+p",), "f1", "A sheet to type in › Up, Ctrl+P"),
-        (("f2",), "f1", "A sheet to type in › Up, Ctrl+P"),
+        (("ctrl+p",), "f1", "Sheets with a search line › Up, Ctrl+P"),
+        (("f2",), "f1", "Sheets with a search line › Up, Ctrl+P"),
         (("/", "r", "u", "l", "e", "s", "enter"), "question_mark", "Permission rules › n"),
         ((), "question_mark", "Keys and commands 1 / "),
     ],

@@ -48,7 +48,7 @@ CASES: list[tuple[State, StatusDetails, str]] = [
     ),
     (AwaitingLlm(1, RUN, Requesting()), StatusDetails(4, paced_until=12.0, now=12.0), "thinking… 4 s"),
     (AwaitingLlm(1, RUN, Requesting()), StatusDetails(4, writing=True, rate=41.2), "writing… 41 tok/s"),
-    (AwaitingLlm(1, RUN, Requesting()), StatusDetails(4, drafting="bash"), "writing bash… 4 s"),
+    (AwaitingLlm(1, RUN, Requesting()), StatusDetails(4, drafting="bash"), "preparing bash… 4 s"),
     (AwaitingLlm(1, RUN, Requesting(), continuations=2), StatusDetails(4), "continuing (output limit) 2/3"),
     (AwaitingLlm(1, RUN, RetryWait(2.0, "rate limited"), 2), StatusDetails(0.6), "retrying 2/3 in 1.4 s: rate limited"),
     (AwaitingLlm(1, RUN, Routing()), StatusDetails(1), "routing… 1 s"),
@@ -72,12 +72,12 @@ CASES: list[tuple[State, StatusDetails, str]] = [
     ),
     (Cancelling(1, RUN, ROUND), StatusDetails(), "cancelling…"),
     (Compacting(1), StatusDetails(2), "compacting… 2 s"),
-    (Compacting(1), StatusDetails(2, decides=True), "the summary waits for your answer"),
+    (Compacting(1), StatusDetails(2, decides=True), "the summary needs your decision"),
     (Idle(0), StatusDetails(resumable=True, stopped_after=12.4), "ready · stopped after 12 s"),
     (Errored(1, "network", "The line is down.", True, "r"), StatusDetails(), "no connection"),
     (Errored(1, "auth", "No key.", False, "r"), StatusDetails(), "no valid key"),
     (Errored(1, "unheard of", "Hm.", False, "r"), StatusDetails(), "failed"),
-    (Completed(1, "x"), StatusDetails(), "result handed in"),
+    (Completed(1, "x"), StatusDetails(), "result submitted"),
     (Failed(1, "timeout", "Too long.", "half"), StatusDetails(), "Too long. (partial kept)"),
 ]
 
@@ -107,8 +107,8 @@ def test_the_list_says_writing_as_the_status_line_does() -> None:
 def test_the_empty_composer_says_what_can_be_written_now() -> None:
     assert invitation(Idle(0), begun=False) == "Type to start"
     assert invitation(Idle(0), begun=True) == "Reply"
-    assert invitation(AwaitingLlm(1, RUN, Requesting()), begun=True) == "Write what comes next"
-    assert invitation(AwaitingApproval(1, RUN, ROUND, ""), begun=True) == "A letter answers the question above"
+    assert invitation(AwaitingLlm(1, RUN, Requesting()), begun=True) == "Type your next message"
+    assert invitation(AwaitingApproval(1, RUN, ROUND, ""), begun=True) == "Press a letter to answer the question above"
 
 
 def test_an_escape_sequence_in_an_error_does_not_reach_the_label() -> None:

@@ -49,7 +49,7 @@ async def test_letters_after_a_slash_filter_and_enter_opens(open_shell: Any, eng
         await shell.pilot.press("backspace", "ctrl+u")
         assert len(titles(shell)) == 3
         await shell.type("xyz")
-        assert " Nothing matches." in column(shell)
+        assert " No matches." in column(shell)
         await shell.pilot.press("escape")
         assert len(titles(shell)) == 3
         assert shell.rows.has_focus
@@ -93,7 +93,7 @@ async def test_marked_rows_go_together_and_one_undo_brings_all_back(open_shell: 
         await shell.pilot.press("u")
         await shell.until(lambda: titles(shell) == ["four", "three", "two", "one"])
         await shell.pilot.press("u")
-        await shell.until(lambda: "There is nothing to bring back: A shows the archive · D the trash." in shell.toasts)
+        await shell.until(lambda: "There is nothing to restore; A shows the archive · D the trash." in shell.toasts)
 
 
 async def test_escape_takes_the_marks_away_and_leaves_the_list_where_it_is(open_shell: Any, engine: FakeEngine) -> None:
@@ -117,7 +117,8 @@ async def test_what_runs_or_is_open_elsewhere_is_not_put_away(open_shell: Any, e
         await shell.pilot.press("space", "space", "space", "a")
         await shell.until(lambda: titles(shell) == ["runs", "elsewhere"])
         assert shell.toasts[-1] == (
-            "Archived · u undoes. It is running: stop it first. 1 open in another Phoenix: close it there."
+            "Archived · u undoes. The conversation is running; stop it first. "
+            "1 open in another Phoenix; close it there."
         )
         await shell.pilot.press("escape", "g", "x")
         await shell.until(lambda: engine.opened["c0000002"].cancelled == 1)
@@ -214,14 +215,14 @@ async def test_the_archive_gives_back_and_the_trash_removes_for_good(open_shell:
         await shell.pilot.press("A")
         await shell.until(lambda: isinstance(shell.top, ArchiveSheet) and "three" in shell.text)
         await shell.pilot.press("u")
-        await shell.until(lambda: "Nothing is archived." in shell.text)
+        await shell.until(lambda: "The archive is empty." in shell.text)
         await shell.pilot.press("escape")
         await shell.until(lambda: titles(shell) == ["three", "one"])
         await shell.pilot.press("D")
         await shell.until(lambda: isinstance(shell.top, ArchiveSheet) and "two" in shell.text)
         await shell.pilot.press("d")
         await shell.until(lambda: isinstance(shell.top, ConfirmSheet))
-        assert "Remove 1 conversation for good? Nothing brings them back." in shell.text
+        assert "Delete 1 conversation permanently? This cannot be undone." in shell.text
         await shell.pilot.press("n", "d", "y")
         await shell.until(lambda: "The trash is empty." in shell.text)
         assert [one.title for one in engine.stored.values()] == ["one", "three"]

@@ -129,11 +129,11 @@ async def test_a_paste_becomes_a_file_that_the_message_names(open_shell: Any, tm
 async def test_what_is_no_text_in_a_paste_is_taken_out_and_said(open_shell: Any) -> None:
     async with open_shell() as shell:
         shell.composer.post_message(events.Paste("a\x07b" + "x" * 100))
-        await shell.until(lambda: "1 control characters were taken out of the paste." in shell.toasts)
+        await shell.until(lambda: "1 control characters were removed from the paste." in shell.toasts)
         assert shell.composer.text == "ab" + "x" * 100
         shell.composer.load("")
         shell.composer.post_message(events.Paste("\x01\x02\ufffdELF" * 100))
-        await shell.until(lambda: any("This is no text" in toast for toast in shell.toasts))
+        await shell.until(lambda: any("The paste is not text" in toast for toast in shell.toasts))
 
 
 async def test_a_paste_beyond_what_the_model_reads_says_so(open_shell: Any) -> None:
@@ -150,7 +150,7 @@ async def test_of_ten_megabytes_the_ends_are_shown_at_once_and_all_of_it_is_sent
         await shell.until(lambda: "[pasted 1: 170,000 lines, 10.6 M characters]" in shell.composer.text)
         await shell.pilot.press("home", "enter")
         await shell.until(lambda: isinstance(shell.top, EditSheet))
-        await shell.until(lambda: "Ctrl+G changes it in your editor" in shell.text)
+        await shell.until(lambda: "Ctrl+G opens your editor" in shell.text)
         assert "line 0" in shell.text
         await shell.pilot.press("x", "escape")
         await shell.until(lambda: not isinstance(shell.top, EditSheet))
@@ -167,7 +167,7 @@ async def test_a_cleared_draft_with_a_long_paste_is_never_lost(open_shell: Any) 
         await paste(shell, huge)
         await shell.press_at_once("escape", "escape")
         assert shell.composer.content == ""
-        assert "Ctrl+_ brings it back" in shell.toasts[-1]
+        assert "Ctrl+_ restores it" in shell.toasts[-1]
         await shell.pilot.press("up")
         await shell.until(lambda: shell.composer.text == "before")
         await shell.pilot.press("ctrl+underscore", "ctrl+underscore")

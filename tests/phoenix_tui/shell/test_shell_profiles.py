@@ -84,7 +84,7 @@ async def test_using_a_profile_makes_the_next_conversation_with_it(open_shell: O
     async with open_shell() as shell:
         await listed(shell)
         await shell.pilot.press(*["down"] * 5, "enter")
-        await shell.until(lambda: any("begins as migrations" in toast for toast in shell.toasts))
+        await shell.until(lambda: any("starts as migrations" in toast for toast in shell.toasts))
         assert (shell.active.model, shell.active.mode) == ("openai/big", PermissionMode.PLAN)
         await shell.until(lambda: shell.status.startswith("plan · sandbox · migrations · big"))
         conversation = await shell.say("hello")
@@ -131,7 +131,7 @@ async def test_a_conversation_that_began_stays_as_it_is(open_shell: OpenShell, e
         first = await shell.say("hello")
         first.answer_with("hi")
         await show(shell, "explore")
-        await shell.until(lambda: any("This one stays as it is" in toast for toast in shell.toasts))
+        await shell.until(lambda: any("This one is unchanged" in toast for toast in shell.toasts))
         assert shell.conversation is first
         assert first.record.permission_mode is PermissionMode.ASK
         await show_new(shell)
@@ -170,7 +170,7 @@ async def test_an_unknown_profile_is_refused_with_those_there_are(open_shell: Op
     async with open_shell() as shell:
         await show(shell, "nobody")
         await shell.until(lambda: any("There is no profile 'nobody'" in toast for toast in shell.toasts))
-        assert any("There are: general, explore" in toast for toast in shell.toasts)
+        assert any("Known are general, explore" in toast for toast in shell.toasts)
         assert shell.active.launch.profile == ""
 
 
@@ -187,7 +187,7 @@ async def test_a_built_in_profile_is_not_edited_but_copied(open_shell: OpenShell
     async with open_shell(size=(100, 30)) as shell:
         sheet = await listed(shell)
         await shell.pilot.press("down", "e")
-        await shell.until(lambda: any("n makes a profile of your own" in toast for toast in shell.toasts))
+        await shell.until(lambda: any("n creates your own copy" in toast for toast in shell.toasts))
         await shell.pilot.press("n")
         await shell.until(lambda: "Name of the new profile" in shell.text)
         await shell.type("scout")
@@ -209,7 +209,7 @@ async def test_the_template_is_a_good_profile(open_shell: OpenShell, editor: Pat
         await shell.until(lambda: "Name of the new profile" in shell.text)
         await shell.type("mine")
         await shell.pilot.press("enter")
-        await shell.until(lambda: "an explained template" in shell.text)
+        await shell.until(lambda: "a template with explanations" in shell.text)
         await shell.pilot.press("up", "enter")
         await shell.until(lambda: shell.top is sheet and sheet.chosen and sheet.chosen.key == "mine")
         assert "What it is for, in one sentence." in shell.text
@@ -219,13 +219,13 @@ async def test_the_template_is_a_good_profile(open_shell: OpenShell, editor: Pat
 async def test_a_name_that_cannot_be_is_refused(open_shell: OpenShell, editor: Path) -> None:
     put(editor, "mine", MINE)
     async with open_shell() as shell:
-        for name, refusal in (("two words", "cannot be: a profile's name"), ("mine", "is there already")):
+        for name, refusal in (("two words", "is not valid: a profile's name"), ("mine", "already exists")):
             await listed(shell)
             await shell.pilot.press("n")
             await shell.until(lambda: "Name of the new profile" in shell.text)
             await shell.type(name)
             await shell.pilot.press("enter")
-            await shell.until(lambda: "an explained template" in shell.text)
+            await shell.until(lambda: "a template with explanations" in shell.text)
             await shell.pilot.press("enter")
             await shell.until(partial(told, shell, refusal))
             await shell.until(lambda: isinstance(shell.top, ProfilesSheet))
@@ -238,7 +238,7 @@ async def test_a_broken_file_is_listed_first_and_mended_at_its_line(open_shell: 
     (editor / "after").write_text(MINE)
     async with open_shell(size=(100, 30)) as shell:
         sheet = await listed(shell)
-        await shell.until(lambda: "Trouble" in shell.text and "2: 'colour: red' is no setting" in shell.text)
+        await shell.until(lambda: "Trouble" in shell.text and "2: 'colour: red' is not a valid key" in shell.text)
         await shell.pilot.press(*["up"] * 6, "e")
         await shell.until(lambda: path.read_text() == MINE)
         await shell.until(lambda: "Trouble" not in shell.text and "looks at migrations" in shell.text)
@@ -252,7 +252,7 @@ async def test_a_mistake_left_in_the_editor_is_told_with_its_line(open_shell: Op
     async with open_shell(size=(100, 30)) as shell:
         await listed(shell)
         await shell.pilot.press(*["down"] * 5, "e")
-        await shell.until(lambda: any("mine.md:2: 'colour: red' is no setting" in toast for toast in shell.toasts))
+        await shell.until(lambda: any("mine.md:2: 'colour: red' is not a valid key" in toast for toast in shell.toasts))
         await shell.until(lambda: "Trouble" in shell.text)
         assert "looks at migrations" in shell.text, "the last good version stays in force"
 

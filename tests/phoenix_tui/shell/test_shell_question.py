@@ -68,9 +68,9 @@ async def test_a_letter_on_an_empty_line_answers(open_shell: Any, key: str, answ
 async def test_it_shows_asker_command_folder_reason_and_rule(open_shell: Any, tmp_path: Path) -> None:
     async with open_shell((120, 40)) as shell:
         await asked(shell)
-        assert shown(shell, "asker").startswith("◆ api-retry wants to run bash")
+        assert shown(shell, "asker").startswith("◆ api-retry wants to run a command")
         assert shown(shell, "request") == "rm -r build && make test"
-        assert shown(shell, "where") == f"in {tmp_path} · why: a clean build is needed"
+        assert shown(shell, "where") == f"in {tmp_path} · a clean build is needed"
         assert "a  always in this project: only this exact command …" in shown(shell, "answers")
         assert "bash asks" in shell.status
 
@@ -81,8 +81,8 @@ async def test_the_conversation_in_view_asks_by_the_name_of_its_model_not_by_its
         await conversation.change(ConversationChanges(title="api-retry", model="anthropic/claude-sonnet-5-5"))
         conversation.ask(question())
         await shell.pilot.pause()
-        assert shown(shell, "asker") == "◆ claude-sonnet-5-5 wants to run bash"
-        assert shell.composer.placeholder == "A letter answers the question above"
+        assert shown(shell, "asker") == "◆ claude-sonnet-5-5 wants to run a command"
+        assert shell.composer.placeholder == "Press a letter to answer the question above"
 
 
 async def test_a_letter_within_the_typing_pause_is_text(open_shell: Any) -> None:
@@ -118,7 +118,7 @@ async def test_enter_behind_a_text_says_no_with_it_as_the_reason_and_the_rule_sa
         conversation, _ = await asked(shell)
         await shell.type("use make")
         rule = shell.dock.query_one("#rule")
-        await shell.until(lambda: rule.border_title == "Enter: no, with this as the reason")
+        await shell.until(lambda: rule.border_title == "Enter: no, with this reason")
         await shell.pilot.press("enter")
         await shell.until(lambda: conversation.answers)
         assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.DENY, reason="use make"))]
@@ -134,7 +134,7 @@ async def test_a_text_begun_before_the_question_is_no_reason_until_enter_is_pres
         await shell.pilot.press("enter", "enter")
         await shell.until(lambda: shell.toasts)
         assert (conversation.answers, shell.composer.text) == ([], "next: the docs")
-        assert shell.toasts[-1].startswith("The question came while you were writing: Enter again says no")
+        assert shell.toasts[-1].startswith("The question appeared while you were typing; Enter again denies")
         time.seconds += TYPING_PAUSE
         await shell.pilot.press("enter")
         await shell.until(lambda: conversation.answers)
@@ -309,11 +309,11 @@ async def test_r_asks_for_the_reason(open_shell: Any) -> None:
 async def test_while_a_reason_is_written_no_letter_is_said_to_answer(open_shell: Any) -> None:
     async with open_shell() as shell:
         await asked(shell)
-        await shell.until(lambda: shell.composer.placeholder == "A letter answers the question above")
+        await shell.until(lambda: shell.composer.placeholder == "Press a letter to answer the question above")
         await shell.pilot.press("r")
-        await shell.until(lambda: shell.composer.placeholder == "The line above is being written")
+        await shell.until(lambda: shell.composer.placeholder == "Finish the line above")
         await shell.pilot.press("escape")
-        await shell.until(lambda: shell.composer.placeholder == "A letter answers the question above")
+        await shell.until(lambda: shell.composer.placeholder == "Press a letter to answer the question above")
 
 
 async def test_esc_in_the_reason_closes_it_and_the_next_esc_stops_the_run(open_shell: Any) -> None:
@@ -380,7 +380,7 @@ def test_a_change_is_asked_about_with_its_line_numbers_and_only_odd_blanks_marke
 async def test_a_question_about_a_change_names_who_asks_and_what_file(open_shell: Any) -> None:
     async with open_shell((60, 20)) as shell:
         await asked(shell, request=change())
-        assert shown(shell, "asker") == "◆ api-retry wants to bash relay/a.py  +1 -1"
+        assert shown(shell, "asker") == "◆ api-retry wants to edit relay/a.py  +1 -1"
         assert "---" not in shown(shell, "request")
 
 
@@ -423,7 +423,7 @@ async def test_another_mode_that_asks_too_changes_the_reason_and_nothing_else(op
         await shell.pilot.press("r")
         await shell.type("not that")
         was = conversation.question
-        conversation.ask(replace(was, reason="in mode accept-edits commands need your yes"))
+        conversation.ask(replace(was, reason="in accept-edits mode, commands need approval"))
         await shell.until(lambda: "accept-edits" in shown(shell, "where"))
         assert shell.question.line.is_open
         assert shell.answering.since == since
@@ -538,4 +538,4 @@ async def test_a_reason_is_said_to_be_sent_with_enter_while_it_is_written(open_s
     async with open_shell() as shell:
         await asked(shell)
         await shell.pilot.press("r", "b", "u", "t")
-        await shell.until(lambda: "but" in shell.text and "Enter says no; the model reads the reason." in shell.text)
+        await shell.until(lambda: "but" in shell.text and "Enter denies; the model reads the reason." in shell.text)

@@ -74,8 +74,8 @@ async def test_a_queued_message_is_edited_in_a_sheet_and_esc_asks_before_changes
         await shell.until(lambda: isinstance(shell.top, EditSheet))
         await shell.type("!")
         await shell.pilot.press("enter", "x", "escape")
-        await shell.until(lambda: shell.status.endswith("Esc drops the changes"))
-        assert "Changed: Ctrl+S keeps it" in shell.text
+        await shell.until(lambda: shell.status.endswith("Esc discards the changes"))
+        assert "Changed: Ctrl+S saves" in shell.text
         await shell.pilot.press("ctrl+s")
         await shell.until(lambda: waiting(shell) == ["message 1!\nx"])
         await shell.pilot.press("enter")
@@ -102,7 +102,7 @@ async def test_enter_on_an_empty_line_goes_on_with_a_held_queue(open_shell: Any)
         conversation = await shell.say("go")
         conversation.become(Idle(4))
         conversation.queue.become(ONE, TWO, held=True)
-        await shell.until(lambda: "paused · Enter on an empty line goes on" in shell.text)
+        await shell.until(lambda: "paused · Enter resumes" in shell.text)
         await shell.pilot.press("enter")
         await shell.until(lambda: conversation.queue.went_on == 1)
         assert (conversation.retried, waiting(shell)) == (0, ["message 2"])
@@ -145,7 +145,7 @@ async def test_a_shell_line_is_queued_while_the_agent_works_and_says_who_reads_i
 async def test_a_shell_line_that_cannot_be_queued_stays_written(open_shell: Any) -> None:
     async with open_shell() as shell:
         conversation = await shell.say("go")
-        conversation.queue.refusal = "100 messages wait already: send or remove some first."
+        conversation.queue.refusal = "The queue is full (100 messages); send or remove some first."
         await shell.type("!ls")
         await shell.pilot.press("enter")
         await shell.until(lambda: shell.composer.text == "!ls")

@@ -18,7 +18,7 @@ from tests.support.fake_rewinding import FakeRewinding, change, point
 from tests.support.shell import Shell
 
 OpenShell = Callable[..., AbstractAsyncContextManager[Shell]]
-HERS = PreviewFile(change("notes.md", 1, 2), "changed since by somebody else")
+HERS = PreviewFile(change("notes.md", 1, 2), "changed since then by someone else")
 
 
 async def prepare(shell: Shell, rewinding: FakeRewinding) -> None:
@@ -39,11 +39,11 @@ async def test_a_pair_of_escapes_lists_prompts_and_enter_by_habit_changes_nothin
         rewinding = two_turns()
         await prepare(shell, rewinding)
         await shell.press_at_once("escape", "escape")
-        await shell.until(lambda: "stay here" in shell.text)
+        await shell.until(lambda: "Enter selects" in shell.text)
         assert "Fix the port" in shell.text
         assert "2 files" in shell.text
         await shell.pilot.press("enter")
-        await shell.until(lambda: "stay here" not in shell.text)
+        await shell.until(lambda: "Enter selects" not in shell.text)
         assert rewinding.asked == []
 
 
@@ -53,7 +53,7 @@ async def test_a_pair_of_escapes_on_a_draft_still_clears_it(open_shell: OpenShel
         await shell.type("draft")
         await shell.press_at_once("escape", "escape")
         await shell.until(lambda: not shell.composer.text)
-        assert "stay here" not in shell.text
+        assert "Enter selects" not in shell.text
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ async def test_what_goes_back_is_chosen(open_shell: OpenShell, downs: int, scope
         await prepare(shell, rewinding)
         await shell.type("/rewind")
         await shell.pilot.press("enter")
-        await shell.until(lambda: "stay here" in shell.text)
+        await shell.until(lambda: "Enter selects" in shell.text)
         await shell.pilot.press("down", "enter")
-        await shell.until(lambda: "Back to before “Fix the port”" in shell.text)
+        await shell.until(lambda: "Rewind to before “Fix the port”" in shell.text)
         await shell.pilot.press(*["down"] * downs, "enter")
         await shell.until(lambda: rewinding.asked)
         assert rewinding.asked == [("rewind", 3, scope, ())]
@@ -78,9 +78,9 @@ async def test_what_came_before_a_prompt_can_become_a_summary_instead(open_shell
         rewinding = two_turns(files=(HERS,))
         await prepare(shell, rewinding)
         await shell.press_at_once("escape", "escape")
-        await shell.until(lambda: "stay here" in shell.text)
+        await shell.until(lambda: "Enter selects" in shell.text)
         await shell.pilot.press("down", "enter")
-        await shell.until(lambda: "s summarizes what came before" in shell.text)
+        await shell.until(lambda: "s summarizes instead" in shell.text)
         await shell.pilot.press("s")
         await shell.until(lambda: shell.conversation.context.asked == ["compact before 3"])
         assert rewinding.asked == []
@@ -90,9 +90,9 @@ async def test_before_the_first_prompt_no_summary_is_offered(open_shell: OpenShe
     async with open_shell() as shell:
         await prepare(shell, two_turns())
         await shell.press_at_once("escape", "escape")
-        await shell.until(lambda: "stay here" in shell.text)
+        await shell.until(lambda: "Enter selects" in shell.text)
         await shell.pilot.press("down", "down", "enter")
-        await shell.until(lambda: "Back to before “Explain it”" in shell.text)
+        await shell.until(lambda: "Rewind to before “Explain it”" in shell.text)
         await shell.pilot.press("s")
         assert "summarizes" not in shell.text
         assert shell.conversation.context.asked == []
@@ -103,12 +103,12 @@ async def test_what_somebody_else_changed_is_kept_until_space_says_otherwise(ope
         rewinding = two_turns(files=(HERS, PreviewFile(change("server.py", 1, 2))))
         await prepare(shell, rewinding)
         await shell.press_at_once("escape", "escape")
-        await shell.until(lambda: "stay here" in shell.text)
+        await shell.until(lambda: "Enter selects" in shell.text)
         await shell.pilot.press("down", "enter")
-        await shell.until(lambda: "1 file goes back, 1 stays as it is" in shell.text)
-        assert "changed since by somebody else" in shell.text
+        await shell.until(lambda: "restores 1 file, keeps 1 as it is" in shell.text)
+        assert "changed since then by someone else" in shell.text
         await shell.pilot.press("down", "down", "down", "space")
-        await shell.until(lambda: "2 files go back" in shell.text)
+        await shell.until(lambda: "restores 2 files" in shell.text)
         await shell.pilot.press("enter")
         await shell.until(lambda: rewinding.asked)
         assert rewinding.asked == [("rewind", 3, RewindScope.FILES, (b"notes.md",))]
@@ -118,7 +118,7 @@ async def test_d_shows_what_going_back_does_to_a_file(open_shell: OpenShell) -> 
     async with open_shell() as shell:
         await prepare(shell, two_turns(files=(HERS,)))
         await shell.press_at_once("escape", "escape")
-        await shell.until(lambda: "stay here" in shell.text)
+        await shell.until(lambda: "Enter selects" in shell.text)
         await shell.pilot.press("down", "enter")
         await shell.until(lambda: "notes.md" in shell.text)
         await shell.pilot.press("down", "down", "down", "d")
@@ -134,18 +134,18 @@ async def test_going_back_shows_the_branch_with_the_prompt_in_the_box(open_shell
         await prepare(shell, rewinding)
         left = shell.conversation.id
         await shell.press_at_once("escape", "escape")
-        await shell.until(lambda: "stay here" in shell.text)
+        await shell.until(lambda: "Enter selects" in shell.text)
         await shell.pilot.press("down", "enter")
-        await shell.until(lambda: "Back to before" in shell.text)
+        await shell.until(lambda: "Rewind to before" in shell.text)
         await shell.pilot.press("enter")
         await shell.until(lambda: shell.conversation.id == branch.id)
         await shell.until(lambda: len(shell.toasts) == 2)
         assert shell.composer.text == "the prompt"
         assert left not in shell.engine.opened
         assert shell.toasts == [
-            "1 file went back. This is another branch; "
-            "Esc Esc to empty the line, then Esc Esc, then u goes back to the other one.",
-            "Left as they are: a.txt (holds other files).",
+            "1 file restored. You are in a new branch; "
+            "Esc Esc to empty the line, then Esc Esc, then u returns to the previous one.",
+            "Not restored: a.txt (holds other files).",
         ]
 
 
@@ -181,7 +181,7 @@ async def test_a_restore_that_was_cut_off_is_finished_or_taken_back(
         rewinding = two_turns(unfinished=3)
         await prepare(shell, rewinding)
         await shell.press_at_once("escape", "escape")
-        await shell.until(lambda: "A restore of 3 files was cut off" in shell.text)
+        await shell.until(lambda: "A restore of 3 files was interrupted" in shell.text)
         await shell.pilot.press(key)
         await shell.until(lambda: rewinding.asked)
         assert rewinding.asked == [("finish", take_back)]
@@ -210,12 +210,12 @@ async def test_what_another_process_owns_is_refused_with_its_reason(open_shell: 
 
 async def test_without_files_only_the_conversation_is_offered_and_the_reason_said(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
-        await prepare(shell, two_turns(refusal="The folder /x is gone: only the conversation can go back."))
+        await prepare(shell, two_turns(refusal="The folder /x no longer exists; only the conversation can be rewound."))
         await shell.press_at_once("escape", "escape")
-        await shell.until(lambda: "stay here" in shell.text)
+        await shell.until(lambda: "Enter selects" in shell.text)
         await shell.pilot.press("down", "enter")
-        await shell.until(lambda: "The folder /x is gone" in shell.text)
-        assert "the conversation stays" not in shell.text
+        await shell.until(lambda: "The folder /x no longer exists" in shell.text)
+        assert "the conversation is kept" not in shell.text
 
 
 async def test_what_is_left_as_it_is_now_is_said(open_shell: OpenShell) -> None:
@@ -223,10 +223,10 @@ async def test_what_is_left_as_it_is_now_is_said(open_shell: OpenShell) -> None:
         coverage = Coverage((".git", ".env"), 2, ("film.mp4",))
         await prepare(shell, two_turns(files=(HERS,), coverage=coverage))
         await shell.press_at_once("escape", "escape")
-        await shell.until(lambda: "stay here" in shell.text)
+        await shell.until(lambda: "Enter selects" in shell.text)
         await shell.pilot.press("down", "enter")
-        await shell.until(lambda: "Left as now, deletions included: .env." in shell.text)
-        assert "Not kept: film.mp4 (too large). Commits are not taken back." in " ".join(shell.text.split())
+        await shell.until(lambda: "Not restored, even if deleted: .env." in shell.text)
+        assert "Not saved: film.mp4 (too large). Git commits are kept." in " ".join(shell.text.split())
 
 
 async def test_branches_stand_as_a_tree_and_enter_goes_to_one(open_shell: OpenShell) -> None:
@@ -254,19 +254,19 @@ async def test_where_nothing_was_said_there_is_nothing_to_go_back_to(open_shell:
     async with open_shell() as shell:
         await shell.press_at_once("escape", "escape")
         await shell.until(lambda: shell.toasts)
-        assert shell.toasts == ["Nothing was said here yet, so there is nothing to go back to."]
+        assert shell.toasts == ["There are no prompts to rewind to yet."]
 
 
 async def test_a_third_escape_begins_another_pair(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
         await prepare(shell, two_turns())
         await shell.press_at_once("escape", "escape")
-        await shell.until(lambda: "stay here" in shell.text)
+        await shell.until(lambda: "Enter selects" in shell.text)
         await shell.pilot.press("escape")
-        await shell.until(lambda: "stay here" not in shell.text)
+        await shell.until(lambda: "Enter selects" not in shell.text)
         await shell.pilot.press("escape")
         await shell.pilot.pause()
-        assert "stay here" not in shell.text
+        assert "Enter selects" not in shell.text
 
 
 async def test_the_heading_names_every_key_also_where_there_is_little_room(open_shell: OpenShell) -> None:
@@ -274,7 +274,7 @@ async def test_the_heading_names_every_key_also_where_there_is_little_room(open_
         family = tuple(BranchRow(name, name, "", 0, 4, 0.0, "second", "first") for name in "abc")
         await prepare(shell, two_turns(takeback=Takeback("step", 0.0, 2, "another"), family=family))
         await shell.press_at_once("escape", "escape")
-        await shell.until(lambda: "stay here" in shell.text)
-        heading = next(row for row in shell.text.splitlines() if "Go back" in row)
+        await shell.until(lambda: "Enter selects" in shell.text)
+        heading = next(row for row in shell.text.splitlines() if "Rewind" in row)
         assert "…" not in heading
-        assert [key in heading for key in ("Enter chooses", "u undo ", "b branches")] == [True] * 3
+        assert [key in heading for key in ("Enter selects", "u undo ", "b branches")] == [True] * 3

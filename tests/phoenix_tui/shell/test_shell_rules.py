@@ -46,10 +46,10 @@ def writing(sheet: RulesSheet) -> bool:
 async def test_without_a_rule_it_says_how_one_comes_to_be(open_shell: OpenShell) -> None:
     async with open_shell((60, 20)) as shell:
         await rules_sheet(shell)
-        await shell.until(lambda: "No rule yet." in shell.text and "n writes one" in shell.text)
+        await shell.until(lambda: "No rules yet." in shell.text and "n adds one" in shell.text)
         await shell.pilot.press("enter", "d", "down")
         await shell.pilot.press("u")
-        await shell.until(lambda: "Nothing to undo." in shell.text)
+        await shell.until(lambda: "There is nothing to undo." in shell.text)
         await shell.pilot.press("q")
         await shell.until(lambda: not isinstance(shell.top, RulesSheet))
 
@@ -73,7 +73,7 @@ async def test_a_rule_is_taken_back_and_brought_back_as_it_was(open_shell: OpenS
         await rules_sheet(shell)
         await shell.pilot.press("down", "d")
         await shell.until(lambda: texts(shell) == [TEST.text])
-        await shell.until(lambda: "write_file(src/*) asks again from now on; u brings it back." in shell.text)
+        await shell.until(lambda: "write_file(src/*) removed; u restores it." in shell.text)
         await shell.pilot.press("u")
         await shell.until(lambda: engine.rules.all() == (TEST, WRITE))
 
@@ -83,7 +83,7 @@ async def test_an_edited_rule_must_be_one_and_esc_keeps_the_old(open_shell: Open
     async with open_shell() as shell:
         sheet = await rules_sheet(shell)
         await shell.pilot.press("enter", "backspace", "backspace")
-        await shell.until(lambda: "`bash(make test` is no rule" in shell.text)
+        await shell.until(lambda: "`bash(make test` is not a rule" in shell.text)
         await shell.pilot.press("enter")
         await shell.until(lambda: writing(sheet))
         await shell.pilot.press("escape")
@@ -94,7 +94,7 @@ async def test_an_edited_rule_must_be_one_and_esc_keeps_the_old(open_shell: Open
         await shell.until(lambda: "only this exact command" in shell.text)
         await shell.pilot.press("enter")
         await shell.until(lambda: texts(shell) == ["bash(make test -v)"])
-        await shell.until(lambda: "Kept; it counts from now on." in shell.text)
+        await shell.until(lambda: "Saved; the rule now applies." in shell.text)
         await shell.pilot.press("u")
         await shell.until(lambda: engine.rules.all() == (TEST,))
 
@@ -118,7 +118,7 @@ async def test_a_rule_is_written_for_good_or_for_this_conversation(open_shell: O
         await shell.pilot.press("n")
         await shell.type("bash(ls*)")
         await shell.pilot.press("enter")
-        await shell.until(lambda: "This rule is there already." in shell.text)
+        await shell.until(lambda: "This rule already exists." in shell.text)
         await shell.pilot.press("u", "u")
         await shell.until(lambda: texts(shell) == [])
 
@@ -131,7 +131,7 @@ async def test_a_broken_rules_file_is_named_and_left_alone(
     engine.rules = rule_desk(engine.opened, file)
     async with open_shell((120, 40)) as shell:
         sheet = await rules_sheet(shell)
-        await shell.until(lambda: "counts for nothing" in shell.text)
+        await shell.until(lambda: "its rules are ignored" in shell.text)
         await shell.pilot.press("n")
         await shell.type("bash(ls*)")
         await shell.pilot.press("enter")
@@ -146,11 +146,11 @@ async def test_permissions_leads_to_the_rules_and_a_mode_that_asks_nothing_is_sa
     async with open_shell() as shell:
         await shell.command("/permissions plan")
         shell.screen.run_worker(shell.command("/permissions"))
-        await shell.until(lambda: isinstance(shell.top, PickerSheet) and "1 rule: see, edit" in shell.text)
+        await shell.until(lambda: isinstance(shell.top, PickerSheet) and "1 rule: list, edit" in shell.text)
         await shell.type("rules")
         await shell.pilot.press("enter")
         await shell.until(lambda: isinstance(shell.top, RulesSheet))
-        note = "In mode plan no rule counts: reading only, everything else is refused."
+        note = "In mode plan no rule applies: reading only, everything else is refused."
         await shell.until(lambda: note in shell.text)
 
 
@@ -162,9 +162,9 @@ async def test_a_rule_moves_between_its_project_and_everywhere_and_back(
     engine.rules.add(ActiveRule("write_file(src/*)", since=NOW, project=project))
     async with open_shell() as shell:
         await rules_sheet(shell)
-        await shell.until(lambda: "In the project" in shell.text and "m lets it hold everywhere" in shell.text)
+        await shell.until(lambda: "In the project" in shell.text and "m for all projects" in shell.text)
         await shell.pilot.press("m")
-        await shell.until(lambda: "It holds in every project now." in shell.text)
+        await shell.until(lambda: "The rule now applies to all projects." in shell.text)
         assert [(one.text, one.project) for one in engine.rules.all()] == [
             ("bash(make test*)", ""),
             ("write_file(src/*)", project),

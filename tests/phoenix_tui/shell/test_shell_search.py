@@ -132,12 +132,12 @@ async def test_a_mistake_is_shown_where_it_stands_and_keys_go_on(open_shell: Any
         await shell.type("find role")
         await shell.pilot.press("colon")
         await shell.type("boss")
-        await shell.until(lambda: "^^^^^^^^^ boss is no role: user, assistant, tool." in shell.text)
+        await shell.until(lambda: "^^^^^^^^^ boss is not a role; use user, assistant, tool." in shell.text)
         lines = shell.text.splitlines()
         row = next(place for place, line in enumerate(lines) if "^^^" in line)
         assert lines[row - 1].index("role:boss") == lines[row].index("^")
         await shell.pilot.press(*["backspace"] * 9)
-        await shell.until(lambda: "Nothing contains that" in shell.text)
+        await shell.until(lambda: "No matches" in shell.text)
         await shell.until(lambda: engine.searched[-1].words == ("find",))
 
 

@@ -42,7 +42,7 @@ async def test_escape_leads_to_normal_and_there_it_clears_the_draft(open_shell: 
         await shell.pilot.press("b", "d", "w", "u", "ctrl+r")
         await shell.until(lambda: shell.composer.text == "one ")
         await shell.pilot.press("2")
-        await shell.until(lambda: rule(shell) == "NORMAL 2" and "Esc drops what was begun" in shell.status)
+        await shell.until(lambda: rule(shell) == "NORMAL 2" and "Esc cancels the command" in shell.status)
         await shell.pilot.press("escape", "escape", "escape")
         await shell.until(lambda: shell.composer.text == "" and rule(shell) == "INSERT")
 

@@ -271,7 +271,7 @@ async def test_completions_stand_below_one_another_and_above_what_is_written(ope
         await shell.type("/sp")
         await shell.until(lambda: shell.dock.popup.display)
         await shell.type("l")
-        await shell.until(lambda: "/split TITLE|ID  show another conversation" in shell.text)
+        await shell.until(lambda: "/split TITLE|ID  open another conversation" in shell.text)
         rows = shell.text.splitlines()
         offered = next(row for row in rows if "/split TITLE|ID" in row)
         written = next(row for row in rows if row.rstrip().endswith("/spl"))

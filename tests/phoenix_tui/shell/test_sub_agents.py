@@ -89,7 +89,7 @@ async def test_with_the_parent_at_rest_esc_stops_those_in_the_background(
         await shell.open(parent)
         for view in rows(background=True)[:2]:
             engine.sub_agents.put(parent, view)
-        await shell.until(lambda: "ready · 2 at work" in shell.status)
+        await shell.until(lambda: "ready · 2 running" in shell.status)
         assert "Esc stops 2 sub-agents" in shell.status
         engine.sub_agents.waiting[parent.id] = 2
         await shell.pilot.press("escape")
@@ -108,7 +108,7 @@ async def test_a_sub_agents_transcript_names_it_takes_hints_and_esc_stops_it_alo
         await shell.until(lambda: "find-tests (sub-agent of api-retry) 1 of 3" in shell.text)
         await shell.pilot.press("alt+n")
         await shell.until(lambda: "read the docs (sub-agent of api-retry) 2 of 3" in shell.text)
-        assert "┃ What you write goes to this sub-agent as a hint" in shell.text
+        assert "┃ Type a hint for this sub-agent" in shell.text
         assert "Esc stops this sub-agent" in shell.status
         head, own, more, _ = shell.text.splitlines()[-6:-2]
         assert "sub-agents 0/3 done" in head
@@ -119,12 +119,12 @@ async def test_a_sub_agents_transcript_names_it_takes_hints_and_esc_stops_it_alo
         await shell.type("look in pool")
         await shell.pilot.press("enter")
         await shell.until(lambda: engine.sub_agents.hints == [("a2", "look in pool")])
-        await shell.until(lambda: "· your hint is read with its next step: look in pool" in shell.text)
+        await shell.until(lambda: "· your hint will be read with the next step: look in pool" in shell.text)
         await shell.until(lambda: not shell.composer.text)
         await shell.pilot.press("escape")
         await shell.until(lambda: engine.sub_agents.stopped == ["a2"])
         assert parent.cancelled == 0
-        await shell.until(lambda: "Esc goes back to its parent" in shell.status)
+        await shell.until(lambda: "Esc returns to its parent" in shell.status)
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.conversation is parent)
         await shell.pilot.press("alt+p")
@@ -154,9 +154,9 @@ async def test_the_sheet_opens_stops_hints_and_shows_beside(open_shell: OpenShel
         engine.sub_agents.end(parent.id, "a1", text="7 files named")
         await shell.pilot.press("alt+s")
         await shell.until(lambda: isinstance(shell.top, AgentsSheet) and "3 sub-agents" in shell.text)
-        assert "2 at work" in shell.text
+        assert "2 running" in shell.text
         await shell.pilot.press("x")
-        await shell.until(lambda: "It has ended already." in shell.toasts)
+        await shell.until(lambda: "The sub-agent has already ended." in shell.toasts)
         await shell.pilot.press("down", "x")
         await shell.until(lambda: engine.sub_agents.stopped == ["a2"])
         await shell.pilot.press("down", "h")
@@ -182,7 +182,7 @@ async def test_a_question_of_a_sub_agent_is_docked_in_its_parent_and_answered_th
 ) -> None:
     async with at_work(open_shell, engine) as (shell, parent):
         engine.sub_agents.ask(parent, "a1", question(asker="find-tests (sub-agent of api-retry)"))
-        await shell.until(lambda: "find-tests (sub-agent of api-retry) wants to run bash" in shell.text)
+        await shell.until(lambda: "find-tests (sub-agent of api-retry) wants to run a command" in shell.text)
         await shell.until(lambda: "asks you" in shell.text and "y s a n r answer" in shell.status)
         panel = shell.screen.query_one(QuestionPanel)
         panel.focus()
@@ -199,7 +199,7 @@ async def test_it_stands_in_the_list_and_in_the_queue_of_approvals(open_shell: O
         await shell.until(lambda: "0/3 agents" in shell.text)
         engine.sub_agents.ask(parent, "a1", question(asker="find-tests (sub-agent of api-retry)"))
         await shell.until(lambda: "needs you" in shell.text)
-        await shell.until(lambda: "◆ api-retry       asks you" in shell.text)
+        await shell.until(lambda: "◆ api-retry      needs you" in shell.text)
         await shell.pilot.press("alt+a")
         await shell.until(lambda: isinstance(shell.top, ApprovalsSheet))
         await shell.until(lambda: "find-tests (sub-agent of api-retry)  bash" in shell.text)
@@ -233,7 +233,7 @@ async def test_the_question_of_the_chosen_one_is_read_whole_and_answered_in_the_
 ) -> None:
     async with sheet_with_two_that_ask(open_shell, engine) as (shell, sheet, wait):
         await shell.until(lambda: "› ◆ read the docs" in shell.text)
-        assert "a2 (sub-agent of api-retry) wants to run bash" in shell.text
+        assert "a2 (sub-agent of api-retry) wants to run a command" in shell.text
         assert "2 ask you   y n answers · D denies all" in shell.text
         await shell.pilot.press("y")
         await shell.pilot.pause()
@@ -366,7 +366,7 @@ async def test_what_would_change_a_sub_agents_transcript_is_refused(open_shell: 
         await shell.pilot.press("alt+n")
         await shell.until(lambda: shell.conversation.id == "a1")
         shell.screen.action_command("delete")
-        await shell.until(lambda: any("no /delete" in toast for toast in shell.toasts))
+        await shell.until(lambda: any("/delete does not work" in toast for toast in shell.toasts))
         assert not shell.conversation.record.deleted
 
 
@@ -391,7 +391,7 @@ async def test_ten_take_no_more_room_than_a_few_and_those_that_ask_come_first(
             engine.sub_agents.put(parent, agent(f"b{number}", f"task {number}", time.time() - 5, background=True))
         await shell.until(lambda: "+7 more" in shell.text)
         engine.sub_agents.ask(parent, "b9", question(asker="task 9 (sub-agent of api-retry)"))
-        await shell.until(lambda: "◆ task 9    asks you" in shell.text)
+        await shell.until(lambda: "◆ task 9    asks: " in shell.text)
         assert "+7 more" in shell.text
 
 

@@ -20,13 +20,13 @@ async def answered(shell: Any, suggestion: str = SUGGESTION) -> None:
 async def test_tab_takes_what_is_proposed_and_enter_sends_it(open_shell: Any) -> None:
     async with open_shell(suggestions=True) as shell:
         await answered(shell)
-        await shell.until(lambda: shell.composer.placeholder == f"{SUGGESTION} · Tab takes it")
+        await shell.until(lambda: shell.composer.placeholder == f"{SUGGESTION} · Tab accepts")
         assert SUGGESTION in shell.text
         await shell.pilot.press("tab")
         await shell.until(lambda: shell.composer.text == SUGGESTION)
         await shell.pilot.press("enter")
         await shell.until(lambda: [text for text, _ in shell.conversation.said] == ["fix it", SUGGESTION])
-        await shell.until(lambda: shell.composer.placeholder == "Write what comes next")
+        await shell.until(lambda: shell.composer.placeholder == "Type your next message")
 
 
 async def test_it_waits_behind_other_words_and_goes_with_the_next_run(open_shell: Any) -> None:

@@ -39,11 +39,11 @@ async def test_it_says_what_the_summary_stands_for_and_enter_takes_it(open_shell
     async with open_shell(size=size) as shell:
         _, verdict = await offered(shell)
         words = " ".join(shell.text.split())
-        assert "of 12 messages, 5 stay" in words
+        assert "of 12 messages, 5 kept" in words
         assert "150k → ~3,400 tokens · $0.02" in words
-        assert "Enter takes it · e changes it · r makes another" in words
-        assert shell.status.endswith("Esc drops it")
-        assert "◆ the summary waits for your answer" in shell.status or size[0] == 60
+        assert "Enter uses it · e edits · r regenerates" in words
+        assert shell.status.endswith("Esc discards it")
+        assert "◆ the summary needs your decision" in shell.status or size[0] == 60
         assert "compacting" not in shell.status
         assert "\x1b" not in shell.text
         assert "\u202e" not in shell.text
@@ -83,7 +83,7 @@ async def test_it_is_changed_or_made_again_with_a_hint(open_shell: Any) -> None:
         await shell.pilot.press("enter")
         await shell.until(again.done)
         assert again.result() == SummarizeAgain("tables")
-        await shell.until(lambda: "the model writes…" in shell.text)
+        await shell.until(lambda: "the model is writing…" in shell.text)
 
 
 async def test_esc_stops_the_model_that_writes_it(open_shell: Any) -> None:
@@ -93,7 +93,7 @@ async def test_esc_stops_the_model_that_writes_it(open_shell: Any) -> None:
         conversation.become(Compacting(2))
         shell.composer.text = "/compact"
         await shell.pilot.press("enter")
-        await shell.until(lambda: "the model writes…" in shell.text)
+        await shell.until(lambda: "the model is writing…" in shell.text)
         await shell.pilot.press("escape")
         await shell.until(lambda: conversation.cancelled)
 

@@ -206,8 +206,8 @@ async def test_what_a_block_cannot_do_is_said() -> None:
         app.view.blocks.take()
         await pilot.press("e", "o")
         assert [request.text for request in app.wanted if isinstance(request, Remark)] == [
-            "Only what you wrote can be edited and sent again: [ goes to the prompt above.",
-            "This block names no file.",
+            "Only your prompts can be edited and resent; [ goes to the previous one.",
+            "This block has no file.",
         ]
 
 

@@ -170,7 +170,7 @@ async def test_a_call_goes_through_its_states_in_one_row() -> None:
     async with app.run_test(size=(60, 12)) as pilot:
         app.view.show(snapshot([said(1, "go")]))
         app.view.apply(ToolDrafted("bash", 120))
-        await settled(pilot, lambda: "writing the call…" in text_of(app))
+        await settled(pilot, lambda: "preparing the call…" in text_of(app))
         app.view.apply(MessageSaved(answered(2, BASH)))
         await settled(pilot, lambda: "· bash  make test" in text_of(app))
         call = ToolCall("t1", "bash", BASH.input_json)
@@ -218,8 +218,8 @@ async def test_a_stopped_turn_keeps_its_text_until_the_next_message() -> None:
         assert shown[2:] == [
             "  half of it",
             "",
-            "  ■ stopped by you after 12s · text not saved, /copy",
-            "    copies it",
+            "  ■ stopped by you after 12s · text not saved (/copy",
+            "    copies it)",
         ]
         assert app.view.canvas.model.last_answer() == "half of it"
         app.view.apply(MessageSaved(said(2, "again")))
@@ -263,7 +263,7 @@ async def test_the_stored_row_of_a_stop_stands_below_the_text_it_stopped_and_sta
             "",
             "  half of it",
             "",
-            f"{row} · text not saved, /copy copies it",
+            f"{row} · text not saved (/copy copies it)",
         ]
         app.view.apply(MessageSaved(said(3, "again")))
         await settled(pilot, lambda: "half" not in text_of(app))
@@ -325,8 +325,8 @@ async def test_an_error_shows_its_cause_and_the_next_key() -> None:
         app.view.show(snapshot([said(1, "go")], state=Errored(1, "auth", "The key was refused.", False, "r")))
         assert text_of(app).split("\n")[2:] == [
             "  ✗ The key was refused.",
-            "    /key keeps another key · /model chooses another model",
-            "    · then Enter tries again · Esc puts this away",
+            "    /key sets another key · /model changes the model ·",
+            "    then Enter retries · Esc dismisses",
         ]
 
 

@@ -46,7 +46,7 @@ async def test_each_is_removed_in_turn_and_that_is_said_once(caplog: pytest.LogC
     await expiring.remove_expired(cast("Library", shelves), 30.0)
     assert shelves.asked == ["old", "theirs", "open", "older"]
     assert len(shelves.cutoffs) == 1
-    assert caplog.messages == ["removed 2 conversations that were put away more than 30 days ago"]
+    assert caplog.messages == ["permanently deleted 2 conversations archived or deleted more than 30 days ago"]
 
 
 async def test_a_failure_leaves_the_rest_for_another_start(caplog: pytest.LogCaptureFixture) -> None:
@@ -55,8 +55,8 @@ async def test_a_failure_leaves_the_rest_for_another_start(caplog: pytest.LogCap
     await expiring.remove_expired(cast("Library", shelves), 30.0)
     assert shelves.asked == ["old", "theirs", "open"]
     assert caplog.messages == [
-        "the rest of what was put away is removed at another start: the disk is full",
-        "removed 1 conversations that were put away more than 30 days ago",
+        "expired conversations left for the next start: the disk is full",
+        "permanently deleted 1 conversations archived or deleted more than 30 days ago",
     ]
 
 

@@ -50,7 +50,7 @@ def test_the_key_alone_makes_a_service_usable(name: str) -> None:
 
 async def test_without_its_key_the_variable_is_named_and_nothing_is_sent() -> None:
     provider, _ = registry("").resolve("huggingface/m")
-    with pytest.raises(ProviderError, match=r"^No API key: set HF_TOKEN\.$"):
+    with pytest.raises(ProviderError, match=r"^No API key is set; set HF_TOKEN\.$"):
         await anext(provider.stream(ASKED))
 
 
@@ -71,7 +71,7 @@ def test_an_address_of_variables_needs_them() -> None:
 
 @pytest.mark.parametrize("endpoint", ["javascript:alert(1)", "file:///etc/passwd", "r.openai.azure.com", " https://x"])
 def test_a_variable_that_makes_no_address_is_refused(endpoint: str) -> None:
-    with pytest.raises(ProviderError, match="begins with neither http:// nor https://"):
+    with pytest.raises(ProviderError, match="must start with http:// or https://"):
         settings_of("azure/mine", AZURE_OPENAI_ENDPOINT=endpoint, AZURE_OPENAI_API_KEY="k")
 
 

@@ -78,12 +78,12 @@ def test_a_projects_profile_never_frees_more_than_the_start(tmp_path: Path) -> N
 
 def test_what_cannot_be_used_or_made_is_one_sentence(tmp_path: Path) -> None:
     start = board(tmp_path)
-    with pytest.raises(EngineError, match=r"There is no profile 'nobody' .* There are: general"):
+    with pytest.raises(EngineError, match=r"There is no profile 'nobody' .* Known are general"):
         start.chosen("nobody")
-    with pytest.raises(EngineError, match="cannot be: a profile's name"):
+    with pytest.raises(EngineError, match="is not valid: a profile's name"):
         start.create("../x", MINE)
     start.create("mine", MINE)
-    with pytest.raises(EngineError, match="is there already"):
+    with pytest.raises(EngineError, match="already exists"):
         start.create("mine", MINE)
     (tmp_path / "home" / "config.toml").write_text("modell = 1\n")
     with pytest.raises(EngineError, match=r"config\.toml:1: unknown key 'modell'"):

@@ -81,9 +81,7 @@ class Deadline:
         if late or too_large:
             if too_large:
                 may = int(self._most / wire.BEYOND) >> 20
-                self.last_words = (
-                    b"phoenix: It was ended: it may use %d MB. Raise memory_limit in config.toml.\r\n" % may
-                )
+                self.last_words = b"phoenix: Stopped: the limit is %d MB. Raise memory_limit in config.toml.\r\n" % may
             self._due, self._most = None, 0
             self._send(signal.SIGKILL)
 

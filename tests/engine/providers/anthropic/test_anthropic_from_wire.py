@@ -131,7 +131,7 @@ def test_a_lone_surrogate_in_the_stream_does_not_end_it() -> None:
 
 @pytest.mark.parametrize("payload", [b"not json", b"[1]"], ids=["text", "list"])
 def test_what_is_no_event_is_a_protocol_error(payload: bytes) -> None:
-    with pytest.raises(ProviderError, match=r"api\.example sent something unreadable") as caught:
+    with pytest.raises(ProviderError, match=r"api\.example sent an invalid reply") as caught:
         build(start(), payload)
     assert (caught.value.kind, caught.value.retryable) == ("protocol", False)
 

@@ -241,6 +241,6 @@ async def test_a_connection_that_ended_as_it_rested_is_asked_again_once() -> Non
     async with asking(DirectTransport, chunked, closes, chunked, closes, closes) as (loopback, carrier):
         assert await asked(carrier, loopback) == (200, b"one two")
         assert await asked(carrier, loopback) == (200, b"one two")  # the second connection
-        with pytest.raises(TransportError, match="hung up without an answer"):
+        with pytest.raises(TransportError, match="closed the connection without an answer"):
             await asked(carrier, loopback)
         assert [seen.connection for seen in loopback.requests] == [1, 1, 2, 2, 3]

@@ -118,7 +118,7 @@ async def test_a_missing_key_is_said_before_anything_is_sent(variable: str) -> N
         if variable.startswith("ANTHROPIC")
         else OpenAiCompatibleProvider(OpenAiCompatibleSettings())
     )
-    with pytest.raises(ProviderError, match=f"No API key: set {variable}") as caught:
+    with pytest.raises(ProviderError, match=f"No API key is set; set {variable}") as caught:
         async for _ in provider.stream(HELLO):
             pass
     assert (caught.value.kind, caught.value.retryable) == ("auth", False)

@@ -358,7 +358,7 @@ async def test_a_file_that_is_gone_or_no_model_is_named(tmp_path: Path, photogra
     async with local(tmp_path / "gone.gguf", FakeHost()) as provider:
         assert "gone.gguf cannot be read (No such file or directory)" in (await error_of(provider, asks())).message
     async with local(photograph, FakeHost()) as provider:
-        assert "photograph.gguf is no GGUF model file" in (await error_of(provider, asks())).message
+        assert "photograph.gguf is not a GGUF model file" in (await error_of(provider, asks())).message
 
 
 async def test_it_is_described_as_small_blind_and_to_be_checked(weights: Path) -> None:
