@@ -22,6 +22,7 @@ from engine.providers.scripted import Reply, Script, ScriptedProvider
 from engine.records import PermissionMode
 from engine.store import SqliteStore, StorePaths, open_store
 from engine.updates import Update
+from tests.support.turns import turns
 from tests.support.waiting import PATIENCE
 from tools.clock import SystemClock
 from tools.contract import (
@@ -259,5 +260,5 @@ async def engine_bench(
 async def until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
     """Wait until `condition` holds, looking again at every turn of the loop."""
     async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - the condition is about several objects, none has an event
-            await asyncio.sleep(0)
+        while not condition():
+            await turns().next()
