@@ -33,6 +33,13 @@ def test_every_folder_and_file_of_the_source_has_a_line_in_the_index() -> None:
     assert [line.strip().partition(":")[0] for line in listed] == sorted(files)
 
 
+def test_every_test_that_make_quick_names_is_there_once() -> None:
+    """Pytest would say it too, but `make test` does not read that list."""
+    named = (ROOT / "tests" / "quick.txt").read_text("utf-8").split()
+    assert [name for name in named if not (ROOT / name).exists()] == []
+    assert sorted(set(named)) == sorted(named)
+
+
 def test_the_index_of_a_folder_that_is_none_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["engine/nothing"]) == 2
     assert capsys.readouterr().err == "engine/nothing is not a folder of this repository.\n"

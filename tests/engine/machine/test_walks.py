@@ -28,9 +28,16 @@ EXAMPLES = 200
 OF_EACH = 8
 DEEPER = 10
 """Times as many when new examples are looked for."""
+QUICKER = 8
+"""Times as few between two edits."""
 
-if settings.get_current_profile_name() == "explore":
-    WALKS, EXAMPLES = WALKS * DEEPER, EXAMPLES * DEEPER
+match settings.get_current_profile_name():
+    case "explore":
+        WALKS, EXAMPLES = WALKS * DEEPER, EXAMPLES * DEEPER
+    case "quick":
+        WALKS, EXAMPLES = WALKS // QUICKER, EXAMPLES // QUICKER
+    case _:
+        pass  # the numbers above
 
 
 @pytest.mark.slow
