@@ -15,6 +15,7 @@ from engine.context.assemble import Assembly, assemble
 from engine.executor.asking import broke_off, recorded, replied
 from engine.executor.call_log import OpenCall
 from engine.executor.pacing import THROTTLED, Pacing, paced
+from engine.executor.reply_text import StoredReply, stored_reply
 from engine.executor.session import Session, with_view
 from engine.executor.spending import check_budget
 from engine.executor.window import prompt_facts, tokens_after, window_of
@@ -94,7 +95,8 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
     duration_ms = int((clock.monotonic() - started) * 1000)
     _note_reply(session, request, reply, duration_ms)
     reply = replace(reply, blocks=unique_calls(reply.blocks, request.messages))
-    _replied(session, ask, reply, message_id, duration_ms, cost_usd)
+    answer = await stored_reply(session, ask.partial, reply.blocks, message_id)
+    _replied(session, ask, reply, answer, message_id, duration_ms, cost_usd)
 
 
 async def _stream(
@@ -241,7 +243,13 @@ def _failed(session: Session, ask: RequestLlm, error: ProviderError, message_id:
 
 
 def _replied(
-    session: Session, ask: RequestLlm, reply: ModelReply, message_id: str, duration_ms: int, cost_usd: float | None
+    session: Session,
+    ask: RequestLlm,
+    reply: ModelReply,
+    answer: StoredReply,
+    message_id: str,
+    duration_ms: int,
+    cost_usd: float | None,
 ) -> None:
     answer_id, estimated = session.ports.ids.new(), reply.usage_estimated
     session.post(
@@ -250,6 +258,8 @@ def _replied(
             message_id=message_id,
             answer_id=answer_id,
             blocks=reply.blocks,
+            answer=answer.blocks,
+            silent=answer.silent,
             stop=reply.stop,
             usage=reply.usage,
             model=reply.model,

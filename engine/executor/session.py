@@ -119,6 +119,8 @@ class EngineSettings(Struct, frozen=True):
     """Folders of spilled output; a conversation may read the part of its working directory in each."""
     diagnostics: Diagnostics | None = None
     """Storage of replies and failed requests for debugging; None: none."""
+    sanitize_replies: bool = True
+    """True when remains of a model's format are removed from the text of its replies (SPEC CLAW-12)."""
     auto_title: bool = False
     """True when a model names a conversation after its first answer."""
     turn_summaries: bool = False

@@ -101,6 +101,9 @@ class LlmReplied(Struct, frozen=True):
     duration_ms: int = 0
     truncated_call: bool = False
     silent: bool = False
+    """True when the model has nothing to say (SPEC CLAW-13)."""
+    answer: tuple[Block, ...] | None = None
+    """The whole reply as it is stored, continued parts included; None: these parts and `blocks` as they are."""
     context_tokens: int = 0
     estimated: bool = False
     """True when the server counted no tokens, and `usage` is an estimate."""

@@ -110,21 +110,20 @@ def _again(state: AwaitingLlm, partial: tuple[Block, ...], truncated_call: bool 
 def _replied(state: AwaitingLlm, event: LlmReplied) -> Step:
     run = replace(state.run, compact_due=0 < event.compact_above <= event.context_tokens)
     state = replace(state, run=run)
-    blocks = event.blocks
+    written = broken.merge(state.partial, event.blocks)
+    answer = written if event.answer is None else event.answer
     if event.stop in DECLINES:
-        blocks = tuple(block for block in blocks if not isinstance(block, ToolUseBlock))
-    calls = tuple(ToolCall(b.id, b.name, b.input_json) for b in blocks if isinstance(b, ToolUseBlock))
+        return _declined(state, event, tuple(block for block in answer if not isinstance(block, ToolUseBlock)))
+    calls = tuple(ToolCall(b.id, b.name, b.input_json) for b in answer if isinstance(b, ToolUseBlock))
     if calls:
-        return _use_tools(state, event, calls)
-    if event.stop in DECLINES:
-        return _declined(state, event, broken.merge(state.partial, blocks))
+        return _use_tools(state, event, answer, calls)
     if event.truncated_call or event.stop in {StopReason.MAX_TOKENS, StopReason.PAUSE_TURN}:
-        return _continue(state, event, broken.merge(state.partial, blocks))
-    return _end(state, event, broken.merge(state.partial, blocks))
+        return _continue(state, event, answer, written)
+    return _end(state, event, answer)
 
 
-def _use_tools(state: AwaitingLlm, event: LlmReplied, calls: tuple[ToolCall, ...]) -> Step:
-    saved = _assistant(event, broken.merge(state.partial, event.blocks))
+def _use_tools(state: AwaitingLlm, event: LlmReplied, answer: tuple[Block, ...], calls: tuple[ToolCall, ...]) -> Step:
+    saved = _assistant(event, answer)
     if state.run.agent is not None and (handed_in := agents.submitted(state, event, saved, calls)):
         return handed_in
     first, *rest = calls
@@ -133,15 +132,16 @@ def _use_tools(state: AwaitingLlm, event: LlmReplied, calls: tuple[ToolCall, ...
     return start_current(state.gen + 1, state.run, round_, saves)
 
 
-def _continue(state: AwaitingLlm, event: LlmReplied, partial: tuple[Block, ...]) -> Step:
+def _continue(state: AwaitingLlm, event: LlmReplied, answer: tuple[Block, ...], partial: tuple[Block, ...]) -> Step:
+    """Ask for the rest of `partial`, the reply exactly as written so far; at a limit `answer` is stored."""
     run = state.run
     if state.continuations >= CONTINUATIONS or run.iteration >= run.max_iterations:
         if run.agent is not None:
-            return _end(state, event, partial)
+            return _end(state, event, answer)
         limited = state.continuations < CONTINUATIONS
         text = texts.iteration_limit(run.iteration) if limited else texts.OUTPUT_LIMIT
         code = "iteration_limit" if limited else "output_limit"
-        saves: tuple[Save, ...] = (_assistant(event, partial),) if broken.has_content(partial) else ()
+        saves: tuple[Save, ...] = (_assistant(event, answer),) if broken.has_content(answer) else ()
         finish = FinishRun(run.id, RunStatus.FAILURE, run.iteration, text, code, recoverable=True)
         return Step(Idle(state.gen + 1), (*saves, SaveNotice(text), finish))
     onward = replace(state, run=run.next_iteration(), continuations=state.continuations + 1, attempt=0, broken=None)

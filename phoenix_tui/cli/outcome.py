@@ -211,8 +211,8 @@ class RunOutcome:
         if message.role is not Role.ASSISTANT or message.origin is not Origin.LLM:
             return
         self.model = self.model or message.model
-        spoken = text_in(message.blocks)
-        if spoken:
+        spoken = "" if message.silent else text_in(message.blocks)
+        if spoken or message.silent:
             self.text, self._is_cut = spoken, bool(message.cut)
         self.has_last_words = bool(spoken)
 

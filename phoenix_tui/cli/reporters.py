@@ -187,6 +187,8 @@ class StreamReporter(Struct, frozen=True):
         for event in _events(update, partials):
             yield {"type": "stream_event", "event": event, "parent_tool_use_id": None}
         match update:
+            case MessageSaved(message) if message.silent:
+                pass  # the model has nothing to say (SPEC CLAW-13)
             case MessageSaved(message) if _is_reply(message):
                 yield {"type": "assistant", "message": assistant_object(message, model), "parent_tool_use_id": None}
             case Routed(card) if card is not None:

@@ -68,7 +68,7 @@ async def copy(ctx: CommandContext, _: str) -> None:
 
 def answer(message: StoredMessage) -> str:
     """The text of an answer; empty for every other message."""
-    if message.role is not Role.ASSISTANT:
+    if message.role is not Role.ASSISTANT or message.silent:
         return ""
     return text_in(message.blocks, "\n\n")
 

@@ -113,6 +113,7 @@ KEYS = {
             "terminal_title", bool, True, meaning="show state and conversation in the terminal's title", live=True
         ),
         SettingKey("auto_title", bool, True, meaning="let the model title a conversation after its first answer"),
+        SettingKey("sanitize_replies", bool, True, meaning="remove stray call and thinking tags from answers"),
         SettingKey("turn_summaries", bool, True, meaning="let the model summarize each turn for the list of turns"),
         SettingKey(
             "compact_percent", int, 75, meaning="summarize older messages when the window is this full; 0: never"

@@ -78,7 +78,9 @@ def message_lines(who: str, text: str) -> list[str]:
 
 
 def message_text(message: StoredMessage) -> str:
-    """The words of a message, and descriptions of its images and attached files."""
+    """The words of a message, and descriptions of its images and attached files; a silent one has none."""
+    if message.silent:
+        return ""
     is_human = message.origin is Origin.HUMAN
     own = [block for block in message.blocks if isinstance(block, TextBlock) and not (is_human and block.attached)]
     images = [block for block in message.blocks if isinstance(block, ImageBlock)]

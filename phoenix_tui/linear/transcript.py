@@ -152,6 +152,9 @@ class LinearTranscript:
     def _saved(self, message: StoredMessage) -> Lines:
         text = message_text(message)
         match message.origin:
+            case Origin.LLM if message.silent:
+                self.answer = AnswerLines()
+                return []
             case Origin.LLM:
                 begun = self.answer.begun or self.answer.rest
                 return self.answer.end() if begun else message_lines(ASSISTANT, text)

@@ -118,6 +118,7 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
         home=Path.home(),
         sandbox_network=settings.flag("sandbox_network"),
         diagnostics=None if setup.ephemeral else Diagnostics(paths.log_file.parent),
+        sanitize_replies=settings.flag("sanitize_replies"),
         auto_title=settings.flag("auto_title") and not unwatched,
         turn_summaries=settings.flag("turn_summaries") and not unwatched and not setup.ephemeral,
         compact_percent=int(settings.number("compact_percent")) or NEVER,

@@ -55,7 +55,7 @@ async def test_the_text_is_stored_with_its_reason_and_a_retry_continues_it(tmp_p
         assert bench.seen(StateChanged)[-1].resumable
         await conversation.retry()
         assert isinstance(await conversation.wait_idle(), Idle)
-        assert said(await rows_of(bench, conversation))[3:] == [("assistant", " and the second.")]
+        assert said(await rows_of(bench, conversation))[3:] == [("assistant", "and the second.")]
         assert bench.provider.requests[-1].messages == (
             ModelMessage(Role.USER, (TextBlock("hi"),)),
             ModelMessage(Role.ASSISTANT, (TextBlock(HALF),)),
@@ -93,7 +93,7 @@ async def test_after_a_restart_it_stands_there_and_can_be_resumed(tmp_path: Path
         assert len(rows) == 3, "why it broke is said once"
         await conversation.retry()
         await conversation.wait_idle()
-        assert said(await rows_of(bench, conversation))[-1] == ("assistant", " and the second.")
+        assert said(await rows_of(bench, conversation))[-1] == ("assistant", "and the second.")
 
 
 async def test_retries_never_double_the_text_and_the_last_failure_keeps_it(

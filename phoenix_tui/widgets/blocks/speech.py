@@ -35,6 +35,8 @@ LONGEST_CHIP: Final = 120
 """Characters of a chip; a path may have thousands."""
 MOST_COUNTED: Final = 200_000
 """Characters of a text whose words are counted."""
+SILENT: Final = "(silent)"
+"""Row of a reply by which the model says nothing on purpose."""
 STOP_NOTICES: Final = ("Stopped by you", "Stopped at the time limit")
 """Prefixes of the stored row of a stop (engine/machine/texts.py)."""
 _BOLD: Final = TextStyle(bold=True)

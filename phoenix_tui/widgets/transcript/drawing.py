@@ -54,6 +54,8 @@ class Drawing(Struct, frozen=True):
         """The parts of one stored message; none for tool results, which their calls show."""
         if shows_nothing(message):
             return []
+        if message.silent:
+            return [self._notice(f"message:{message.seq}", speech.SILENT)]
         if message.role is Role.ASSISTANT:
             shared = self._shared_reads(message)
             return list(self._assistant_parts(message)) if shared is None else shared
@@ -200,6 +202,8 @@ def last_kind(message: StoredMessage) -> PartKind | None:
     """The kind of a message's last part, known without drawing it; None when it shows nothing."""
     if shows_nothing(message):
         return None
+    if message.silent:
+        return PartKind.NOTE
     if message.role is Role.USER:
         return PartKind.NOTE if message.origin in _REPORTS else PartKind.PROMPT
     for block in reversed(message.blocks):

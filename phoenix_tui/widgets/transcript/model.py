@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
@@ -88,9 +89,13 @@ class LiveReply(Struct):
 
 
 def shows_nothing(message: StoredMessage) -> bool:
-    """True when it has no part: tool results and the output of the user's own commands belong to their calls."""
+    """True when it has no part: tool results and the output of the user's own commands belong to their calls.
+
+    A silent message has one only with a detailed log (SPEC CLAW-13).
+    """
     told = message.role is Role.USER and message.origin is Origin.NOTICE
-    return message.silent or told or message.origin is Origin.TOOL
+    hidden = message.silent and not logging.getLogger().isEnabledFor(logging.DEBUG)
+    return hidden or told or message.origin is Origin.TOOL
 
 
 def is_own(message: StoredMessage) -> bool:
@@ -101,7 +106,9 @@ def is_own(message: StoredMessage) -> bool:
 
 
 def text_of(message: StoredMessage) -> str:
-    """All its words; attachments of a message of the user are left out."""
+    """All its words; attachments of a message of the user are left out. Silent messages have none."""
+    if message.silent:
+        return ""
     if message.origin is Origin.HUMAN:
         return text_in(message.blocks, "\n\n")
     return "\n\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
@@ -254,7 +261,7 @@ class TranscriptModel:
         for seq in sorted(self.messages, reverse=True):
             message = self.messages[seq]
             texts = [text for block in message.blocks if (text := _words(block))]
-            if message.role is Role.ASSISTANT and texts:
+            if message.role is Role.ASSISTANT and texts and not message.silent:
                 return "\n\n".join(texts)
         return ""
 

@@ -397,3 +397,23 @@ async def test_the_key_is_in_no_file_of_a_debugged_run(tmp_path: Path) -> None:
     assert [path for path in files if b"planted-0123" in path.read_bytes()] == []
     assert "planted" not in ran.out + ran.err
     assert {path.stat().st_mode & 0o077 for path in files} == {0}
+
+
+@pytest.mark.parametrize("form", ["text", "json", "stream-json"])
+async def test_a_model_with_nothing_to_say_is_a_success_without_text(tmp_path: Path, form: str) -> None:
+    async with serve(plays(recording(start(), text(0, "NO_", "REPLY"), stop()))) as server:
+        ran = await with_claude(tmp_path, server.url).run("-p", "--output-format", form, "Hi")
+    assert ran.code == 0
+    assert "NO_REPLY" not in ran.out
+    if form == "text":
+        assert ran.out == "\n"
+    else:
+        result = ran.json if form == "json" else ran.lines[-1]
+        assert (result["subtype"], result["result"], result["is_error"]) == ("success", "", False)
+
+
+async def test_the_answer_is_the_cleaned_one(tmp_path: Path) -> None:
+    reply = recording(start(), text(0, "<think>plan", "</think>", "Hello."), stop())
+    async with serve(plays(reply)) as server:
+        ran = await with_claude(tmp_path, server.url).run("-p", "Hi")
+    assert (ran.code, ran.out) == (0, "Hello.\n")
