@@ -8,9 +8,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.context.compaction import UNKNOWN_WINDOW
-from engine.context.estimate import CHARACTERS_PER_TOKEN
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, text_in
 from engine.machine.messages import ToolUseBlock as ToolUse
+from engine.machine.views import CHARACTERS_PER_TOKEN
 from engine.ports.profiles import Profile
 from engine.records import AgentFacts, StoredMessage
 from tools.contract import ToolClass, ToolSpec

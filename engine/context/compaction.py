@@ -6,15 +6,18 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from engine.context.estimate import CHARACTERS_PER_TOKEN, blocks_tokens, text_tokens
+from engine.context.estimate import blocks_tokens, text_tokens
 from engine.context.transcribe import requests_of, transcribe
 from engine.machine.messages import Role, TextBlock, ToolResultBlock, ToolUseBlock
+from engine.machine.views import CHARACTERS_PER_TOKEN
 from engine.records import StoredMessage
 
 FEWEST = 6
 """Messages below which nothing is summarized."""
 KEPT_LEAST, KEPT_SHARE = 4, 0.3
 """The newest messages stay as they are: this many, or this share of all."""
+NEAR_SHARE = 1 / 3
+"""A plain message is a good place to cut when this share of the messages to summarize lies before it."""
 INPUT_PER_OUTPUT = 25
 SHORTEST_LIMIT, LONGEST_LIMIT = 1_024, 8_192
 """Output tokens of a summary: a 25th of its input, within these limits (SPEC CLAW-31)."""
@@ -56,21 +59,22 @@ def select_before(rows: Sequence[StoredMessage], seq: int) -> Selection | None:
     return Selection(tuple(seen[:place]), seq, len(seen) - place) if whole else None
 
 
-def select(rows: Sequence[StoredMessage], *, cut_tool_rounds: bool = False) -> Selection | None:
+def select(rows: Sequence[StoredMessage]) -> Selection | None:
     """The older part of the messages a model sees; None where there is no clean place to cut (SPEC T-CMPX 4, 5).
 
-    The first message that stays is a plain one, if there is one the user's: an answer keeps its question. With
-    `cut_tool_rounds` it may also be a reply that calls tools: without that, one long round of tools could never be
-    made shorter.
+    The first message that stays is a plain one, if there is one the user's: an answer keeps its question. Where such a
+    message would leave most of the older part unsummarized, the cut is at a reply that calls tools: without that, one
+    long run of tools could never be made shorter.
     """
     seen = [row for row in rows if row.role is not Role.SYSTEM and not row.silent]
     if len(seen) < FEWEST:
         return None
     wanted = len(seen) - max(KEPT_LEAST, int(len(seen) * KEPT_SHARE))
+    near = max(int(wanted * NEAR_SHARE), 2)
     place = _plain_before([row if row.role is Role.USER else None for row in seen], wanted)
-    if place <= 1:
+    if place < near:
         place = _plain_before(seen, wanted)
-    if place <= 1 and cut_tool_rounds:
+    if place < near:
         place = wanted
         while place > 1 and _answers_tools(seen[place]):
             place -= 1

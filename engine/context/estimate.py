@@ -8,9 +8,9 @@ from typing import assert_never
 import msgspec
 
 from engine.machine.messages import Block, ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from engine.machine.views import CHARACTERS_PER_TOKEN
 from tools.contract import ToolSpec
 
-CHARACTERS_PER_TOKEN = 4
 PIXELS_PER_TOKEN = 750
 """Factor for images from Anthropic's documentation."""
 LARGEST_IMAGE = 1_600

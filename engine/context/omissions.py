@@ -6,11 +6,13 @@ The stored messages stay unchanged; omissions are a list beside them, so each ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ToolResultBlock, text_in
-from engine.machine.views import Omission, OmissionKind
+from engine.machine.views import CHARACTERS_PER_TOKEN, Omission, OmissionKind
 from engine.records import StoredMessage
 
 LONG_RESULT = 4_000
@@ -19,10 +21,6 @@ KEPT_END = 1_500
 """Characters kept of each end of it."""
 KEPT_ANSWERS = 3
 """Assistant messages that are protected at the end, with all that follows the first of them (SPEC CLAW-22)."""
-WORTH_CLEARING = 50_000
-"""Characters of old results below which none is cleared (SPEC DEC-19)."""
-SHORTEN_FROM, CLEAR_FROM = 0.3, 0.5
-"""Shares of the window from which results are shortened, and cleared."""
 CLEARED = "[Old tool result content cleared]"
 REMOVED_IMAGE = "[Image removed from the context]"
 
@@ -37,21 +35,58 @@ def apply(rows: Iterable[StoredMessage], omitted: Sequence[Omission]) -> list[St
     return [replace(row, blocks=_without(row.blocks, by_seq[row.seq])) if row.seq in by_seq else row for row in rows]
 
 
-def prune(rows: Sequence[StoredMessage], tokens: int, window: int) -> tuple[Omission, ...]:
-    """The automatic rule of SPEC CLAW-21: parts to shorten, then to clear, for a window that holds `tokens`."""
-    if window <= 0 or tokens / window < SHORTEN_FROM:
+class PruningRule(Struct, frozen=True):
+    """Thresholds from which old tool results are sent shorter by themselves (SPEC CLAW-21, DEC-19)."""
+
+    enabled: bool = True
+    shorten_from: float = 0.3
+    """Share of the window from which long results are shortened."""
+    clear_from: float = 0.5
+    """Share of the window from which the oldest results are cleared."""
+    worth_clearing: int = 50_000
+    """Characters of old results below which none is cleared."""
+
+
+DEFAULT_RULE: Final = PruningRule()
+
+
+def prune(
+    rows: Sequence[StoredMessage],
+    tokens: int,
+    window: int,
+    rule: PruningRule = DEFAULT_RULE,
+    clear_to: float = 0.0,
+) -> tuple[Omission, ...]:
+    """The automatic rule of SPEC CLAW-21: parts to shorten, then to clear, for a window that holds `tokens`.
+
+    Clearing begins from `rule.clear_from` on and ends below the share `clear_to`, by default the same.
+    """
+    if window <= 0 or tokens / window < rule.shorten_from:
         return ()
     sizes = old_results(rows)
     chosen = {place: OmissionKind.SHORTENED for place, size in sizes.items() if size > LONG_RESULT}
-    saved = sum(sizes[place] - _shortened_length(sizes[place]) for place in chosen) // 4
+    saved = sum(sizes[place] - _shortened_length(sizes[place]) for place in chosen) // CHARACTERS_PER_TOKEN
     left = {place: _shortened_length(size) if place in chosen else size for place, size in sizes.items()}
-    if sum(left.values()) >= WORTH_CLEARING:
+    if sum(left.values()) >= rule.worth_clearing and (tokens - saved) / window >= rule.clear_from:
         for place, size in left.items():
-            if (tokens - saved) / window < CLEAR_FROM:
+            if (tokens - saved) / window < (clear_to or rule.clear_from):
                 break
+            if size <= len(CLEARED):
+                continue
             chosen[place] = OmissionKind.CLEARED
-            saved += max(size - len(CLEARED), 0) // 4
+            saved += max(size - len(CLEARED), 0) // CHARACTERS_PER_TOKEN
     return _as_omissions(chosen)
+
+
+def saved_by(rows: Sequence[StoredMessage], chosen: Iterable[Omission]) -> int:
+    """Estimated tokens that shortening and clearing these results saves."""
+    sizes = old_results(rows)
+    saved = 0
+    for each in chosen:
+        size = sizes.get((each.seq, each.block), 0)
+        left = _shortened_length(size) if each.kind is OmissionKind.SHORTENED else min(size, len(CLEARED))
+        saved += size - left
+    return saved // CHARACTERS_PER_TOKEN
 
 
 def shorten_old(rows: Sequence[StoredMessage]) -> tuple[Omission, ...]:

@@ -11,22 +11,28 @@ from msgspec.structs import replace
 
 from engine.context import omissions
 from engine.context.compaction import Selection, is_shorter, select, select_before, summary_request, with_quotes
-from engine.context.measure import measure
 from engine.context.transcribe import summary_by_rules
 from engine.executor.asking import answer_to
+from engine.executor.pruning import facts_of, not_compacted, shortened, sizes_text
 from engine.executor.requests import DropSummary, Proposal, SummarizeAgain, TakeSummary
 from engine.executor.session import Session
-from engine.executor.spending import dollars
-from engine.executor.window import prompt_facts, tokens_after
+from engine.executor.window import tokens_after
 from engine.machine import texts
 from engine.machine.effects import Compact
 from engine.machine.events import CompactionEnded
-from engine.machine.views import MOST_EARLIER, CompactionDraft, ContextView, EarlierView
+from engine.machine.views import (
+    MOST_EARLIER,
+    CompactionCause,
+    CompactionDraft,
+    CompactionFacts,
+    CompactionKind,
+    ContextView,
+    EarlierView,
+)
 from engine.ports import ProviderError, StorageError
 from engine.records import StoredMessage
 from engine.records.calls import CallPurpose
 from engine.records.totals import total_cost
-from tools.wording import counted
 
 TIME_LIMIT = 120.0
 """Seconds a summary may take (SPEC CLAW-31)."""
@@ -56,19 +62,26 @@ class NotCompacted(Exception):
 
 async def compact(session: Session, act: Compact) -> None:
     """Perform one Compact; cancelling closes the connection and answers nothing."""
-    outcome: CompactionDraft | str
+    outcome: CompactionDraft | CompactionFacts
     try:
         outcome = await _draft(session, act)
     except (NotCompacted, StorageError) as problem:
-        outcome = str(problem)
+        outcome = not_compacted(session, cause_of(act), str(problem))
     except ProviderError as error:
-        outcome = f"Older messages were not summarized: {error.message.rstrip('.')}"
+        reason = f"Older messages were not summarized: {error.message.rstrip('.')}"
+        outcome = not_compacted(session, cause_of(act), reason)
     except TimeoutError:
-        outcome = TOO_SLOW
+        outcome = not_compacted(session, cause_of(act), TOO_SLOW)
     if act.manual:
         session.review = None
-    session.compacted_at = session.record.message_count
     session.post(lambda: CompactionEnded(act.gen, outcome))
+
+
+def cause_of(act: Compact) -> CompactionCause:
+    """The reason of a compaction that the machine wants."""
+    if act.manual:
+        return CompactionCause.ASKED
+    return CompactionCause.OVERFLOW if act.full else CompactionCause.FULL
 
 
 async def _draft(session: Session, act: Compact) -> CompactionDraft:
@@ -87,7 +100,7 @@ async def _draft(session: Session, act: Compact) -> CompactionDraft:
 
 def _select(session: Session, act: Compact, rows: Sequence[StoredMessage]) -> Selection | None:
     shown = omissions.apply(rows, session.record.omitted)
-    return select_before(shown, act.before) if act.before else select(shown, cut_tool_rounds=act.manual or act.full)
+    return select_before(shown, act.before) if act.before else select(shown)
 
 
 async def _settled(
@@ -99,7 +112,7 @@ async def _settled(
     draft = await asyncio.to_thread(_summarized, session, act, rows, made)
     problem = ""
     while review is not None:
-        sizes = _sizes(session, rows, draft.tokens, made.cost_usd)
+        sizes = sizes_text(session, rows, draft.tokens, made.cost_usd)
         shown = Proposal(draft.view.summary, len(selection.summarized), selection.kept, sizes, problem)
         match await review(shown):
             case TakeSummary(text=text) if text == draft.view.summary:
@@ -153,8 +166,10 @@ def _summarized(
         more = omissions.shorten_all(omissions.apply(kept, record.omitted))
         after = replace(after, omitted=omissions.joined(after.omitted, more))
         tokens = tokens_after(session, rows, after)
-    sizes = _sizes(session, rows, tokens, made.cost_usd)
-    return CompactionDraft(after, tokens, texts.summarized(len(selection.summarized), selection.kept, sizes, summary))
+    sizes = sizes_text(session, rows, tokens, made.cost_usd)
+    note = texts.summarized(len(selection.summarized), selection.kept, sizes, summary)
+    facts = facts_of(session, cause_of(act), CompactionKind.SUMMARY, after, tokens, len(selection.summarized))
+    return CompactionDraft(after, tokens, note, facts)
 
 
 def _shortened(session: Session, act: Compact, rows: Sequence[StoredMessage]) -> CompactionDraft:
@@ -167,10 +182,8 @@ def _shortened(session: Session, act: Compact, rows: Sequence[StoredMessage]) ->
         more = omissions.shorten_all(shown)
     if not more:
         raise NotCompacted(TOO_FEW)
-    after = replace(record.view, omitted=omissions.joined(record.omitted, more))
-    tokens = tokens_after(session, rows, after)
-    count = counted(len(more), f"{'' if act.full else 'old '}tool result")
-    return CompactionDraft(after, tokens, f"Shortened {count} for the model · {_sizes(session, rows, tokens, 0.0)}")
+    label = "tool result" if act.full else "old tool result"
+    return shortened(session, rows, more, cause_of(act), label)
 
 
 async def _summary(session: Session, selection: Selection, focus: str) -> Summary:
@@ -183,16 +196,3 @@ async def _summary(session: Session, selection: Selection, focus: str) -> Summar
     async with asyncio.timeout(TIME_LIMIT):
         said = await answer_to(session, CallPurpose.COMPACTION, record.model, system, text, limit)
     return Summary(selection, said.text, said.cost_usd)
-
-
-def _sizes(session: Session, rows: Sequence[StoredMessage], tokens: int, cost_usd: float | None) -> str:
-    """Tokens before and after, and the cost."""
-    record = session.record
-    known = record.context_tokens or measure(prompt_facts(session), rows, record.view).total
-    sign = "~" if record.context_estimated or not record.context_tokens else ""
-    cost = f" · {dollars(cost_usd)}" if cost_usd else ""
-    return f"{sign}{_short(known)} → ~{_short(tokens)} tokens{cost}"
-
-
-def _short(tokens: int) -> str:
-    return f"{tokens / 1000:.0f}k" if tokens >= 10_000 else f"{tokens:,}"

@@ -12,6 +12,7 @@ from engine.context import omissions
 from engine.context.compaction import select
 from engine.context.measure import Filling, Measured, WindowPart, measure, omission_of, scaled
 from engine.context.prompt import dynamic_prompt, static_prompt
+from engine.executor.pruning import facts_of
 from engine.executor.requests import Receipt, Refused, Review
 from engine.executor.session import NEVER, Session, with_view
 from engine.executor.user_requests import ask
@@ -20,8 +21,8 @@ from engine.machine.events import CompactAsked
 from engine.machine.messages import Usage
 from engine.machine.states import is_busy
 from engine.machine.turn import why_refused
-from engine.machine.views import ContextView, EarlierView, Omission
-from engine.ports import ConversationChanges
+from engine.machine.views import CompactionCause, CompactionKind, ContextView, EarlierView, Omission
+from engine.ports import ConversationChanges, RecordCompaction
 from engine.ports.files import CheckpointUse
 from engine.records import StoredMessage
 from engine.updates import ConversationChanged
@@ -100,7 +101,7 @@ class ContextManager:
         if record.context_tokens:
             measured = scaled(measured, record.context_tokens)
         shown = omissions.apply(rows, view.omitted)
-        selection = select(shown, cut_tool_rounds=True)
+        selection = select(shown)
         return ContextReport(
             measured=measured,
             tokens=record.context_tokens or measured.total,
@@ -199,10 +200,8 @@ class ContextManager:
         rows = await self._rows(replace(view, start_seq=back.start_seq))
         again = sum(back.start_seq <= row.seq < view.start_seq for row in rows)
         after = ContextView(back.summary, back.start_seq, view.omitted, view.earlier[:-1])
-        edited = await self._take(view, after, again, least=back.tokens)
-        if isinstance(edited, Edited):
-            self._session.compacted_at = self._session.record.message_count  # or the next message would undo this
-        return edited
+        # Recorded as an attempt, or the next message would undo this.
+        return await self._take(view, after, again, least=back.tokens, kind=CompactionKind.RESTORED)
 
     async def set_threshold(self, percent: int) -> None:
         """Set the fill level in per cent from which older messages are summarized; above the highest never. Raises
@@ -223,8 +222,18 @@ class ContextManager:
             return Refused(nothing)
         return await self._take(view, replace(view, omitted=omissions.joined(view.omitted, more)), len(more))
 
-    async def _take(self, seen: ContextView, after: ContextView, count: int, least: int = 0) -> Edited | Refused:
-        """Send this view from now on, replacing the view `seen`; it is known to have `least` tokens."""
+    async def _take(
+        self,
+        seen: ContextView,
+        after: ContextView,
+        count: int,
+        least: int = 0,
+        kind: CompactionKind = CompactionKind.NONE,
+    ) -> Edited | Refused:
+        """Send this view from now on, replacing the view `seen`; it is known to have `least` tokens.
+
+        With a `kind` the change is recorded as a compaction.
+        """
         session = self._session
         async with self._between_moves:
             refusal = session.read_only or why_refused(session.state)
@@ -235,9 +244,15 @@ class ContextManager:
                 return Refused(CHANGED)
             rows = await self._rows(after if after.start_seq < before.start_seq else before)
             tokens = max(await asyncio.to_thread(tokens_after, session, rows, after), least)
-            changes = ConversationChanges(view=after, context_tokens=tokens)
+            record = None
+            if kind is not CompactionKind.NONE:
+                facts = facts_of(session, CompactionCause.ASKED, kind, after, tokens, count)
+                record = RecordCompaction(session.ports.ids.new(), facts)
+            changes = ConversationChanges(view=after, context_tokens=tokens, compaction=record)
             await session.ports.store.change(session.record.id, changes, session.ports.clock.now())
             session.record = with_view(session.record, after, tokens)
+            if record is not None:
+                session.record = replace(session.record, compacted_at=session.record.message_count)
             session.forget_rows()
             self._before.append(before)
         session.tell_context()

@@ -9,10 +9,11 @@ from typing import TypeAlias, assert_never
 
 from msgspec import Struct, field
 
-from engine.executor.compacting import compact
+from engine.executor.compacting import cause_of, compact
 from engine.executor.current_run import RunFacts
 from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.model_call import call_model
+from engine.executor.pruning import not_compacted
 from engine.executor.requests import RunCaps
 from engine.executor.routing import route
 from engine.executor.session import Session
@@ -107,7 +108,7 @@ class EffectRunner(Struct, eq=False):
             case CancelTimer():
                 _stop(self._retry)
             case Compact():
-                self._model = self._spawn(compact(session, act), lambda: self._compaction_broke(act.gen))
+                self._model = self._spawn(compact(session, act), lambda: self._compaction_broke(act))
             case RouteRequest():
                 self._model = self._spawn(route(session, act), lambda: self._routing_broke(act.gen))
             case _:
@@ -245,8 +246,9 @@ class EffectRunner(Struct, eq=False):
         failed = LlmFailed(gen, "internal", f"{FAILED_INSIDE}.", retryable=False, message_id=message_id)
         self.session.post(lambda: failed)
 
-    def _compaction_broke(self, gen: int) -> None:
-        self.session.post(lambda: CompactionEnded(gen, f"{FAILED_INSIDE}."))
+    def _compaction_broke(self, act: Compact) -> None:
+        facts = not_compacted(self.session, cause_of(act), f"{FAILED_INSIDE}.")
+        self.session.post(lambda: CompactionEnded(act.gen, facts))
 
     def _routing_broke(self, gen: int) -> None:
         message_id = self.session.ports.ids.new()

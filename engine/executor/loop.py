@@ -25,6 +25,7 @@ from engine.machine.effects import (
     Refuse,
     RequestLlm,
     Save,
+    SaveCompaction,
     SaveContext,
     SaveToolResult,
     SaveView,
@@ -173,6 +174,8 @@ class MoveLoop(Struct, eq=False):
             case SaveView(draft):
                 session.record = with_view(session.record, draft.view, draft.tokens)
                 session.forget_rows()
+            case SaveCompaction(facts):
+                session.record = replace(session.record, compacted_at=facts.message_count)
             case FinishRun(status=status):
                 session.record = replace(session.record, last_status=status.value)
             case _:

@@ -15,6 +15,7 @@ from engine.context.assemble import Assembly, assemble
 from engine.executor.asking import broke_off, recorded, replied
 from engine.executor.call_log import OpenCall
 from engine.executor.pacing import THROTTLED, Pacing, paced
+from engine.executor.pruning import pruned
 from engine.executor.reply_text import StoredReply, stored_reply
 from engine.executor.session import Session, with_view
 from engine.executor.spending import check_budget
@@ -22,6 +23,7 @@ from engine.executor.window import prompt_facts, tokens_after, window_of
 from engine.machine.effects import RequestLlm
 from engine.machine.events import LlmFailed, LlmReplied
 from engine.machine.messages import Block, Role, ToolUseBlock, text_in
+from engine.machine.views import CompactionDraft
 from engine.ports import (
     ConversationChanges,
     LimitsTold,
@@ -96,7 +98,8 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
     _note_reply(session, request, reply, duration_ms)
     reply = replace(reply, blocks=unique_calls(reply.blocks, request.messages))
     answer = await stored_reply(session, ask.partial, reply.blocks, message_id)
-    _replied(session, ask, reply, answer, message_id, duration_ms, cost_usd)
+    draft = await pruned(session, session.context_of(reply.usage))
+    _replied(session, ask, reply, answer, message_id, duration_ms, cost_usd, draft)
 
 
 async def _stream(
@@ -250,6 +253,7 @@ def _replied(
     message_id: str,
     duration_ms: int,
     cost_usd: float | None,
+    draft: CompactionDraft | None,
 ) -> None:
     answer_id, estimated = session.ports.ids.new(), reply.usage_estimated
     session.post(
@@ -270,5 +274,6 @@ def _replied(
             estimated=estimated,
             cost_usd=cost_usd,
             compact_above=session.compact_above,
+            pruned=draft,
         )
     )

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from engine.context.compaction import FEWEST
 from engine.context.estimate import blocks_tokens
 from engine.context.growing import GrowingView
+from engine.context.omissions import PruningRule
 from engine.diagnostics import Diagnostics
 from engine.executor.call_log import CallLog
 from engine.executor.current_run import RunFacts, TimeLimit
@@ -107,6 +108,8 @@ class EngineSettings(Struct, frozen=True):
     """Model calls of a user's run (SPEC DEC-11)."""
     compact_percent: int = 75
     """Per cent of the window from which older messages are summarized (SPEC DEC-12); above 100 never."""
+    pruning: PruningRule = PruningRule()
+    """Thresholds from which old tool results are shortened by themselves."""
     instructions: Callable[[Path], str] = lambda _cwd: ""
     """The project's AGENTS.md for a folder, empty while it is not trusted."""
     own: tuple[Path, ...] = ()
@@ -197,8 +200,8 @@ class Session(Struct, eq=False):
     """The supervisor's open decision."""
     review: Review | None = None
     """Review of the next requested summary before it takes effect."""
-    compacted_at: int = 0
-    """Number of messages at the last compaction, tried or undone: the next automatic one waits for more."""
+    prune_above: int = 0
+    """Tokens from which old tool results are looked at again for pruning."""
     calls: CallLog = field(default_factory=CallLog)
     """Log of its model calls."""
     growing: GrowingView = field(default_factory=GrowingView)
@@ -311,7 +314,7 @@ class Session(Struct, eq=False):
     def compact_above(self) -> int:
         """Tokens from which older messages are summarized before the next call (SPEC DEC-12); 0 never, or not yet."""
         percent = self.record.compact_percent or self.settings.compact_percent
-        grown = self.record.message_count - self.compacted_at >= FEWEST
+        grown = self.record.message_count - self.record.compacted_at >= FEWEST
         return self.record.context_window * percent // 100 if grown and percent <= 100 else 0
 
     @property

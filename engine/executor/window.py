@@ -45,12 +45,15 @@ def _appended(session: Session) -> str:
     return agent_sections(record.agent, session.profile)
 
 
-def tokens_after(session: Session, rows: Sequence[StoredMessage], after: ContextView) -> int:
-    """Future tokens of the window: the present count, less the reduction of the estimate, in the same measure."""
+def tokens_after(session: Session, rows: Sequence[StoredMessage], after: ContextView, known: int = 0) -> int:
+    """Future tokens of the window: the present count, less the reduction of the estimate, in the same measure.
+
+    The present count is `known`, by default the one of the last reply.
+    """
     facts, record = prompt_facts(session), session.record
     before = measure(facts, [row for row in rows if row.seq >= record.context_start_seq], record.view).total
     then = measure(facts, [row for row in rows if row.seq >= after.start_seq], after).total
-    known = record.context_tokens or before
+    known = known or record.context_tokens or before
     return max(round(known * then / before), 1) if before else then
 
 

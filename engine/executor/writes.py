@@ -15,6 +15,7 @@ from engine.machine.effects import (
     FinishRun,
     MarkToolCall,
     Save,
+    SaveCompaction,
     SaveContext,
     SaveMessage,
     SaveNotice,
@@ -26,7 +27,17 @@ from engine.machine.effects import (
 )
 from engine.machine.messages import NewMessage, Origin, Role, TextBlock, ToolCall, ToolResult
 from engine.machine.states import round_of, run_of
-from engine.ports import AppendMessage, DrainInboxRows, RecordCall, RecordEvent, RecordSpan, SetContext, SetView, Write
+from engine.ports import (
+    AppendMessage,
+    DrainInboxRows,
+    RecordCall,
+    RecordCompaction,
+    RecordEvent,
+    RecordSpan,
+    SetContext,
+    SetView,
+    Write,
+)
 from engine.records.calls import PREVIEW, ModelCall
 
 INBOX_ROWS = 32
@@ -67,7 +78,7 @@ def _write(session: Session, save: Save, run_id: str) -> list[Write]:
     match save:
         case SaveMessage():
             return [_message(save, run_id)]
-        case SaveContext() | SaveView():
+        case SaveContext() | SaveView() | SaveCompaction():
             return _window(session, save)
         case SaveNotice(text):
             row = NewMessage(new(), Role.SYSTEM, Origin.NOTICE, (TextBlock(text),))
@@ -90,13 +101,15 @@ def _write(session: Session, save: Save, run_id: str) -> list[Write]:
             assert_never(save)
 
 
-def _window(session: Session, save: SaveContext | SaveView) -> list[Write]:
+def _window(session: Session, save: SaveContext | SaveView | SaveCompaction) -> list[Write]:
     size = session.record.context_window
     match save:
         case SaveContext(tokens, estimated, usage):
             return [SetContext(tokens, size, estimated, usage)]
         case SaveView(draft):
             return [SetView(draft.view), SetContext(draft.tokens, size, estimated=True)]
+        case SaveCompaction(facts):
+            return [RecordCompaction(session.ports.ids.new(), facts)]
         case _:
             assert_never(save)
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from engine.machine.messages import Block, NewMessage, ToolCall, ToolResult, ToolStatus, Usage
-from engine.machine.views import CompactionDraft
+from engine.machine.views import CompactionDraft, CompactionFacts
 
 # Saves
 
@@ -121,11 +121,18 @@ class SaveView(Struct, frozen=True):
     draft: CompactionDraft
 
 
+class SaveCompaction(Struct, frozen=True):
+    """Record an attempt to make the context shorter, when and why."""
+
+    facts: CompactionFacts
+
+
 Save: TypeAlias = (
     SaveMessage
     | SaveNotice
     | SaveContext
     | SaveView
+    | SaveCompaction
     | SaveToolCalls
     | MarkToolCall
     | SaveToolResult

@@ -10,7 +10,7 @@ from msgspec import Struct
 from engine.machine.effects import Strategy
 from engine.machine.messages import Block, LastMessage, NewMessage, StopReason, ToolCall, ToolResult, Usage
 from engine.machine.states import AgentOutcome, AgentTask
-from engine.machine.views import CompactionDraft
+from engine.machine.views import CompactionDraft, CompactionFacts
 
 # From the user
 
@@ -111,6 +111,8 @@ class LlmReplied(Struct, frozen=True):
     """Cost of the reply; None where the price is unknown."""
     compact_above: int = 0
     """Compact before the next call when `context_tokens` reaches this; 0 never."""
+    pruned: CompactionDraft | None = None
+    """The view with old tool results shortened, when enough of them have come together (SPEC CLAW-21)."""
     answer_id: str = ""
     """Names the message with which the machine itself answers a sub-agent: a nudge, or the receipt of a result."""
 
@@ -212,10 +214,10 @@ class AgentDropped(Struct, frozen=True):
 
 
 class CompactionEnded(Struct, frozen=True):
-    """A compaction is over: its draft, or why there is none, in a sentence for the user."""
+    """A compaction is over: its draft, or the facts of an attempt that changed nothing."""
 
     gen: int
-    outcome: CompactionDraft | str
+    outcome: CompactionDraft | CompactionFacts
 
 
 class RouteDecided(Struct, frozen=True):

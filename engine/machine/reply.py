@@ -16,12 +16,12 @@ from engine.machine.effects import (
     RequestLlm,
     RunStatus,
     Save,
+    SaveCompaction,
     SaveContext,
     SaveMessage,
     SaveNotice,
     SaveRoute,
     SaveToolCalls,
-    SaveView,
     ScheduleRetry,
 )
 from engine.machine.events import CompactionEnded, LlmFailed, LlmReplied, RetryDue, RouteDecided
@@ -46,10 +46,12 @@ from engine.machine.states import (
     Requesting,
     RetryWait,
     Routing,
+    Run,
     State,
     ToolRound,
 )
-from engine.machine.transition import Step, compact_first, fail_agent, request, start_current
+from engine.machine.transition import Step, compact_first, drafted, fail_agent, request, start_current
+from engine.machine.views import CompactionFacts
 
 LONGEST_WAIT = 60.0
 """Seconds; a larger Retry-After is not waited for in full (SPEC DEC-10)."""
@@ -66,13 +68,13 @@ ReplyEvent = LlmReplied | LlmFailed | RetryDue | CompactionEnded | RouteDecided
 def step(state: State, event: ReplyEvent) -> Step:
     """Route one answer of a model call; a late one changes nothing."""
     if isinstance(state, Compacting) and isinstance(event, CompactionEnded):
-        return Step(Idle(state.gen + 1), _drafted(event) or (SaveNotice(str(event.outcome)),))
+        return Step(Idle(state.gen + 1), _ended(event))
     if not isinstance(state, AwaitingLlm):
         return Step(state)
     match event, state.phase:
         case LlmReplied(), Requesting():
             after = _replied(state, event)
-            return Step(after.state, (*after.effects, _metered(event)))
+            return Step(after.state, (*after.effects, *_metered(event)))
         case LlmFailed(), Requesting():
             return _failed(state, event)
         case RetryDue(), RetryWait():
@@ -89,7 +91,12 @@ def step(state: State, event: ReplyEvent) -> Step:
 
 def _compacted(state: AwaitingLlm, event: CompactionEnded) -> Step:
     """Continue with the call that waited: a failure changes nothing but is shown (SPEC CLAW-30)."""
-    told: tuple[Effect, ...] = _drafted(event) or (Notice(str(event.outcome)),)
+    told: tuple[Effect, ...]
+    if isinstance(event.outcome, CompactionFacts):
+        told = (SaveCompaction(event.outcome), Notice(event.outcome.problem))
+        state = replace(state, run=replace(state.run, compaction_failed=True))
+    else:
+        told = drafted(event.outcome)
     if state.partial:
         onward = _again(state, state.partial)
         return Step(onward.state, (*told, *onward.effects))
@@ -108,8 +115,7 @@ def _again(state: AwaitingLlm, partial: tuple[Block, ...], truncated_call: bool 
 
 
 def _replied(state: AwaitingLlm, event: LlmReplied) -> Step:
-    run = replace(state.run, compact_due=0 < event.compact_above <= event.context_tokens)
-    state = replace(state, run=run)
+    state = replace(state, run=_measured(state.run, event))
     written = broken.merge(state.partial, event.blocks)
     answer = written if event.answer is None else event.answer
     if event.stop in DECLINES:
@@ -120,6 +126,14 @@ def _replied(state: AwaitingLlm, event: LlmReplied) -> Step:
     if event.truncated_call or event.stop in {StopReason.MAX_TOKENS, StopReason.PAUSE_TURN}:
         return _continue(state, event, answer, written)
     return _end(state, event, answer)
+
+
+def _measured(run: Run, event: LlmReplied) -> Run:
+    """The run with the room that this reply leaves in the window; none without a threshold."""
+    tokens = event.context_tokens if event.pruned is None else event.pruned.tokens
+    left = event.compact_above - tokens
+    due = event.compact_above > 0 and left <= 0
+    return replace(run, compact_due=due, room=max(left, 0) if event.compact_above > 0 else 0, overflowed=False)
 
 
 def _use_tools(state: AwaitingLlm, event: LlmReplied, answer: tuple[Block, ...], calls: tuple[ToolCall, ...]) -> Step:
@@ -177,7 +191,7 @@ def _failed(state: AwaitingLlm, event: LlmFailed) -> Step:
     gen = state.gen + 1
     state = replace(state, broken=broken.longer(state.broken, event.written, event.message, event.message_id))
     if event.context_overflow and not run.overflowed:
-        run = replace(run, compacted=True, overflowed=True)
+        run = replace(run, overflowed=True)
         after = replace(state, gen=gen, phase=CompactingContext(), run=run, attempt=0)
         return Step(after, (Compact(gen, manual=False, full=True),))
     if event.retryable and state.attempt < RETRIES:
@@ -212,14 +226,16 @@ def _routed(state: AwaitingLlm, event: RouteDecided) -> Step:
     return start_current(gen, run, ToolRound(message.id, call), saves, approved=True)
 
 
-def _metered(event: LlmReplied) -> SaveContext:
-    return SaveContext(event.context_tokens, event.estimated, event.usage)
+def _metered(event: LlmReplied) -> tuple[Save, ...]:
+    context = SaveContext(event.context_tokens, event.estimated, event.usage)
+    return (context,) if event.pruned is None else (context, *drafted(event.pruned))
 
 
-def _drafted(event: CompactionEnded) -> tuple[Save, ...]:
-    """The row about a compaction, and its view; empty after a failure."""
-    draft = event.outcome
-    return () if isinstance(draft, str) else (SaveNotice(draft.note), SaveView(draft))
+def _ended(event: CompactionEnded) -> tuple[Save, ...]:
+    """End of a compaction that the user asked for: a failure leaves a row too."""
+    if isinstance(event.outcome, CompactionFacts):
+        return SaveNotice(event.outcome.problem), SaveCompaction(event.outcome)
+    return drafted(event.outcome)
 
 
 def _assistant(event: LlmReplied, blocks: tuple[Block, ...]) -> SaveMessage:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, TypeAlias, assert_never
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.machine.messages import Block, ToolCall, ToolResult
@@ -33,12 +33,14 @@ class Run(Struct, frozen=True):
     max_iterations: int
     iteration: int = 1
     """Model calls of this run, counted from 1 (SPEC UNI-03)."""
-    compacted: bool = False
-    """True once this run has compacted its context (SPEC CLAW-30)."""
+    compaction_failed: bool = field(default=False, name="compacted")
+    """True once a compaction of this run changed nothing: it is not tried again (SPEC CLAW-30)."""
     overflowed: bool = False
-    """True once a request of this run was too long; the second time is an error (SPEC STM-02)."""
+    """True once a request was too long; a second one before any reply is an error (SPEC STM-02)."""
     compact_due: bool = False
     """True if the last reply filled the window past the threshold (SPEC DEC-12)."""
+    room: int = 0
+    """Tokens of tool results from which a compaction is due after them; 0 none is."""
     agent: AgentRun | None = None
     """Set in a sub-agent's run: it ends in `Completed` or `Failed`, never in `Idle` or `Errored`."""
 

@@ -16,9 +16,11 @@ from engine.machine.effects import (
     RequestLlm,
     RunStatus,
     Save,
+    SaveCompaction,
     SaveMessage,
     SaveNotice,
     SaveToolResult,
+    SaveView,
     StartRun,
 )
 from engine.machine.messages import (
@@ -30,6 +32,7 @@ from engine.machine.messages import (
     ToolResult,
     ToolResultBlock,
     ToolStatus,
+    text_in,
 )
 from engine.machine.states import (
     AwaitingApproval,
@@ -45,6 +48,7 @@ from engine.machine.states import (
     ToolOrigin,
     ToolRound,
 )
+from engine.machine.views import CHARACTERS_PER_TOKEN, CompactionDraft
 
 
 class Step(Struct, frozen=True):
@@ -71,19 +75,40 @@ def read_inbox(gen: int, run: Run, saves: tuple[Save, ...] = (), *, new_turn: bo
     return Step(AwaitingLlm(gen, run, Requesting()), (DrainInbox(new_turn=new_turn), *saves, StartRun(run.id), ask))
 
 
+def drafted(draft: CompactionDraft) -> tuple[Save, ...]:
+    """The row about a compaction, its view, and its record."""
+    return SaveNotice(draft.note), SaveView(draft), SaveCompaction(draft.facts)
+
+
 def compact_first(gen: int, run: Run) -> Step:
-    """Summarize older messages before the next call; once in a run (SPEC CLAW-30)."""
-    run = replace(run, compacted=True, compact_due=False)
+    """Summarize older messages before the next call."""
+    run = replace(run, compact_due=False)
     return Step(AwaitingLlm(gen, run, CompactingContext()), (Compact(gen, manual=False),))
 
 
 def next_iteration(gen: int, run: Run, saves: tuple[Effect, ...]) -> Step:
-    """Ask again after a tool round, unless the run has used up its model calls."""
+    """Ask again after a tool round, unless the run has used up its model calls.
+
+    Older messages are summarized first when the reply has filled the window, or its tool results will: as often as
+    that helps, for a run may need many times the window (SPEC CLAW-30).
+    """
     if run.iteration >= run.max_iterations:
         return at_limit(gen, run, saves)
     run = run.next_iteration()
-    after = compact_first(gen, run) if run.compact_due and not run.compacted else request(gen, run)
+    due = run.compact_due or 0 < run.room <= _result_tokens(saves)
+    after = compact_first(gen, run) if due and not run.compaction_failed else request(gen, run)
     return Step(after.state, (*saves, *after.effects))
+
+
+def _result_tokens(saves: tuple[Effect, ...]) -> int:
+    """Estimated tokens of the results that the next call adds."""
+    messages = [save.message for save in saves if isinstance(save, SaveMessage) and save.message.role is Role.USER]
+    contents = [
+        block.content if isinstance(block, ToolResultBlock) else (block,)
+        for message in messages
+        for block in message.blocks
+    ]
+    return sum(len(text_in(content)) for content in contents) // CHARACTERS_PER_TOKEN
 
 
 def at_limit(gen: int, run: Run, saves: tuple[Effect, ...], partial: str = "") -> Step:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from engine.machine.effects import FinishRun, MarkToolCall, SaveRoute, SaveToolCalls, SaveToolResult, StartRun
 from engine.machine.messages import NewMessage, Usage
 from engine.machine.states import State
-from engine.machine.views import ContextView
+from engine.machine.views import CompactionFacts, ContextView
 from engine.records import StoredMessage
 from engine.records.calls import ModelCall
 
@@ -63,6 +63,13 @@ class SetView(Struct, frozen=True):
     """New view of its messages for a model: a compaction succeeded."""
 
     view: ContextView
+
+
+class RecordCompaction(Struct, frozen=True):
+    """One attempt to make the context shorter."""
+
+    id: str
+    facts: CompactionFacts
 
 
 class RecordEvent(Struct, frozen=True):
@@ -128,6 +135,7 @@ Write: TypeAlias = (
     | LimitRun
     | SetContext
     | SetView
+    | RecordCompaction
     | RecordEvent
     | RecordSpan
     | RemoveQueued

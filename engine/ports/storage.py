@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from engine.machine.views import ContextView
 from engine.ports.database_waits import DatabaseWaits
-from engine.ports.moves import Committed, Move
+from engine.ports.moves import Committed, Move, RecordCompaction
 from engine.records import (
     Attachment,
     ConversationQuery,
@@ -22,6 +22,7 @@ from engine.records import (
     PermissionMode,
     Recovery,
     SearchAnswer,
+    StoredCompaction,
     StoredConversation,
     StoredMessage,
     TitleBy,
@@ -76,6 +77,8 @@ class ConversationChanges(Struct, frozen=True):
     view: ContextView | None = None
     context_tokens: int | None = None
     """An estimate, after something was left out of the window."""
+    compaction: RecordCompaction | None = None
+    """Record of that change of the view."""
 
     def applied_to(self, record: ConversationRecord, at: float) -> ConversationRecord:
         """The record as the store has it now; the window of another model is its caller's to know."""
@@ -284,6 +287,10 @@ class Library(Protocol):
 
     async def runs(self, conversation_id: str, limit: int) -> Sequence[RunRecord]:
         """The newest runs, newest first."""
+        ...
+
+    async def compactions(self, conversation_id: str) -> Sequence[StoredCompaction]:
+        """The newest attempts to make its context shorter, newest first."""
         ...
 
     async def calls(self, conversation_id: str) -> Sequence[CallSum]:

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from engine.machine.messages import Block, Origin, Role, ToolStatus, Usage
 from engine.machine.states import AgentOutcome, State
-from engine.machine.views import ContextView, EarlierView, Omission
+from engine.machine.views import CompactionFacts, ContextView, EarlierView, Omission
 from engine.records.totals import Totals
 from engine.search import Speaker
 from tools.contract import SandboxMode
@@ -100,6 +100,14 @@ class NewConversation(Struct, frozen=True):
     """True when a script began it (`phoenix -p`): the visible lists leave it out."""
 
 
+class StoredCompaction(Struct, frozen=True):
+    """One attempt to make the context of a conversation shorter."""
+
+    at: float
+    """Unix time."""
+    facts: CompactionFacts
+
+
 class ConversationRecord(Struct, frozen=True):
     """One conversation, whole."""
 
@@ -136,6 +144,8 @@ class ConversationRecord(Struct, frozen=True):
     earlier_views: tuple[EarlierView, ...] = ()
     compact_percent: int = 0
     """Fill level in per cent from which older messages are summarized; 0: the default, above 100: never."""
+    compacted_at: int = 0
+    """Number of messages at the last attempt to compact: the next automatic one waits for more."""
     last_usage: Usage | None = None
     """Usage of the newest reply, as the provider counted it."""
     agent: AgentFacts | None = None

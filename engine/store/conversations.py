@@ -32,7 +32,7 @@ from engine.records import (
     TitleBy,
 )
 from engine.records.totals import Totals
-from engine.store import agent_rows
+from engine.store import agent_rows, compactions
 from engine.store.ownership import Instance
 from engine.store.slugs import give_slug
 from tools.contract import SandboxMode
@@ -45,7 +45,8 @@ _COUNTED = """(SELECT MAX(seq) FROM messages WHERE conversation_id = c.id) AS me
     (SELECT status FROM runs WHERE conversation_id = c.id ORDER BY rowid DESC LIMIT 1) AS last_status,
     (SELECT json_group_array(json(totals_json)) FROM conversations WHERE parent_id = c.id) AS agents_totals"""
 """Columns that each take one step down an index, however long the conversation."""
-_ROWS = f"SELECT c.*, {_COUNTED} FROM conversations AS c"
+_COMPACTED = "(SELECT max(message_count) FROM compactions WHERE conversation_id = c.id) AS compacted_at"
+_ROWS = f"SELECT c.*, {_COUNTED}, {_COMPACTED} FROM conversations AS c"
 LISTED = f"""SELECT c.id, c.title, c.slug, c.cwd, c.model, c.state, c.context_tokens, c.context_window, c.totals_json,
     c.archived_at, c.deleted_at, c.unread, c.updated_at, c.owner_instance, c.pinned_at, c.draft <> '' AS has_draft,
     c.user_initiated,
@@ -139,6 +140,7 @@ def read(connection: sqlite3.Connection, conversation_id: str, instance: Instanc
         omitted=decode_omitted(row["context_omitted_json"]),
         earlier_views=decode_earlier(row["context_earlier_json"]),
         compact_percent=row["compact_percent"],
+        compacted_at=row["compacted_at"] or 0,
         last_usage=decode_usage(row["last_usage_json"]) if row["last_usage_json"] else None,
         agent=agent_rows.facts_of(row),
         agents_totals=decode_all_totals(row["agents_totals"]),
@@ -195,6 +197,8 @@ def change(connection: sqlite3.Connection, conversation_id: str, changes: Conver
             f"UPDATE conversations SET {', '.join(f'{column} = ?' for column in columns)} WHERE id = ?",
             (*columns.values(), conversation_id),
         )
+    if changes.compaction is not None:
+        compactions.add(connection, conversation_id, changes.compaction, at)
     if changes.suggested_title:
         connection.execute(
             "UPDATE conversations SET title = ?, title_by = ? WHERE id = ? AND title_by = ''",
@@ -279,11 +283,10 @@ def set_context(connection: sqlite3.Connection, conversation_id: str, context: S
 
 
 def set_view(connection: sqlite3.Connection, conversation_id: str, view: ContextView) -> None:
-    """Store the view made by a compaction, and count it."""
+    """Store the view made by a compaction."""
     columns = _view_columns(view)
     connection.execute(
-        f"""UPDATE conversations SET {", ".join(f"{column} = ?" for column in columns)},
-            compaction_count = compaction_count + 1 WHERE id = ?""",
+        f"UPDATE conversations SET {', '.join(f'{column} = ?' for column in columns)} WHERE id = ?",
         (*columns.values(), conversation_id),
     )
 

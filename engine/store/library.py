@@ -9,12 +9,21 @@ from pathlib import Path
 
 from engine.ports import ConversationChanges, Imported, ImportTerms, OwnedElsewhere
 from engine.ports.storage import IndexProgress
-from engine.records import FoundText, SearchAnswer, StoredConversation
+from engine.records import FoundText, SearchAnswer, StoredCompaction, StoredConversation
 from engine.records.calls import CallSum
 from engine.records.runs import RunRecord
 from engine.records.turns import TurnDigest, TurnSummary
 from engine.search import SearchQuery
-from engine.store import conversations, expiring, importing, model_calls, run_records, transfer, turn_summaries
+from engine.store import (
+    compactions,
+    conversations,
+    expiring,
+    importing,
+    model_calls,
+    run_records,
+    transfer,
+    turn_summaries,
+)
 from engine.store.connection import Transactions
 from engine.store.forking import Fork
 from engine.store.naming import tell_apart
@@ -126,6 +135,10 @@ class SqliteLibrary:
     async def runs(self, conversation_id: str, limit: int) -> list[RunRecord]:
         """The newest runs, newest first."""
         return await self._transactions.read(lambda connection: run_records.read(connection, conversation_id, limit))
+
+    async def compactions(self, conversation_id: str) -> list[StoredCompaction]:
+        """The newest attempts to make its context shorter, newest first."""
+        return await self._transactions.read(lambda connection: compactions.newest(connection, conversation_id))
 
     async def calls(self, conversation_id: str) -> list[CallSum]:
         """Usage and cost of its model calls, by their purpose; without those of its sub-agents."""

@@ -10,6 +10,7 @@ from engine.store.schema import VERSION_1
 from engine.store.schema_search import add_search_index
 from engine.store.schema_steps import (
     add_agent_columns,
+    add_compactions,
     add_context_columns,
     add_list_columns,
     add_model_calls,
@@ -39,6 +40,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     add_quiet_entries,
     add_sandbox_columns,
     add_model_calls,
+    add_compactions,
 )
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 

@@ -18,6 +18,7 @@ from engine.ports import (
     MakeBackground,
     Move,
     RecordCall,
+    RecordCompaction,
     RecordEvent,
     RecordSpan,
     RemoveQueued,
@@ -27,7 +28,18 @@ from engine.ports import (
     Write,
 )
 from engine.records import StoredMessage
-from engine.store import agent_ends, agent_rows, conversations, inbox, messages, queued, run_records, runs, tool_calls
+from engine.store import (
+    agent_ends,
+    agent_rows,
+    compactions,
+    conversations,
+    inbox,
+    messages,
+    queued,
+    run_records,
+    runs,
+    tool_calls,
+)
 from engine.store.ownership import Instance
 
 CANCELLED = "cancelled"
@@ -66,14 +78,12 @@ def _apply(connection: sqlite3.Connection, move: Move, write: Write) -> list[Sto
             return inbox.drain(connection, move.conversation_id, write, move.at)
         case RecordCall(call):
             runs.record_call(connection, move.conversation_id, call)
-        case SetContext():
-            conversations.set_context(connection, move.conversation_id, write)
         case RemoveQueued(message_id):
             queued.remove(connection, message_id)
         case Deposit() | MakeBackground() | HushAgents():
             _apply_to_agents(connection, move, write)
-        case SetView():
-            conversations.set_view(connection, move.conversation_id, write.view)
+        case SetContext() | SetView() | RecordCompaction():
+            _apply_to_window(connection, move, write)
         case SaveToolCalls() | MarkToolCall() | SaveToolResult():
             _apply_to_calls(connection, move, write)
         case StartRun() | LimitRun() | SaveRoute() | FinishRun() | RecordEvent() | RecordSpan():
@@ -81,6 +91,20 @@ def _apply(connection: sqlite3.Connection, move: Move, write: Write) -> list[Sto
         case _:
             assert_never(write)
     return []
+
+
+def _apply_to_window(
+    connection: sqlite3.Connection, move: Move, write: SetContext | SetView | RecordCompaction
+) -> None:
+    match write:
+        case SetContext():
+            conversations.set_context(connection, move.conversation_id, write)
+        case SetView(view):
+            conversations.set_view(connection, move.conversation_id, view)
+        case RecordCompaction():
+            compactions.add(connection, move.conversation_id, write, move.at)
+        case _:
+            assert_never(write)
 
 
 def _apply_to_agents(connection: sqlite3.Connection, move: Move, write: Deposit | MakeBackground | HushAgents) -> None:

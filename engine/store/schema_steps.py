@@ -57,6 +57,30 @@ _CALLS = (
 )
 
 
+_COMPACTIONS = (
+    """CREATE TABLE compactions (
+        id TEXT PRIMARY KEY,
+        conversation_id TEXT NOT NULL REFERENCES conversations ON DELETE CASCADE,
+        at REAL NOT NULL,
+        cause TEXT NOT NULL CHECK (cause IN ('asked', 'full', 'overflow', 'rested', 'long_results')),
+        kind TEXT NOT NULL CHECK (kind IN ('summary', 'shortened', 'restored', 'none')),
+        message_count INTEGER NOT NULL,
+        first_seq INTEGER NOT NULL,
+        start_seq INTEGER NOT NULL,
+        messages INTEGER NOT NULL,
+        tokens_before INTEGER NOT NULL,
+        tokens_after INTEGER NOT NULL,
+        problem TEXT NOT NULL)""",
+    "CREATE INDEX compactions_conversation ON compactions (conversation_id, message_count)",
+)
+
+
+def add_compactions(connection: sqlite3.Connection) -> None:
+    """Create one row for each attempt to make a context shorter."""
+    for statement in _COMPACTIONS:
+        connection.execute(statement)
+
+
 def add_list_columns(connection: sqlite3.Connection) -> None:
     """`pinned_at` orders the pins; titles that are there already count as the user's own."""
     connection.execute("ALTER TABLE conversations ADD COLUMN pinned_at REAL")

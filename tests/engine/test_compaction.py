@@ -13,8 +13,9 @@ from engine.conversation import Conversation
 from engine.executor import compacting
 from engine.executor.requests import Accepted, Refused
 from engine.executor.session import EngineSettings
-from engine.machine.messages import Role, TextBlock, Usage
+from engine.machine.messages import Role, TextBlock, ToolUseBlock, Usage
 from engine.machine.states import AwaitingLlm, Compacting, CompactingContext, Errored, Idle
+from engine.machine.views import CompactionCause, CompactionKind
 from engine.ports import ModelInfo, ModelMessage, ModelRequest
 from engine.providers.scripted import WINDOW, Fail, Hang, Part, Pause, Reply, ScriptedCall, Text
 from engine.updates import ContextChanged, MessageSaved, Noticed
@@ -131,7 +132,7 @@ async def test_a_lower_threshold_of_the_conversation_counts_and_is_kept(tmp_path
         assert stored.compact_percent == 50
 
 
-async def test_a_full_window_in_the_midst_of_tools_is_summarized_once_a_run(tmp_path: Path) -> None:
+async def test_a_full_window_in_the_midst_of_tools_is_summarized_again_only_after_six_messages(tmp_path: Path) -> None:
     def call() -> Reply:
         return Reply((ScriptedCall("bash", '{"command": "x"}'),), usage=FULL, when="[go]")
 
@@ -300,16 +301,23 @@ async def test_a_model_that_cannot_retell_leaves_it_to_rules(tmp_path: Path) -> 
         assert conversation.record.summary.startswith("Made by rules, without a model.")
 
 
-async def test_one_long_round_of_tools_gets_shorter_results_instead(tmp_path: Path) -> None:
+async def test_one_long_run_of_tools_is_summarized_between_two_rounds_whenever_it_is_due(tmp_path: Path) -> None:
     big = [f'{{"command": "{n}' + "y" * 9_000 + '"}' for n in range(8)]
-    calls = [Reply((ScriptedCall("bash", big[n]),), usage=FULL if n == 7 else NEARLY, when="[go]") for n in range(8)]
+    calls = [Reply((ScriptedCall("bash", big[n]),), usage=NEARLY, when="[go]") for n in range(8)]
     async with engine_bench(tmp_path, SUMMARY, *calls, answer("done"), settings=QUIET) as bench:
         conversation = await talked(bench, 1)
         assert isinstance(conversation.state, Idle)
-        assert summaries(bench) == 0
-        assert notices(bench)[0].startswith("Shortened 5 old tool results for the model · 150k → ~")
-        sent = [str(message.blocks) for message in bench.provider.requests[-1].messages if message.role is Role.USER]
-        assert ["\\n...\\n" in text for text in sent[1:]] == [True] * 5 + [False] * 3
+        first, second = (text for text in notices(bench) if text.startswith("Summarized"))
+        counts = [text.partition(" ·")[0] for text in (first, second)]
+        assert counts == ["Summarized 5 messages, kept 4", "Summarized 8 messages, kept 4"]
+        begun, answered = bench.provider.requests[-1].messages[:2]
+        assert begun.blocks[0] == TextBlock(f"{HEAD}{conversation.record.summary}")
+        assert [type(block) for block in answered.blocks] == [ToolUseBlock], "a whole round follows the summary"
+        stored = await bench.store.library.compactions(conversation.id)
+        assert [(one.facts.cause, one.facts.kind, one.facts.messages) for one in reversed(stored)] == [
+            (CompactionCause.FULL, CompactionKind.SUMMARY, 5),
+            (CompactionCause.FULL, CompactionKind.SUMMARY, 8),
+        ]
 
 
 async def test_an_overflow_by_the_newest_result_shortens_it_and_goes_on(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from engine.machine.messages import Origin, Role, TextBlock
-from engine.records import FoundText, SearchAnswer, SearchHit, StoredMessage
+from engine.records import FoundText, SearchAnswer, SearchHit, StoredCompaction, StoredMessage
 from engine.records.calls import CallSum
 from engine.records.runs import RunRecord
 from engine.records.turns import TurnSummary
@@ -53,6 +53,9 @@ class FakeLibrary:
 
     async def runs(self, conversation_id: str, limit: int) -> Sequence[RunRecord]:
         return self._engine.past_runs[:limit]
+
+    async def compactions(self, conversation_id: str) -> Sequence[StoredCompaction]:
+        return ()
 
     async def calls(self, conversation_id: str) -> Sequence[CallSum]:
         return self._engine.call_sums

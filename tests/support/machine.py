@@ -11,6 +11,7 @@ from engine.machine.effects import (
     FinishRun,
     MarkToolCall,
     Refuse,
+    SaveCompaction,
     SaveContext,
     SaveMessage,
     SaveToolCalls,
@@ -81,7 +82,7 @@ from engine.machine.states import (
     run_of,
 )
 from engine.machine.step import step
-from engine.machine.views import CompactionDraft, ContextView
+from engine.machine.views import CompactionCause, CompactionDraft, CompactionFacts, CompactionKind, ContextView
 
 AGENTS = tuple(AgentTask(f"a{number}", f"task {number}") for number in (1, 2, 3))
 SUBMISSIONS = (
@@ -90,6 +91,17 @@ SUBMISSIONS = (
     ("submit_error", '{"error": "no"}'),
     ("submit_error", "not json"),
 )
+
+
+def compacted(view: ContextView, tokens: int, note: str) -> CompactionDraft:
+    """The outcome of a compaction that made this view."""
+    facts = CompactionFacts(CompactionCause.FULL, CompactionKind.SUMMARY, 12, start_seq=view.start_seq)
+    return CompactionDraft(view, tokens, note, facts)
+
+
+def nothing_compacted(problem: str) -> CompactionFacts:
+    """The outcome of a compaction that changed nothing."""
+    return CompactionFacts(CompactionCause.FULL, CompactionKind.NONE, 12, problem=problem)
 
 
 @dataclass
@@ -258,9 +270,11 @@ class Walk:
                 return LlmFailed(gen, "server", "it broke", retryable, 0.0, overflow, self.fresh("m"), words)
             case _:
                 spawn = ToolCall(self.fresh("t"), "spawn_agents", "{}") if self.rng.random() < 0.5 else None
-                draft = CompactionDraft(ContextView("so far", self.serial), self.rng.randrange(900), "Summarized 9")
-                ended = CompactionEnded(gen, self.rng.choice((draft, "no model")))
+                ended = CompactionEnded(gen, self.rng.choice((self._draft(), nothing_compacted("no model"))))
                 return self.rng.choice((RetryDue(gen), ended, RouteDecided(gen, self.fresh("m"), spawn)))
+
+    def _draft(self) -> CompactionDraft:
+        return compacted(ContextView("so far", self.serial), self.rng.randrange(900), "Summarized 9")
 
     def _reply(self, gen: int) -> LlmReplied:
         blocks: list[Block] = []
@@ -283,6 +297,7 @@ class Walk:
             cost_usd=self.rng.choice((None, 0.0, 0.25)),
             compact_above=self.rng.choice((0, 750)),
             answer_id=self.fresh("m"),
+            pruned=self._draft() if self.rng.random() < 0.1 else None,
         )
 
     def _use(self) -> ToolUseBlock:
@@ -350,6 +365,7 @@ def _check_facts(before: State, event: Event, effects: tuple[Effect, ...]) -> No
     phase = before.phase if isinstance(before, AwaitingLlm) else None
     if isinstance(event, LlmReplied) and phase == Requesting() and event.gen == before.gen:
         assert metered == (SaveContext(event.context_tokens, event.estimated, event.usage),)
+        assert drafted == (() if event.pruned is None else (SaveView(event.pruned),))
         for effect in effects:
             if isinstance(effect, SaveMessage) and effect.message.id == event.message_id:
                 assert (effect.cost_usd, effect.usage) == (event.cost_usd, event.usage)
@@ -357,6 +373,8 @@ def _check_facts(before: State, event: Event, effects: tuple[Effect, ...]) -> No
         assert metered == (), "only a reply meters the window"
     summarizes = isinstance(before, Compacting) or phase == CompactingContext()
     if isinstance(event, CompactionEnded) and summarizes and event.gen == before.gen:
-        assert drafted == (() if isinstance(event.outcome, str) else (SaveView(event.outcome),))
-    else:
-        assert drafted == (), "only a compaction changes the view"
+        assert drafted == ((SaveView(event.outcome),) if isinstance(event.outcome, CompactionDraft) else ())
+        facts = event.outcome.facts if isinstance(event.outcome, CompactionDraft) else event.outcome
+        assert SaveCompaction(facts) in effects, "every attempt is recorded"
+    elif not isinstance(event, LlmReplied):
+        assert drafted == (), "only a compaction or a pruning changes the view"

@@ -85,13 +85,20 @@ def test_a_cut_moves_to_the_question_before_a_tool_round() -> None:
     assert selection.start_seq == 3
 
 
-def test_without_a_plain_message_nothing_is_summarized_unless_it_must_be() -> None:
+def test_without_a_plain_message_the_cut_is_between_two_whole_rounds_of_tools() -> None:
     rows = chain(text(U), *itertools.chain.from_iterable(tool_round(f"t{n}") for n in range(10)))
-    assert select(rows) is None
-    forced = select(rows, cut_tool_rounds=True)
-    assert forced is not None
-    assert rows[forced.start_seq - 1].role is A, "never begins with a result"
-    assert forced.kept == 6
+    found = select(rows)
+    assert found is not None
+    assert rows[found.start_seq - 1].role is A, "never begins with a result"
+    assert found.kept == 6
+
+
+@pytest.mark.parametrize(("rounds", "start"), [(2, 3), (3, 3), (5, 10), (6, 12), (12, 20)])
+def test_a_plain_message_is_kept_with_its_tools_only_where_enough_is_summarized(rounds: int, start: int) -> None:
+    rows = chain(text(U), text(A), text(U), *itertools.chain.from_iterable(tool_round(f"t{n}") for n in range(rounds)))
+    found = select(rows)
+    assert found is not None
+    assert found.start_seq == start
 
 
 def test_notices_and_silent_rows_do_not_count() -> None:
@@ -196,20 +203,18 @@ def test_whatever_is_summarized_and_left_out_a_strict_server_takes_the_rest(seed
     every = (*omissions.images(rows), *omissions.shorten_old(rows), *omissions.clear_old(rows))
     omitted: tuple[Omission, ...] = tuple(each for each in every if rng.random() < 0.5)
     growing = GrowingView()
-    for forced in (False, True):
-        view = ContextView(omitted=omitted)
-        shown = omissions.apply(rows, omitted)
-        while (selection := select(shown, cut_tool_rounds=forced)) is not None:
-            assert {row.seq for row in selection.summarized} < {row.seq for row in shown}
-            view = ContextView("what was before", selection.start_seq, omitted)
-            kept = [row for row in rows if row.seq >= selection.start_seq]
-            shown = [row for row in shown if row.seq >= selection.start_seq]
-            messages = build_view(omissions.apply(kept, omitted), summary=view.summary)
-            assert messages == growing.build(kept, view, (), "")
-            assert messages[0].blocks[0] == TextBlock(SUMMARY + view.summary)
-            images = {"i": ImageBytes("image/png", TINY_PNG)}
-            body = request_body(ModelRequest("claude-sonnet-5-5", ("s",), messages, (), images))
-            assert violations(body, HEADERS) == []
+    shown = omissions.apply(rows, omitted)
+    while (selection := select(shown)) is not None:
+        assert {row.seq for row in selection.summarized} < {row.seq for row in shown}
+        view = ContextView("what was before", selection.start_seq, omitted)
+        kept = [row for row in rows if row.seq >= selection.start_seq]
+        shown = [row for row in shown if row.seq >= selection.start_seq]
+        messages = build_view(omissions.apply(kept, omitted), summary=view.summary)
+        assert messages == growing.build(kept, view, (), "")
+        assert messages[0].blocks[0] == TextBlock(SUMMARY + view.summary)
+        images = {"i": ImageBytes("image/png", TINY_PNG)}
+        body = request_body(ModelRequest("claude-sonnet-5-5", ("s",), messages, (), images))
+        assert violations(body, HEADERS) == []
 
 
 def test_an_image_that_was_taken_out_is_in_no_request() -> None:

@@ -42,6 +42,7 @@ from engine.machine.states import (
     Failed,
     Idle,
 )
+from tests.support.machine import nothing_compacted
 from tests.support.moves import Driver, calls, done, reply, user
 
 SUBMIT = ToolUseBlock("s1", "submit_result", '{"result": "All green"}')
@@ -125,7 +126,7 @@ def test_a_model_that_fails_for_good_is_an_outcome() -> None:
 def test_a_second_overflow_is_an_outcome() -> None:
     driver = child().on(LlmFailed(1, "overflow", "too long", retryable=False, context_overflow=True))
     assert isinstance(driver.state, AwaitingLlm)
-    driver.on(CompactionEnded(driver.gen, "no model"))
+    driver.on(CompactionEnded(driver.gen, nothing_compacted("no model")))
     ended = driver.on(LlmFailed(driver.gen, "overflow", "too long", retryable=False, context_overflow=True)).state
     assert ended == Failed(driver.gen, "overflow", "context exhausted before result submission")
 

@@ -10,6 +10,7 @@ from engine.machine.events import CompactionEnded, LlmFailed, RetryAsked, RetryD
 from engine.machine.messages import LastMessage, StopReason, TextBlock
 from engine.machine.states import AgentRun, AwaitingLlm, BrokenText, Errored, Failed, Idle, Requesting, Run
 from engine.machine.transition import opens_turn
+from tests.support.machine import nothing_compacted
 from tests.support.moves import Driver, reply, user
 
 LOST = "The connection broke off."
@@ -85,7 +86,7 @@ def test_a_reply_that_goes_on_forgets_what_an_earlier_attempt_had_written() -> N
 def test_a_compaction_between_two_attempts_loses_no_text() -> None:
     driver = again(breaks(Driver().on(user()), "half"))
     driver.on(LlmFailed(driver.gen, "overflow", "too long", retryable=False, context_overflow=True))
-    driver.on(CompactionEnded(driver.gen, "no model"))
+    driver.on(CompactionEnded(driver.gen, nothing_compacted("no model")))
     breaks(driver, "", retryable=False)
     assert kept(driver) == [((TextBlock("half"),), LOST)]
 

@@ -13,6 +13,7 @@ from engine.machine.effects import (
     Notice,
     RequestLlm,
     RunStatus,
+    SaveCompaction,
     SaveContext,
     SaveMessage,
     SaveNotice,
@@ -28,7 +29,18 @@ from engine.machine.events import (
     ToolFinished,
     UserMessage,
 )
-from engine.machine.messages import LastMessage, NewMessage, Origin, Role, StopReason, TextBlock, ThinkingBlock, Usage
+from engine.machine.messages import (
+    LastMessage,
+    NewMessage,
+    Origin,
+    Role,
+    StopReason,
+    TextBlock,
+    ThinkingBlock,
+    ToolResult,
+    ToolStatus,
+    Usage,
+)
 from engine.machine.states import (
     AwaitingLlm,
     CompactingContext,
@@ -39,10 +51,12 @@ from engine.machine.states import (
     Routing,
     ToolExecuting,
 )
-from engine.machine.views import CompactionDraft, ContextView
+from engine.machine.views import ContextView
+from tests.support.machine import compacted, nothing_compacted
 from tests.support.moves import Driver, calls, done, reply, user
 
-DRAFT = CompactionDraft(ContextView("the plan", 5), 40, "Summarized 9 messages")
+DRAFT = compacted(ContextView("the plan", 5), 40, "Summarized 9 messages")
+FAILED = nothing_compacted("no model")
 
 
 def failing(driver: Driver, message: str = "overloaded", retry_after: float = 0.0) -> Driver:
@@ -183,21 +197,62 @@ def test_a_context_overflow_compacts_once_and_then_is_an_error() -> None:
     assert isinstance(driver.state, Errored)
 
 
-def test_a_full_window_is_compacted_between_tools_and_the_next_call_once_a_run() -> None:
+def tool_round(driver: Driver, output: str = "ok", context_tokens: int = 0, compact_above: int = 0) -> Driver:
+    """One reply with a call, and its result."""
+    name = f"t{driver.gen}"
+    asked = calls(name)
+    driver.on(
+        reply(driver.gen, *asked, stop=StopReason.TOOL_USE, context_tokens=context_tokens, compact_above=compact_above)
+    )
+    return driver.on(ToolFinished(driver.gen, ToolResult(name, output, ToolStatus.SUCCESS), f"r{driver.gen}"))
+
+
+def test_a_full_window_is_compacted_between_tools_and_the_next_call_as_often_as_it_is_due() -> None:
     driver = Driver().on(user())
-    for expected in (True, False):
-        tools = reply(
-            driver.gen, *calls(f"t{driver.gen}"), stop=StopReason.TOOL_USE, context_tokens=75, compact_above=75
-        )
-        driver.on(tools)
-        assert isinstance(driver.state, ToolExecuting)
-        driver.on(ToolFinished(driver.gen, done(driver.state.round.current.id), f"r{driver.gen}"))
-        assert driver.has(Compact) is expected
+    for _ in range(3):
+        tool_round(driver, context_tokens=75, compact_above=75)
+        assert driver.effect(Compact) == Compact(driver.gen, manual=False)
         driver.on(CompactionEnded(driver.gen, DRAFT))
+        assert driver.has(RequestLlm)
+    tool_round(driver, context_tokens=90, compact_above=0)
+    assert driver.has(RequestLlm), "the executor gives no threshold while too few messages are new"
+
+
+def test_after_a_compaction_that_changed_nothing_the_run_goes_on_without_another() -> None:
+    driver = tool_round(Driver().on(user()), context_tokens=75, compact_above=75)
+    driver.on(CompactionEnded(driver.gen, FAILED))
+    assert driver.has(RequestLlm)
+    tool_round(driver, context_tokens=80, compact_above=75)
+    assert (driver.has(Compact), driver.has(RequestLlm)) == (False, True)
+
+
+@pytest.mark.parametrize(("characters", "due"), [(399, False), (400, True), (40_000, True)])
+def test_results_that_would_fill_the_window_are_waited_for_by_a_compaction(characters: int, due: bool) -> None:
+    driver = tool_round(Driver().on(user()), "x" * characters, context_tokens=650, compact_above=750)
+    assert (driver.has(Compact), driver.has(RequestLlm)) == (due, not due)
+
+
+def test_an_overflow_after_a_reply_is_compacted_again() -> None:
+    driver = Driver().on(user())
+    for _ in range(3):
+        driver.on(LlmFailed(driver.gen, "invalid_request", "too long", retryable=False, context_overflow=True))
+        assert driver.effect(Compact).full
+        driver.on(CompactionEnded(driver.gen, DRAFT))
+        tool_round(driver)
+        assert driver.has(RequestLlm)
+
+
+def test_old_results_that_became_shorter_count_for_what_comes_next() -> None:
+    driver = Driver().on(user())
+    replied = reply(1, *calls("t1"), stop=StopReason.TOOL_USE, context_tokens=800, compact_above=750, pruned=DRAFT)
+    saved = [e for e in driver.on(replied).effects if isinstance(e, SaveContext | SaveView | SaveCompaction)]
+    assert saved == [SaveContext(800, False, Usage(10, 5)), SaveView(DRAFT), SaveCompaction(DRAFT.facts)]
+    driver.on(ToolFinished(driver.gen, done("t1"), "m-r"))
+    assert (driver.has(Compact), driver.has(RequestLlm)) == (False, True), "40 tokens are left in the window"
 
 
 def test_a_message_into_a_full_window_waits_for_the_summary_whatever_comes_of_it() -> None:
-    for outcome in (DRAFT, "no model"):
+    for outcome in (DRAFT, FAILED):
         message = NewMessage("m", Role.USER, Origin.HUMAN, (TextBlock("hi"),))
         driver = Driver().on(UserMessage(message, LastMessage.ANSWER, "run", 250, compact_due=True))
         assert isinstance(driver.state, AwaitingLlm)
@@ -205,9 +260,11 @@ def test_a_message_into_a_full_window_waits_for_the_summary_whatever_comes_of_it
         assert driver.effect(SaveMessage).message is message
         driver.on(CompactionEnded(driver.gen, outcome))
         assert driver.has(RequestLlm)
-        told = [effect for effect in driver.effects if isinstance(effect, Notice | SaveNotice | SaveView)]
-        done = [SaveNotice("Summarized 9 messages"), SaveView(DRAFT)]
-        assert told == (done if outcome is DRAFT else [Notice("no model")])
+        told = [
+            effect for effect in driver.effects if isinstance(effect, Notice | SaveNotice | SaveView | SaveCompaction)
+        ]
+        done = [SaveNotice("Summarized 9 messages"), SaveView(DRAFT), SaveCompaction(DRAFT.facts)]
+        assert told == (done if outcome is DRAFT else [SaveCompaction(FAILED), Notice("no model")])
 
 
 def test_a_reply_that_is_being_continued_outlasts_the_summary() -> None:
@@ -222,13 +279,13 @@ def test_a_wish_goes_along_with_a_summary_by_hand() -> None:
     assert driver.effect(Compact) == Compact(driver.gen, manual=True, focus="tables", before=7)
     driver.on(CompactionEnded(driver.gen, DRAFT))
     assert driver.state == Idle(driver.gen)
-    assert driver.effects == (SaveNotice("Summarized 9 messages"), SaveView(DRAFT))
+    assert driver.effects == (SaveNotice("Summarized 9 messages"), SaveView(DRAFT), SaveCompaction(DRAFT.facts))
 
 
 def test_a_summary_by_hand_that_failed_says_why_and_saves_no_view() -> None:
     driver = Driver().on(CompactAsked())
-    driver.on(CompactionEnded(driver.gen, "no model"))
-    assert (driver.state, driver.effects) == (Idle(driver.gen), (SaveNotice("no model"),))
+    driver.on(CompactionEnded(driver.gen, FAILED))
+    assert (driver.state, driver.effects) == (Idle(driver.gen), (SaveNotice("no model"), SaveCompaction(FAILED)))
 
 
 def test_what_a_reply_cost_and_how_full_the_window_is_are_saved_as_its_event_says() -> None:

@@ -169,7 +169,7 @@ def expected_states(paths: StorePaths, version: str) -> dict[str, State]:
             ),
         ),
         "squeezing": Compacting(9),
-        "squeezing before": AwaitingLlm(9, run("squeezing before", compacted=True), CompactingContext()),
+        "squeezing before": AwaitingLlm(9, run("squeezing before", compaction_failed=True), CompactingContext()),
         "failed": Errored(2, "auth", "Your key was refused.", False, run_of(paths, "failed")),
         "cut": Errored(2, "network", "The connection broke.", False, run_of(paths, "cut")),
         "waits": AwaitingLlm(2, run("waits"), RetryWait(25.0, "Overloaded."), attempt=1, broken=broken),
