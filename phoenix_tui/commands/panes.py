@@ -13,6 +13,7 @@ from phoenix_tui.panes.memory import recall
 from phoenix_tui.panes.split import MOST, Split
 from phoenix_tui.text.labels import age
 from phoenix_tui.widgets.question_text import short_path
+from tools.wording import number_within
 
 NEW: Final = "new"
 LEAST: Final = 2
@@ -84,8 +85,8 @@ async def pane(ctx: CommandContext, where: str) -> None:
         await panes.step(1)
     elif where == "previous":
         await panes.step(-1)
-    elif where.isdecimal() and 1 <= int(where) <= panes.count:
-        await panes.go(int(where) - 1)
+    elif number := number_within(where, panes.count):
+        await panes.go(number - 1)
     else:
         ctx.tell(f"Give next, previous or a number from 1 to {panes.count}.", bad=True)
 

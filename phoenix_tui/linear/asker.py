@@ -10,6 +10,7 @@ from phoenix_tui.features.front_end import FrontEnd, InView, Option
 from phoenix_tui.linear.line_buffer import LeaveTyped, Typed
 from phoenix_tui.linear.terminal import LineTerminal
 from tools.clean import clean, clean_line
+from tools.wording import number_within
 
 MOST_LISTED: Final = 20
 
@@ -60,7 +61,8 @@ class LineAsker(FrontEnd):
         """The place of the row whose number is typed; None for anything else."""
         self.say(heading, *(f"{number}. {clean_line(row)}" for number, row in enumerate(rows, 1)))
         text = await self.ask("Number, or Enter for none: ")
-        return int(text) - 1 if text.isdecimal() and 1 <= int(text) <= len(rows) else None
+        number = number_within(text, len(rows))
+        return number - 1 if number is not None else None
 
     async def pick(self, heading: str, options: Sequence[Option], *, current: str = "", free: bool = False) -> str:
         """The key of the option whose number is typed; empty for anything else."""

@@ -13,7 +13,7 @@ from phoenix_tui.linear.context import LinearContext, Run
 from phoenix_tui.models.choice import GUIDE
 from phoenix_tui.text.checkpoint_text import use_in_words
 from tools.clean import clean_line
-from tools.wording import counted
+from tools.wording import counted, number_within
 
 BIGGEST: Final = 5
 """Parts of the window that are named."""
@@ -51,10 +51,11 @@ def _say_edit(ctx: LinearContext, outcome: Edited | Refused) -> None:
 
 async def _threshold(ctx: LinearContext, window: ContextApi, value: str) -> None:
     never = value == "never"
-    if not never and not (value.isdecimal() and LOWEST <= int(value) <= HIGHEST):
+    number = HIGHEST + 1 if never else number_within(value, HIGHEST)
+    if number is None or number < LOWEST:
         ctx.say(f"The threshold must be {LOWEST} to {HIGHEST} per cent, or never.")
         return
-    await window.set_threshold(HIGHEST + 1 if never else int(value))
+    await window.set_threshold(number)
     ctx.say(f"Older messages are summarized {'never' if never else f'at {value} per cent'}.")
 
 

@@ -10,15 +10,16 @@ from phoenix_tui.features.cost import choose_run, cost_report
 from phoenix_tui.features.doctor import doctor
 from phoenix_tui.features.side_questions import why_not
 from phoenix_tui.linear.context import LinearContext, Run
-from tools.wording import counted
+from tools.wording import counted, number_within
 
 READ_BACK: Final = 4
+MOST_READ: Final = 100
 OUTPUT_ROWS: Final = 200
 ASKED: Final = "Side question sent. Esc cancels it if nothing else is running."
 
 
 async def _read(ctx: LinearContext, number: str) -> None:
-    await ctx.active.read(min(int(number), 100) if number.isdecimal() else READ_BACK)
+    await ctx.active.read(number_within(number, MOST_READ) or (MOST_READ if number.isdecimal() else READ_BACK))
 
 
 async def _output(ctx: LinearContext, _: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.wording import counted, one_line
+from tools.wording import counted, number_within, one_line
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,16 @@ def test_a_text_becomes_one_line_and_is_cut_to_its_length() -> None:
     assert one_line(" a\n\tb  c ") == "a b c"
     assert one_line("a b c", 5) == "a b c"
     assert one_line("a b c", 4) == "a b…"
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("1", 1), ("20", 20), ("07", 7), ("0", None), ("21", None), ("", None), ("-1", None), ("1.5", None), ("²", None)],
+)
+def test_a_number_is_read_within_its_bounds(text: str, number: int | None) -> None:
+    assert number_within(text, 20) == number
+
+
+def test_a_number_that_python_would_refuse_to_read_is_none() -> None:
+    assert number_within("9" * 5_000, 20) is None
+    assert number_within("0" * 5_000 + "1", 20) is None
