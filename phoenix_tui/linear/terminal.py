@@ -95,11 +95,11 @@ class LineTerminal:
             self.show_prompt()
 
     async def ask(self, prompt: str, text: str = "") -> LineRequest:
-        """Request one line, with `text` to be changed; returns the typed line."""
+        """Request one line, with `text` to be changed in a terminal; returns the typed line."""
         self.prompt = prompt
         self.show_prompt()
         self._asking = True
-        if text:
+        if text and self.keyboard.is_terminal:  # the lines of a pipe are there already: they would leave it behind
             self.put(text)
         request = await self.next_request()
         self._asking = False
