@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
@@ -15,10 +16,11 @@ from tools.contract import ImageRejected
 from tools.files.own_files import read_start
 from tools.files.protected import is_secret
 from tools.images.contract import IMAGE_SUFFIXES
+from tools.wording import number_within
 
 if TYPE_CHECKING:
     from engine.records import Attachment
-    from phoenix_tui.features.front_end import InView
+    from phoenix_tui.features.front_end import FrontEnd, InView
 
 LARGEST_IMAGE: Final = 64_000_000
 """Bytes of a file or of a clipboard's image; it is shrunk before sending."""
@@ -73,6 +75,26 @@ def named_images(folder: Path, text: str) -> tuple[Path, ...]:
     """The files that the argument of a command names: as when they are dropped, or one by its path from `folder`."""
     name = text.strip().strip("'\"")
     return dropped_images(text) or (folder / _path(name),)
+
+
+async def asked_images(front: FrontEnd, text: str) -> tuple[Path, ...]:
+    """The files that `/image TEXT` names, from the folder in view; asks for one without a text."""
+    text = text or await front.ask_line("Image file")
+    if not text.strip():
+        return ()
+    folder = front.conversation.record.cwd if front.conversation is not None else front.launch.cwd
+    return await asyncio.to_thread(named_images, folder, text)
+
+
+def image_at(front: FrontEnd, images: Sequence[Attachment], text: str, ways: str) -> int | None:
+    """Place of the image that `/images TEXT` names, 0 for any other text; None after a notice where there are none.
+
+    `ways`: how one is attached.
+    """
+    if not images:
+        front.tell(f"No image is attached. {ways}")
+        return None
+    return (number_within(text, len(images)) or 1) - 1
 
 
 def _shell_words(text: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Sequence
@@ -10,12 +9,14 @@ from pathlib import Path
 from typing import Final
 
 from engine.api.errors import ENGINE_ERRORS
-from engine.records import Attachment
-from phoenix_tui.features.image_files import attach_image, dropped_images, named_images
+from phoenix_tui.features.image_files import asked_images, attach_image, dropped_images, image_at
 from phoenix_tui.linear.context import LinearContext, Run
 from phoenix_tui.terminal.clipboard import Clipboard, ClipboardImage, ClipboardText, ClipboardTrouble
+from phoenix_tui.text.image_text import spoken_size
 from tools.clean import clean_line
 from tools.wording import counted
+
+REMOVE, KEEP = "Remove it", "Keep it"
 
 
 async def attach_all(ctx: LinearContext, images: Sequence[Path | bytes]) -> None:
@@ -28,7 +29,7 @@ async def attach_all(ctx: LinearContext, images: Sequence[Path | bytes]) -> None
             ctx.say(f"Refused: {clean_line(str(error))}")
         else:
             ctx.active.images.append(attachment)
-            ctx.say(f"Attached {len(ctx.active.images)}: {_words(attachment)}, from {name}.")
+            ctx.say(f"Attached {len(ctx.active.images)}: {spoken_size(attachment)}, from {name}.")
 
 
 async def attach_dropped(ctx: LinearContext, text: str) -> bool:
@@ -39,9 +40,7 @@ async def attach_dropped(ctx: LinearContext, text: str) -> bool:
 
 
 async def _attach(ctx: LinearContext, name: str) -> None:
-    name = name or await ctx.ask_line("Image file")
-    if name:
-        await attach_all(ctx, await asyncio.to_thread(named_images, ctx.launch.cwd, name))
+    await attach_all(ctx, await asked_images(ctx, name))
 
 
 async def _paste(ctx: LinearContext, _: str) -> None:
@@ -56,22 +55,19 @@ async def _paste(ctx: LinearContext, _: str) -> None:
             ctx.say(reason)
 
 
-async def _images(ctx: LinearContext, _: str) -> None:
+async def _images(ctx: LinearContext, text: str) -> None:
     images = ctx.active.images
-    if not images:
-        ctx.say("No image is attached. /image FILE attaches one, /paste attaches one from the clipboard.")
+    place = image_at(ctx, images, text, "/image FILE attaches one, /paste attaches one from the clipboard.")
+    if place is None:
         return
-    chosen = await ctx.choose(
-        f"{counted(len(images), 'image')} attached to the next message. Give a number to remove one:",
-        [_words(image) for image in images],
-    )
+    if text:
+        chosen = place if await ctx.confirm(f"Image {place + 1}: {spoken_size(images[place])}", REMOVE, KEEP) else None
+    else:
+        heading = f"{counted(len(images), 'image')} attached to the next message. Give a number to remove one:"
+        chosen = await ctx.choose(heading, [spoken_size(image) for image in images])
     if chosen is not None:
         del images[chosen]
         ctx.say(f"Removed. {counted(len(images), 'image')} attached.")
-
-
-def _words(image: Attachment) -> str:
-    return f"image, {image.width} by {image.height}"
 
 
 def _drop(_: str) -> None:

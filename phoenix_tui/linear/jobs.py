@@ -1,29 +1,36 @@
-"""Background commands: send one there, end one."""
+"""Background commands in lines: send one there, read one, end one."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.features.jobs import NO_JOBS, send_to_background
+from phoenix_tui.features.jobs import background, end_job, jobs_in_view, output_of
 from phoenix_tui.linear.context import LinearContext, Run
-from phoenix_tui.text.labels import clock
+from phoenix_tui.text.job_text import how_it_stands
 from tools.clean import reveal
 
-
-async def _background(ctx: LinearContext, _: str) -> None:
-    ctx.say(send_to_background(ctx.conversation))
+READ, END = "Read its output", "Stop it"
 
 
 async def _jobs(ctx: LinearContext, _: str) -> None:
-    conversation = ctx.conversation
-    running = [job for job in conversation.jobs.all() if job.running] if conversation is not None else []
-    if conversation is None or not running:
-        ctx.say("No background commands are running." if conversation is not None else NO_JOBS)
+    jobs = jobs_in_view(ctx)
+    if jobs is None:
         return
-    rows = [f"{reveal(job.command)}, for {clock(job.elapsed)}" for job in running]
-    chosen = await ctx.choose("Running in the background. Give a number to stop one:", rows)
-    if chosen is not None:
-        await conversation.jobs.kill(running[chosen].id)
+    found = jobs.all()
+    chosen = await ctx.choose("Background commands:", [f"{reveal(job.command)}, {how_it_stands(job)}" for job in found])
+    if chosen is None:
+        return
+    job = found[chosen]
+    actions = [READ, END] if job.running else [READ]
+    action = await ctx.choose(f"{reveal(job.command)}:", actions)
+    match actions[action] if action is not None else "":
+        case "Read its output":
+            output = output_of(jobs, job)
+            ctx.read(output.heading, "\n".join(filter(None, (output.before, output.text))))
+        case "Stop it":
+            await end_job(ctx, jobs, job)
+        case _:
+            pass  # none was wanted
 
 
-RUNS: Final[dict[str, Run]] = {"background": _background, "jobs": _jobs}
+RUNS: Final[dict[str, Run]] = {"background": background, "jobs": _jobs}

@@ -19,6 +19,7 @@ from phoenix_tui.images.boxes import box_of
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
+from phoenix_tui.text.image_text import size_words
 from phoenix_tui.text.labels import Tone
 from tools.contract import ImageRejected
 
@@ -28,16 +29,6 @@ if TYPE_CHECKING:
     from phoenix_tui.widgets.transcript.gallery import Pictures
 
 MARGIN: Final = 4
-KILO: Final = 1_000
-
-
-def size_words(image: Attachment) -> str:
-    """`1568×882 · 310 kB · png`, and its size before shrinking."""
-    kind = image.media_type.rpartition("/")[2]
-    words = f"{image.width}×{image.height} · {max(image.bytes // KILO, 1):,} kB · {kind}"
-    if (image.original_width, image.original_height) == (image.width, image.height):
-        return words
-    return f"{words} · from {image.original_width}×{image.original_height}"
 
 
 class PictureView(Widget):

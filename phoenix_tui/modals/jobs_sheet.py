@@ -12,17 +12,17 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.api.conversation import JobsApi
+from phoenix_tui.features.front_end import FrontEnd
+from phoenix_tui.features.jobs import end_job, output_lines, output_of
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.job_text import how_it_stands, running
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.notices import Notify
 from phoenix_tui.widgets.row_choice import first_in_sight, moved
 from tools.clean import clean_line
 from tools.contract import JobInfo
-from tools.shell_output import all_lines, readable
 from tools.wording import counted
 
 TICK: Final = 1.0
@@ -34,8 +34,6 @@ LEAST_OUTPUT: Final = 3
 POINTER: Final = 2
 """Cells of the sign before a row."""
 GAP: Final = "  "
-MOST_LINES: Final = 1_000
-"""Newest lines of an output that are read; the model gets more with job_output, and a long one is in a file."""
 
 
 class JobsSheet(Sheet[None]):
@@ -45,10 +43,10 @@ class JobsSheet(Sheet[None]):
     DEFAULT_CSS = "JobsSheet { & Static { height: auto; } & #output { margin: 1 0 0 2; } }"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS), *bindings(Scope.JOBS)]
 
-    def __init__(self, active: JobsApi, tell: Notify) -> None:
+    def __init__(self, active: JobsApi, front: FrontEnd) -> None:
         super().__init__()
         self._desk = active
-        self._tell = tell
+        self._front = front
         self._chosen = max(len(active.all()) - 1, 0)
         self._first = 0
         """The place of the row on top."""
@@ -93,7 +91,7 @@ class JobsSheet(Sheet[None]):
         return Content("\n").join(Content(line).truncate(width, ellipsis=True) for line in lines)
 
     def _lines(self) -> list[str]:
-        return readable(self._desk.output(self._one.id)).rstrip("\n").splitlines() if self._one is not None else []
+        return output_lines(self._desk, self._one) if self._one is not None else []
 
     @on(events.Click, "#rows")
     def point(self, event: events.Click) -> None:
@@ -113,23 +111,17 @@ class JobsSheet(Sheet[None]):
         """Read all that the chosen one has printed."""
         if self._one is None:
             return
-        lines = self._lines()
-        before = (all_lines(self._desk.output(self._one.id)) or len(lines)) - MOST_LINES
-        left_out = f"… {counted(before, 'line')} before\n" if before > 0 else ""
-        text = Content.assemble((left_out, Tone.QUIET.value), "\n".join(lines[-MOST_LINES:]) or "No output yet.")
-        heading = f"{clean_line(self._one.command)}   {how_it_stands(self._one)}"
-        self.app.push_screen(TextSheet(heading, text, at_end=True))
+        output = output_of(self._desk, self._one)
+        text = Content.assemble((f"{output.before}\n" if output.before else "", Tone.QUIET.value), output.text)
+        self.app.push_screen(TextSheet(output.heading, text, at_end=True))
 
     def action_end(self) -> None:
         """End the chosen one with everything it started."""
-        job = self._one
-        if job is None or not job.running:
-            self._tell("The command has already ended.")
-        else:
-            self.run_worker(self._end(job.id), group="end")
+        if self._one is not None:
+            self.run_worker(self._end(self._one), group="end")
 
-    async def _end(self, job_id: str) -> None:
-        await self._desk.kill(job_id)
+    async def _end(self, job: JobInfo) -> None:
+        await end_job(self._front, self._desk, job)
         self._draw()
 
 

@@ -29,18 +29,28 @@ async def test_an_image_is_attached_by_its_path_said_and_sent(tmp_path: Path) ->
         await running.shows("No image is attached.")
         running.paste(f"'{shot}'")
         running.type("\r")
-        await running.shows("Attached 1: image, 1 by 1, from a shot.png.")
+        await running.shows("Attached 1: image, 1 by 1, 1 kB, png, from a shot.png.")
         running.type(f"/attach {shot}\r")
         await running.shows("Attached 2:")
         running.type("/images\r")
-        await running.shows("2 images attached to the next message.", "1. image, 1 by 1", "Number, or Enter for none:")
+        await running.shows(
+            "2 images attached to the next message.", "1. image, 1 by 1, 1 kB, png", "Number, or Enter for none:"
+        )
         running.type("2\r")
         await running.shows("Removed. 1 image attached.")
+        running.type("/images 1\r")
+        await running.shows("Image 1: image, 1 by 1, 1 kB, png", "1. Keep it", "2. Remove it")
+        running.type("1\r")
+        await running.until(lambda: running.words.endswith("You:"), "the image is kept")
+        running.type("/image\r")
+        await running.shows("Image file:")
+        running.type("nowhere.png\r")
+        await running.shows("Refused: nowhere.png cannot be read: No such file or directory.")
         running.type("/image nothing.png\r")
         await running.shows("Refused: nothing.png cannot be read: No such file or directory.")
         running.type("what is it\r")
         await running.shows("Assistant: A dot.")
-        running.type("/images\r/read\r")
+        running.type(f"/images\r/read {'9' * 5_000}\r")
         await running.shows("Image, 1 by 1.")
     assert server.requests[0].body.count(b'"type":"image"') == 1
 
@@ -139,7 +149,7 @@ async def test_context_finding_and_export_are_text(tmp_path: Path) -> None:
         "Written to ",
         "talk.md already exists; give another file name.",
         "The queue is empty.",
-        "No background commands are running.",
+        "This conversation has no background commands.",
         "There is no rewind to undo.",
     ]
     places = [said.find(piece) for piece in order]

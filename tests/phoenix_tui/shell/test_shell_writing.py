@@ -188,6 +188,11 @@ async def test_a_command_attaches_a_file_by_its_path_from_the_folder(open_shell:
         await shell.pilot.press("enter")
         await shell.until(lambda: "nowhere.png cannot be read: No such file or directory." in shell.toasts)
         assert len(shell.dock.chips.images) == 2
+        shell.screen.action_command("image")
+        await shell.until(lambda: "Image file" in shell.text)
+        await shell.type("my picture.png")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: len(shell.dock.chips.images) == 3)
 
 
 async def test_a_dropped_text_file_stays_text(open_shell: Any, tmp_path: Path) -> None:
