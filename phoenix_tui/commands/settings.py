@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from engine.executor.requests import EngineError
@@ -12,6 +13,7 @@ from phoenix_tui.commands.screen_front_end import ScreenFrontEnd, on_screen
 from phoenix_tui.features import model
 from phoenix_tui.features.doctor import doctor
 from phoenix_tui.features.permissions import choose_mode, choose_sandbox, use_mode
+from phoenix_tui.features.settings import SettingOrder, SettingsCommands
 from phoenix_tui.features.settings_api import Setting
 from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.modals.settings_sheet import RESET, SettingsSheet, ThemeSheet, when
@@ -75,11 +77,15 @@ async def theme(ctx: CommandContext, name: str) -> None:
     """Choose the colours and keep the choice."""
     names = ctx.environment.colours.names()
     if name and name not in names:
-        ctx.tell(f"There is no theme {name}. The themes are {', '.join(sorted(names))}.", bad=True)
-        return
-    sheet = ThemeSheet(names, names[0], ctx.environment.colours)
-    if chosen := name or await ctx.sheets.show(sheet):
-        _keep(ctx, "theme", chosen)
+        ctx.tell(f"There is no theme {name}. There are {', '.join(sorted(names))}.", bad=True)
+    elif chosen := name or await choose_theme(ctx):
+        _settings(ctx).keep("theme", chosen)
+
+
+async def choose_theme(ctx: CommandContext) -> str | None:
+    """Show each theme while it is chosen."""
+    names = ctx.environment.colours.names()
+    return await ctx.sheets.show(ThemeSheet(names, names[0], ctx.environment.colours))
 
 
 async def mouse(ctx: CommandContext, word: str) -> None:
@@ -92,73 +98,56 @@ async def mouse(ctx: CommandContext, word: str) -> None:
 async def vim(ctx: CommandContext, word: str) -> None:
     """Vim's keys in the composer, or no longer; the choice is kept."""
     wanted = {"on": True, "off": False}.get(word, ctx.dock.composer.vim.keys is None)
-    _keep(ctx, "vim", "true" if wanted else "false")
+    _settings(ctx).keep("vim", "true" if wanted else "false")
 
 
-async def config(ctx: CommandContext, name: str) -> None:
+class SheetSettingsAsker:
+    """Asks in sheets; a setting of two values is turned over without a question."""
+
+    def __init__(self, ctx: CommandContext) -> None:
+        self._ctx = ctx
+
+    async def which_setting(self, settings: Sequence[Setting], before: str) -> SettingOrder | None:
+        """The list of all."""
+        chosen = await self._ctx.sheets.show(SettingsSheet(settings, before))
+        return SettingOrder(chosen.removeprefix(RESET), chosen.startswith(RESET)) if chosen else None
+
+    async def new_value(self, setting: Setting) -> str | None:
+        """A line, or one of the allowed values."""
+        sheets = self._ctx.sheets
+        if setting.name == "theme":
+            return await choose_theme(self._ctx)
+        if setting.choices == ("true", "false"):
+            return "false" if setting.value == "true" else "true"
+        if setting.choices:
+            choices = [PickerRow(one, one) for one in setting.choices]
+            return await sheets.show(PickerSheet(setting.name, choices, current=setting.value))
+        return await sheets.ask_line(f"{setting.name}: {setting.allowed}", setting.value)
+
+    def apply(self, setting: Setting) -> None:
+        """Show it in force."""
+        self._ctx.environment.apply(setting.name, setting.value)
+
+    def words(self, setting: Setting) -> str:
+        """Value of a setting, and when it counts."""
+        return f"{setting.name}: {setting.words or setting.value or 'not set'}, {when(setting)}."
+
+
+def _settings(ctx: CommandContext) -> SettingsCommands:
+    return SettingsCommands(ScreenFrontEnd(ctx), SheetSettingsAsker(ctx))
+
+
+async def config(ctx: CommandContext, argument: str) -> None:
     """Every setting; changed ones are kept in the user's file."""
-    if name:
-        if (now := await change_setting(ctx, name)) is not None:
-            ctx.tell(f"{name}: {now.words or now.value or 'not set'}, {when(now)}.")
-        return
-    current = ""
-    while chosen := await ctx.sheets.show(SettingsSheet(ctx.active.services.settings.all(), current)):
-        current = chosen.removeprefix(RESET)
-        if chosen.startswith(RESET):
-            ctx.active.services.settings.reset(current)
-            _apply(ctx, current)
-        else:
-            await change_setting(ctx, current)
+    await _settings(ctx).config(argument)
 
 
-async def change_setting(ctx: CommandContext, name: str) -> Setting | None:
-    """Ask for another value and store it; returns the setting as it is then, None when there is nothing to report.
-
-    Raises:
-        EngineError: the file is broken.
-    """
-    found = _setting(ctx, name)
-    if found is None:
-        ctx.tell(f"There is no setting {name}. /config lists all.", bad=True)
-    elif name == "theme":
-        await theme(ctx, "")
-    elif (value := await _asked_value(ctx, found)) is not None:
-        return _keep(ctx, name, value)
-    return None
-
-
-def _setting(ctx: CommandContext, name: str) -> Setting | None:
-    return next((one for one in ctx.active.services.settings.all() if one.name == name), None)
-
-
-async def _asked_value(ctx: CommandContext, setting: Setting) -> str | None:
-    if setting.choices == ("true", "false"):
-        return "false" if setting.value == "true" else "true"
-    if setting.choices:
-        choices = [PickerRow(one, one) for one in setting.choices]
-        return await ctx.sheets.show(PickerSheet(setting.name, choices, current=setting.value))
-    return await ctx.sheets.ask_line(f"{setting.name}: {setting.allowed}", setting.value)
-
-
-def _keep(ctx: CommandContext, name: str, value: str) -> Setting | None:
-    """Store it in the user's file; a setting that overrides that file is named, and gives None."""
+async def change_setting(ctx: CommandContext, name: str) -> None:
+    """Ask for another value and store it."""
     try:
-        ctx.active.services.settings.save(name, value)
-        _apply(ctx, name)
+        await _settings(ctx).change(name)
     except EngineError as error:
         ctx.tell(str(error), bad=True)
-        return None
-    now = _setting(ctx, name)
-    if now is not None and now.value != value:
-        ctx.tell(f"Saved, but {now.source} overrides it: {name} stays {now.value or 'not set'}.", bad=True)
-        return None
-    return now
-
-
-def _apply(ctx: CommandContext, name: str) -> None:
-    for one in ctx.active.services.settings.all():
-        if one.name == name and one.live:
-            ctx.environment.apply(name, one.value)
 
 
 RUNS: Final[dict[str, Run]] = {

@@ -95,6 +95,40 @@ async def test_settings_and_search_are_there_too(tmp_path: Path) -> None:
     assert (phoenix.home / "config.toml").read_text() == "mouse = false\n"
 
 
+async def test_a_setting_is_chosen_changed_and_reset_by_numbers(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    listed = (await phoenix.run("--screen-reader", stdin=b"/config\n")).out
+    number = next(line.partition(".")[0] for line in listed.splitlines() if ". max_turns: " in line)
+    lines = [
+        *("/config max_turns", "7"),
+        *("/config mouse", "2"),
+        *("/config", number, "1", "9"),
+        *("/config", number, "2"),
+        "/config nothing 1",
+    ]
+    said = (await phoenix.run("--screen-reader", stdin="\n".join([*lines, ""]).encode())).out
+    order = [
+        "max_turns: 7, from",
+        "1. true (now)",
+        "mouse: false, from",
+        "2. Reset it: take it out of config.toml",
+        "max_turns: 9, from",
+        "max_turns: 0, from default.",
+        "There is no setting nothing. /config lists all.",
+    ]
+    place = 0
+    for piece in order:
+        place = said.find(piece, place)
+        assert place >= 0, (piece, said)
+    assert (phoenix.home / "config.toml").read_text() == "mouse = false\n"
+
+
+async def test_a_setting_that_something_stronger_sets_says_so(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    said = (await phoenix.run("--screen-reader", stdin=b"/config screen_reader false\n")).out
+    assert "Saved, but --screen-reader overrides it: screen_reader stays true." in said
+
+
 async def test_ascii_is_respected(tmp_path: Path) -> None:
     phoenix = phoenix_in(tmp_path, LANG="C", PYTHONIOENCODING="ascii", PYTHONCOERCECLOCALE="0", PYTHONUTF8="0")
     ran = await phoenix.run("--screen-reader", stdin="say “ä…”\n".encode())

@@ -71,6 +71,10 @@ async def test_a_setting_that_is_changed_by_its_name_is_told(open_shell: Any) ->
         await shell.type("/config mouse")
         await shell.pilot.press("enter")
         await shell.until(lambda: shell.toasts == ["mouse: false, applies at once."])
+        await shell.type("/config mouse true")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: shell.settings[-1] == ("mouse", "true"))
+        await shell.until(lambda: shell.toasts[-1] == "mouse: true, applies at once.")
 
 
 async def test_a_setting_with_choices_offers_them_and_esc_keeps_it(open_shell: Any) -> None:

@@ -1,0 +1,106 @@
+"""`/config`: every setting, changed or reset in the user's file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from engine.executor.requests import EngineError
+from phoenix_tui.features.front_end import FrontEnd
+from phoenix_tui.features.settings_api import Setting
+
+
+class SettingOrder(Struct, frozen=True):
+    """A setting to change, or to take out of the user's file."""
+
+    name: str
+    reset: bool = False
+
+
+class SettingsAsker(Protocol):
+    """A front end's side of the settings."""
+
+    async def which_setting(self, settings: Sequence[Setting], before: str) -> SettingOrder | None:
+        """Choose one, with the one changed last selected (empty: none yet). None ends the choosing."""
+        ...
+
+    async def new_value(self, setting: Setting) -> str | None:
+        """Ask for another value; None keeps the present one."""
+        ...
+
+    def apply(self, setting: Setting) -> None:
+        """Put a live setting into force."""
+        ...
+
+    def words(self, setting: Setting) -> str:
+        """Value of a setting as the front end reports it."""
+        ...
+
+
+class SettingsCommands:
+    """Changes of the settings in the user's file. Every method raises EngineError, which names file and line."""
+
+    def __init__(self, front: FrontEnd, asker: SettingsAsker) -> None:
+        self._front = front
+        self._asker = asker
+        self._settings = front.services.settings
+
+    async def config(self, argument: str) -> None:
+        """Carry out `/config`, `/config NAME` or `/config NAME VALUE`."""
+        name, _, value = argument.partition(" ")
+        if not name:
+            await self._choose()
+        elif (now := self._set(name, value.strip()) if value.strip() else await self.change(name)) is not None:
+            self._front.tell(self._asker.words(now))
+
+    async def change(self, name: str) -> Setting | None:
+        """Ask for another value and keep it; returns the setting as it is then, None when there is none to report."""
+        found = self._found(name)
+        value = await self._asker.new_value(found) if found is not None else None
+        return self.keep(name, value) if value is not None else None
+
+    def keep(self, name: str, value: str) -> Setting | None:
+        """Store a value in the user's file; a setting that overrides that file is named, and gives None."""
+        self._settings.save(name, value)
+        now = self._apply(name)
+        if now is not None and now.value != value:
+            text = f"Saved, but {now.source} overrides it: {name} stays {now.value or 'not set'}."
+            self._front.tell(text, bad=True)
+            return None
+        return now
+
+    def _set(self, name: str, value: str) -> Setting | None:
+        return self.keep(name, value) if self._found(name) is not None else None
+
+    async def _choose(self) -> None:
+        before = ""
+        while order := await self._asker.which_setting(self._settings.all(), before):
+            before = order.name
+            try:
+                now = self._reset(order.name) if order.reset else await self.change(order.name)
+            except EngineError as error:
+                self._front.tell(str(error), bad=True)
+            else:
+                if now is not None:
+                    self._front.confirm_change(self._asker.words(now))
+
+    def _reset(self, name: str) -> Setting | None:
+        self._settings.reset(name)
+        return self._apply(name)
+
+    def _found(self, name: str) -> Setting | None:
+        found = self._named(name)
+        if found is None:
+            self._front.tell(f"There is no setting {name}. /config lists all.", bad=True)
+        return found
+
+    def _named(self, name: str) -> Setting | None:
+        return next((one for one in self._settings.all() if one.name == name), None)
+
+    def _apply(self, name: str) -> Setting | None:
+        now = self._named(name)
+        if now is not None and now.live:
+            self._asker.apply(now)
+        return now
