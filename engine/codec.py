@@ -26,10 +26,11 @@ LONGEST_UNREADABLE = 4_000
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-class MessageFlags(Struct, frozen=True):
-    """Rare flags of messages."""
+class MessageFlags(Struct, frozen=True, omit_defaults=True):
+    """Rare flags of messages; see `NewMessage`."""
 
     cut: str = ""
+    suspected: tuple[str, ...] = ()
 
 
 class CodecError(ValueError):
@@ -46,6 +47,15 @@ def storable(text: str) -> str:
 def encode_blocks(blocks: Sequence[Block]) -> str:
     """The column `messages.content_json`."""
     return _encode(tuple(blocks))
+
+
+def stored_blocks(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    """The blocks as they are read again: without NUL, and with lone surrogates replaced (SPEC T-GRD)."""
+    try:
+        written = msgspec.json.encode(blocks)
+    except UnicodeEncodeError:  # a lone surrogate
+        written = rb"\u0000"
+    return decode_blocks(encode_blocks(blocks)) if rb"\u0000" in written else blocks
 
 
 def decode_blocks(text: str) -> tuple[Block, ...]:
@@ -115,14 +125,14 @@ def decode_usage(text: str) -> Usage:
     return cast("Usage", _decode(text, Usage))
 
 
-def encode_cut(cut: str) -> str | None:
-    """The column `messages.flags_json`: why a reply ends before its end; NULL for a whole message."""
-    return _encode(MessageFlags(cut)) if cut else None
+def encode_flags(flags: MessageFlags) -> str | None:
+    """The column `messages.flags_json`; NULL for a message without any."""
+    return _encode(flags) if flags != MessageFlags() else None
 
 
-def decode_cut(text: str | None) -> str:
-    """Decode the output of `encode_cut`. Raises CodecError."""
-    return cast("MessageFlags", _decode(text, MessageFlags)).cut if text else ""
+def decode_flags(text: str | None) -> MessageFlags:
+    """Decode the output of `encode_flags`. Raises CodecError."""
+    return cast("MessageFlags", _decode(text, MessageFlags)) if text else MessageFlags()
 
 
 def encode_omitted(omitted: Sequence[Omission]) -> str:

@@ -8,6 +8,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from engine.context.message_cap import capped
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage
 from engine.records import StoredMessage
@@ -32,7 +33,7 @@ def spoken(messages: Iterable[StoredMessage]) -> list[ModelMessage]:
     for message in messages:
         if message.role is Role.SYSTEM or message.silent:
             continue
-        said.append(ModelMessage(message.role, _in_their_role(message)))
+        said.append(ModelMessage(message.role, _in_their_role(capped(message))))
         if message.cut:
             said.append(ModelMessage(Role.USER, (TextBlock(CUT_OFF),)))
     return said

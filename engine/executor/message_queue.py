@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
+from engine.executor.guarding import refusal
 from engine.executor.loop import MoveLoop
 from engine.executor.requests import Accepted, Receipt, Refused, RunCaps, shell_line
 from engine.executor.session import Session
@@ -49,6 +50,8 @@ class MessageQueue:
         """Queue a message or a shell line; where nothing runs and nothing holds the queue it is sent at once."""
         if not text.strip() and not image_ids:
             return Refused(NOTHING_QUEUED)
+        if not is_shell and (why := refusal(self._session, text)):
+            return Refused(why)
         if len(self.waiting) >= MOST_WAITING:
             return Refused(f"The queue is full ({MOST_WAITING} messages); send or remove some first.")
         if not self.waiting:
@@ -61,6 +64,8 @@ class MessageQueue:
 
     async def edit(self, message_id: str, text: str) -> Receipt:
         """Give a waiting message another text; without text and images it goes. A shell line keeps its `!`."""
+        if not text.startswith("!") and (why := refusal(self._session, text)):
+            return Refused(why)
 
         def edited(waiting: tuple[QueuedMessage, ...]) -> tuple[QueuedMessage, ...]:
             return tuple(

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from engine.context.compaction import FEWEST
 from engine.context.estimate import blocks_tokens
 from engine.context.growing import GrowingView
+from engine.context.input_guard import GuardAction
 from engine.context.omissions import PruningRule
 from engine.diagnostics import Diagnostics
 from engine.executor.call_log import CallLog
@@ -122,6 +123,8 @@ class EngineSettings(Struct, frozen=True):
     """Folders of spilled output; a conversation may read the part of its working directory in each."""
     diagnostics: Diagnostics | None = None
     """Storage of replies and failed requests for debugging; None: none."""
+    input_guard: GuardAction = GuardAction.WARN
+    """Treatment of text that looks like an injection (SPEC CLAW-03)."""
     sanitize_replies: bool = True
     """True when remains of a model's format are removed from the text of its replies (SPEC CLAW-12)."""
     auto_title: bool = False

@@ -7,9 +7,11 @@ from typing import Any, assert_never, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.codec import encode_display
 from engine.executor.approving import approved, limits_of, place_of, rules_of
+from engine.executor.guarding import inspected_result
 from engine.executor.session import Session
 from engine.machine.agent_texts import heading_of
 from engine.machine.effects import ExecTool
@@ -267,6 +269,8 @@ def _finish(
     status = ToolStatus.ERROR if output.is_error else ToolStatus.SUCCESS
     display = encode_display(output.display) if output.display is not None else ""
     verdict = session.run.loop_guard.judge(act.call, kind, output.text, failed=output.is_error)
-    result = ToolResult(act.call.id, output.text + verdict.warning, status, images, display, output.truncated)
+    result = ToolResult(act.call.id, output.text, status, images, display, output.truncated)
+    result, note = inspected_result(session, act.call, result)
+    result = replace(result, text=result.text + verdict.warning)
     message_id = session.ports.ids.new()
-    session.post(lambda: ToolFinished(act.gen, result, message_id, stop_run=verdict.stops))
+    session.post(lambda: ToolFinished(act.gen, result, message_id, stop_run=verdict.stops, note=note))

@@ -7,7 +7,9 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
+from engine.context.message_cap import MOST, words_length
 from engine.executor.attaching import attachments
+from engine.executor.guarding import inspected, refusal
 from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.mentions import UnknownMention, digests
 from engine.executor.requests import Receipt, Refused, RunCaps
@@ -85,19 +87,21 @@ async def send(
     session: Session, text: str, image_ids: Sequence[str], caps: RunCaps | None = None, queued_id: str = ""
 ) -> Receipt:
     """Send a message; first it is stored, and removed from the queue in the same transaction."""
-    if why := session.settings.why_full():
+    if why := session.settings.why_full() or refusal(session, text):
         return Refused(why)
     blocks = await message_blocks(session, text, image_ids)
-    refusal = why_not_sent(session, blocks, len(image_ids))
-    if refusal:
-        return Refused(refusal)
+    if why := why_not_sent(session, blocks, len(image_ids)):
+        return Refused(why)
     try:
         blocks += await digests(session, text)
     except UnknownMention as error:
         return Refused(str(error))
     blocks = with_attachments(blocks, await attachments(session, text))
     caps = caps or RunCaps()
-    message = NewMessage(session.ports.ids.new(), Role.USER, Origin.HUMAN, blocks)
+    message_id, length = session.ports.ids.new(), words_length(blocks)
+    blocks, suspected = inspected(session, blocks, message_id)
+    original = length if length > MOST else None
+    message = NewMessage(message_id, Role.USER, Origin.HUMAN, blocks, original_length=original, suspected=suspected)
     run_id = session.ports.ids.new()
     limit = caps.max_turns or session.settings.max_iterations
     writes = (RemoveQueued(queued_id),) if queued_id else ()

@@ -162,6 +162,8 @@ class ToolFinished(Struct, frozen=True):
     result: ToolResult
     message_id: str
     stop_run: bool = False
+    note: str = ""
+    """The quiet row below its call."""
 
 
 class ToolAborted(Struct, frozen=True):

@@ -102,9 +102,11 @@ class NewMessage(Struct, frozen=True):
     blocks: tuple[Block, ...]
     silent: bool = False
     original_length: int | None = None
-    """Characters before the cap of 32,768 (SPEC CLAW-04), where it was cut."""
+    """Characters of the words of the user, where a model is sent only the first 32,768 (SPEC CLAW-04)."""
     cut: str = ""
     """Reason why a reply is incomplete, in a sentence for the user; empty for a whole message."""
+    suspected: tuple[str, ...] = ()
+    """Patterns of an injection that it matches, to show below it (SPEC CLAW-03)."""
 
 
 class ToolCall(Struct, frozen=True):

@@ -11,6 +11,7 @@ from engine.machine.effects import (
     Effect,
     FinishRun,
     RunStatus,
+    Save,
     SaveMessage,
     SaveNotice,
     SaveToolResult,
@@ -58,23 +59,24 @@ def step(state: State, event: ToolEvent) -> Step:
             assert_never(event)
 
 
-def settle(gen: int, run: Run, round_: ToolRound, result: ToolResult, message_id: str) -> Step:
+def settle(gen: int, run: Run, round_: ToolRound, result: ToolResult, message_id: str, note: str = "") -> Step:
     """Take the current call's result: start the next call, or give all results to the model."""
     results = (*round_.results, result)
-    saved = SaveToolResult(result)
+    saved = _saved(result, note)
     if round_.origin is ToolOrigin.USER:
-        return _shell_done(gen, run, round_, result, message_id)
+        return _shell_done(gen, run, round_, result, message_id, note)
     if round_.queue:
         following, *rest = round_.queue
         onward = replace(round_, current=following, queue=tuple(rest), results=results)
-        return start_current(gen, run, onward, (saved,))
-    return next_iteration(gen, run, (saved, results_message(message_id, results)))
+        return start_current(gen, run, onward, saved)
+    return next_iteration(gen, run, (*saved, results_message(message_id, results)))
 
 
 def _finished(state: ToolExecuting, event: ToolFinished) -> Step:
     if not event.stop_run:
-        return settle(state.gen + 1, state.run, state.round, event.result, event.message_id)
-    saves = close_round(state.round, event.message_id, event.result, texts.SKIPPED_LOOP)
+        return settle(state.gen + 1, state.run, state.round, event.result, event.message_id, event.note)
+    noted = _noted(event.note)
+    saves = (*noted, *close_round(state.round, event.message_id, event.result, texts.SKIPPED_LOOP))
     run = state.run
     if run.agent is not None:
         return fail_agent(state.gen + 1, run, "loop", texts.LOOP, saves)
@@ -82,8 +84,16 @@ def _finished(state: ToolExecuting, event: ToolFinished) -> Step:
     return Step(Idle(state.gen + 1), (*saves, SaveNotice(texts.LOOP), finish))
 
 
-def _shell_done(gen: int, run: Run, round_: ToolRound, result: ToolResult, message_id: str) -> Step:
-    effects: list[Effect] = [SaveToolResult(result)]
+def _saved(result: ToolResult, note: str) -> tuple[Save, ...]:
+    return (SaveToolResult(result), *_noted(note))
+
+
+def _noted(note: str) -> tuple[Save, ...]:
+    return (SaveNotice(note),) if note else ()
+
+
+def _shell_done(gen: int, run: Run, round_: ToolRound, result: ToolResult, message_id: str, note: str) -> Step:
+    effects: list[Effect] = [*_saved(result, note)]
     if round_.send_to_model:
         told = TextBlock(texts.shell_ran(round_.command, result.text))
         message = NewMessage(message_id, Role.USER, Origin.NOTICE, (told,))

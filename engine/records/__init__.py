@@ -264,6 +264,8 @@ class StoredMessage(Struct, frozen=True):
     duration_ms: int = 0
     cut: str = ""
     """Reason why the reply is incomplete, see `NewMessage.cut`."""
+    suspected: tuple[str, ...] = ()
+    """Patterns of an injection, see `NewMessage.suspected`."""
 
 
 class ToolCallRecord(Struct, frozen=True):

@@ -10,9 +10,9 @@ from typing import Final, TypeAlias, cast
 from engine.codec import (
     CodecError,
     decode_blocks,
-    decode_cut,
     decode_display,
     decode_earlier,
+    decode_flags,
     decode_omitted,
     decode_totals,
     decode_usage,
@@ -171,7 +171,7 @@ TAKEN: Final[Mapping[str, Mapping[str, Check]]] = {
         "usage_json": _USAGE,
         "cost_usd": amount(),
         "duration_ms": number(),
-        "flags_json": json_of(decode_cut),
+        "flags_json": json_of(decode_flags),
         "created_at": _TIME,
     },
     "tool_calls": {

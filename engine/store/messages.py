@@ -12,13 +12,15 @@ from msgspec import Struct
 
 from engine.codec import (
     CodecError,
-    decode_cut,
+    MessageFlags,
+    decode_flags,
     decode_usage,
     encode_blocks,
-    encode_cut,
+    encode_flags,
     encode_usage,
     readable_blocks,
     storable,
+    stored_blocks,
 )
 from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, ToolUseBlock, is_own_call, text_in
 from engine.ports import AppendMessage
@@ -68,7 +70,7 @@ def append(connection: sqlite3.Connection, conversation_id: str, addition: Appen
             encode_usage(addition.usage) if addition.usage else None,
             addition.cost_usd,
             addition.duration_ms,
-            encode_cut(message.cut),
+            encode_flags(MessageFlags(message.cut, message.suspected)),
             at,
         ),
     )
@@ -80,7 +82,7 @@ def append(connection: sqlite3.Connection, conversation_id: str, addition: Appen
         message_number=place.message_number,
         role=message.role,
         origin=message.origin,
-        blocks=message.blocks,
+        blocks=stored_blocks(message.blocks),
         created_at=at,
         silent=message.silent,
         run_id=addition.run_id,
@@ -88,6 +90,7 @@ def append(connection: sqlite3.Connection, conversation_id: str, addition: Appen
         usage=addition.usage,
         duration_ms=addition.duration_ms,
         cut=message.cut,
+        suspected=message.suspected,
     )
 
 
@@ -156,6 +159,7 @@ def _stored(row: Any) -> StoredMessage:
     blocks, problem = readable_blocks(row["content_json"])
     if problem:
         log.warning("message %s cannot be read whole: %s", row["id"], problem)
+    flags = _lenient(decode_flags, row["flags_json"], row["id"]) or MessageFlags()
     return StoredMessage(
         id=row["id"],
         seq=row["seq"],
@@ -170,7 +174,8 @@ def _stored(row: Any) -> StoredMessage:
         model=row["model"],
         usage=_lenient(decode_usage, row["usage_json"], row["id"]) if row["usage_json"] else None,
         duration_ms=row["duration_ms"],
-        cut=_lenient(decode_cut, row["flags_json"], row["id"]) or "",
+        cut=flags.cut,
+        suspected=flags.suspected,
     )
 
 

@@ -11,6 +11,7 @@ from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from engine.context.input_guard import SECURITY_LOG
 from phoenix_tui.cli.times import utc_time
 from tools.files.own_files import make_folder, open_file
 
@@ -74,4 +75,5 @@ def start_log(path: Path, secrets: Sequence[str], *, debug: bool) -> logging.Han
     root.setLevel(logging.DEBUG if debug else logging.WARNING)
     for chatty in ("asyncio", "aiosqlite", "httpcore2", "markdown_it"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    logging.getLogger(SECURITY_LOG).setLevel(logging.INFO)
     return handler

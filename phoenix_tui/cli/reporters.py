@@ -35,6 +35,7 @@ from phoenix_tui.cli.outcome import RunOutcome
 from phoenix_tui.cli.output import write_json_line, write_line, write_progress
 from phoenix_tui.cli.partials import Partials
 from phoenix_tui.text.agent_text import task_words
+from phoenix_tui.text.message_marks import marks
 from phoenix_tui.text.route_text import route_line, route_object
 from tools.contract import JsonObject, JsonValue
 from tools.wording import counted
@@ -266,7 +267,8 @@ def progress_line(update: Update) -> str:
         case Noticed(text):
             return f"• {text}"
         case MessageSaved(message) if message.origin is Origin.HUMAN:
-            return "\n".join(f"• {_as_attached(block.attached)}" for block in attached_in(message.blocks))
+            words = [*(_as_attached(block.attached) for block in attached_in(message.blocks)), *marks(message)]
+            return "\n".join(f"• {one}" for one in words)
         case MessageSaved(message):
             said = summarized(message)
             return f"• {said}" if said else ""

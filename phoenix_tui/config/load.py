@@ -38,6 +38,20 @@ class Layer(Struct, frozen=True):
     values: dict[str, Value] = field(default_factory=dict[str, Value])
     sources: dict[str, str] = field(default_factory=dict[str, str])
     providers: tuple[ProviderSettings, ...] = ()
+    notices: list[str] = field(default_factory=list[str])
+    """Sentences about values that were replaced."""
+
+    def take(self, key: SettingKey, value: object, where: str) -> None:
+        """Add a value, or the default of a key that falls back to it.
+
+        Raises:
+            ConfigError: the value is not allowed.
+        """
+        if key.falls_back and isinstance(value, str) and value not in key.choices:
+            self.notices.append(f"{where}: '{key.name}' must be {key.allowed}; '{key.default}' is used.")
+            value = key.default
+        self.values[key.name] = check(key, value, where)
+        self.sources[key.name] = where
 
 
 def user_layer(path: Path) -> Layer:
@@ -75,9 +89,8 @@ def parse_layer(text: str, path: Path, *, project: bool) -> Layer:
         elif name not in known:
             raise ConfigError(f"{where}: unknown key '{name}'. {_known_keys(known, project=project)}")
         else:
-            layer.values[name] = check(known[name], value, where)
-            layer.sources[name] = where
-    return Layer(layer.values, layer.sources, tuple(providers))
+            layer.take(known[name], value, where)
+    return Layer(layer.values, layer.sources, tuple(providers), layer.notices)
 
 
 def environment_layer(environment: Mapping[str, str]) -> Layer:
@@ -87,11 +100,10 @@ def environment_layer(environment: Mapping[str, str]) -> Layer:
         ConfigError: a value that is not allowed.
     """
     layer = Layer()
-    for name, key in KEYS.items():
+    for key in KEYS.values():
         text = environment.get(key.variable, "")
         if text:
-            layer.values[name] = check(key, from_text(key, text), key.variable)
-            layer.sources[name] = key.variable
+            layer.take(key, from_text(key, text), key.variable)
     if LINES not in layer.values and (reason := _reason_for_lines(environment)):
         layer.values[LINES], layer.sources[LINES] = True, reason
     return layer
@@ -114,7 +126,7 @@ def merge(user: Layer, project: Layer, environment: Layer, flags: Layer) -> Sett
     """Merge the settings in force; a widening of a project is left out and reported."""
     values = {name: key.default for name, key in KEYS.items()} | user.values
     sources = dict.fromkeys(KEYS, "default") | user.sources
-    notices: list[str] = []
+    notices = [*user.notices, *environment.notices]
     for name, value in project.values.items():
         if narrows(name, value, values[name]):
             values[name], sources[name] = value, project.sources[name]

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct, field
 
 from phoenix_tui.config import sizes
-from phoenix_tui.config.choices import IMAGES, NOTIFICATIONS, PERMISSION_MODES, SANDBOXES
+from phoenix_tui.config.choices import IMAGES, INPUT_GUARD, NOTIFICATIONS, PERMISSION_MODES, SANDBOXES
 from phoenix_tui.config.presets import PRESETS, Preset
 
 Value: TypeAlias = str | int | float | bool
@@ -51,6 +51,8 @@ class SettingKey(Struct, frozen=True):
     """The highest number that is allowed; 0: any."""
     why: str = ""
     """Reason why no other number is allowed."""
+    falls_back: bool = False
+    """True when an unknown value becomes the default and is reported, instead of ending the program."""
     is_size: bool = False
     """True for a size of memory (`sizes.py`); a whole number counts as text."""
 
@@ -113,6 +115,14 @@ KEYS = {
             "terminal_title", bool, True, meaning="show state and conversation in the terminal's title", live=True
         ),
         SettingKey("auto_title", bool, True, meaning="let the model title a conversation after its first answer"),
+        SettingKey(
+            "input_guard",
+            str,
+            "warn",
+            INPUT_GUARD,
+            meaning="action for messages and tool results that look like injections",
+            falls_back=True,
+        ),
         SettingKey("sanitize_replies", bool, True, meaning="remove stray call and thinking tags from answers"),
         SettingKey("turn_summaries", bool, True, meaning="let the model summarize each turn for the list of turns"),
         SettingKey(

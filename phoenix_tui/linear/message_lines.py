@@ -8,6 +8,7 @@ from typing import Final
 
 from engine.machine.messages import ImageBlock, Origin, Role, TextBlock, attached_in
 from engine.records import StoredMessage
+from phoenix_tui.text.message_marks import marks
 from tools.clean import clean, clean_line
 
 YOU: Final = "You"
@@ -89,11 +90,12 @@ def message_text(message: StoredMessage) -> str:
 
 
 def attached(message: StoredMessage) -> list[str]:
-    """Files and conversations that a message of the user attaches, and those that it could not."""
+    """Files and conversations that a message of the user attaches, those that it could not, and remarks on it."""
     words = (clean_line(block.attached) for block in attached_in(message.blocks))
     if message.origin is not Origin.HUMAN:
         return []
-    return [f"N{one[1:]}." if one.startswith("not attached") else f"Attached: {one}." for one in words]
+    files = [f"N{one[1:]}." if one.startswith("not attached") else f"Attached: {one}." for one in words]
+    return [*files, *(f"{mark[:1].upper()}{mark[1:]}." for mark in marks(message))]
 
 
 def speaker(message: StoredMessage) -> str:

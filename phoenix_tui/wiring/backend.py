@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from engine.context.input_guard import GuardAction
 from engine.diagnostics import Diagnostics
 from engine.engine import Engine
 from engine.executor.session import NEVER, EngineSettings, Ports
@@ -118,6 +119,7 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
         home=Path.home(),
         sandbox_network=settings.flag("sandbox_network"),
         diagnostics=None if setup.ephemeral else Diagnostics(paths.log_file.parent),
+        input_guard=GuardAction(settings.text("input_guard")),
         sanitize_replies=settings.flag("sanitize_replies"),
         auto_title=settings.flag("auto_title") and not unwatched,
         turn_summaries=settings.flag("turn_summaries") and not unwatched and not setup.ephemeral,

@@ -57,6 +57,8 @@ class SpokenMessage(Struct, frozen=True):
     text: str
     images: tuple[ImageBlock, ...] = ()
     attached: tuple[TextBlock, ...] = ()
+    marks: tuple[str, ...] = ()
+    """Remarks on it."""
 
 
 def prompt_rows(said: SpokenMessage, width: int, *, is_open: bool, action: str) -> Iterator[StyledLine]:
@@ -67,6 +69,9 @@ def prompt_rows(said: SpokenMessage, width: int, *, is_open: bool, action: str) 
     chips += [f"[{_chip(block)}]" for block in said.attached]
     if chips:
         for spans, joint in wrap((Span(" ".join(chips), QUIET, action if said.attached else ""),), room):
+            yield StyledLine((BAR, *spans), joint)
+    for mark in said.marks:
+        for spans, joint in wrap((Span(f"⚠ {ellipsize(mark, LONGEST_CHIP)}", QUIET),), room):
             yield StyledLine((BAR, *spans), joint)
     for block in said.attached if is_open else ():
         for _, shown, joint in plain_rows(block.text, room):

@@ -13,6 +13,7 @@ from phoenix_tui.images.boxes import box_of
 from phoenix_tui.markdown.lines import MARGIN, Span, StyledLine
 from phoenix_tui.markdown.plain import LongText
 from phoenix_tui.text.agent_text import handed_in
+from phoenix_tui.text.message_marks import marks
 from phoenix_tui.widgets.blocks import speech
 from phoenix_tui.widgets.blocks.agent_cell import completion_words
 from phoenix_tui.widgets.blocks.tool_row import reads_line, tool_block
@@ -78,7 +79,7 @@ class Drawing(Struct, frozen=True):
             return [_long_part(key, PartKind.NOTE, rows, foldable=True)]
         images = [block for block in message.blocks if isinstance(block, ImageBlock)]
         attached = attached_in(message.blocks)
-        said = speech.SpokenMessage(texts, tuple(images), attached)
+        said = speech.SpokenMessage(texts, tuple(images), attached, tuple(marks(message)))
         rows = speech.prompt_rows(said, self.width, is_open=self.is_open(key), action=fold_action(key))
         prompt = _long_part(key, PartKind.PROMPT, rows)
         is_long = len(prompt.lines) > speech.LONGEST_FOLDED or len(texts) > speech.LOOKED_AT

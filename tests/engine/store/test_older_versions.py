@@ -197,7 +197,7 @@ COLUMNS: Mapping[str, Reread] = {
     "conversations.context_earlier_json": lambda text: codec.encode_earlier(codec.decode_earlier(text)),
     "messages.content_json": lambda text: codec.encode_blocks(codec.decode_blocks(text)),
     "messages.usage_json": lambda text: codec.encode_usage(codec.decode_usage(text)),
-    "messages.flags_json": lambda text: codec.encode_cut(codec.decode_cut(text)),
+    "messages.flags_json": lambda text: codec.encode_flags(codec.decode_flags(text)),
     "tool_calls.output_json": lambda text: codec.encode_blocks(codec.decode_blocks(text)),
     "tool_calls.display_json": lambda text: codec.encode_display(cast("Display", codec.decode_display(text))),
     "inbox.content_json": lambda text: codec.encode_blocks(codec.decode_blocks(text)),

@@ -168,3 +168,25 @@ def test_a_value_is_said_in_words_and_no_limit_is_no_zero() -> None:
     ]
     unsaid = {name for name, key in KEYS.items() if in_words(name, key.default) in {"", "none", "0"}}
     assert unsaid == set()
+
+
+def test_an_unknown_guard_warns_and_is_reported(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('model = "a/b"\ninput_guard = "bogus"\n')
+    settings = merge(user_layer(file), Layer(), Layer(), Layer())
+    assert settings.text("input_guard") == "warn"
+    assert settings.sources["input_guard"] == f"{file}:2"
+    assert settings.notices == (f"{file}:2: 'input_guard' must be one of off, log, warn, block; 'warn' is used.",)
+    told = merge(Layer(), Layer(), environment_layer({"PHOENIX_INPUT_GUARD": "loud"}), Layer())
+    assert (told.text("input_guard"), len(told.notices)) == ("warn", 1)
+    assert merge(Layer(), Layer(), environment_layer({"PHOENIX_INPUT_GUARD": "block"}), Layer()).notices == ()
+
+
+def test_a_guard_that_is_no_text_is_a_fault_like_any_other(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="must be one of off, log, warn, block"):
+        parse_layer("input_guard = 3", tmp_path / "config.toml", project=False)
+
+
+def test_a_project_cannot_change_the_guard(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="unknown key 'input_guard'"):
+        parse_layer('input_guard = "off"', tmp_path / "config.toml", project=True)

@@ -1,0 +1,89 @@
+"""The guard at the doors of a conversation: messages of people, files they attach, results of tools (SPEC CLAW-03)."""
+
+from __future__ import annotations
+
+import logging
+
+from msgspec.structs import replace
+
+from engine.codec import encode_display
+from engine.context.input_guard import NULL_BYTES, SECURITY_LOG, GuardAction, suspicions
+from engine.executor.session import Session
+from engine.machine.messages import Block, TextBlock, ToolCall, ToolResult
+from tools.contract import PlainDisplay
+
+log = logging.getLogger(SECURITY_LOG)
+
+
+def refusal(session: Session, text: str) -> str:
+    """Reason why a text of the user is not taken; empty for all that `block` lets through."""
+    if session.settings.input_guard is not GuardAction.BLOCK or not (found := suspicions(text)):
+        return ""
+    _detected(session, "message", "", found)
+    return f"message blocked: potential prompt injection detected ({', '.join(found)})"
+
+
+def inspected(
+    session: Session, blocks: tuple[Block, ...], message_id: str
+) -> tuple[tuple[Block, ...], tuple[str, ...]]:
+    """A message as it is sent, and the patterns to show below it. Attached text that is blocked is left out."""
+    action = session.settings.input_guard
+    if action is GuardAction.OFF:
+        return blocks, ()
+    sent: list[Block] = []
+    found: list[str] = []
+    for block in blocks:
+        names = suspicions(block.text) if isinstance(block, TextBlock) else ()
+        found += names
+        if names and action is GuardAction.BLOCK and isinstance(block, TextBlock) and block.attached:
+            block = TextBlock(_withheld(", ".join(names)), f"not attached: {block.attached} looks like an injection")
+        sent.append(block)
+    order = tuple(dict.fromkeys(found))
+    if order:
+        _detected(session, "message", message_id, order)
+    return tuple(sent), order if action in {GuardAction.WARN, GuardAction.BLOCK} else ()
+
+
+def inspected_result(session: Session, call: ToolCall, result: ToolResult) -> tuple[ToolResult, str]:
+    """A result as the model reads it, and a notice for the user, empty without a suspicion.
+
+    Blocked text is left out for the model alone: the display keeps it, so that no output of a tool is lost.
+    """
+    action = session.settings.input_guard
+    if action is GuardAction.OFF:
+        return result, ""
+    found = tuple(name for name in suspicions(result.text) if name != NULL_BYTES)  # usual in what programs print
+    if not found:
+        return result, ""
+    _detected(session, call.name, call.id, found)
+    if action is GuardAction.LOG:
+        return result, ""
+    names = ", ".join(found)
+    if action is GuardAction.WARN:
+        return result, f"⚠ The result of {call.name} looks like an injection: {names}"
+    display = result.display_json or encode_display(PlainDisplay(result.text))
+    notice = f"⚠ The result of {call.name} was withheld from the model; it looks like an injection: {names}"
+    return replace(result, text=_withheld(names), display_json=display), notice
+
+
+def _withheld(names: str) -> str:
+    return (
+        f"[Withheld: this text looks like a prompt injection ({names}). The user can read it in the transcript and may "
+        "tell you what matters in it; the setting input_guard decides.]"
+    )
+
+
+def _detected(session: Session, source: str, item_id: str, found: tuple[str, ...]) -> None:
+    """Log names and ids, never the text."""
+    action = session.settings.input_guard
+    level = logging.INFO if action is GuardAction.LOG else logging.WARNING
+    names = ", ".join(found)
+    log.log(
+        level,
+        "security.injection_detected: %s in %s %s of conversation %s (%s)",
+        names,
+        source,
+        item_id,
+        session.record.id,
+        action.value,
+    )
