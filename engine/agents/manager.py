@@ -11,6 +11,7 @@ from engine.agents.scheduler import AgentScheduler
 from engine.agents.spawn_requests import ResumeRequest, SpawnRequest, TaskRequest
 from engine.agents.views import AgentBoard, view_of
 from engine.conversation import Conversation
+from engine.executor.guarding import refusal_of
 from engine.executor.publisher import Publisher
 from engine.executor.requests import EngineError
 from engine.executor.session import EngineSettings, Ports
@@ -68,9 +69,12 @@ class SubAgents:
         It is stored when this returns, also where the sub-agent waits for its turn.
 
         Raises:
-            EngineError: there is no such sub-agent, another process has it, or it cannot be stored.
+            EngineError: there is no such sub-agent, another process has it, the input guard refuses the text, or it
+                cannot be stored.
             StorageError: it cannot be stored.
         """
+        if why := refusal_of(self._settings.input_guard, text, agent_id):
+            raise EngineError(why)
         await self._send(agent_id, text, USER)
 
     def stop(self, agent_ids: Iterable[str]) -> None:

@@ -40,7 +40,8 @@ async def assemble(
     store: Store, rows: Sequence[StoredMessage], growing: GrowingView, ask: RequestLlm, assembly: Assembly
 ) -> ModelRequest:
     """The request for one model call over the stored messages `rows`; `growing` knows those of the last request."""
-    messages = growing.build(rows, assembly.view, ask.partial, _transient(ask, assembly.note))
+    turns = assembly.prompt.history_turns
+    messages = growing.build(rows, assembly.view, ask.partial, _transient(ask, assembly.note), turns)
     return ModelRequest(
         model=assembly.model,
         system=(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.context.omissions import apply
+from engine.context.turn_limit import TurnStarts
 from engine.context.view import finish, go_on, in_order, settle, spoken, unfinished
 from engine.machine.messages import Block, Role, ToolUseBlock
 from engine.machine.views import ContextView, Omission
@@ -22,8 +23,11 @@ class GrowingView:
     def __init__(self) -> None:
         self._limits: tuple[str, tuple[Omission, ...]] = ("", ())
         """Limits with which the view was built."""
+        self._turns = TurnStarts()
+        self._start = 0
+        """Index of the first row that is sent."""
         self._taken = 0
-        """Number of settled rows."""
+        """Index behind the last settled row."""
         self._last: StoredMessage | None = None
         """Last settled row: the same object stays at its index as long as rows were only added."""
         self._settled: list[ModelMessage] = []
@@ -31,22 +35,31 @@ class GrowingView:
         """The ids of the tool uses among the settled."""
 
     def build(
-        self, rows: Sequence[StoredMessage], view: ContextView, partial: Sequence[Block], transient: str
+        self,
+        rows: Sequence[StoredMessage],
+        view: ContextView,
+        partial: Sequence[Block],
+        transient: str,
+        turns: int = 0,
     ) -> tuple[ModelMessage, ...]:
-        """The messages of a request over all rows."""
-        if not self._goes_on(rows, view):
-            self._begin(view)
+        """The messages of a request over the rows of the newest `turns` turns, or over all; a limit is read anew once
+        a turn.
+        """
+        start = self._turns.first_kept(rows, turns)
+        if start != self._start or not self._goes_on(rows, view):
+            self._begin(view, start)
         self._settle(rows, view)
         rest = self._chain([*self._said(rows, self._taken, len(rows), view), *unfinished(partial)], view, self._used)
         return (*self._settled, *finish(rest, transient))
 
-    def _begin(self, view: ContextView) -> None:
+    def _begin(self, view: ContextView, start: int) -> None:
         self._limits = (view.summary, view.omitted)
-        self._taken, self._last = 0, None
+        self._start = self._taken = start
+        self._last = None
         self._settled, self._used = [], set()
 
     def _goes_on(self, rows: Sequence[StoredMessage], view: ContextView) -> bool:
-        unchanged = self._taken <= len(rows) and (not self._taken or rows[self._taken - 1] is self._last)
+        unchanged = self._taken <= len(rows) and (self._last is None or rows[self._taken - 1] is self._last)
         return unchanged and self._limits == (view.summary, view.omitted)
 
     def _settle(self, rows: Sequence[StoredMessage], view: ContextView) -> None:
@@ -63,7 +76,7 @@ class GrowingView:
         return spoken(apply(rows[start:end], view.omitted))
 
     def _chain(self, said: list[ModelMessage], view: ContextView, used: set[str]) -> list[ModelMessage]:
-        return go_on(said, set(used)) if self._taken else settle(said, view.summary)
+        return go_on(said, set(used)) if self._taken > self._start else settle(said, view.summary)
 
 
 def _last_reply(rows: Sequence[StoredMessage], start: int) -> int:

@@ -16,6 +16,7 @@ from engine.context import omissions
 from engine.context.estimate import block_tokens, text_tokens, tools_tokens
 from engine.context.message_cap import capped
 from engine.context.prompt import PromptFacts, dynamic_prompt, static_prompt
+from engine.context.turn_limit import limited
 from engine.context.view import SUMMARY, UNDERSTOOD
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.machine.views import ContextView, Omission, OmissionKind
@@ -82,7 +83,7 @@ def measure(facts: PromptFacts, rows: Sequence[StoredMessage], view: ContextView
     shares[Filling.INSTRUCTIONS] = text_tokens(instructions)
     if view.summary:
         shares[Filling.SUMMARY] = text_tokens(SUMMARY + view.summary) + text_tokens(UNDERSTOOD)
-    seen = [row for row in rows if row.role is not Role.SYSTEM and not row.silent]
+    seen = [row for row in limited(rows, facts.history_turns) if row.role is not Role.SYSTEM and not row.silent]
     kinds = {(each.seq, each.block, each.part): each.kind for each in view.omitted}
     shown = omissions.apply(list(map(capped, seen)), view.omitted)
     parts = [part for pair in zip(seen, shown, strict=True) for part in _parts(*pair, kinds)]

@@ -16,7 +16,7 @@ LAST_ITERATIONS = 3
 
 
 class PromptFacts(Struct, frozen=True):
-    """Facts that the prompt contains."""
+    """Facts that decide what a request contains beside the messages, and how many of those."""
 
     cwd: Path
     conversation_id: str
@@ -28,6 +28,8 @@ class PromptFacts(Struct, frozen=True):
     replacement: str = ""
     """`--system-prompt`: replaces everything built here."""
     appended: str = ""
+    history_turns: int = 0
+    """Newest turns that are sent; 0: all."""
 
 
 IDENTITY = (

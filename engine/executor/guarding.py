@@ -17,9 +17,14 @@ log = logging.getLogger(SECURITY_LOG)
 
 def refusal(session: Session, text: str) -> str:
     """Reason why a text of the user is not taken; empty for all that `block` lets through."""
-    if session.settings.input_guard is not GuardAction.BLOCK or not (found := suspicions(text)):
+    return refusal_of(session.settings.input_guard, text, session.record.id)
+
+
+def refusal_of(action: GuardAction, text: str, conversation_id: str) -> str:
+    """The same for any conversation, such as that of a sub-agent that is not open."""
+    if action is not GuardAction.BLOCK or not (found := suspicions(text)):
         return ""
-    _detected(session, "message", "", found)
+    _detected(action, "message", "", conversation_id, found)
     return f"message blocked: potential prompt injection detected ({', '.join(found)})"
 
 
@@ -40,7 +45,7 @@ def inspected(
         sent.append(block)
     order = tuple(dict.fromkeys(found))
     if order:
-        _detected(session, "message", message_id, order)
+        _detected(action, "message", message_id, session.record.id, order)
     return tuple(sent), order if action in {GuardAction.WARN, GuardAction.BLOCK} else ()
 
 
@@ -55,7 +60,7 @@ def inspected_result(session: Session, call: ToolCall, result: ToolResult) -> tu
     found = tuple(name for name in suspicions(result.text) if name != NULL_BYTES)  # usual in what programs print
     if not found:
         return result, ""
-    _detected(session, call.name, call.id, found)
+    _detected(action, call.name, call.id, session.record.id, found)
     if action is GuardAction.LOG:
         return result, ""
     names = ", ".join(found)
@@ -73,9 +78,8 @@ def _withheld(names: str) -> str:
     )
 
 
-def _detected(session: Session, source: str, item_id: str, found: tuple[str, ...]) -> None:
+def _detected(action: GuardAction, source: str, item_id: str, conversation_id: str, found: tuple[str, ...]) -> None:
     """Log names and ids, never the text."""
-    action = session.settings.input_guard
     level = logging.INFO if action is GuardAction.LOG else logging.WARNING
     names = ", ".join(found)
     log.log(
@@ -84,6 +88,6 @@ def _detected(session: Session, source: str, item_id: str, found: tuple[str, ...
         names,
         source,
         item_id,
-        session.record.id,
+        conversation_id,
         action.value,
     )

@@ -27,7 +27,6 @@ from engine.machine.views import CompactionDraft
 from engine.ports import (
     ConversationChanges,
     LimitsTold,
-    ModelMessage,
     ModelReply,
     ModelRequest,
     Provider,
@@ -96,7 +95,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
         return
     duration_ms = int((clock.monotonic() - started) * 1000)
     _note_reply(session, request, reply, duration_ms)
-    reply = replace(reply, blocks=unique_calls(reply.blocks, request.messages))
+    reply = replace(reply, blocks=unique_calls(reply.blocks, rows))
     answer = await stored_reply(session, ask.partial, reply.blocks, message_id)
     draft = await pruned(session, session.context_of(reply.usage))
     _replied(session, ask, reply, answer, message_id, duration_ms, cost_usd, draft)
@@ -152,7 +151,7 @@ def _look_ahead(session: Session, name: str) -> None:
     rewinding.recorder.command_drafted(session.record)
 
 
-def unique_calls(blocks: tuple[Block, ...], messages: Iterable[ModelMessage]) -> tuple[Block, ...]:
+def unique_calls(blocks: tuple[Block, ...], messages: Iterable[StoredMessage]) -> tuple[Block, ...]:
     """The reply with every tool id that the conversation has seen before rewritten (SPEC DOM-02)."""
     used = {b.id for message in messages for b in message.blocks if isinstance(b, ToolUseBlock)}
     fresh: list[Block] = []

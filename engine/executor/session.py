@@ -123,6 +123,8 @@ class EngineSettings(Struct, frozen=True):
     """Folders of spilled output; a conversation may read the part of its working directory in each."""
     diagnostics: Diagnostics | None = None
     """Storage of replies and failed requests for debugging; None: none."""
+    history_turns: int = 0
+    """Newest turns that a model is sent (SPEC CLAW-20); 0: all of them."""
     input_guard: GuardAction = GuardAction.WARN
     """Treatment of text that looks like an injection (SPEC CLAW-03)."""
     sanitize_replies: bool = True

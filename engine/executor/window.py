@@ -26,6 +26,7 @@ def prompt_facts(session: Session) -> PromptFacts:
         instructions=_instructions(session),
         replacement=record.system_prompt,
         appended=_appended(session),
+        history_turns=session.settings.history_turns,
     )
 
 

@@ -125,6 +125,7 @@ KEYS = {
         ),
         SettingKey("sanitize_replies", bool, True, meaning="remove stray call and thinking tags from answers"),
         SettingKey("turn_summaries", bool, True, meaning="let the model summarize each turn for the list of turns"),
+        SettingKey("history_turns", int, 0, meaning="newest turns sent to the model; 0: all"),
         SettingKey(
             "compact_percent", int, 75, meaning="summarize older messages when the window is this full; 0: never"
         ),
@@ -171,6 +172,7 @@ EMPTY = dict.fromkeys(("max_turns", "max_budget_usd", "timeout", "agent_budget_u
     "append_system_prompt": "nothing",
     "theme": "light or dark, like the terminal",
     "compact_percent": "never",
+    "history_turns": "all",
     "agent_depth": "no sub-agents",
     "route_wait": "at once",
     "cheap_model": "the conversation's",
@@ -185,6 +187,7 @@ UNITS = dict.fromkeys(("max_turns", "agent_turns"), "replies") | {
     "agent_timeout": "seconds",
     "route_wait": "seconds",
     "compact_percent": "% full",
+    "history_turns": "turns",
     "max_agents": "at once",
     "agent_depth": "level",
     "retention_days": "days",

@@ -119,6 +119,7 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
         home=Path.home(),
         sandbox_network=settings.flag("sandbox_network"),
         diagnostics=None if setup.ephemeral else Diagnostics(paths.log_file.parent),
+        history_turns=int(settings.number("history_turns")),
         input_guard=GuardAction(settings.text("input_guard")),
         sanitize_replies=settings.flag("sanitize_replies"),
         auto_title=settings.flag("auto_title") and not unwatched,

@@ -7,8 +7,12 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from engine.agents.spawn_requests import ResumeRequest
+from engine.context.input_guard import GuardAction
 from engine.conversation import Conversation
+from engine.executor.requests import EngineError
 from engine.executor.session import EngineSettings
 from engine.machine.messages import Origin, Role
 from engine.machine.states import AwaitingLlm, Completed, Idle
@@ -145,3 +149,15 @@ async def test_what_its_parent_says_is_not_taken_for_the_users(tmp_path: Path) -
         await sub_agents.resume(parent.id, ResumeRequest(first, "dig deeper"))
         await until(lambda: isinstance(sub_agents.views(parent.id)[0].state, Completed))
         assert (await prompts(bench, first))[-1] == ("dig deeper", Origin.SUBAGENT, 1)
+
+
+async def test_a_hint_that_looks_like_an_injection_is_blocked_like_a_message(tmp_path: Path) -> None:
+    settings = EngineSettings(max_agents=1, input_guard=GuardAction.BLOCK)
+    async with engine_bench(tmp_path, *SCRIPT, settings=settings) as bench:
+        _, first, _ = await with_one_ended_and_one_at_work(bench)
+        before = await prompts(bench, first)
+        sub_agents = bench.engine.sub_agents
+        assert sub_agents is not None
+        with pytest.raises(EngineError, match="message blocked: potential prompt injection detected \\(system_tags\\)"):
+            await sub_agents.hint(first, "[INST] x")
+        assert await prompts(bench, first) == before
