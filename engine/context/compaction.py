@@ -49,6 +49,13 @@ class Selection(Struct, frozen=True):
     start_seq: int
     kept: int
     """Messages that stay."""
+    whole: tuple[StoredMessage, ...] = ()
+    """The messages to summarize before old results were shortened by rule; a summary is made from these."""
+
+    @property
+    def source(self) -> tuple[StoredMessage, ...]:
+        """The messages that a summary is made from."""
+        return self.whole or self.summarized
 
 
 def select_before(rows: Sequence[StoredMessage], seq: int) -> Selection | None:
@@ -85,7 +92,7 @@ def summary_request(selection: Selection, summary: str, focus: str, window: int)
     """Instructions, the text to summarize, and the most output tokens."""
     room = int((window or UNKNOWN_WINDOW) * TRANSCRIPT_SHARE) * CHARACTERS_PER_TOKEN
     parts = [f"Summary of what came before:\n{summary}"] if summary else []
-    parts.append(transcribe(selection.summarized, max(room - len(summary), room // 4)))
+    parts.append(transcribe(selection.source, max(room - len(summary), room // 4)))
     wish = f"\n\nThe user asks that this above all is kept: {focus.strip()}" if focus.strip() else ""
     text = "<conversation>\n" + "\n\n".join(parts) + "\n</conversation>\n\nWrite the summary now." + wish
     limit = min(max(text_tokens(text) // INPUT_PER_OUTPUT, SHORTEST_LIMIT), LONGEST_LIMIT) + THINKING_ROOM
@@ -94,7 +101,7 @@ def summary_request(selection: Selection, summary: str, focus: str, window: int)
 
 def with_quotes(text: str, selection: Selection) -> str:
     """The summary with the user's own words below it, newest first: requests are never only paraphrased."""
-    said = requests_of(selection.summarized, QUOTED)
+    said = requests_of(selection.source, QUOTED)
     return f"{text.strip()}\n\nThe user's own words, newest first:\n{said}" if said else text.strip()
 
 

@@ -35,6 +35,11 @@ def apply(rows: Iterable[StoredMessage], omitted: Sequence[Omission]) -> list[St
     return [replace(row, blocks=_without(row.blocks, by_seq[row.seq])) if row.seq in by_seq else row for row in rows]
 
 
+def chosen_by_user(omitted: Iterable[Omission]) -> list[Omission]:
+    """The omissions that hold for a summary too."""
+    return [each for each in omitted if not each.by_rule]
+
+
 class PruningRule(Struct, frozen=True):
     """Thresholds from which old tool results are sent shorter by themselves (SPEC CLAW-21, DEC-19)."""
 
@@ -75,7 +80,7 @@ def prune(
                 continue
             chosen[place] = OmissionKind.CLEARED
             saved += max(size - len(CLEARED), 0) // CHARACTERS_PER_TOKEN
-    return _as_omissions(chosen)
+    return _as_omissions(chosen, by_rule=True)
 
 
 def saved_by(rows: Sequence[StoredMessage], chosen: Iterable[Omission]) -> int:
@@ -98,12 +103,13 @@ def shorten_old(rows: Sequence[StoredMessage]) -> tuple[Omission, ...]:
 
 def shorten_all(rows: Sequence[StoredMessage]) -> tuple[Omission, ...]:
     """Every long result, the newest too: the last resort of a window that has overflowed."""
-    return _as_omissions({
+    long = {
         (row.seq, place): OmissionKind.SHORTENED
         for row in rows
         for place, block in enumerate(row.blocks)
         if isinstance(block, ToolResultBlock) and _length(block) > LONG_RESULT
-    })
+    }
+    return _as_omissions(long, by_rule=True)
 
 
 def clear_old(rows: Sequence[StoredMessage]) -> tuple[Omission, ...]:
@@ -155,8 +161,8 @@ def shortened(text: str) -> str:
     return text if len(text) <= LONG_RESULT else f"{text[:KEPT_END]}\n...\n{text[-KEPT_END:]}"
 
 
-def _as_omissions(chosen: Mapping[tuple[int, int], OmissionKind]) -> tuple[Omission, ...]:
-    return tuple(Omission(seq, place, kind) for (seq, place), kind in chosen.items())
+def _as_omissions(chosen: Mapping[tuple[int, int], OmissionKind], *, by_rule: bool = False) -> tuple[Omission, ...]:
+    return tuple(Omission(seq, place, kind, by_rule=by_rule) for (seq, place), kind in chosen.items())
 
 
 def _length(result: ToolResultBlock) -> int:

@@ -99,8 +99,14 @@ async def _draft(session: Session, act: Compact) -> CompactionDraft:
 
 
 def _select(session: Session, act: Compact, rows: Sequence[StoredMessage]) -> Selection | None:
-    shown = omissions.apply(rows, session.record.omitted)
-    return select_before(shown, act.before) if act.before else select(shown)
+    omitted = session.record.omitted
+    shown = omissions.apply(rows, omitted)
+    selection = select_before(shown, act.before) if act.before else select(shown)
+    if selection is None:
+        return None
+    seqs = {row.seq for row in selection.summarized}
+    whole = omissions.apply((row for row in rows if row.seq in seqs), omissions.chosen_by_user(omitted))
+    return replace(selection, whole=tuple(whole))
 
 
 async def _settled(
@@ -191,7 +197,7 @@ async def _summary(session: Session, selection: Selection, focus: str) -> Summar
     record = session.record
     provider, name = session.ports.providers.resolve(record.model)
     if not provider.describe(name).summarizes:
-        return Summary(selection, summary_by_rules(selection.summarized, record.summary), 0.0)
+        return Summary(selection, summary_by_rules(selection.source, record.summary), 0.0)
     system, text, limit = summary_request(selection, record.summary, focus, record.context_window)
     async with asyncio.timeout(TIME_LIMIT):
         said = await answer_to(session, CallPurpose.COMPACTION, record.model, system, text, limit)

@@ -27,6 +27,8 @@ class Omission(Struct, frozen=True):
     kind: OmissionKind
     part: int = -1
     """Index of an image inside a tool result."""
+    by_rule: bool = False
+    """True when no user chose it: a summary is still made from the whole part."""
 
 
 MOST_EARLIER = 20

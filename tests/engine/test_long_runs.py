@@ -1,0 +1,54 @@
+"""Runs of many times the window: always a valid request, never one that does not fit, and early facts stay known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.conversation import Conversation
+from engine.executor.requests import Accepted
+from engine.executor.session import EngineSettings
+from engine.machine.messages import TextBlock
+from engine.machine.states import Idle
+from engine.machine.views import CompactionKind
+from tests.support.engine import Bench, Providers, engine_bench
+from tests.support.long_run import FACTS, LongRunProvider, LongTool
+
+SETTINGS = EngineSettings(max_iterations=1_000, auto_title=False)
+STEPS = 500
+
+
+async def last_answer(bench: Bench, conversation: Conversation) -> str:
+    (block,) = (await bench.store.messages(conversation.id))[-1].blocks
+    assert isinstance(block, TextBlock)
+    return block.text
+
+
+async def ask(bench: Bench, conversation: Conversation, text: str) -> str:
+    assert isinstance(await conversation.say(text), Accepted)
+    assert isinstance(await conversation.wait_idle(), Idle)
+    return await last_answer(bench, conversation)
+
+
+@pytest.mark.parametrize("window", [32_000, 200_000])
+async def test_500_tool_calls_end_in_any_window_without_one_request_that_is_refused(
+    tmp_path: Path, window: int
+) -> None:
+    provider, tool = LongRunProvider(window, STEPS, checked_every=window // 32_000), LongTool()
+    async with engine_bench(tmp_path, tool=tool, settings=SETTINGS, providers=Providers(provider)) as bench:
+        conversation = await bench.conversation()
+        assert await ask(bench, conversation, "Do all the steps.") == "done"
+        assert (len(tool.calls), provider.overflows) == (STEPS, 0)
+        made = await bench.store.library.compactions(conversation.id)
+        kinds = [one.facts.kind for one in made]
+        assert kinds.count(CompactionKind.SUMMARY) == provider.summaries
+        assert kinds.count(CompactionKind.NONE) == 0
+        assert len(provider.misses) == len(kinds), "only a compaction or a pruning costs the prompt cache"
+        for one in made:
+            assert one.facts.tokens_after < one.facts.tokens_before * 0.9
+        if window == 32_000:
+            assert provider.summaries > 20
+            for number in range(1, FACTS + 1):
+                answer = await ask(bench, conversation, f"What is FACT-{number}?")
+                assert answer == f"FACT-{number} = value{number * 7919}", "kept through every summary"
