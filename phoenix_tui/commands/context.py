@@ -8,6 +8,7 @@ from textual.content import Content
 
 from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
+from phoenix_tui.features.compaction import SummaryReview, compact
 from phoenix_tui.features.context_window import sent_prompt, sent_to
 from phoenix_tui.modals.context_sheet import COMPACT, ContextSheet
 from phoenix_tui.modals.summary_sheet import SummarySheet
@@ -21,7 +22,7 @@ async def context(ctx: CommandContext, _: str) -> None:
         return
     answer = await ctx.sheets.show(ContextSheet(conversation, plain=ctx.active.launch.plain))
     if answer == COMPACT:
-        await compact(ctx, "")
+        await summarize(ctx)
     elif answer:
         ctx.active.parts.transcript.scroller.jump(int(answer.removeprefix("#")))
 
@@ -37,21 +38,23 @@ async def prompt(ctx: CommandContext, _: str) -> None:
     ctx.sheets.read("System prompt", text)
 
 
-async def compact(ctx: CommandContext, focus: str) -> None:
-    """Summarize older messages now; the text behind the command has priority. The summary is shown before it counts."""
-    conversation = sent_to(ScreenFrontEnd(ctx), messages=True)
-    if conversation is None:
-        return
-    await decide_on_summary(ctx, SummarySheet(conversation, focus))
+class SheetSummaryAsker:
+    """Shows a summary in a sheet."""
+
+    def __init__(self, ctx: CommandContext) -> None:
+        self._ctx = ctx
+
+    async def decide_on(self, summary: SummaryReview) -> str:
+        """Show it while it is written and decided on."""
+        sheet, visible = SummarySheet(summary), self._ctx.active.visible
+        if visible is not None:
+            sheet.decides = lambda decides: visible.say_moment(decides=decides)
+        return await self._ctx.sheets.show(sheet) or ""
 
 
-async def decide_on_summary(ctx: CommandContext, sheet: SummarySheet) -> None:
-    """Show it; say why there is none."""
-    visible = ctx.active.visible
-    if visible is not None:
-        sheet.decides = lambda decides: visible.say_moment(decides=decides)
-    if refusal := await ctx.sheets.show(sheet):
-        ctx.tell(refusal, bad=True)
+async def summarize(ctx: CommandContext, focus: str = "", *, before: int = 0) -> None:
+    """Summarize older messages now, or those before one; the text behind the command has priority."""
+    await compact(ScreenFrontEnd(ctx), SheetSummaryAsker(ctx), focus, before=before)
 
 
-RUNS: Final[dict[str, Run]] = {"context": context, "compact": compact, "prompt": prompt}
+RUNS: Final[dict[str, Run]] = {"context": context, "compact": summarize, "prompt": prompt}

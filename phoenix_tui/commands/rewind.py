@@ -10,13 +10,12 @@ from engine.api.engine import RewindApi
 from engine.ports.turns import BranchRow
 from engine.rewind.values import Preview, RewindList, RewindPoint, RewindScope
 from phoenix_tui.commands.command_context import CommandContext, Run
-from phoenix_tui.commands.context import decide_on_summary
+from phoenix_tui.commands.context import summarize
 from phoenix_tui.features.rewind import NOTHING_SAID, HowFar, Instead, Order, RewindCommands, Way
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.modals.branches_sheet import BranchesSheet
 from phoenix_tui.modals.rewind_confirm_sheet import LastLook, RewindConfirmSheet
 from phoenix_tui.modals.rewind_sheet import RewindSheet
-from phoenix_tui.modals.summary_sheet import SummarySheet
 from tools.clean import clean_line
 
 WORDS: Final = {
@@ -52,9 +51,7 @@ class SheetRewindAsker:
 
     async def summarize_before(self, seq: int) -> None:
         """Show a summary before it takes effect."""
-        conversation = self._bench.active.conversation
-        if conversation is not None:
-            await decide_on_summary(self._bench, SummarySheet(conversation, before=seq))
+        await summarize(self._bench, before=seq)
 
     async def overwritten_by_undo(self, preview: Preview) -> frozenset[bytes] | None:
         """Ask only when files were changed by others."""

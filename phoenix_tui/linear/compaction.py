@@ -6,6 +6,7 @@ import asyncio
 from typing import Final
 
 from engine.executor.requests import DropSummary, Proposal, SummarizeAgain, TakeSummary, Verdict
+from phoenix_tui.features.compaction import SummaryReview, compact
 from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.linear.context import LinearContext, Run
 from phoenix_tui.linear.line_buffer import LeaveTyped, StopWanted, Typed
@@ -20,29 +21,34 @@ ACTIONS: Final = (
 )
 
 
+class LineSummaryAsker:
+    """Reads a summary out and asks by number."""
+
+    def __init__(self, ctx: LinearContext) -> None:
+        self._ctx = ctx
+
+    async def decide_on(self, summary: SummaryReview) -> str:
+        """Wait for each proposal, meanwhile for a stop, and ask."""
+        proposals: asyncio.Queue[Proposal] = asyncio.Queue()
+
+        async def review(proposal: Proposal) -> Verdict:
+            verdict = summary.offer(proposal)
+            proposals.put_nowait(proposal)
+            return await verdict
+
+        refusal = await summary.request(review)
+        if not refusal:
+            while (offered := await next_proposal(self._ctx, proposals)) is not None:
+                summary.decide(await _decide(self._ctx, offered))
+        return refusal
+
+
 async def summarize(ctx: LinearContext, focus: str = "", *, before: int = 0) -> None:
     """Ask for a summary of older messages, or of those before one; then the user decides on it."""
-    conversation = ctx.opened
-    if conversation is None:
-        return
-    proposals: asyncio.Queue[tuple[Proposal, asyncio.Future[Verdict]]] = asyncio.Queue()
-
-    async def review(proposal: Proposal) -> Verdict:
-        verdict: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
-        proposals.put_nowait((proposal, verdict))
-        return await verdict
-
-    if await ctx.active.attempt(conversation.context.compact(focus, review, before)):
-        while (offered := await next_proposal(ctx, proposals)) is not None:
-            proposal, verdict = offered
-            decided = await _decide(ctx, proposal)
-            if not verdict.done():
-                verdict.set_result(decided)
+    await compact(ctx, LineSummaryAsker(ctx), focus, before=before)
 
 
-async def next_proposal(
-    ctx: LinearContext, proposals: asyncio.Queue[tuple[Proposal, asyncio.Future[Verdict]]]
-) -> tuple[Proposal, asyncio.Future[Verdict]] | None:
+async def next_proposal(ctx: LinearContext, proposals: asyncio.Queue[Proposal]) -> Proposal | None:
     """The next summary to decide on; None once the conversation rests, or is stopped or left."""
     offered, rested = asyncio.ensure_future(proposals.get()), asyncio.ensure_future(ctx.active.rested.wait())
     listens = ctx.terminal.keyboard.is_terminal

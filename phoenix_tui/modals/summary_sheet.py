@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import ClassVar, Final
 
@@ -12,12 +11,10 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.api.conversation import ConversationApi, Unsubscribe
-from engine.engine import EngineError
-from engine.executor.requests import DropSummary, Proposal, Receipt, Refused, SummarizeAgain, TakeSummary, Verdict
-from engine.machine.states import Compacting
-from engine.ports import StorageError
+from engine.api.conversation import Unsubscribe
+from engine.executor.requests import DropSummary, Proposal, SummarizeAgain, TakeSummary, Verdict
 from engine.updates import Update
+from phoenix_tui.features.compaction import SummaryReview
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
@@ -45,23 +42,11 @@ class SummarySheet(Sheet[str]):
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.SUMMARY)
 
-    def __init__(
-        self,
-        conversation: ConversationApi,
-        focus: str = "",
-        *,
-        before: int = 0,
-    ) -> None:
+    def __init__(self, summary: SummaryReview) -> None:
         super().__init__()
+        self._summary = summary
         self.gate = AnswerGate()
         """Gate that delays the acceptance of a summary."""
-        self._conversation = conversation
-        self._focus = focus
-        self._before = before
-        """The seq of the first message that stays; 0: the newest ones stay."""
-        self._proposal: Proposal | None = None
-        self._verdict: asyncio.Future[Verdict] | None = None
-        """Verdict that the engine waits for, while it does."""
         self.decides: Callable[[bool], None] = lambda _: None
         """Called with True while a summary waits for a decision."""
         self._asked = False
@@ -78,13 +63,9 @@ class SummarySheet(Sheet[str]):
     async def on_mount(self) -> None:
         """Ask for the summary."""
         self._draw()
-        self._unsubscribe = await self._conversation.subscribe(self._follow)
-        try:
-            outcome: Receipt = await self._conversation.context.compact(self._focus, self.review, self._before)
-        except (EngineError, StorageError) as error:
-            outcome = Refused(str(error))
-        if isinstance(outcome, Refused):
-            self.dismiss(outcome.reason)
+        self._unsubscribe = await self._summary.conversation.subscribe(self._follow)
+        if refusal := await self._summary.request(self.review):
+            self.dismiss(refusal)
             return
         self._asked = True
         self._end_at_rest()
@@ -103,26 +84,25 @@ class SummarySheet(Sheet[str]):
         """Show a summary and wait for the user's decision."""
         if not self.is_mounted:
             return DropSummary()
-        self._proposal = proposal
+        verdict = self._summary.offer(proposal)
         self.gate.begin()
-        self._verdict = asyncio.get_running_loop().create_future()
         self._draw()
         self.query_one(VerticalScroll).scroll_home(animate=False)
-        return await self._verdict
+        return await verdict
 
     def action_take(self) -> None:
         """Replace the older messages by the summary; not by an Enter pressed before it was shown."""
-        if self._proposal is not None and self._verdict is not None and self.gate.is_open:
-            self._decide(TakeSummary(self._proposal.summary))
+        if self._summary.proposal is not None and self._summary.waits and self.gate.is_open:
+            self._decide(TakeSummary(self._summary.proposal.summary))
 
     def action_change(self) -> None:
         """Edit the summary; the kept text takes effect."""
-        if self._proposal is not None and self._verdict is not None:
-            self.app.push_screen(EditSheet("Edit the summary", self._proposal.summary), self._changed)
+        if self._summary.proposal is not None and self._summary.waits:
+            self.app.push_screen(EditSheet("Edit the summary", self._summary.proposal.summary), self._changed)
 
     def action_again(self) -> None:
         """Another one, with a hint."""
-        if self._verdict is not None:
+        if self._summary.waits:
             self.app.push_screen(LineSheet("What matters most? Empty: no change"), self._hinted)
 
     def action_scroll(self, by: int) -> None:
@@ -132,8 +112,8 @@ class SummarySheet(Sheet[str]):
     def action_close(self) -> None:
         """Drop the summary, or stop the model that writes it."""
         self._asked = False  # its end must not close the sheet again
-        if self._verdict is None:
-            self._conversation.cancel()
+        if not self._summary.waits:
+            self._summary.stop()
         self.dismiss(None)
 
     def _changed(self, text: str | None) -> None:
@@ -145,10 +125,8 @@ class SummarySheet(Sheet[str]):
             self._decide(SummarizeAgain(hint.strip()))
 
     def _decide(self, verdict: Verdict) -> None:
-        waiting, self._verdict = self._verdict, None
+        self._summary.decide(verdict)
         self.decides(False)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(verdict)
         if not isinstance(verdict, DropSummary):
             self._draw()
 
@@ -157,25 +135,25 @@ class SummarySheet(Sheet[str]):
 
     def _end_at_rest(self) -> None:
         """Close once the summary is in force, or none was made: the conversation says which."""
-        if self._asked and self.is_active and not isinstance(self._conversation.state, Compacting):
+        if self._asked and self.is_active and self._summary.is_over:
             self._asked = False
             self.dismiss(None)
 
     def _draw(self) -> None:
-        proposal = self._proposal
+        proposal = self._summary.proposal
         if proposal is None:
             heading = Content.assemble(("Summary", "bold"), (f"  {WORKING}", Tone.QUIET.value))
         else:
             counts = f"  of {proposal.summarized} messages, {proposal.kept} kept · {proposal.sizes}"
-            keys = _keys() if self._verdict is not None else WORKING
+            keys = _keys() if self._summary.waits else WORKING
             problem = f"\n{clean(proposal.problem).rstrip('.')}." if proposal.problem else ""
             heading = Content.assemble(
                 ("Summary", "bold"), counts, (f"\n{keys}", Tone.QUIET.value), (problem, Tone.BAD.value), "\n"
             )
             self.query_one("#summary", Static).update(Content(clean(proposal.summary)))
         self.query_one("#heading", Static).update(heading)
-        self.say_way_out(STOPS if self._verdict is None else DROPS)
-        self.decides(self._verdict is not None)
+        self.say_way_out(DROPS if self._summary.waits else STOPS)
+        self.decides(self._summary.waits)
 
 
 def _keys() -> str:
