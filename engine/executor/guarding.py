@@ -24,7 +24,7 @@ def refusal_of(action: GuardAction, text: str, conversation_id: str) -> str:
     """The same for any conversation, such as that of a sub-agent that is not open."""
     if action is not GuardAction.BLOCK or not (found := suspicions(text)):
         return ""
-    _detected(action, "message", "", conversation_id, found)
+    _detected(action, "message", "(refused)", conversation_id, found)
     return f"message blocked: potential prompt injection detected ({', '.join(found)})"
 
 

@@ -10,6 +10,7 @@ from typing import Final, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.codec import storable
 from engine.context import omissions
 from engine.context.assemble import Assembly, assemble
 from engine.executor.asking import broke_off, recorded, replied
@@ -46,6 +47,10 @@ from tools.contract import SandboxMode, ToolClass
 REFUSED_IMAGE: Final = "refused_image"
 """Kind of the failure of a request whose image the model refused."""
 LEFT_OUT: Final = "{what} left out from now on; Enter retries without, /context restores"
+
+
+NAMELESS = "call"
+"""Id of a call that came without one."""
 
 
 class ToolDraft(Struct, eq=False):
@@ -86,6 +91,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
                 replied(session, call, reply, cost_usd, message_id)
             pacing.answered(reply.usage)
             session.calls.replied(model, reply.usage, clock.monotonic())
+        blocks = await _with_unique_calls(session, reply.blocks)
     except ProviderError as error:
         _note_failure(session, request, error)
         await _fail(session, ask, error, message_id, "".join(written))
@@ -95,7 +101,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
         return
     duration_ms = int((clock.monotonic() - started) * 1000)
     _note_reply(session, request, reply, duration_ms)
-    reply = replace(reply, blocks=unique_calls(reply.blocks, rows))
+    reply = replace(reply, blocks=blocks)
     answer = await stored_reply(session, ask.partial, reply.blocks, message_id)
     draft = await pruned(session, session.context_of(reply.usage))
     _replied(session, ask, reply, answer, message_id, duration_ms, cost_usd, draft)
@@ -151,15 +157,23 @@ def _look_ahead(session: Session, name: str) -> None:
     rewinding.recorder.command_drafted(session.record)
 
 
-def unique_calls(blocks: tuple[Block, ...], messages: Iterable[StoredMessage]) -> tuple[Block, ...]:
-    """The reply with every tool id that the conversation has seen before rewritten (SPEC DOM-02)."""
-    used = {b.id for message in messages for b in message.blocks if isinstance(b, ToolUseBlock)}
+async def _with_unique_calls(session: Session, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    """The reply with new ids for calls whose id the conversation has seen, in messages a model no longer reads too."""
+    ids = [block.id or NAMELESS for block in blocks if isinstance(block, ToolUseBlock)]
+    taken = await session.ports.library.taken_call_ids(session.record.id, ids) if ids else frozenset[str]()
+    return unique_calls(blocks, taken)
+
+
+def unique_calls(blocks: tuple[Block, ...], taken: Iterable[str]) -> tuple[Block, ...]:
+    """The reply with every tool id that is `taken` or repeated rewritten (SPEC DOM-02)."""
+    used = set(taken)
     fresh: list[Block] = []
     for block in blocks:
         if isinstance(block, ToolUseBlock):
-            number, name = 1, block.id
+            number, given = 1, storable(block.id) or NAMELESS
+            name = storable(block.id)
             while not name or name in used:
-                name, number = f"{block.id or 'call'}_dedup_{number}", number + 1
+                name, number = f"{given}_dedup_{number}", number + 1
             used.add(name)
             fresh.append(replace(block, id=name))
         else:

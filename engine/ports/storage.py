@@ -293,6 +293,10 @@ class Library(Protocol):
         """The newest attempts to make its context shorter, newest first."""
         ...
 
+    async def taken_call_ids(self, conversation_id: str, ids: Sequence[str]) -> frozenset[str]:
+        """Ids of stored calls of a conversation that are among these, or one of them with `_dedup_` behind it."""
+        ...
+
     async def calls(self, conversation_id: str) -> Sequence[CallSum]:
         """Usage and cost of its model calls, by their purpose; without those of its sub-agents."""
         ...

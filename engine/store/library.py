@@ -21,6 +21,7 @@ from engine.store import (
     importing,
     model_calls,
     run_records,
+    tool_calls,
     transfer,
     turn_summaries,
 )
@@ -139,6 +140,10 @@ class SqliteLibrary:
     async def compactions(self, conversation_id: str) -> list[StoredCompaction]:
         """The newest attempts to make its context shorter, newest first."""
         return await self._transactions.read(lambda connection: compactions.newest(connection, conversation_id))
+
+    async def taken_call_ids(self, conversation_id: str, ids: Sequence[str]) -> frozenset[str]:
+        """Ids of stored calls of a conversation that are among these, or one of them with `_dedup_` behind it."""
+        return await self._transactions.read(lambda connection: tool_calls.taken(connection, conversation_id, ids))
 
     async def calls(self, conversation_id: str) -> list[CallSum]:
         """Usage and cost of its model calls, by their purpose; without those of its sub-agents."""

@@ -109,6 +109,21 @@ def read(connection: sqlite3.Connection, conversation_id: str, message_ids: Sequ
     ]
 
 
+def taken(connection: sqlite3.Connection, conversation_id: str, ids: Iterable[str]) -> frozenset[str]:
+    """Stored ids that equal one of these, or begin with it and `_dedup_`."""
+    found: set[str] = set()
+    for one in map(storable, ids):
+        begin = f"{one}_dedup_"
+        rows = connection.execute(
+            """SELECT tool_use_id FROM tool_calls WHERE conversation_id = ?1 AND tool_use_id = ?2
+                UNION ALL SELECT tool_use_id FROM tool_calls
+                WHERE conversation_id = ?1 AND tool_use_id >= ?3 AND tool_use_id < ?4""",
+            (conversation_id, one, begin, f"{begin[:-1]}`"),  # the character behind the underscore
+        )
+        found.update(row["tool_use_id"] for row in rows)
+    return frozenset(found)
+
+
 def running_processes(connection: sqlite3.Connection, conversation_id: str) -> tuple[tuple[int, int], ...]:
     """(pid, start ticks) of every call that was running."""
     rows = connection.execute(

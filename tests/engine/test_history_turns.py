@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from engine.executor.model_call import unique_calls
 from engine.executor.session import EngineSettings
 from engine.machine.messages import ToolUseBlock, text_in
+from engine.machine.states import Idle
 from engine.providers.scripted import Reply, ScriptedCall, Text
 from tests.support.engine import Bench, engine_bench
 
@@ -40,3 +42,29 @@ async def test_an_id_of_a_call_that_is_no_longer_sent_is_not_used_again(tmp_path
         calls = [block.id for row in rows for block in row.blocks if isinstance(block, ToolUseBlock)]
         assert calls == ["call_0", "call_0_dedup_1"]
         assert sent(bench)[0] == "second"
+
+
+async def test_an_id_of_a_call_that_was_summarized_is_not_used_again(tmp_path: Path) -> None:
+    call = Reply((ScriptedCall("bash", '{"command": "ls"}', "call_0"),))
+    script = (call, *(Reply((Text(f"answer {n}"),)) for n in range(7)), call, Reply((Text("b"),)), call)
+    summary = Reply((Text("so far"),), when="Write the summary now.")
+    async with engine_bench(tmp_path, summary, *script, Reply((Text("c"),))) as bench:
+        conversation = await bench.conversation()
+        for n in range(7):
+            await conversation.say(str(n))
+            await conversation.wait_idle()
+        await conversation.context.compact()
+        await conversation.wait_idle()
+        assert conversation.record.context_start_seq > 4
+        for text in ("again", "and again"):
+            await conversation.say(text)
+            assert isinstance(await conversation.wait_idle(), Idle)
+        rows = await bench.store.messages(conversation.id)
+        calls = [block.id for row in rows for block in row.blocks if isinstance(block, ToolUseBlock)]
+        assert calls == ["call_0", "call_0_dedup_1", "call_0_dedup_2"]
+
+
+def test_a_call_without_an_id_gets_one_each_time() -> None:
+    blocks = (ToolUseBlock("", "bash", "{}"), ToolUseBlock("", "bash", "{}"), ToolUseBlock("a\x00b", "bash", "{}"))
+    ids = [block.id for block in unique_calls(blocks, {"call_dedup_1"}) if isinstance(block, ToolUseBlock)]
+    assert ids == ["call_dedup_2", "call_dedup_3", "ab"]
