@@ -1,4 +1,4 @@
-"""Names a conversation after its first answer: one small request in the background, by its own model."""
+"""Names a conversation after its first answer: one small request in the background, on `cheap_model` if set."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Titler:
 
     async def _ask(self) -> None:
         session = self._session
-        model = session.record.model
+        model = session.settings.cheap_model or session.record.model
         if not may_ask(session, model):
             return
         messages = await session.ports.store.messages(session.record.id, first_seq=1, last_seq=FIRST_MESSAGES)

@@ -139,7 +139,7 @@ KEYS = {
             "route_wait", float, 5.0, meaning="seconds to overrule the supervisor; 0: agents start at once", most=600
         ),
         SettingKey(
-            "cheap_model", str, "", meaning="model that routes, summarizes and suggests; empty: the conversation's"
+            "cheap_model", str, "", meaning="model that routes, titles, summarizes, suggests; empty: the conversation's"
         ),
         SettingKey("retention_days", int, 0, meaning="days until archive and trash are deleted permanently; 0: never"),
         SettingKey(

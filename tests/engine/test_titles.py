@@ -16,7 +16,7 @@ from engine.engine import ConversationOptions
 from engine.executor.session import EngineSettings
 from engine.machine.messages import TextBlock
 from engine.ports import ConversationChanges
-from engine.providers.scripted import Fail, Hang, Reply, ScriptedCall, Text
+from engine.providers.scripted import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, Text
 from engine.records import PermissionMode, TitleBy
 from engine.records.totals import Totals
 from tests.support.engine import Bench, engine_bench, until
@@ -74,6 +74,16 @@ async def test_a_run_with_tools_is_named_after_what_it_came_to(tmp_path: Path) -
         conversation = await said(bench)
         await until(named(bench, conversation))
         assert request_texts(bench, 2).endswith("Assistant: The second try reuses a closed socket.")
+
+
+async def test_the_cheap_model_is_asked_where_there_is_one(tmp_path: Path) -> None:
+    scripts = {"main": Script((ANSWER,)), "small": Script((NAMES,))}
+    settings = replace(ON, cheap_model="scripted/small")
+    async with engine_bench(tmp_path, settings=settings, provider=ScriptedProvider(scripts)) as bench:
+        conversation = await said(bench)
+        await until(named(bench, conversation))
+        assert [request.model for request in bench.provider.requests] == ["main", "small"]
+        assert conversation.record.model == "scripted/main"
 
 
 async def test_a_title_of_the_user_stays(tmp_path: Path) -> None:
