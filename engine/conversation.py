@@ -154,9 +154,13 @@ class Conversation:
         return await ports.store.add_attachment(self.id, image, ports.clock.now())
 
     def cancel(self) -> None:
-        """Stop the run: its connection and its processes at once, the rest as the machine decides."""
+        """Stop the run: its connection and its processes at once, the rest as the machine decides.
+
+        Where nothing runs, a summary that is being made in the background is stopped (SPEC CLAW-32).
+        """
         if self.read_only:
             return
+        self._session.stop_summary()
         self.queue.hold()
         self._runner.cancel()
 

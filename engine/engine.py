@@ -12,10 +12,11 @@ from engine.agents.manager import SubAgents
 from engine.agents.spawn_tools import all_tools
 from engine.conversation import Conversation
 from engine.conversation_bulk import ConversationBulk
+from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Activity as Activity
 from engine.executor.requests import ConversationOptions as ConversationOptions
 from engine.executor.requests import EngineError as EngineError
-from engine.executor.session import EngineSettings, Ports
+from engine.executor.session import Ports
 from engine.open_conversations import AgentFollower, OpenConversations
 from engine.ports import ConversationChanges, NoConversation, OwnedElsewhere
 from engine.ports.database_waits import DatabaseWaits

@@ -8,14 +8,16 @@ from functools import partial
 from typing import Final, Protocol, TypeAlias
 
 from engine.activities import ActivityTeller, Watcher
+from engine.background.after_run import CompactionAfterRun
 from engine.background.titles import Titler
 from engine.background.turn_notes import TurnNotes
 from engine.conversation import Conversation
 from engine.executor.effect_runner import EffectRunner
+from engine.executor.engine_settings import EngineSettings
 from engine.executor.governor import Governor
 from engine.executor.publisher import Publisher
 from engine.executor.requests import EngineError, MemoryShort
-from engine.executor.session import AgentStopper, EngineSettings, Ports, Session
+from engine.executor.session import AgentStopper, Ports, Session
 from engine.executor.window import window_of
 from engine.following import Following, why_read_only
 from engine.ports import NoConversation, OwnedElsewhere
@@ -73,7 +75,7 @@ class OpenConversations:
         self._governor = Governor()
         self._open: dict[str, Conversation] = {}
         self._opening = asyncio.Lock()
-        self._askers: dict[str, tuple[Titler, TurnNotes]] = {}
+        self._askers: dict[str, tuple[Titler, TurnNotes, CompactionAfterRun]] = {}
         self._following: dict[str, Following] = {}
         self._closing: dict[str, asyncio.Event] = {}
 
@@ -120,9 +122,13 @@ class OpenConversations:
         )
         session.set_window(window_of(session, record.model))
         conversation = Conversation(session, EffectRunner(session))
-        titler, notes = self._askers[record.id] = Titler(conversation, session), TurnNotes(conversation, session)
-        publisher.add(titler.follow)
-        publisher.add(notes.follow)
+        self._askers[record.id] = (
+            Titler(conversation, session),
+            TurnNotes(conversation, session),
+            CompactionAfterRun(conversation, session),
+        )
+        for asker in self._askers[record.id]:
+            publisher.add(asker.follow)
         publisher.add(partial(self._left, conversation))
         if record.agent is None:  # sub-agents are in no list
             publisher.add(ActivityTeller(conversation, self.watchers).follow)

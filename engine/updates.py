@@ -255,6 +255,12 @@ class AnswerEnded(Struct, frozen=True):
     run_id: str
 
 
+class BackgroundSummary(Struct, frozen=True):
+    """A summary of older messages is being made in the background, or that is over."""
+
+    active: bool
+
+
 class ViewersLeft(Struct, frozen=True):
     """The last viewer of a conversation has left; only parts of the engine still listen."""
 
@@ -283,5 +289,6 @@ Update: TypeAlias = (
     | AgentsChanged
     | Routed
     | AnswerEnded
+    | BackgroundSummary
     | ViewersLeft
 )

@@ -16,7 +16,7 @@ from engine.agents.spawn_requests import TaskRequest
 from engine.agents.views import AgentBoard, view_of
 from engine.context.agent_prompt import snapshot
 from engine.conversation import Conversation
-from engine.executor.session import EngineSettings
+from engine.executor.engine_settings import EngineSettings
 from engine.open_conversations import OpenConversations
 from engine.ports import ProviderError, StorageError
 from engine.ports.agents import AgentStore

@@ -11,10 +11,11 @@ from engine.agents.scheduler import AgentScheduler
 from engine.agents.spawn_requests import ResumeRequest, SpawnRequest, TaskRequest
 from engine.agents.views import AgentBoard, view_of
 from engine.conversation import Conversation
+from engine.executor.engine_settings import EngineSettings
 from engine.executor.guarding import refusal_of
 from engine.executor.publisher import Publisher
 from engine.executor.requests import EngineError
-from engine.executor.session import EngineSettings, Ports
+from engine.executor.session import Ports
 from engine.executor.user_requests import log_read_on
 from engine.machine.states import AwaitingSubagents
 from engine.open_conversations import OpenConversations

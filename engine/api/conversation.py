@@ -79,6 +79,11 @@ class QueueApi(Protocol):
 class ContextApi(Protocol):
     """Contents of the window, and actions on them; the stored messages are never changed."""
 
+    @property
+    def summarizing(self) -> bool:
+        """True while older messages are summarized in the background; a cancel stops that."""
+        ...
+
     async def report(self) -> ContextReport:
         """Measure the window's contents."""
         ...

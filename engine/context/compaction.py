@@ -66,7 +66,7 @@ def select_before(rows: Sequence[StoredMessage], seq: int) -> Selection | None:
     return Selection(tuple(seen[:place]), seq, len(seen) - place) if whole else None
 
 
-def select(rows: Sequence[StoredMessage]) -> Selection | None:
+def select(rows: Sequence[StoredMessage], kept_share: float = KEPT_SHARE) -> Selection | None:
     """The older part of the messages a model sees; None where there is no clean place to cut (SPEC T-CMPX 4, 5).
 
     The first message that stays is a plain one, if there is one the user's: an answer keeps its question. Where such a
@@ -76,7 +76,7 @@ def select(rows: Sequence[StoredMessage]) -> Selection | None:
     seen = [row for row in rows if row.role is not Role.SYSTEM and not row.silent]
     if len(seen) < FEWEST:
         return None
-    wanted = len(seen) - max(KEPT_LEAST, int(len(seen) * KEPT_SHARE))
+    wanted = len(seen) - max(KEPT_LEAST, int(len(seen) * kept_share))
     near = max(int(wanted * NEAR_SHARE), 2)
     place = _plain_before([row if row.role is Role.USER else None for row in seen], wanted)
     if place < near:

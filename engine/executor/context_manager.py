@@ -24,7 +24,7 @@ from engine.machine.turn import why_refused
 from engine.machine.views import CompactionCause, CompactionKind, ContextView, EarlierView, Omission
 from engine.ports import ConversationChanges, RecordCompaction
 from engine.ports.files import CheckpointUse
-from engine.records import StoredMessage
+from engine.records import StoredCompaction, StoredMessage
 from engine.updates import ConversationChanged
 
 NOTHING_TO_SHORTEN = "There are no old tool results to shorten; the newest are always kept."
@@ -73,6 +73,8 @@ class ContextReport(Struct, frozen=True):
     can_undo: bool = False
     checkpoints: CheckpointUse | None = None
     """Size of the kept contents of files; None when none are kept."""
+    compactions: tuple[StoredCompaction, ...] = ()
+    """The newest attempts to make the context shorter, newest first."""
 
 
 class SystemPrompt(Struct, frozen=True):
@@ -118,7 +120,13 @@ class ContextManager:
             earlier=view.earlier[-1] if view.earlier else None,
             can_undo=bool(self._before),
             checkpoints=session.rewinding.folders.use() if session.rewinding is not None else None,
+            compactions=tuple(await session.ports.library.compactions(record.id)),
         )
+
+    @property
+    def summarizing(self) -> bool:
+        """True while older messages are summarized in the background; a cancel stops that."""
+        return self._session.summarizes
 
     def prompt(self) -> SystemPrompt:
         """System prompt of the next request."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -14,11 +13,9 @@ from msgspec.structs import replace
 from engine.context.compaction import FEWEST
 from engine.context.estimate import blocks_tokens
 from engine.context.growing import GrowingView
-from engine.context.input_guard import GuardAction
-from engine.context.omissions import PruningRule
-from engine.diagnostics import Diagnostics
 from engine.executor.call_log import CallLog
 from engine.executor.current_run import RunFacts, TimeLimit
+from engine.executor.engine_settings import EngineSettings
 from engine.executor.governor import Governor
 from engine.executor.inbox import Inbox, InboxEntry, Priority
 from engine.executor.publisher import Publisher
@@ -102,64 +99,6 @@ class AgentStopper(Protocol):
         ...
 
 
-class EngineSettings(Struct, frozen=True):
-    """Numbers and choices that hold for every conversation."""
-
-    max_iterations: int = 250
-    """Model calls of a user's run (SPEC DEC-11)."""
-    compact_percent: int = 75
-    """Per cent of the window from which older messages are summarized (SPEC DEC-12); above 100 never."""
-    pruning: PruningRule = PruningRule()
-    """Thresholds from which old tool results are shortened by themselves."""
-    instructions: Callable[[Path], str] = lambda _cwd: ""
-    """The project's AGENTS.md for a folder, empty while it is not trusted."""
-    own: tuple[Path, ...] = ()
-    """Phoenix's own files and folders, which no tool opens."""
-    home: Path = Path("/nonexistent")
-    """The user's home folder, which contains keys and shell start files."""
-    sandbox_network: bool = True
-    """Commands that are allowed to may use the network inside the sandbox."""
-    spills: tuple[Path, ...] = ()
-    """Folders of spilled output; a conversation may read the part of its working directory in each."""
-    diagnostics: Diagnostics | None = None
-    """Storage of replies and failed requests for debugging; None: none."""
-    history_turns: int = 0
-    """Newest turns that a model is sent (SPEC CLAW-20); 0: all of them."""
-    input_guard: GuardAction = GuardAction.WARN
-    """Treatment of text that looks like an injection (SPEC CLAW-03)."""
-    sanitize_replies: bool = True
-    """True when remains of a model's format are removed from the text of its replies (SPEC CLAW-12)."""
-    auto_title: bool = False
-    """True when a model names a conversation after its first answer."""
-    turn_summaries: bool = False
-    """True when a model summarizes each turn for the list of turns."""
-    snapshot_messages: int = 60
-    """Number of the newest messages in a snapshot."""
-    max_agents: int = 4
-    """Sub-agents that work at the same time; more wait (SPEC SDK-10)."""
-    agent_depth: int = 1
-    """Depth of sub-agents: 1, because they start none of their own (SPEC BED-009), or 0 for none at all."""
-    agent_turns: int = 20
-    """Model calls of a sub-agent's run where neither its task nor its profile says another number (SPEC DEC-11)."""
-    agent_timeout: float = 300.0
-    """Seconds of a sub-agent's run, likewise (SPEC DEC-16)."""
-    agent_budget_usd: float = 0.0
-    """Dollars of a sub-agent's run, beside the budget of the run it works for; 0: none of its own."""
-    cheap_model: str = ""
-    """Model for small questions beside the conversation, such as who answers; empty: its own model."""
-    route_wait: float = 0.0
-    """Seconds that a supervisor's decision can be overruled before it starts by itself."""
-    why_full: Callable[[], str] = lambda: ""
-    """Reason why nothing new may begin now, in a sentence: memory is short; empty while there is enough."""
-    mode_rest: float = 1.0
-    """Seconds without another change of mode or sandbox after which an open question is decided again.
-
-    Shift+Tab leads from `ask` over `auto` to `plan`: a mode in between answers nothing.
-    """
-    close_grace: float = 2.0
-    """Seconds that cancelled runs have to end at close (SPEC STM-12)."""
-
-
 class Session(Struct, eq=False):
     """One conversation while it is open here."""
 
@@ -207,6 +146,8 @@ class Session(Struct, eq=False):
     """Review of the next requested summary before it takes effect."""
     prune_above: int = 0
     """Tokens from which old tool results are looked at again for pruning."""
+    summarizing: asyncio.Task[None] | None = None
+    """The summary that is being made in the background."""
     calls: CallLog = field(default_factory=CallLog)
     """Log of its model calls."""
     growing: GrowingView = field(default_factory=GrowingView)
@@ -243,6 +184,16 @@ class Session(Struct, eq=False):
         task = asyncio.get_running_loop().create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background_ended)
+
+    @property
+    def summarizes(self) -> bool:
+        """True while a summary is being made in the background."""
+        return self.summarizing is not None and not self.summarizing.done()
+
+    def stop_summary(self) -> None:
+        """Stop the summary that is being made in the background; nothing is changed."""
+        if self.summarizing is not None:
+            self.summarizing.cancel()
 
     @property
     def has_background(self) -> bool:
@@ -319,8 +270,12 @@ class Session(Struct, eq=False):
     def compact_above(self) -> int:
         """Tokens from which older messages are summarized before the next call (SPEC DEC-12); 0 never, or not yet."""
         percent = self.record.compact_percent or self.settings.compact_percent
-        grown = self.record.message_count - self.record.compacted_at >= FEWEST
-        return self.record.context_window * percent // 100 if grown and percent <= 100 else 0
+        return self.record.context_window * percent // 100 if self.has_grown and percent <= 100 else 0
+
+    @property
+    def has_grown(self) -> bool:
+        """True when enough messages are new since the last attempt to make the context shorter."""
+        return self.record.message_count - self.record.compacted_at >= FEWEST
 
     @property
     def compact_due(self) -> bool:

@@ -222,6 +222,12 @@ class CompactionEnded(Struct, frozen=True):
     outcome: CompactionDraft | CompactionFacts
 
 
+class OlderSummarized(Struct, frozen=True):
+    """Older messages were summarized in the background; None when another summary has been made meanwhile."""
+
+    draft: CompactionDraft | None
+
+
 class RouteDecided(Struct, frozen=True):
     """The supervisor chose; an empty `spawn` means the main model answers alone."""
 
@@ -274,4 +280,4 @@ ExecutorEvent: TypeAlias = (
     | RouteDecided
 )
 AgentEvent: TypeAlias = AgentBegun | AgentDropped | AgentRecalled
-Event: TypeAlias = UserEvent | ExecutorEvent | InboxArrived | AgentEvent | StragglersEnded
+Event: TypeAlias = UserEvent | ExecutorEvent | InboxArrived | OlderSummarized | AgentEvent | StragglersEnded

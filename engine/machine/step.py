@@ -22,6 +22,7 @@ from engine.machine.events import (
     InboxArrived,
     LlmFailed,
     LlmReplied,
+    OlderSummarized,
     RetryAsked,
     RetryDue,
     RouteDecided,
@@ -44,7 +45,7 @@ def step(state: State, event: Event) -> Step:
     if isinstance(event, ExecutorEvent) and event.gen != state.gen:
         return Step(state)
     match event:
-        case UserMessage() | RetryAsked() | CompactAsked() | UserShell() | InboxArrived():
+        case UserMessage() | RetryAsked() | CompactAsked() | UserShell() | InboxArrived() | OlderSummarized():
             return turn.step(state, event)
         case LlmReplied() | LlmFailed() | RetryDue() | CompactionEnded() | RouteDecided():
             return reply.step(state, event)

@@ -15,7 +15,7 @@ from engine.machine.effects import (
     SaveToolCalls,
     StartRun,
 )
-from engine.machine.events import CompactAsked, InboxArrived, RetryAsked, UserMessage, UserShell
+from engine.machine.events import CompactAsked, InboxArrived, OlderSummarized, RetryAsked, UserMessage, UserShell
 from engine.machine.messages import UNANSWERED, NewMessage, Origin, Role, ToolUseBlock
 from engine.machine.states import (
     AwaitingApproval,
@@ -34,9 +34,9 @@ from engine.machine.states import (
     ToolOrigin,
     ToolRound,
 )
-from engine.machine.transition import Step, compact_first, opens_turn, read_inbox, request, start_current
+from engine.machine.transition import Step, compact_first, drafted, opens_turn, read_inbox, request, start_current
 
-TurnEvent = UserMessage | RetryAsked | CompactAsked | UserShell | InboxArrived
+TurnEvent = UserMessage | RetryAsked | CompactAsked | UserShell | InboxArrived | OlderSummarized
 
 
 def step(state: State, event: TurnEvent) -> Step:
@@ -44,6 +44,10 @@ def step(state: State, event: TurnEvent) -> Step:
     match event:
         case InboxArrived():
             return _inbox(state, event)
+        case OlderSummarized(draft):
+            if draft is None or not isinstance(state, Idle | Errored):
+                return Step(state)
+            return Step(state, drafted(draft))
         case UserMessage() | RetryAsked() | CompactAsked() | UserShell():
             refusal = why_refused(state)
             if refusal:

@@ -129,6 +129,17 @@ KEYS = {
         SettingKey(
             "compact_percent", int, 75, meaning="summarize older messages when the window is this full; 0: never"
         ),
+        SettingKey(
+            "compact_after_runs", bool, True, meaning="summarize older messages in the background after a long run"
+        ),
+        SettingKey(
+            "compact_messages", int, 50, meaning="messages above which that is done; 0: only by compact_percent"
+        ),
+        SettingKey("summary_model", str, "", meaning="model that summarizes; empty: cheap_model"),
+        SettingKey("summary_tokens", int, 0, meaning="longest summary in tokens; 0: by what it replaces", most=32_000),
+        SettingKey("summary_timeout", float, 120.0, meaning="seconds for a summary", least=1, most=3_600),
+        SettingKey("prune_percent", int, 30, meaning="shorten old tool results from this fill level; 0: never"),
+        SettingKey("clear_percent", int, 50, meaning="clear the oldest tool results from this fill level; 0: never"),
         SettingKey("max_agents", int, 4, meaning="sub-agents that run at the same time; others wait", least=1, most=32),
         SettingKey("agent_depth", int, 1, meaning="0: no sub-agents at all", most=1, why=NO_DEEPER),
         SettingKey("agent_turns", int, 20, meaning=f"model replies per sub-agent, {UNLESS}", least=1, most=250),
@@ -172,6 +183,11 @@ EMPTY = dict.fromkeys(("max_turns", "max_budget_usd", "timeout", "agent_budget_u
     "append_system_prompt": "nothing",
     "theme": "light or dark, like the terminal",
     "compact_percent": "never",
+    "compact_messages": "only by fill level",
+    "summary_model": "the cheap_model",
+    "summary_tokens": "by what it replaces",
+    "prune_percent": "never",
+    "clear_percent": "never",
     "history_turns": "all",
     "agent_depth": "no sub-agents",
     "route_wait": "at once",
@@ -187,6 +203,11 @@ UNITS = dict.fromkeys(("max_turns", "agent_turns"), "replies") | {
     "agent_timeout": "seconds",
     "route_wait": "seconds",
     "compact_percent": "% full",
+    "prune_percent": "% full",
+    "clear_percent": "% full",
+    "compact_messages": "messages",
+    "summary_tokens": "tokens",
+    "summary_timeout": "seconds",
     "history_turns": "turns",
     "max_agents": "at once",
     "agent_depth": "level",

@@ -12,6 +12,7 @@ from phoenix_tui.features.context_window import sent_prompt, sent_to
 from phoenix_tui.linear.context import LinearContext, Run
 from phoenix_tui.models.choice import GUIDE
 from phoenix_tui.text.checkpoint_text import use_in_words
+from phoenix_tui.text.compaction_text import compaction_lines
 from tools.clean import clean_line
 from tools.wording import counted, number_within
 
@@ -75,6 +76,8 @@ def _report(report: ContextReport, model: str) -> Iterator[str]:
         yield f"Message {part.seq}, {part.filling.value}, about {part.tokens:,} tokens: {clean_line(part.label)}"
     at = f"at {report.compact_percent} per cent" if report.compact_percent <= HIGHEST else "never"
     yield f"Older messages are summarized {at}. /context threshold NUMBER changes that."
+    for line in compaction_lines(report.compactions):
+        yield f"{line}."
     if report.checkpoints is not None:
         yield use_in_words(report.checkpoints)
     yield from _ways(report)

@@ -20,6 +20,7 @@ from engine.records import StoredMessage
 from engine.updates import (
     AgentsChanged,
     AgentView,
+    BackgroundSummary,
     ContextChanged,
     ConversationChanged,
     JobsChanged,
@@ -131,6 +132,8 @@ class LinearTranscript:
                 told, self.held = self.held, held and bool(waiting)
                 ways = "Enter on an empty line resumes the queue, /queue lists it."
                 return [f"{counted(len(waiting), 'message')} paused. {ways}"] if self.held and not told else []
+            case BackgroundSummary(active=True):
+                return ["Older messages are being summarized in the background; Esc or Ctrl+C stops that."]
             case JobsChanged(jobs=jobs):
                 ended = [job for job in jobs if not job.running and job.id not in self.ended_jobs]
                 self.ended_jobs |= {job.id for job in ended}

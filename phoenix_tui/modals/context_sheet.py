@@ -22,6 +22,7 @@ from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.checkpoint_text import use_in_words
+from phoenix_tui.text.compaction_text import compaction_lines
 from phoenix_tui.text.labels import Tone, short_model, tokens
 from phoenix_tui.widgets.context_bar import (
     NEVER,
@@ -214,6 +215,7 @@ class ContextSheet(Sheet[str]):
             notes.append(Content.styled(f"Last request: {counted} · ~ is estimated", Tone.QUIET.value))
         if report.checkpoints is not None:
             notes.append(Content.styled(use_in_words(report.checkpoints), Tone.QUIET.value))
+        notes += [Content.styled(line, Tone.QUIET.value) for line in compaction_lines(report.compactions)]
         if report.earlier is not None and (again := hint(("context_restore", "restores them"))):
             notes.append(Content.styled(f"Older messages are replaced by a summary; {again}.", Tone.QUIET.value))
         return notes

@@ -74,6 +74,8 @@ class Status(Struct, frozen=True):
     """Action of Esc on vim's mode, or on an unfinished command, before any other."""
     details: StatusDetails = field(default_factory=StatusDetails)
     """Details without `elapsed`: the row has its own clock."""
+    summarizing: bool = False
+    """Older messages are being summarized in the background."""
     jobs: int = 0
     """Background commands that run."""
     read_only: bool = False
@@ -161,6 +163,8 @@ class StatusLine(Still, MeterRow):
             return hint(("route_start", "starts"), ("route_alone stop", "alone"))
         if status.vim_way_out and not status.way_out:
             return vim_hint(status.state, status.vim_way_out, has_text=status.has_text, is_prose=status.is_prose)
+        if status.summarizing and isinstance(status.state, Idle) and not (status.has_text or status.way_out):
+            return hint(("stop", "stops summarizing"))
         return escape_hint(
             status.state,
             has_text=status.has_text,
@@ -209,14 +213,15 @@ class StatusLine(Still, MeterRow):
         context = (short_meter(status.context), status.context.tone.value)
         cost = (money(status.cost_usd), Tone.QUIET.value)
         jobs = (f"{status.jobs} in background" if status.jobs else "", Tone.WORK.value)
+        summary = ("summarizing older messages" if status.summarizing else "", Tone.WORK.value)
         remark = (REMARKS.get(status.model.partition("/")[0], ""), Tone.QUIET.value)
         errand = (self.errand, Tone.WORK.value)
         choices = (
-            (mode, sandbox, kept, profile, route, model, remark, context, cost, jobs, errand),
-            (mode, sandbox, kept, profile, route, model, context, cost, jobs, errand),
-            (mode, sandbox, kept, profile, route, model, context, jobs, errand),
-            (mode, sandbox, kept, profile, route, context, jobs, errand),
-            (mode, sandbox, kept, context, jobs, errand),
+            (mode, sandbox, kept, profile, route, model, remark, context, cost, jobs, summary, errand),
+            (mode, sandbox, kept, profile, route, model, context, cost, jobs, summary, errand),
+            (mode, sandbox, kept, profile, route, model, context, jobs, summary, errand),
+            (mode, sandbox, kept, profile, route, context, jobs, summary, errand),
+            (mode, sandbox, kept, context, jobs, summary, errand),
             (mode, sandbox, kept, context),
             (mode, sandbox, kept),
             (mode, sandbox),

@@ -9,9 +9,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from engine.context.input_guard import GuardAction
+from engine.context.omissions import PruningRule
 from engine.diagnostics import Diagnostics
 from engine.engine import Engine
-from engine.executor.session import NEVER, EngineSettings, Ports
+from engine.executor.engine_settings import EngineSettings
+from engine.executor.session import NEVER, Ports
 from engine.ports import Library
 from engine.ports.database_waits import DatabaseWaits
 from engine.ports.files import CheckpointLimits, Folders
@@ -125,6 +127,12 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
         auto_title=settings.flag("auto_title") and not unwatched,
         turn_summaries=settings.flag("turn_summaries") and not unwatched and not setup.ephemeral,
         compact_percent=int(settings.number("compact_percent")) or NEVER,
+        compact_after_runs=settings.flag("compact_after_runs") and not unwatched and not setup.ephemeral,
+        compact_messages=int(settings.number("compact_messages")),
+        pruning=_pruning(settings),
+        summary_model=settings.text("summary_model"),
+        summary_tokens=int(settings.number("summary_tokens")),
+        summary_timeout=settings.number("summary_timeout"),
         max_agents=int(settings.number("max_agents")),
         agent_depth=int(settings.number("agent_depth")),
         agent_turns=int(settings.number("agent_turns")),
@@ -134,6 +142,12 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
         why_full=MemoryLimit.of(settings).refusal,
         route_wait=0.0 if unwatched else settings.number("route_wait"),
     )
+
+
+def _pruning(settings: Settings) -> PruningRule:
+    """The shares of the window from which old tool results are shortened and cleared; 0 per cent is never."""
+    shorten, clear = (settings.number(name) / 100 for name in ("prune_percent", "clear_percent"))
+    return PruningRule(shorten > 0, shorten, clear or NEVER)
 
 
 def own_paths(paths: Paths, cwd: Path) -> tuple[Path, ...]:

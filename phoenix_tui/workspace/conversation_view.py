@@ -20,6 +20,7 @@ from engine.updates import (
     AgentsChanged,
     AgentView,
     ApprovalAsked,
+    BackgroundSummary,
     ContextChanged,
     ConversationChanged,
     JobsChanged,
@@ -194,6 +195,7 @@ class ConversationView:
                 resumable=snapshot.resumable and not _stopped(snapshot), writing=bool(snapshot.live_text)
             ),
             jobs=running(self._jobs),
+            summarizing=self.conversation.context.summarizing,
             read_only=bool(snapshot.read_only),
         )
         self._show_agents(snapshot.agents, snapshot.results)
@@ -340,6 +342,8 @@ class ConversationView:
             case AgentsChanged(agents=views, results=results):
                 self._show_agents(views, results)
                 self._ask(self.conversation.question is not None)
+            case BackgroundSummary(active=active):
+                self._update(summarizing=active)
             case JobsChanged(jobs=jobs):
                 for job in ended_since(self._jobs, jobs):
                     self._tell(self._named(end_line(job)))

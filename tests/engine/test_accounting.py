@@ -12,7 +12,7 @@ import pytest
 
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions, Engine
-from engine.executor.session import EngineSettings
+from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import Usage
 from engine.ports import Provider, ProviderError
 from engine.providers import prices

@@ -11,8 +11,8 @@ import pytest
 from engine.conversation import Conversation
 from engine.executor import attaching
 from engine.executor.attaching import MOST_FILES, named_files
+from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted
-from engine.executor.session import EngineSettings
 from engine.machine.messages import Block, ImageBlock, TextBlock, attached_in, text_in
 from engine.providers.scripted import Reply, Script, ScriptedProvider, Text
 from engine.records import PermissionMode

@@ -10,8 +10,8 @@ from engine.context.omissions import CLEARED, REMOVED_IMAGE
 from engine.conversation import Conversation
 from engine.executor import context_manager
 from engine.executor.context_manager import ContextReport, Edited
+from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Refused
-from engine.executor.session import EngineSettings
 from engine.machine.messages import Usage
 from engine.machine.states import Errored, Idle
 from engine.machine.views import OmissionKind

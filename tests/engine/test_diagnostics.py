@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine import diagnostics
 from engine.diagnostics import Diagnostics
-from engine.executor.session import EngineSettings
+from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import Role, StopReason, TextBlock, Usage
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError
 from engine.providers.scripted import Fail, Reply, Text

@@ -12,8 +12,8 @@ import pytest
 from engine.codec import decode_display
 from engine.context.input_guard import GuardAction
 from engine.context.message_cap import MOST
+from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted, Refused
-from engine.executor.session import EngineSettings
 from engine.machine.messages import Origin, Role, TextBlock, ToolResultBlock, text_in
 from engine.machine.states import Idle
 from engine.providers.scripted import Reply, ScriptedCall, Text

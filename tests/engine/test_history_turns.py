@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from engine.executor.engine_settings import EngineSettings
 from engine.executor.model_call import unique_calls
-from engine.executor.session import EngineSettings
 from engine.machine.messages import ToolUseBlock, text_in
 from engine.machine.states import Idle
 from engine.providers.scripted import Reply, ScriptedCall, Text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.executor.session import EngineSettings
+from engine.executor.engine_settings import EngineSettings
 from engine.providers.scripted import Reply, ScriptedCall, Text
 from tests.support.engine import engine_bench
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from engine.conversation import Conversation
+from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted
-from engine.executor.session import EngineSettings
 from engine.machine.messages import TextBlock
 from engine.machine.states import Idle
 from engine.machine.views import CompactionKind

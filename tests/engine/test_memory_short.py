@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from engine.engine import ConversationOptions
+from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted, MemoryShort, Refused
-from engine.executor.session import EngineSettings
 from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import Idle
 from engine.providers.scripted import Reply, ScriptedCall, Text

@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from engine.conversation import Conversation
+from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
-from engine.executor.session import EngineSettings
 from engine.machine.messages import Role, text_in
 from engine.machine.states import AwaitingApproval, Idle
 from engine.ports import ConversationChanges

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.executor.session import EngineSettings
+from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import Block, Role, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, text_in
 from engine.machine.states import Errored, Idle
 from engine.providers.scripted import Reply, Script, ScriptedCall, ScriptedProvider, Text, Thought

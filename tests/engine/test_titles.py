@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from engine.background.titles import title_of
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions
-from engine.executor.session import EngineSettings
+from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import TextBlock
 from engine.ports import ConversationChanges
 from engine.providers.scripted import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, Text

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from engine.background.turn_notes import LONGEST, one_line, question
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions
-from engine.executor.session import EngineSettings
+from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import TextBlock
 from engine.providers.scripted import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, Text
 from engine.records import PermissionMode

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine.executor.attaching import MOST_LOOKED_FOR, named_files
-from engine.executor.session import EngineSettings
+from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import ImageBlock, attached_in
 from engine.permissions.rules import KeptRule
 from engine.ports import ConversationChanges

@@ -10,7 +10,7 @@ from typing import Final, cast
 import pytest
 
 from engine.engine import ConversationOptions
-from engine.executor.session import EngineSettings
+from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import AwaitingApproval, Idle
 from engine.permissions.place import PathPlace

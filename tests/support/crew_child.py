@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from engine.conversation import Conversation
-from engine.executor.session import EngineSettings
+from engine.executor.engine_settings import EngineSettings
 from engine.machine.states import AwaitingLlm, AwaitingSubagents, Cancelling, ToolExecuting
 from engine.ports import Committed, Move
 from engine.providers.scripted import Hang, Reply, ScriptedCall, Text

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 from engine.agents.profiles import BUILT_IN_PROFILES
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions, Engine
-from engine.executor.session import EngineSettings, Ports
+from engine.executor.engine_settings import EngineSettings
+from engine.executor.session import Ports
 from engine.machine.messages import Usage
 from engine.permissions.rules import KeptRule
 from engine.ports import Provider, ProviderError

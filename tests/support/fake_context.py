@@ -52,6 +52,7 @@ class FakeContext:
     compacts: Receipt = field(default_factory=Accepted)
     review: Review | None = None
     asked: list[str] = field(default_factory=list[str])
+    summarizing: bool = False
 
     def prompt(self) -> SystemPrompt:
         return SystemPrompt(

@@ -36,6 +36,7 @@ from engine.machine.events import (
     InboxArrived,
     LlmFailed,
     LlmReplied,
+    OlderSummarized,
     RetryAsked,
     RetryDue,
     RouteDecided,
@@ -269,6 +270,8 @@ class Walk:
                 retryable, words = self.rng.random() < 0.7, self.rng.choice(("", " ", "half a", "half an answer"))
                 return LlmFailed(gen, "server", "it broke", retryable, 0.0, overflow, self.fresh("m"), words)
             case _:
+                if self.rng.random() < 0.2:
+                    return OlderSummarized(self._draft() if self.rng.random() < 0.8 else None)
                 spawn = ToolCall(self.fresh("t"), "spawn_agents", "{}") if self.rng.random() < 0.5 else None
                 ended = CompactionEnded(gen, self.rng.choice((self._draft(), nothing_compacted("no model"))))
                 return self.rng.choice((RetryDue(gen), ended, RouteDecided(gen, self.fresh("m"), spawn)))
@@ -376,5 +379,8 @@ def _check_facts(before: State, event: Event, effects: tuple[Effect, ...]) -> No
         assert drafted == ((SaveView(event.outcome),) if isinstance(event.outcome, CompactionDraft) else ())
         facts = event.outcome.facts if isinstance(event.outcome, CompactionDraft) else event.outcome
         assert SaveCompaction(facts) in effects, "every attempt is recorded"
+    elif isinstance(event, OlderSummarized):
+        rests = isinstance(before, Idle | Errored) and event.draft is not None
+        assert bool(drafted) is rests, "a summary in the background changes nothing while a run goes on"
     elif not isinstance(event, LlmReplied):
         assert drafted == (), "only a compaction or a pruning changes the view"

@@ -8,6 +8,7 @@ from engine.updates import (
     AgentsChanged,
     AnswerEnded,
     ApprovalAsked,
+    BackgroundSummary,
     CallEnded,
     ContextChanged,
     ConversationChanged,
@@ -75,6 +76,7 @@ def follow(update: Update, model: TranscriptModel) -> None:  # noqa: C901, PLR09
             | AgentsChanged()
             | Routed()
             | AnswerEnded()
+            | BackgroundSummary()
             | ViewersLeft()
         ):
             pass  # status line, meter, question, queue and the rows of sub-agents show these

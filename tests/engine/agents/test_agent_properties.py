@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from engine.agents.manager import SubAgents
 from engine.conversation import Conversation
+from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import EngineError
-from engine.executor.session import EngineSettings
 from engine.machine import agent_texts
 from engine.machine.messages import Role, ToolResultBlock
 from engine.machine.states import (

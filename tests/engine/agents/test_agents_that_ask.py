@@ -7,8 +7,8 @@ from pathlib import Path
 
 from engine.conversation import Conversation
 from engine.executor.current_run import TimeLimit
+from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, RunCaps
-from engine.executor.session import EngineSettings
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, Failed, Idle
 from engine.permissions.rules import Rule
 from engine.ports import ConversationChanges

@@ -12,8 +12,8 @@ import pytest
 from engine.agents.spawn_requests import ResumeRequest
 from engine.context.input_guard import GuardAction
 from engine.conversation import Conversation
+from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import EngineError
-from engine.executor.session import EngineSettings
 from engine.machine.messages import Origin, Role
 from engine.machine.states import AwaitingLlm, Completed, Idle
 from engine.providers.scripted import Hang, Reply, ScriptedCall, Text

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.agents.spawn_requests import TaskRequest
-from engine.executor.session import EngineSettings
+from engine.executor.engine_settings import EngineSettings
 from engine.ports.profiles import Profile
 from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
 from tests.support.engine import engine_bench

@@ -9,8 +9,8 @@ import pytest
 
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions
+from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted, Refused, RunCaps
-from engine.executor.session import EngineSettings
 from engine.machine.effects import Strategy
 from engine.machine.messages import Origin, Role, TextBlock, ToolUseBlock, Usage
 from engine.machine.states import AwaitingLlm, Idle, Routing

@@ -15,7 +15,7 @@ from typing import Any
 
 from engine.agents.manager import SubAgents
 from engine.conversation import Conversation
-from engine.executor.session import EngineSettings
+from engine.executor.engine_settings import EngineSettings
 from engine.machine.states import AwaitingSubagents, Completed, Failed, Idle
 from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
 from tests.support.engine import Bench, engine_bench, until

@@ -11,8 +11,8 @@ from typing import TypeAlias, cast
 import pytest
 
 from engine import codec
+from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted
-from engine.executor.session import EngineSettings
 from engine.machine.effects import Strategy
 from engine.machine.messages import (
     ImageBlock,

@@ -1,0 +1,80 @@
+"""Numbers and choices of the engine that hold for every conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from engine.context.input_guard import GuardAction
+from engine.context.omissions import PruningRule
+from engine.diagnostics import Diagnostics
+
+
+class EngineSettings(Struct, frozen=True):
+    """Numbers and choices that hold for every conversation."""
+
+    max_iterations: int = 250
+    """Model calls of a user's run (SPEC DEC-11)."""
+    compact_percent: int = 75
+    """Per cent of the window from which older messages are summarized (SPEC DEC-12); above 100 never."""
+    pruning: PruningRule = PruningRule()
+    """Thresholds from which old tool results are shortened by themselves."""
+    instructions: Callable[[Path], str] = lambda _cwd: ""
+    """The project's AGENTS.md for a folder, empty while it is not trusted."""
+    own: tuple[Path, ...] = ()
+    """Phoenix's own files and folders, which no tool opens."""
+    home: Path = Path("/nonexistent")
+    """The user's home folder, which contains keys and shell start files."""
+    sandbox_network: bool = True
+    """Commands that are allowed to may use the network inside the sandbox."""
+    spills: tuple[Path, ...] = ()
+    """Folders of spilled output; a conversation may read the part of its working directory in each."""
+    diagnostics: Diagnostics | None = None
+    """Storage of replies and failed requests for debugging; None: none."""
+    history_turns: int = 0
+    """Newest turns that a model is sent (SPEC CLAW-20); 0: all of them."""
+    input_guard: GuardAction = GuardAction.WARN
+    """Treatment of text that looks like an injection (SPEC CLAW-03)."""
+    sanitize_replies: bool = True
+    """True when remains of a model's format are removed from the text of its replies (SPEC CLAW-12)."""
+    auto_title: bool = False
+    """True when a model names a conversation after its first answer."""
+    turn_summaries: bool = False
+    """True when a model summarizes each turn for the list of turns."""
+    snapshot_messages: int = 60
+    """Number of the newest messages in a snapshot."""
+    max_agents: int = 4
+    """Sub-agents that work at the same time; more wait (SPEC SDK-10)."""
+    agent_depth: int = 1
+    """Depth of sub-agents: 1, because they start none of their own (SPEC BED-009), or 0 for none at all."""
+    agent_turns: int = 20
+    """Model calls of a sub-agent's run where neither its task nor its profile says another number (SPEC DEC-11)."""
+    agent_timeout: float = 300.0
+    """Seconds of a sub-agent's run, likewise (SPEC DEC-16)."""
+    agent_budget_usd: float = 0.0
+    """Dollars of a sub-agent's run, beside the budget of the run it works for; 0: none of its own."""
+    summary_model: str = ""
+    """Model that summarizes older messages; empty: the one for small questions."""
+    summary_tokens: int = 0
+    """Most output tokens of such a summary; 0: by the size of what it replaces (SPEC CLAW-31)."""
+    summary_timeout: float = 120.0
+    """Seconds it may take (SPEC CLAW-31)."""
+    compact_after_runs: bool = False
+    """True when older messages are summarized in the background after a run."""
+    compact_messages: int = 50
+    """Messages in the window above which they are; 0: only by its fill level (SPEC DEC-26)."""
+    cheap_model: str = ""
+    """Model for small questions beside the conversation, such as who answers; empty: its own model."""
+    route_wait: float = 0.0
+    """Seconds that a supervisor's decision can be overruled before it starts by itself."""
+    why_full: Callable[[], str] = lambda: ""
+    """Reason why nothing new may begin now, in a sentence: memory is short; empty while there is enough."""
+    mode_rest: float = 1.0
+    """Seconds without another change of mode or sandbox after which an open question is decided again.
+
+    Shift+Tab leads from `ask` over `auto` to `plan`: a mode in between answers nothing.
+    """
+    close_grace: float = 2.0
+    """Seconds that cancelled runs have to end at close (SPEC STM-12)."""
