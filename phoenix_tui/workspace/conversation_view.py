@@ -54,6 +54,8 @@ from tools.clean import clean_line
 from tools.contract import JobInfo
 
 CHARACTERS_PER_TOKEN: Final = 4
+_Around = ContextChanged | ConversationChanged | JobsChanged | AgentsChanged | BackgroundSummary | Routed
+"""Updates about what stands around the transcript."""
 RATE_EVERY: Final = 0.5
 """Seconds between two looks at the speed of an answer."""
 
@@ -164,7 +166,14 @@ class ConversationView:
                 self._happened(update)
             case QueueChanged(waiting=waiting, held=held):
                 self._queue(waiting, held=held)
-            case ContextChanged() | ConversationChanged() | JobsChanged() | AgentsChanged() | Routed():
+            case (
+                ContextChanged()
+                | ConversationChanged()
+                | JobsChanged()
+                | AgentsChanged()
+                | BackgroundSummary()
+                | Routed()
+            ):
                 self._changed(update)
             case _:
                 return  # only the transcript shows the rest
@@ -318,7 +327,7 @@ class ConversationView:
             case Paced(seconds=seconds):
                 self.say_moment(paced_until=time.monotonic() + seconds)
 
-    def _changed(self, update: ContextChanged | ConversationChanged | JobsChanged | AgentsChanged | Routed) -> None:
+    def _changed(self, update: _Around) -> None:
         match update:
             case Routed(card=card):
                 self._show_route(card)
