@@ -89,6 +89,7 @@ class Engine:
             sandbox=options.sandbox,
             sandbox_required=options.sandbox_required,
             scripted=options.scripted,
+            effort=options.effort,
         )
         return await self._conversations.adopt(await self.ports.store.create(new, self.ports.clock.now()))
 

@@ -22,6 +22,7 @@ from engine.ports import ProviderError, StorageError
 from engine.ports.agents import AgentStore
 from engine.ports.profiles import Profile, ProfileError
 from engine.records import AgentFacts, ConversationRecord, NewConversation, SpawnMode, StoredConversation
+from engine.records.effort import Effort
 from tools.contract import ToolInputError
 from tools.wording import one_line
 
@@ -143,6 +144,7 @@ class AgentFactory:
             prompt=request.task,
             sandbox=profile.sandbox_under(parent.sandbox),
             sandbox_required=parent.sandbox_required or bool(profile.sandbox),
+            effort=Effort(profile.effort) if profile.effort else parent.effort,
         )
 
     def _window(self, model: str) -> int:

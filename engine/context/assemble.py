@@ -16,6 +16,7 @@ from engine.machine.messages import ImageBlock, ToolResultBlock
 from engine.machine.views import ContextView
 from engine.ports import ImageBytes, ModelMessage, ModelRequest, Store
 from engine.records import StoredMessage
+from engine.records.effort import Effort
 from tools.files.own_files import read_own
 
 CONTINUE_TEXT = "[Your reply was cut off by the output limit. Continue exactly where it ended.]"
@@ -34,6 +35,7 @@ class Assembly(Struct, frozen=True):
     view: ContextView = ContextView()
     note: str = ""
     """Last text of every request of this turn, contained in no message."""
+    effort: Effort = Effort.DEFAULT
 
 
 async def assemble(
@@ -51,6 +53,7 @@ async def assemble(
         messages=messages,
         tools=tuple(tool for tool in assembly.prompt.tools if not ask.only_submit or tool.name in FIELDS),
         images=await _load_images(store, messages),
+        effort=assembly.effort,
     )
 
 

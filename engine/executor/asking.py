@@ -25,6 +25,7 @@ from engine.ports import (
     ModelRequest,
     Provider,
     ProviderError,
+    ProviderNotice,
     StorageError,
     UsageTold,
 )
@@ -78,7 +79,7 @@ async def answer_to(
 async def _reply(provider: Provider, request: ModelRequest, call: OpenCall, pacing: Pacing) -> ModelReply:
     async with aclosing(provider.stream(request)) as stream:
         async for item in stream:
-            call.streamed = call.streamed or not isinstance(item, LimitsTold)
+            call.streamed = call.streamed or not isinstance(item, LimitsTold | ProviderNotice)
             match item:
                 case UsageTold(usage):
                     call.usage = usage

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from engine.executor.inbox import Inbox, InboxEntry, Priority
 from engine.executor.loop_guard import LoopGuard
 from engine.executor.requests import RunCaps
+from engine.records.effort import Effort
 
 
 class RunFacts(Struct, eq=False):
@@ -26,6 +27,8 @@ class RunFacts(Struct, eq=False):
     """Note for the model about files that were rewound before it; None until the first request."""
     instructions: str | None = None
     """AGENTS.md as the first request found it (SPEC UNI-30)."""
+    effort: Effort | None = None
+    """Effort of the first request: another one in the middle would make the cached messages worthless."""
 
 
 class TimeLimit(Struct, eq=False):

@@ -32,6 +32,7 @@ from engine.ports import (
     ModelRequest,
     Provider,
     ProviderError,
+    ProviderNotice,
     StorageError,
     TextDelta,
     ThinkingDelta,
@@ -41,7 +42,7 @@ from engine.ports import (
 from engine.records import PermissionMode, StoredMessage
 from engine.records.calls import CallPurpose
 from engine.rewind.files_note import files_note
-from engine.updates import LiveTextDropped, TextArrived, ThinkingArrived, ToolDrafted
+from engine.updates import LiveTextDropped, Noticed, TextArrived, ThinkingArrived, ToolDrafted
 from tools.contract import SandboxMode, ToolClass
 
 REFUSED_IMAGE: Final = "refused_image"
@@ -110,23 +111,14 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
 async def _stream(
     session: Session, provider: Provider, request: ModelRequest, call: OpenCall, ask: RequestLlm, pacing: Pacing
 ) -> ModelReply:
-    publish, draft, begun = session.publisher.publish, ToolDraft(), ask.attempt == 0
+    draft, begun = ToolDraft(), ask.attempt == 0
     async with aclosing(provider.stream(request)) as stream:
         async for item in stream:
-            call.streamed = call.streamed or not isinstance(item, LimitsTold)
-            if not begun and not isinstance(item, UsageTold | LimitsTold):
+            call.streamed = call.streamed or not isinstance(item, LimitsTold | ProviderNotice)
+            if not begun and not isinstance(item, UsageTold | LimitsTold | ProviderNotice):
                 begun = True
                 _begin_anew(session, ask)
             match item:
-                case TextDelta(text):
-                    call.written.append(text)
-                    publish(TextArrived(text))
-                case ThinkingDelta(text):
-                    publish(ThinkingArrived(text))
-                case ToolCallDelta():
-                    publish(draft.grow(item))
-                    if item.name:
-                        _look_ahead(session, item.name)
                 case UsageTold(usage):
                     call.usage = usage
                 case LimitsTold():
@@ -135,8 +127,29 @@ async def _stream(
                     call.usage = item.usage
                     return item
                 case _:
-                    assert_never(item)
+                    _show(session, call, draft, item)
     raise broke_off(retryable=True)
+
+
+def _show(
+    session: Session, call: OpenCall, draft: ToolDraft, item: TextDelta | ThinkingDelta | ToolCallDelta | ProviderNotice
+) -> None:
+    """Pass one item of a reply under way on to the subscribers."""
+    publish = session.publisher.publish
+    match item:
+        case TextDelta(text):
+            call.written.append(text)
+            publish(TextArrived(text))
+        case ThinkingDelta(text):
+            publish(ThinkingArrived(text))
+        case ToolCallDelta():
+            publish(draft.grow(item))
+            if item.name:
+                _look_ahead(session, item.name)
+        case ProviderNotice(text):
+            publish(Noticed(text))
+        case _:
+            assert_never(item)
 
 
 def _begin_anew(session: Session, ask: RequestLlm) -> None:
@@ -185,7 +198,9 @@ async def _assembly(session: Session, name: str, rows: Sequence[StoredMessage]) 
     run = session.run
     if run.files_note is None:
         run.files_note = await _files_note(session, rows)
-    return Assembly(prompt_facts(session), name, session.ports.clock.now(), session.record.view, run.files_note)
+    run.effort = run.effort or session.record.effort
+    now, view = session.ports.clock.now(), session.record.view
+    return Assembly(prompt_facts(session), name, now, view, run.files_note, run.effort)
 
 
 async def _files_note(session: Session, rows: Sequence[StoredMessage]) -> str:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from engine.machine.states import State
 from engine.records import ConversationSummary, PermissionMode
+from engine.records.effort import Effort
 from tools.contract import SandboxMode
 
 
@@ -89,6 +90,7 @@ class ConversationOptions(Struct, frozen=True):
     """True where it was chosen; False for the default."""
     scripted: bool = False
     """True when a script begins it, for itself: the list leaves it out until a person opens or names it."""
+    effort: Effort = Effort.DEFAULT
     id: str = ""
     """Chosen by the caller (SPEC SDK-01); empty: made here."""
 

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from engine.machine.messages import Block, Role, StopReason, Usage
 from engine.ports.rate_limits import LimitsTold, RateLimit
+from engine.records.effort import Effort
 from tools.contract import ToolSpec
 
 
@@ -41,6 +42,7 @@ class ModelRequest(Struct, frozen=True):
     """Every image that `messages` name, by attachment id."""
     max_tokens: int | None = None
     """Limit of output tokens; None for the model's maximum, else 8,192 (SPEC BED-006)."""
+    effort: Effort = Effort.DEFAULT
 
 
 class TextDelta(Struct, frozen=True):
@@ -68,6 +70,12 @@ class UsageTold(Struct, frozen=True):
     usage: Usage
 
 
+class ProviderNotice(Struct, frozen=True):
+    """A sentence for the user: the request was changed after a refusal, and its answer follows."""
+
+    text: str
+
+
 class ModelReply(Struct, frozen=True):
     """A whole reply: always the last item of a stream that ended properly."""
 
@@ -80,7 +88,7 @@ class ModelReply(Struct, frozen=True):
     usage_estimated: bool = False
 
 
-StreamItem: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | UsageTold | LimitsTold | ModelReply
+StreamItem: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | UsageTold | LimitsTold | ProviderNotice | ModelReply
 
 
 class ProviderError(Exception):
@@ -121,6 +129,8 @@ class ModelInfo(Struct, frozen=True):
     """True when it can summarize a conversation; otherwise rules do."""
     limits: tuple[RateLimit, ...] = ()
     """Rate limits that the configuration sets."""
+    efforts: tuple[Effort, ...] = ()
+    """Levels of effort that it accepts, rising; empty for a model without, which is never sent one."""
 
     @property
     def reference(self) -> str:

@@ -70,6 +70,8 @@ class Profile(Struct, frozen=True):
     """BUILT_IN, or the path of its file."""
     sandbox: str = ""
     """Sandbox of a conversation begun with it: off, workspace, read-only; empty: the user's."""
+    effort: str = ""
+    """Effort of its model, as in `Effort`; empty: the parent's, or the user's."""
     project: bool = False
     """True for a project's own profile, which can only narrow the user's permissions (CONTRACT 4)."""
 

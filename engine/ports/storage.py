@@ -29,6 +29,7 @@ from engine.records import (
     ToolCallRecord,
 )
 from engine.records.calls import CallSum, ModelCall
+from engine.records.effort import Effort
 from engine.records.runs import RunRecord
 from engine.records.turns import TurnDigest, TurnNote, TurnSummary
 from engine.search import SearchQuery
@@ -67,6 +68,7 @@ class ConversationChanges(Struct, frozen=True):
     unread: bool | None = None
     pinned: bool | None = None
     supervisor: bool | None = None
+    effort: Effort | None = None
     suggested_title: str | None = None
     """A model's; kept only where the user gave no title."""
     calls: tuple[ModelCall, ...] = ()
@@ -91,6 +93,7 @@ class ConversationChanges(Struct, frozen=True):
             sandbox=self.sandbox or record.sandbox,
             sandbox_required=record.sandbox_required or self.sandbox is not None,
             supervisor=record.supervisor if self.supervisor is None else self.supervisor,
+            effort=self.effort or record.effort,
             archived=record.archived if self.archived is None else self.archived,
             deleted=record.deleted if self.deleted is None else self.deleted,
             pinned_at=record.pinned_at if self.pinned is None else at * self.pinned,

@@ -24,6 +24,8 @@ class Thinking(Enum):
     """Claude 4.5 and earlier: `enabled` with a number of tokens."""
     ADAPTIVE = auto()
     """Claude 5 and later: on by default, decides the amount itself, refuses a budget."""
+    ALWAYS = auto()
+    """The same, for models that refuse to be without."""
     ADAPTIVE_ON_DEMAND = auto()
     """The same, for models that are chosen for speed: only where a budget is set."""
 
@@ -38,6 +40,7 @@ class CatalogueModel(Struct, frozen=True):
 
 
 _CLAUDE_5 = CatalogueModel(1 * M, 128 * K, True, Thinking.ADAPTIVE)
+_CLAUDE_ALWAYS = CatalogueModel(1 * M, 128 * K, True, Thinking.ALWAYS)
 _CLAUDE_4 = CatalogueModel(200 * K, 64 * K, True, Thinking.BUDGET)
 _GPT_5 = CatalogueModel(400 * K, 128 * K, True)
 
@@ -48,7 +51,8 @@ _FAMILIES: tuple[tuple[re.Pattern[str], CatalogueModel], ...] = tuple(
     (re.compile(pattern), model)
     for pattern, model in (
         (r"claude-haiku-5", CatalogueModel(1 * M, 128 * K, True, Thinking.ADAPTIVE_ON_DEMAND)),
-        (r"claude-(sonnet|opus|fable|mythos)-5", _CLAUDE_5),
+        (r"claude-(fable|mythos)-5|claude-(sonnet|opus)-5-[5-9]", _CLAUDE_ALWAYS),
+        (r"claude-(sonnet|opus)-5", _CLAUDE_5),
         (r"claude-opus-4-[78]", _CLAUDE_5),
         (r"claude-(sonnet|opus)-4-6", CatalogueModel(1 * M, 64 * K, True, Thinking.ADAPTIVE_ON_DEMAND)),
         (r"claude-opus-4(-[01]|-20)", CatalogueModel(200 * K, 32 * K, True, Thinking.BUDGET)),

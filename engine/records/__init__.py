@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from engine.machine.messages import Block, Origin, Role, ToolStatus, Usage
 from engine.machine.states import AgentOutcome, State
 from engine.machine.views import CompactionFacts, ContextView, EarlierView, Omission
+from engine.records.effort import Effort
 from engine.records.totals import Totals
 from engine.search import Speaker
 from tools.contract import SandboxMode
@@ -98,6 +99,7 @@ class NewConversation(Struct, frozen=True):
     sandbox_required: bool = False
     scripted: bool = False
     """True when a script began it (`phoenix -p`): the visible lists leave it out."""
+    effort: Effort = Effort.DEFAULT
 
 
 class StoredCompaction(Struct, frozen=True):
@@ -158,6 +160,8 @@ class ConversationRecord(Struct, frozen=True):
     """Limits of its calls, however it is opened."""
     sandbox_required: bool = False
     """True where the user or a setting chose the sandbox: then a system that cannot enforce it asks in every mode."""
+    effort: Effort = Effort.DEFAULT
+    """Effort of its model, from the next run on."""
 
     @property
     def spent(self) -> Totals:

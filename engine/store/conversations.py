@@ -31,6 +31,7 @@ from engine.records import (
     StoredConversation,
     TitleBy,
 )
+from engine.records.effort import Effort
 from engine.records.totals import Totals
 from engine.store import agent_rows, compactions
 from engine.store.ownership import Instance
@@ -70,8 +71,8 @@ def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> N
     connection.execute(
         """INSERT INTO conversations (id, title, cwd, model, profile, permission_mode, system_prompt_static,
             append_system_prompt, state, state_json, gen, totals_json, created_at, updated_at, title_by, supervisor,
-            sandbox, sandbox_required, user_initiated)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+            sandbox, sandbox_required, user_initiated, effort)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         (
             new.id,
             storable(new.title),
@@ -92,6 +93,7 @@ def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> N
             new.sandbox.value,
             int(new.sandbox_required),
             int(not new.scripted),
+            new.effort.value,
         ),
     )
     if new.agent is not None:
@@ -147,6 +149,7 @@ def read(connection: sqlite3.Connection, conversation_id: str, instance: Instanc
         supervisor=bool(row["supervisor"]),
         sandbox=SandboxMode(row["sandbox"]),
         sandbox_required=bool(row["sandbox_required"]),
+        effort=Effort(row["effort"]),
     )
 
 
@@ -239,6 +242,8 @@ def _implied(changes: ConversationChanges) -> dict[str, str | int | float | None
         columns["permission_mode"] = changes.permission_mode.value
     if changes.sandbox is not None:
         columns |= {"sandbox": changes.sandbox.value, "sandbox_required": 1}
+    if changes.effort is not None:
+        columns["effort"] = changes.effort.value
     if changes.title is not None:
         columns["title_by"] = TitleBy.USER.value
     if changes.title or changes.draft is not None or changes.pinned or changes.unread is False:

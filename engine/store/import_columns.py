@@ -21,6 +21,7 @@ from engine.codec import (
 from engine.machine.messages import Usage
 from engine.machine.views import EarlierView, Omission
 from engine.ports import ImportRefused
+from engine.records.effort import Effort
 from engine.records.totals import Totals
 from engine.store.attachments import is_name
 from engine.store.copying import Value
@@ -118,6 +119,7 @@ TAKEN: Final[Mapping[str, Mapping[str, Check]]] = {
         "context_omitted_json": json_of(decode_omitted, _numbered),
         "context_earlier_json": json_of(decode_earlier, _numbered),
         "unread": _FLAG,
+        "effort": lambda value: value in set(Effort),
         "spawn_mode": text(),
         "spawn_tool_use_id": matching(_CALL_ID),
         "agent_task": _LONG_TEXT,

@@ -12,6 +12,7 @@ from engine.store.schema_steps import (
     add_agent_columns,
     add_compactions,
     add_context_columns,
+    add_effort_column,
     add_list_columns,
     add_model_calls,
     add_partial_column,
@@ -41,6 +42,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     add_sandbox_columns,
     add_model_calls,
     add_compactions,
+    add_effort_column,
 )
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 

@@ -149,3 +149,11 @@ def add_model_calls(connection: sqlite3.Connection) -> None:
             WHERE conversation_id IN (SELECT id FROM conversations WHERE branch_of IS NOT NULL)
             AND id NOT IN (SELECT run_id FROM model_calls WHERE run_id IS NOT NULL)"""
     )
+
+
+def add_effort_column(connection: sqlite3.Connection) -> None:
+    """Conversations that are there already leave the effort to the provider, as they did."""
+    connection.execute(
+        "ALTER TABLE conversations ADD COLUMN effort TEXT NOT NULL DEFAULT 'default'"
+        " CHECK (effort IN ('default', 'off', 'low', 'medium', 'high', 'max'))"
+    )

@@ -12,6 +12,7 @@ from msgspec import structs
 from engine.machine.messages import ThinkingBlock, ToolUseBlock
 from engine.ports import LimitsTold, ModelInfo, ModelReply, ModelRequest, ProviderError, StreamItem
 from engine.providers import catalogue, prices
+from engine.providers.anthropic.effort import efforts_of
 from engine.providers.anthropic.from_wire import ReplyBuilder
 from engine.providers.anthropic.settings import DEFAULT_BASE_URL, AnthropicSettings
 from engine.providers.anthropic.to_wire import encode_request
@@ -20,6 +21,7 @@ from engine.providers.failures import broken, missing_key
 from engine.providers.hosting import is_closed
 from engine.providers.http import Head, HttpService
 from engine.providers.rate_headers import set_limits
+from engine.providers.refused_efforts import RefusedEfforts, without_effort
 from engine.providers.wire import Written, tool_ids
 
 API_VERSION = "2026-10-21"
@@ -53,6 +55,7 @@ class AnthropicProvider:
         self._settings = settings
         self._service = settings.service
         self._transport = _transport(settings)
+        self._efforts = RefusedEfforts()
         self._foreign: set[str] = set()
         """Signatures of thinking that a model refused as another one's."""
         self._written = Written()
@@ -70,21 +73,29 @@ class AnthropicProvider:
         """Ask once; see `engine.ports.Provider.stream`.
 
         Thinking is bound to the model that wrote it. A model that refuses the thinking of another one, after the
-        user switched, is asked again without it, and never gets to see it again.
+        user switched, is asked again without it, and never gets to see it again. Nor does one that refuses an effort.
         """
         if self._settings.lacks_credentials:
             raise missing_key(self._service)
-        for is_last in (False, True):
-            started = False
+        request = self._efforts.allowed(request, efforts_of(request.model))
+        while True:
+            started, known = False, len(self._foreign)
             try:
                 async with aclosing(self._ask(request)) as items:
                     async for item in items:
                         started = started or not isinstance(item, LimitsTold)
                         yield item
             except ProviderError as error:
-                if started or is_last or not _is_about_thinking(error):
+                if started:
                     raise
-                self._foreign |= _signatures(request)
+                if _is_about_thinking(error):
+                    self._foreign |= _signatures(request)
+                if len(self._foreign) == known:
+                    notice = self._efforts.notice(request, error)
+                    if notice is None:
+                        raise
+                    yield notice
+                    request = without_effort(request)
             else:
                 return
 
@@ -93,7 +104,8 @@ class AnthropicProvider:
         given = self._settings
         info = catalogue.describe(self.name, model, window=given.window or self._windows.get(model, 0))
         limits = set_limits(given.tokens_per_minute, given.requests_per_minute, counts_cached=False)
-        return structs.replace(info, max_output=given.max_tokens or info.max_output, limits=limits)
+        efforts = self._efforts.of(model, efforts_of(model))
+        return structs.replace(info, max_output=given.max_tokens or info.max_output, limits=limits, efforts=efforts)
 
     async def models(self) -> list[ModelInfo]:
         """List the models of the server; remembers the windows it names."""

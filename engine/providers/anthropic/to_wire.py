@@ -7,7 +7,8 @@ from typing import TypeAlias, assert_never, cast
 
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelRequest
-from engine.providers.catalogue import Thinking, known_model
+from engine.providers.anthropic.effort import effort_fields
+from engine.providers.catalogue import known_model
 from engine.providers.wire import (
     CONTINUE,
     IMAGE_OMITTED,
@@ -25,7 +26,6 @@ DEFAULT_MAX_TOKENS = 8_192
 """Output tokens of a model whose maximum is unknown (SPEC BED-006)."""
 MAX_REQUEST_BYTES = 32_000_000
 """Anthropic refuses more than 32 MB (SPEC T-IMG)."""
-MIN_THINKING_BUDGET = 1_024
 CACHED_USER_MESSAGES = 2
 """Number of marked user messages: one marker reads the cache of the call before, the other writes for the next. Four
 are allowed in all.
@@ -82,9 +82,7 @@ def request_body(
         ]
         _mark_cached(tools)
         body["tools"] = tools
-    if thinking := _thinking(model.thinking if model else Thinking.NONE, thinking_budget, max_tokens):
-        body["thinking"] = thinking
-    return body
+    return body | effort_fields(request.model, request.effort, thinking_budget, max_tokens)
 
 
 def _system(parts: tuple[str, ...]) -> _Blocks:
@@ -97,24 +95,6 @@ def _system(parts: tuple[str, ...]) -> _Blocks:
                 block["cache_control"] = {"type": "ephemeral"}
             blocks.append(block)
     return blocks
-
-
-def _thinking(thinking: Thinking, budget: int, max_tokens: int) -> JsonObject | None:
-    """Request field that controls reasoning. Without a display of `summarized` newer models are silent between tool
-    calls.
-    """
-    match thinking:
-        case Thinking.NONE:
-            return None
-        case Thinking.ADAPTIVE:
-            return {"type": "adaptive", "display": "summarized"}
-        case Thinking.ADAPTIVE_ON_DEMAND:
-            return {"type": "adaptive", "display": "summarized"} if budget else None
-        case Thinking.BUDGET:
-            fits = min(budget, max_tokens - 1)
-            return {"type": "enabled", "budget_tokens": fits} if fits >= MIN_THINKING_BUDGET else None
-        case _:
-            assert_never(thinking)
 
 
 class _Messages:

@@ -16,6 +16,7 @@ from engine.providers.failures import broken, missing_key
 from engine.providers.hosting import is_closed, runs_free
 from engine.providers.http import Head, HttpService
 from engine.providers.openai_compatible.dialect import Dialect, learned
+from engine.providers.openai_compatible.effort import effort_fields, efforts_of, parameter_of
 from engine.providers.openai_compatible.from_wire import ReplyBuilder
 from engine.providers.openai_compatible.json_protocol import StepReader
 from engine.providers.openai_compatible.offers import Offers
@@ -24,6 +25,7 @@ from engine.providers.openai_compatible.text_calls import CallSpotter
 from engine.providers.openai_compatible.to_wire import encode_request
 from engine.providers.pace import Burst
 from engine.providers.rate_headers import set_limits
+from engine.providers.refused_efforts import RefusedEfforts, without_effort
 from engine.providers.wire import encoded_size, tool_ids
 
 
@@ -50,6 +52,8 @@ class OpenAiCompatibleProvider:
         )
         self._dialects: dict[str, Dialect] = {}
         """Dialects by model: one server may hold models with tools and models without."""
+        self._efforts = RefusedEfforts()
+        self._parameter = parameter_of(settings.name, settings.base_url)
         self._offers = Offers(settings, self._http)
         self._callers: set[str] = set()
         """Models whose calls this server parses itself: their text contains no calls."""
@@ -67,6 +71,7 @@ class OpenAiCompatibleProvider:
         if self._settings.key_variable and not self._settings.api_key and not self._settings.local:
             raise missing_key(self._service)
         await self._offers.learn()
+        request = self._efforts.allowed(request, efforts_of(self._parameter, request.model))
         while True:
             dialect = self._dialects.get(request.model, self._default)
             started = False
@@ -76,10 +81,17 @@ class OpenAiCompatibleProvider:
                         started = started or not isinstance(item, LimitsTold)
                         yield item
             except ProviderError as error:
-                better = None if started else learned(dialect, error)
-                if better is None:
+                if started:
                     raise
-                self._dialects[request.model] = better
+                better = learned(dialect, error)
+                if better is not None:
+                    self._dialects[request.model] = better
+                    continue
+                notice = self._efforts.notice(request, error)
+                if notice is None:
+                    raise
+                yield notice
+                request = without_effort(request)
             else:
                 return
 
@@ -89,7 +101,9 @@ class OpenAiCompatibleProvider:
         info = catalogue.describe(self.name, model, window=given.window or told.window, local=given.local)
         vision = info.vision if told.vision is None else told.vision
         limits = set_limits(given.tokens_per_minute, given.requests_per_minute, counts_cached=True)
-        return structs.replace(info, vision=vision, max_output=given.max_tokens or info.max_output, limits=limits)
+        efforts = self._efforts.of(model, efforts_of(self._parameter, model))
+        most = given.max_tokens or info.max_output
+        return structs.replace(info, vision=vision, max_output=most, limits=limits, efforts=efforts)
 
     async def models(self) -> list[ModelInfo]:
         """List the models of the server; remembers its statements about each."""
@@ -161,5 +175,6 @@ class OpenAiCompatibleProvider:
         given = self._settings
         if not request.max_tokens:
             request = structs.replace(request, max_tokens=given.max_tokens)
-        encode = partial(encode_request, request, dialect, given.temperature, extra=given.extra_body)
+        extra = effort_fields(self._parameter, request.model, request.effort) | dict(given.extra_body)
+        encode = partial(encode_request, request, dialect, given.temperature, extra=extra)
         return await asyncio.to_thread(encode) if request.images else encode()
