@@ -17,6 +17,7 @@ from engine.executor.requests import Activity as Activity
 from engine.executor.requests import ConversationOptions as ConversationOptions
 from engine.executor.requests import EngineError as EngineError
 from engine.executor.session import Ports
+from engine.memory.memory_tools import memory_tools
 from engine.open_conversations import AgentFollower, OpenConversations
 from engine.ports import ConversationChanges, NoConversation, OwnedElsewhere
 from engine.ports.database_waits import DatabaseWaits
@@ -46,7 +47,10 @@ class Engine:
         self.sub_agents = SubAgents(ports, settings, self._conversations) if ports.agents is not None else None
         """Sub-agents of its conversations; None without a store for them."""
         self._conversations.sub_agents = self.sub_agents
-        self._conversations.tools = all_tools(ports, self.sub_agents, settings.agent_depth)
+        tools = all_tools(ports, self.sub_agents, settings.agent_depth)
+        if ports.memory is not None and settings.memory:
+            tools |= memory_tools(ports.memory, ports.store, settings.history_turns)
+        self._conversations.tools = tools
         self._register_caches()
 
     @property

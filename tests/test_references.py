@@ -127,5 +127,9 @@ def test_documents_for_users_name_only_commands_and_settings_that_exist() -> Non
     named = set(re.findall(r"`/([a-z]+)(?: [^`]*)?`", text)) - {"tmp"}
     assert named - set(BY_NAME) - set(ALIASES) == set()
     settings = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)(?: = [^`]*)?`", text))
-    others = {"job_output", "job_kill", "spawn_agents", "spawn_task"} | set(PROVIDER_KEYS) | {"extra_body"}
+    others = (
+        {"job_output", "job_kill", "memory_get", "memory_search", "spawn_agents", "spawn_task"}
+        | set(PROVIDER_KEYS)
+        | {"extra_body"}
+    )
     assert settings - set(KEYS) - others == set()

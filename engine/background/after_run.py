@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from engine.background.prompts import may_ask
 from engine.conversation import Conversation
 from engine.executor.inbox import InboxEntry, Priority
+from engine.executor.memory_flush import flush_memory
 from engine.executor.requests import Receipt
 from engine.executor.session import Session
 from engine.executor.summarizing import NotCompacted, select_older, summarize, summary_draft, summary_model
@@ -97,6 +98,7 @@ class CompactionAfterRun:
         if selection is None:
             return None
         session.publisher.publish(BackgroundSummary(active=True))
+        await flush_memory(session, rows)
         made = await summarize(session, selection, "")
         return await asyncio.to_thread(summary_draft, session, rows, made, CompactionCause.RESTED)
 

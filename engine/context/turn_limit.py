@@ -28,7 +28,7 @@ class TurnStarts:
         if self._read > len(rows) or (self._read and rows[self._read - 1] is not self._last):
             self._forget()
         for place in range(self._read, len(rows)):
-            if rows[place].turn_number != self._turn and _asks(rows[place]):
+            if rows[place].turn_number != self._turn and begins_turn(rows[place]):
                 self._starts.append(place)
                 self._turn = rows[place].turn_number
         self._read, self._last = len(rows), rows[-1] if rows else None
@@ -41,7 +41,7 @@ def limited(rows: Sequence[StoredMessage], turns: int) -> Sequence[StoredMessage
     return rows[first:] if first else rows
 
 
-def _asks(row: StoredMessage) -> bool:
+def begins_turn(row: StoredMessage) -> bool:
     """True for a message to the model; one of tool results alone begins no turn."""
     if row.role is not Role.USER or row.silent:
         return False

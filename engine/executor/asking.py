@@ -31,7 +31,7 @@ from engine.ports import (
 )
 from engine.records.calls import PREVIEW, CallPurpose, CallStatus
 
-OF_RUNS: Final = frozenset({CallPurpose.REPLY, CallPurpose.ROUTING, CallPurpose.COMPACTION})
+OF_RUNS: Final = frozenset({CallPurpose.REPLY, CallPurpose.ROUTING, CallPurpose.COMPACTION, CallPurpose.MEMORY})
 """Purposes that the machine requests and its abort ends; all others run beside runs."""
 
 
@@ -69,14 +69,19 @@ async def answer_to(
     request = ModelRequest(name, (instruction,), (question,), max_tokens=max_tokens)
     async with paced(session, provider, request, shown=purpose in OF_RUNS) as pacing:
         with recorded(session, purpose, model) as call:
-            reply = await _reply(provider, request, call, pacing)
+            reply = await reply_of(provider, request, call, pacing)
             cost = await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
             replied(session, call, reply, cost)
         pacing.answered(reply.usage)
     return ModelAnswer(text_in(reply.blocks), reply.usage, cost, reply.model)
 
 
-async def _reply(provider: Provider, request: ModelRequest, call: OpenCall, pacing: Pacing) -> ModelReply:
+async def reply_of(provider: Provider, request: ModelRequest, call: OpenCall, pacing: Pacing) -> ModelReply:
+    """The whole reply to a request.
+
+    Raises:
+        ProviderError: it cannot be asked, or its answer breaks off.
+    """
     async with aclosing(provider.stream(request)) as stream:
         async for item in stream:
             call.streamed = call.streamed or not isinstance(item, LimitsTold | ProviderNotice)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from engine.context import omissions
 from engine.context.compaction import Selection
+from engine.executor.memory_flush import flush_memory
 from engine.executor.pruning import not_compacted, shortened, sizes_text
 from engine.executor.requests import DropSummary, Proposal, SummarizeAgain, TakeSummary
 from engine.executor.session import Session
@@ -56,6 +57,7 @@ async def _draft(session: Session, act: Compact) -> CompactionDraft:
     rows = await session.rows()
     selection = await asyncio.to_thread(select_older, session, rows, act.before)
     if selection is not None:
+        await flush_memory(session, rows)
         try:
             return await _settled(session, act, rows, selection)
         except (NotCompacted, ProviderError, TimeoutError):

@@ -39,6 +39,10 @@ class EngineSettings(Struct, frozen=True):
     """Treatment of text that looks like an injection (SPEC CLAW-03)."""
     sanitize_replies: bool = True
     """True when remains of a model's format are removed from the text of its replies (SPEC CLAW-12)."""
+    memory: bool = True
+    """True when agents may search notes and older messages."""
+    memory_flush: bool = False
+    """True when a model writes notes before a summary (SPEC CLAW-40)."""
     auto_title: bool = False
     """True when a model names a conversation after its first answer."""
     turn_summaries: bool = False

@@ -24,6 +24,7 @@ from engine.machine.events import Event
 from engine.machine.messages import UNANSWERED, LastMessage, Role, TextBlock, ToolResultBlock, ToolUseBlock, Usage
 from engine.machine.states import State
 from engine.machine.views import ContextView
+from engine.memory.memory import Memory
 from engine.permissions.asked import AskedCall
 from engine.permissions.rules import Rule, RuleBook
 from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store
@@ -68,6 +69,8 @@ class Ports(Struct, frozen=True):
     clock: Clock
     ids: Ids
     rewinding: Rewinding | None = None
+    memory: Memory | None = None
+    """Notes; None: there are none, and no tools for them."""
     agents: AgentStore | None = None
     """Store of sub-agents; together with profiles it enables them."""
     profiles: Profiles | None = None

@@ -11,7 +11,9 @@ from engine.executor.session import Session
 from engine.machine.states import is_busy
 from engine.machine.views import ContextView
 from engine.ports import ProviderError
+from engine.ports.profiles import MEMORY_TOOLS
 from engine.records import StoredMessage
+from tools.contract import ToolSpec
 
 
 def prompt_facts(session: Session) -> PromptFacts:
@@ -22,12 +24,26 @@ def prompt_facts(session: Session) -> PromptFacts:
         conversation_id=record.id,
         model=record.model,
         permission_mode=record.permission_mode.value,
-        tools=(*(tool.spec for tool in session.tools.values()), *(SUBMISSIONS if record.agent else ())),
+        tools=(*_tools(session), *(SUBMISSIONS if record.agent else ())),
         instructions=_instructions(session),
         replacement=record.system_prompt,
         appended=_appended(session),
         history_turns=session.settings.history_turns,
     )
+
+
+def _tools(session: Session) -> list[ToolSpec]:
+    """The tools that its model is offered; a model that works by rules searches no notes."""
+    rules_only = not _summarizes(session)
+    return [tool.spec for name, tool in session.tools.items() if not (rules_only and name in MEMORY_TOOLS)]
+
+
+def _summarizes(session: Session) -> bool:
+    try:
+        provider, name = session.ports.providers.resolve(session.record.model)
+    except ProviderError:
+        return True
+    return provider.describe(name).summarizes
 
 
 def _instructions(session: Session) -> str:

@@ -19,10 +19,12 @@ READ_TOOLS: Final = ("read_file", "list_files", "search", "read_image", "think")
 """Standard tools that change nothing."""
 JOB_TOOLS: Final = ("job_output", "job_kill")
 """Tools that come with bash: they read and end its jobs."""
+MEMORY_TOOLS: Final = ("memory_search", "memory_get")
+"""Tools that whoever reads files may use, too: they read notes, and the conversation itself."""
 STANDARD_TOOLS: Final = (*READ_TOOLS, "write_file", "patch", "bash", *JOB_TOOLS)
 SPAWN_TOOLS: Final = ("spawn_agents", "spawn_task")
 """Tools that only a conversation of the user has: sub-agents cannot spawn (SPEC BED-009)."""
-KNOWN_TOOLS: Final = (*STANDARD_TOOLS, *SPAWN_TOOLS)
+KNOWN_TOOLS: Final = (*STANDARD_TOOLS, *MEMORY_TOOLS, *SPAWN_TOOLS)
 """Tools that a profile may name."""
 FREEDOM: Final = {
     PermissionMode.AUTO: 4,
@@ -77,7 +79,9 @@ class Profile(Struct, frozen=True):
 
     def allows(self, tool: str) -> bool:
         """True when an agent of this profile may be given the tool."""
-        return not self.tools or tool in self.tools or (tool in JOB_TOOLS and "bash" in self.tools)
+        if not self.tools or tool in self.tools:
+            return True
+        return (tool in JOB_TOOLS and "bash" in self.tools) or (tool in MEMORY_TOOLS and "read_file" in self.tools)
 
     def mode_under(self, parent: PermissionMode) -> PermissionMode:
         """The mode of an agent whose parent works in `parent`; a project's profile never has more freedom than that."""

@@ -19,6 +19,8 @@ class CallPurpose(StrEnum):
 
     REPLY = "reply"
     COMPACTION = "compaction"
+    MEMORY = "memory"
+    """Notes written before a compaction."""
     ROUTING = "routing"
     TITLE = "title"
     TURN_SUMMARY = "turn_summary"

@@ -14,6 +14,7 @@ from engine.store.schema_steps import (
     add_context_columns,
     add_effort_column,
     add_list_columns,
+    add_memory_passages,
     add_model_calls,
     add_partial_column,
     add_quiet_entries,
@@ -43,6 +44,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     add_model_calls,
     add_compactions,
     add_effort_column,
+    add_memory_passages,
 )
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 

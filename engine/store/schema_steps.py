@@ -81,6 +81,26 @@ def add_compactions(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def add_memory_passages(connection: sqlite3.Connection) -> None:
+    """`memory_passages` has the line of each row of `memory_fts`.
+
+    A check of a table cannot be changed, so the calls move into a new one.
+    """
+    table, *indexes = _CALLS
+    connection.execute("ALTER TABLE model_calls RENAME TO earlier_calls")
+    connection.execute(table.replace("'aside', 'earlier'", "'aside', 'earlier', 'memory'"))
+    connection.execute("INSERT INTO model_calls SELECT * FROM earlier_calls")
+    connection.execute("DROP TABLE earlier_calls")
+    for statement in indexes:
+        connection.execute(statement)
+    connection.execute("ALTER TABLE memory_docs ADD COLUMN size INTEGER NOT NULL DEFAULT -1")
+    connection.execute("CREATE INDEX memory_docs_scope ON memory_docs (scope)")
+    connection.execute(
+        "CREATE TABLE memory_passages (id INTEGER PRIMARY KEY, path TEXT NOT NULL, line INTEGER NOT NULL)"
+    )
+    connection.execute("CREATE INDEX memory_passages_path ON memory_passages (path)")
+
+
 def add_list_columns(connection: sqlite3.Connection) -> None:
     """`pinned_at` orders the pins; titles that are there already count as the user's own."""
     connection.execute("ALTER TABLE conversations ADD COLUMN pinned_at REAL")

@@ -35,6 +35,7 @@ from engine.store import (
 from engine.store.agent_store import SqliteAgents
 from engine.store.connection import Transactions
 from engine.store.library import SqliteLibrary
+from engine.store.memory_index import SqliteNotes
 from engine.store.ownership import Instance
 from engine.store.paths import StorePaths
 from engine.store.queued import SqliteQueue
@@ -64,6 +65,7 @@ class SqliteStore:
         self.queue = SqliteQueue(transactions, self._instance)
         self.agents = SqliteAgents(transactions, self._instance)
         self.turn_log = SqliteTurnLog(transactions, self._instance, slices)
+        self.notes = SqliteNotes(transactions)
 
     @property
     def waits(self) -> DatabaseWaits:

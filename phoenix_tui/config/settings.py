@@ -140,6 +140,8 @@ KEYS = {
         SettingKey("summary_timeout", float, 120.0, meaning="seconds for a summary", least=1, most=3_600),
         SettingKey("prune_percent", int, 30, meaning="shorten old tool results from this fill level; 0: never"),
         SettingKey("clear_percent", int, 50, meaning="clear the oldest tool results from this fill level; 0: never"),
+        SettingKey("memory", bool, True, meaning="let agents search notes and older messages"),
+        SettingKey("memory_flush", bool, True, meaning="let a remote model write notes before older messages go"),
         SettingKey("max_agents", int, 4, meaning="sub-agents that run at the same time; others wait", least=1, most=32),
         SettingKey("agent_depth", int, 1, meaning="0: no sub-agents at all", most=1, why=NO_DEEPER),
         SettingKey("agent_turns", int, 20, meaning=f"model replies per sub-agent, {UNLESS}", least=1, most=250),

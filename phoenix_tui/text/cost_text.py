@@ -12,6 +12,7 @@ from tools.wording import counted
 PURPOSES: Final = {
     CallPurpose.REPLY: "replies",
     CallPurpose.COMPACTION: "summaries of older messages",
+    CallPurpose.MEMORY: "notes before summaries",
     CallPurpose.ROUTING: "routing",
     CallPurpose.TITLE: "titles",
     CallPurpose.TURN_SUMMARY: "turn summaries",

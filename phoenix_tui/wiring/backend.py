@@ -14,6 +14,8 @@ from engine.diagnostics import Diagnostics
 from engine.engine import Engine
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.session import NEVER, Ports
+from engine.memory.memory import Memory
+from engine.memory.note_files import NoteFolder
 from engine.ports import Library
 from engine.ports.database_waits import DatabaseWaits
 from engine.ports.files import CheckpointLimits, Folders
@@ -103,6 +105,7 @@ async def open_backend(
         clock=SYSTEM_CLOCK,
         ids=RandomIds(),
         rewinding=rewinding(store, paths, checkpoint_limits(setup.settings)),
+        memory=Memory(NoteFolder(paths.memory), store.notes, setup.credentials.secrets),
         agents=store.agents,
         profiles=profiles,
         enforcement=processes.enforcement,
@@ -124,6 +127,8 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
         history_turns=int(settings.number("history_turns")),
         input_guard=GuardAction(settings.text("input_guard")),
         sanitize_replies=settings.flag("sanitize_replies"),
+        memory=settings.flag("memory"),
+        memory_flush=settings.flag("memory_flush") and not unwatched and not setup.ephemeral,
         auto_title=settings.flag("auto_title") and not unwatched,
         turn_summaries=settings.flag("turn_summaries") and not unwatched and not setup.ephemeral,
         compact_percent=int(settings.number("compact_percent")) or NEVER,

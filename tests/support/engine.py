@@ -16,6 +16,8 @@ from engine.engine import ConversationOptions, Engine
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.session import Ports
 from engine.machine.messages import Usage
+from engine.memory.memory import Memory
+from engine.memory.note_files import NoteFolder
 from engine.permissions.rules import KeptRule
 from engine.ports import Provider, ProviderError
 from engine.ports.profiles import GENERAL, Profile, ProfileError
@@ -224,10 +226,11 @@ async def engine_bench(
     providers: Any = None,
     board: JobBoard | None = None,
     tools: Sequence[Tool] = (),
+    memory: bool = False,
 ) -> AsyncIterator[Bench]:
     """An engine whose model answers with `replies`, in order, or as `provider` does; `board` has background jobs.
 
-    `tools` stand beside `tool`.
+    `tools` stand beside `tool`; with `memory` there are notes in the folder `memory`, and the tools for them.
 
     `providers` stand in the place of all that is scripted.
     """
@@ -245,6 +248,7 @@ async def engine_bench(
         rules,
         SystemClock(),
         RandomIds(),
+        memory=Memory(NoteFolder(home / "memory"), store.notes) if memory else None,
         agents=store.agents,
         profiles=BuiltIn(),
     )

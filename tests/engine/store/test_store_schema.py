@@ -42,7 +42,8 @@ EXPECTED = {
     " output_preview input_preview started_at duration_ms",
     "tracked_tasks": "id conversation_id ord status is_planning data_json created_at updated_at",
     "file_steps": "id conversation_id kind state seq folder look began changes coverage undone_from target_seq",
-    "memory_docs": "path scope updated_at",
+    "memory_docs": "path scope updated_at size",
+    "memory_passages": "id path line",
     "memory_fts": "path body",
     "profiles": "name json",
     "model_calls": "id conversation_id run_id message_id purpose status provider model iteration attempt input_tokens"

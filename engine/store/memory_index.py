@@ -1,0 +1,129 @@
+"""`engine.ports.memory.NoteIndex` on SQLite: passages of notes in FTS5, best first by BM25.
+
+The files are the notes; these tables can be made again from them. `memory_docs` has the size and time with which a
+file was read, `memory_passages` the line of each row of `memory_fts`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from engine.codec import storable
+from engine.ports.memory import NoteFile, NoteHit, Passage, ReadNote
+from engine.store.connection import Transactions
+from engine.store.conversations import escape_like
+
+SHORTEST_BEGINNING: Final = 3
+"""Characters from which a word also finds longer words that begin with it."""
+_COLUMNS: Final = "p.path, p.line, f.body"
+_SOURCE: Final = """memory_passages AS p CROSS JOIN memory_fts AS f ON f.rowid = p.id
+    JOIN memory_docs AS d ON d.path = p.path"""
+
+
+class SqliteNotes:
+    """Shares the connections of its store."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    async def known(self, scope: str) -> Mapping[str, NoteFile]:
+        """The indexed files of one scope, by path."""
+
+        def job(connection: sqlite3.Connection) -> dict[str, NoteFile]:
+            rows = connection.execute("SELECT path, size, updated_at FROM memory_docs WHERE scope = ?", (scope,))
+            return {row["path"]: NoteFile(row["path"], row["size"], row["updated_at"]) for row in rows}
+
+        return await self._transactions.read(job)
+
+    async def update(self, scope: str, files: Sequence[ReadNote], gone: Sequence[str]) -> None:
+        """See `NoteIndex.update`."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            for path in (*gone, *(file.path for file, _ in files)):
+                _remove(connection, path)
+            for file, passages in files:
+                _add(connection, scope, file, passages)
+
+        await self._transactions.write(job)
+
+    async def search(self, words: Sequence[str], scopes: Sequence[str], limit: int) -> Sequence[NoteHit]:
+        """See `NoteIndex.search`; words inside longer ones count where nothing else matches."""
+        wanted = [storable(word) for word in words]
+        if not wanted or not scopes:
+            return []
+
+        def job(connection: sqlite3.Connection) -> list[NoteHit]:
+            return _matching(connection, wanted, scopes, limit) or _containing(connection, wanted, scopes, limit)
+
+        return await self._transactions.look(job)
+
+    async def flush_is_due(self, conversation_id: str) -> bool:
+        """See `NoteIndex.flush_is_due`."""
+
+        def job(connection: sqlite3.Connection) -> bool:
+            due = "SELECT flush_compaction_count <> compaction_count AS due FROM conversations WHERE id = ?"
+            row = connection.execute(due, (conversation_id,)).fetchone()
+            return row is not None and bool(row["due"])
+
+        return await self._transactions.read(job)
+
+    async def mark_flushed(self, conversation_id: str) -> None:
+        """See `NoteIndex.mark_flushed`."""
+        mark = "UPDATE conversations SET flush_compaction_count = compaction_count WHERE id = ?"
+
+        def job(connection: sqlite3.Connection) -> None:
+            connection.execute(mark, (conversation_id,))
+
+        await self._transactions.write(job)
+
+
+def _remove(connection: sqlite3.Connection, path: str) -> None:
+    connection.execute("DELETE FROM memory_fts WHERE rowid IN (SELECT id FROM memory_passages WHERE path = ?)", (path,))
+    connection.execute("DELETE FROM memory_passages WHERE path = ?", (path,))
+    connection.execute("DELETE FROM memory_docs WHERE path = ?", (path,))
+
+
+def _add(connection: sqlite3.Connection, scope: str, file: NoteFile, passages: Sequence[Passage]) -> None:
+    connection.execute(
+        "INSERT INTO memory_docs (path, scope, updated_at, size) VALUES (?, ?, ?, ?)",
+        (file.path, scope, file.changed, file.size),
+    )
+    for passage in passages:
+        row = connection.execute("INSERT INTO memory_passages (path, line) VALUES (?, ?)", (file.path, passage.line))
+        connection.execute(
+            "INSERT INTO memory_fts (rowid, path, body) VALUES (?, ?, ?)",
+            (row.lastrowid, file.path, storable(passage.text)),
+        )
+
+
+def _matching(connection: sqlite3.Connection, words: Sequence[str], scopes: Sequence[str], limit: int) -> list[NoteHit]:
+    places = ", ".join("?" * len(scopes))
+    rows = connection.execute(
+        f"""SELECT {_COLUMNS} FROM memory_fts AS f JOIN memory_passages AS p ON p.id = f.rowid
+            JOIN memory_docs AS d ON d.path = p.path
+            WHERE memory_fts MATCH ? AND d.scope IN ({places}) ORDER BY bm25(memory_fts), p.path DESC LIMIT ?""",
+        (_expression(words), *scopes, limit),
+    )
+    return [NoteHit(row["path"], row["line"], row["body"]) for row in rows]
+
+
+def _expression(words: Sequence[str]) -> str:
+    """An FTS5 expression in which every word is a quoted text, so no sign of it is syntax."""
+    quoted = ['"' + word.replace('"', '""') + '"' for word in words]
+    beginnings = [f"{text}*" for word, text in zip(words, quoted, strict=True) if len(word) >= SHORTEST_BEGINNING]
+    return f"{{body}} : ({' OR '.join((*quoted, *beginnings))})"
+
+
+def _containing(
+    connection: sqlite3.Connection, words: Sequence[str], scopes: Sequence[str], limit: int
+) -> list[NoteHit]:
+    """Passages with a word anywhere in a text: for scripts without blanks between words."""
+    scope = f"d.scope IN ({', '.join('?' * len(scopes))})"
+    like = " OR ".join(["f.body LIKE ? ESCAPE '\\'"] * len(words))
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM {_SOURCE} WHERE {scope} AND ({like}) ORDER BY p.path DESC, p.line LIMIT ?",
+        (*scopes, *(f"%{escape_like(word)}%" for word in words), limit),
+    )
+    return [NoteHit(row["path"], row["line"], row["body"]) for row in rows]
