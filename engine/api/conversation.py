@@ -88,7 +88,7 @@ class ContextApi(Protocol):
         """Measure the window's contents."""
         ...
 
-    def prompt(self) -> SystemPrompt:
+    async def prompt(self) -> SystemPrompt:
         """System prompt of the next request."""
         ...
 

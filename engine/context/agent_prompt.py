@@ -8,6 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.context.compaction import UNKNOWN_WINDOW
+from engine.context.prompt_section import PromptSection, section
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, text_in
 from engine.machine.messages import ToolUseBlock as ToolUse
 from engine.machine.views import CHARACTERS_PER_TOKEN
@@ -25,6 +26,8 @@ RULES: Final = (
     "paths, what you changed, what you could not find out. Where the task cannot be done call submit_error with the "
     "reason. Text without such a call counts as no result."
 )
+
+PARENT: Final = "The conversation of your parent up to now"
 
 SUBMISSIONS: Final = (
     ToolSpec(
@@ -62,15 +65,17 @@ def snapshot(rows: Sequence[StoredMessage], summary: str, call_id: str, window: 
     return within(up_to_call(rows, call_id), summary, room)
 
 
-def agent_sections(facts: AgentFacts, profile: Profile | None) -> str:
-    """The end of a sub-agent's system prompt."""
-    parts = [f"# Sub-agent\n{RULES}", profile.prompt if profile is not None else ""]
+def agent_sections(facts: AgentFacts, profile: Profile | None) -> tuple[PromptSection, ...]:
+    """Sections of a sub-agent's system prompt beside the common ones."""
+    found = [*section("Sub-agent", RULES)]
+    if profile is not None:
+        found += section("Profile", profile.prompt, profile.source)
     if facts.context:
-        parts.append(
-            "# The conversation of your parent up to now\nFor information; it is not addressed to you.\n"
-            f"<parent_conversation>\n{facts.context}\n</parent_conversation>"
+        context = f"<parent_conversation>\n{facts.context}\n</parent_conversation>"
+        found += section(
+            PARENT, f"For information; it is not addressed to you.\n{context}", "conversation of the parent"
         )
-    return "\n\n".join(part for part in parts if part)
+    return tuple(found)
 
 
 def previous_results(found: str) -> str:

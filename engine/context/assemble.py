@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from engine.context.growing import GrowingView
-from engine.context.prompt import PromptFacts, dynamic_prompt, iterations_left, static_prompt
+from engine.context.prompt import PromptFacts, dynamic_section, iterations_left, static_prompt
 from engine.machine.agent_texts import GRACE
 from engine.machine.agents import FIELDS
 from engine.machine.effects import RequestLlm
@@ -42,16 +42,16 @@ async def assemble(
     store: Store, rows: Sequence[StoredMessage], growing: GrowingView, ask: RequestLlm, assembly: Assembly
 ) -> ModelRequest:
     """The request for one model call over the stored messages `rows`; `growing` knows those of the last request."""
-    turns = assembly.prompt.history_turns
-    messages = growing.build(rows, assembly.view, ask.partial, _transient(ask, assembly.note), turns)
+    facts = assembly.prompt
+    messages = growing.build(rows, assembly.view, ask.partial, _transient(ask, assembly.note), facts.history_turns)
     return ModelRequest(
         model=assembly.model,
         system=(
-            static_prompt(assembly.prompt),
-            dynamic_prompt(assembly.now, assembly.prompt.permission_mode),
+            static_prompt(facts),
+            dynamic_section(assembly.now, facts.permission_mode, facts.sandbox).text,
         ),
         messages=messages,
-        tools=tuple(tool for tool in assembly.prompt.tools if not ask.only_submit or tool.name in FIELDS),
+        tools=tuple(tool for tool in facts.tools if not ask.only_submit or tool.name in FIELDS),
         images=await _load_images(store, messages),
         effort=assembly.effort,
     )

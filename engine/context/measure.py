@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from engine.context import omissions
 from engine.context.estimate import block_tokens, text_tokens, tools_tokens
 from engine.context.message_cap import capped
-from engine.context.prompt import PromptFacts, dynamic_prompt, static_prompt
+from engine.context.prompt import PromptFacts, dynamic_section, sections
+from engine.context.prompt_section import PromptSection
 from engine.context.turn_limit import limited
 from engine.context.view import SUMMARY, UNDERSTOOD
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
@@ -59,6 +60,18 @@ class WindowPart(Struct, frozen=True):
     role: Role = Role.USER
 
 
+class MeasuredSection(Struct, frozen=True):
+    """A section of the system prompt with its tokens."""
+
+    section: PromptSection
+    tokens: int
+
+    @property
+    def filling(self) -> Filling:
+        """Share that it counts for."""
+        return Filling.INSTRUCTIONS if self.section.is_instructions else Filling.SYSTEM
+
+
 class Measured(Struct, frozen=True):
     """Tokens by kind, in the order of `Filling`, and the single parts, biggest first."""
 
@@ -66,6 +79,8 @@ class Measured(Struct, frozen=True):
     parts: tuple[WindowPart, ...]
     messages: int
     """Number of messages visible to a model, without the summary."""
+    prompt: tuple[MeasuredSection, ...] = ()
+    """Sections of the system prompt, the part that changes between calls last; their tokens add up to two shares."""
 
     @property
     def total(self) -> int:
@@ -73,26 +88,26 @@ class Measured(Struct, frozen=True):
         return sum(tokens for _, tokens in self.shares)
 
 
-def measure(facts: PromptFacts, rows: Sequence[StoredMessage], view: ContextView) -> Measured:
-    """Guess every share of a request over the stored messages `rows`."""
-    bare = static_prompt(replace(facts, instructions=""))
-    instructions = "" if facts.replacement else facts.instructions
+def measure(facts: PromptFacts, rows: Sequence[StoredMessage], view: ContextView, now: float = 0.0) -> Measured:
+    """Guess every share of a request at `now`, Unix time, over the stored messages `rows`."""
+    built = (*sections(facts), dynamic_section(now, facts.permission_mode, facts.sandbox))
+    prompt = tuple(MeasuredSection(one, text_tokens(one.text)) for one in built)
     shares = dict.fromkeys(Filling, 0)
-    shares[Filling.SYSTEM] = text_tokens(bare) + text_tokens(dynamic_prompt(0.0, facts.permission_mode))
+    for part in prompt:
+        shares[part.filling] += part.tokens
     shares[Filling.TOOLS] = tools_tokens(facts.tools)
-    shares[Filling.INSTRUCTIONS] = text_tokens(instructions)
     if view.summary:
         shares[Filling.SUMMARY] = text_tokens(SUMMARY + view.summary) + text_tokens(UNDERSTOOD)
     seen = [row for row in limited(rows, facts.history_turns) if row.role is not Role.SYSTEM and not row.silent]
     kinds = {(each.seq, each.block, each.part): each.kind for each in view.omitted}
     shown = omissions.apply(list(map(capped, seen)), view.omitted)
-    parts = [part for pair in zip(seen, shown, strict=True) for part in _parts(*pair, kinds)]
+    parts = [each for pair in zip(seen, shown, strict=True) for each in _parts(*pair, kinds)]
     labels = _labels(seen)
-    for part in parts:
-        shares[part.filling] += part.tokens
-    parts.sort(key=lambda part: -max(part.tokens, part.whole))
-    named = tuple(replace(part, label=labels.get((part.seq, part.block), part.label)) for part in parts[:MOST_PARTS])
-    return Measured(tuple(shares.items()), named, len(seen))
+    for each in parts:
+        shares[each.filling] += each.tokens
+    parts.sort(key=lambda each: -max(each.tokens, each.whole))
+    named = tuple(replace(each, label=labels.get((each.seq, each.block), each.label)) for each in parts[:MOST_PARTS])
+    return Measured(tuple(shares.items()), named, len(seen), prompt)
 
 
 def scaled(measured: Measured, total: int) -> Measured:
@@ -101,13 +116,26 @@ def scaled(measured: Measured, total: int) -> Measured:
     if not guessed or not total:
         return measured
     factor = total / guessed
-    shares = [(filling, round(tokens * factor)) for filling, tokens in measured.shares]
-    largest = max(range(len(shares)), key=lambda place: shares[place][1])
-    shares[largest] = (shares[largest][0], shares[largest][1] + total - sum(tokens for _, tokens in shares))
+    shares = {filling: round(tokens * factor) for filling, tokens in measured.shares}
+    largest = max(shares, key=shares.__getitem__)
+    shares[largest] += total - sum(shares.values())
     parts = tuple(
         replace(part, tokens=round(part.tokens * factor), whole=round(part.whole * factor)) for part in measured.parts
     )
-    return Measured(tuple(shares), parts, measured.messages)
+    prompt = tuple(_fitted(measured.prompt, shares))
+    return Measured(tuple(shares.items()), parts, measured.messages, prompt)
+
+
+def _fitted(prompt: Sequence[MeasuredSection], shares: Mapping[Filling, int]) -> Iterator[MeasuredSection]:
+    """The same sections with tokens that add up to the shares: what rounding leaves goes to the next section."""
+    guessed = {filling: sum(part.tokens for part in prompt if part.filling is filling) for filling in shares}
+    seen, given = dict.fromkeys(shares, 0), dict.fromkeys(shares, 0)
+    for part in prompt:
+        filling = part.filling
+        seen[filling] += part.tokens
+        upto = round(shares[filling] * seen[filling] / guessed[filling]) if guessed[filling] else 0
+        yield replace(part, tokens=upto - given[filling])
+        given[filling] = upto
 
 
 def _parts(

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from engine.context import omissions
 from engine.context.compaction import select
-from engine.context.measure import Filling, Measured, WindowPart, measure, omission_of, scaled
-from engine.context.prompt import dynamic_prompt, static_prompt
+from engine.context.measure import Filling, Measured, MeasuredSection, WindowPart, measure, omission_of, scaled
 from engine.executor.pruning import facts_of
 from engine.executor.requests import Receipt, Refused, Review
 from engine.executor.session import NEVER, Session, with_view
@@ -78,11 +77,12 @@ class ContextReport(Struct, frozen=True):
 
 
 class SystemPrompt(Struct, frozen=True):
-    """Both parts of a system prompt as sent, and the names of the tools sent with it."""
+    """A system prompt as sent, and the tools sent with it."""
 
-    static: str
-    dynamic: str
+    sections: tuple[MeasuredSection, ...]
+    """Sections in the order of the request; the last one changes between calls and ends the newest message."""
     tools: tuple[str, ...]
+    tools_tokens: int
 
 
 class ContextManager:
@@ -99,7 +99,7 @@ class ContextManager:
         session, record = self._session, self._session.record
         rows = list(await self._rows(record.view))
         facts, view = prompt_facts(session), record.view
-        measured = await asyncio.to_thread(measure, facts, rows, view)
+        measured = await asyncio.to_thread(measure, facts, rows, view, session.ports.clock.now())
         if record.context_tokens:
             measured = scaled(measured, record.context_tokens)
         shown = omissions.apply(rows, view.omitted)
@@ -128,14 +128,11 @@ class ContextManager:
         """True while older messages are summarized in the background; a cancel stops that."""
         return self._session.summarizes
 
-    def prompt(self) -> SystemPrompt:
-        """System prompt of the next request."""
-        facts, now = prompt_facts(self._session), self._session.ports.clock.now()
-        return SystemPrompt(
-            static_prompt(facts),
-            dynamic_prompt(now, facts.permission_mode),
-            tuple(tool.name for tool in facts.tools),
-        )
+    async def prompt(self) -> SystemPrompt:
+        """System prompt of the next request, with the token counts of `report`."""
+        measured = (await self.report()).measured
+        tools = tuple(tool.name for tool in prompt_facts(self._session).tools)
+        return SystemPrompt(measured.prompt, tools, dict(measured.shares)[Filling.TOOLS])
 
     @property
     def kept_messages(self) -> int:

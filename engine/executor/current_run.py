@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from msgspec import Struct, field
 
 from engine.executor.inbox import Inbox, InboxEntry, Priority
 from engine.executor.loop_guard import LoopGuard
 from engine.executor.requests import RunCaps
+from engine.ports.instructions import PromptFile
 from engine.records.effort import Effort
 
 
@@ -25,10 +27,12 @@ class RunFacts(Struct, eq=False):
     loop_guard: LoopGuard = field(default_factory=LoopGuard)
     files_note: str | None = None
     """Note for the model about files that were rewound before it; None until the first request."""
-    instructions: str | None = None
-    """AGENTS.md as the first request found it (SPEC UNI-30)."""
     effort: Effort | None = None
     """Effort of the first request: another one in the middle would make the cached messages worthless."""
+    prompt_files: tuple[PromptFile, ...] | None = None
+    """AGENTS.md and similar files as the first request found them (SPEC UNI-30)."""
+    folder_files: dict[Path, int] = field(default_factory=dict[Path, int])
+    """Instruction files of folders that a result of this run has, with the number of stored messages at that time."""
 
 
 class TimeLimit(Struct, eq=False):

@@ -10,6 +10,7 @@ from msgspec import Struct
 from engine.context.input_guard import GuardAction
 from engine.context.omissions import PruningRule
 from engine.diagnostics import Diagnostics
+from engine.ports.instructions import InstructionFiles, NoInstructions
 
 
 class EngineSettings(Struct, frozen=True):
@@ -21,8 +22,8 @@ class EngineSettings(Struct, frozen=True):
     """Per cent of the window from which older messages are summarized (SPEC DEC-12); above 100 never."""
     pruning: PruningRule = PruningRule()
     """Thresholds from which old tool results are shortened by themselves."""
-    instructions: Callable[[Path], str] = lambda _cwd: ""
-    """The project's AGENTS.md for a folder, empty while it is not trusted."""
+    instructions: InstructionFiles = NoInstructions()
+    """Reader of AGENTS.md and similar files of the user and of trusted folders."""
     own: tuple[Path, ...] = ()
     """Phoenix's own files and folders, which no tool opens."""
     home: Path = Path("/nonexistent")

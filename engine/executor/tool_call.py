@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from engine.codec import encode_display
 from engine.executor.approving import approved, limits_of, place_of, rules_of
+from engine.executor.folder_instructions import with_folder_instructions
 from engine.executor.guarding import inspected_result
 from engine.executor.session import Session
 from engine.machine.agent_texts import heading_of
@@ -87,6 +88,7 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
             await _look_before(session, ready, decision)
             facts.started = session.ports.clock.monotonic()
             output = await _run(session, act.call, ready, decision, facts)
+            output = await with_folder_instructions(session, ready.tool.spec, ready.request, output)
             if output.agents:
                 agents = tuple(AgentTask(agent.id, agent.task) for agent in output.agents)
                 session.post(lambda: AgentsStarted(act.gen, act.call.id, agents))

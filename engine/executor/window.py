@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from engine.context.agent_prompt import SUBMISSIONS, agent_sections
 from engine.context.measure import measure
 from engine.context.prompt import PromptFacts
+from engine.context.prompt_section import PromptMode, PromptSection, section, tagged
 from engine.executor.session import Session
 from engine.machine.states import is_busy
 from engine.machine.views import ContextView
 from engine.ports import ProviderError
+from engine.ports.instructions import PromptFile
 from engine.ports.profiles import MEMORY_TOOLS
 from engine.records import StoredMessage
 from tools.contract import ToolSpec
@@ -25,9 +27,11 @@ def prompt_facts(session: Session) -> PromptFacts:
         model=record.model,
         permission_mode=record.permission_mode.value,
         tools=(*_tools(session), *(SUBMISSIONS if record.agent else ())),
-        instructions=_instructions(session),
+        sandbox=record.sandbox,
+        mode=PromptMode.MINIMAL if record.agent is not None else PromptMode.FULL,
+        files=_files(session),
         replacement=record.system_prompt,
-        appended=_appended(session),
+        extra=_extra(session),
         history_turns=session.settings.history_turns,
     )
 
@@ -46,20 +50,21 @@ def _summarizes(session: Session) -> bool:
     return provider.describe(name).summarizes
 
 
-def _instructions(session: Session) -> str:
-    """Read once for a run (SPEC UNI-30): a system prompt that changes in the middle is cached by no provider."""
+def _files(session: Session) -> tuple[PromptFile, ...]:
+    """Files of the prompt, read once for a run (SPEC UNI-30): no provider caches a system prompt that changes."""
     if not is_busy(session.state):
-        return session.settings.instructions(session.record.cwd)
-    if session.run.instructions is None:
-        session.run.instructions = session.settings.instructions(session.record.cwd)
-    return session.run.instructions
+        return session.settings.instructions.of(session.record.cwd)
+    if session.run.prompt_files is None:
+        session.run.prompt_files = session.settings.instructions.of(session.record.cwd)
+    return session.run.prompt_files
 
 
-def _appended(session: Session) -> str:
+def _extra(session: Session) -> tuple[PromptSection, ...]:
     record = session.record
-    if record.agent is None:
-        return record.append_system_prompt
-    return agent_sections(record.agent, session.profile)
+    if record.agent is not None:
+        return agent_sections(record.agent, session.profile)
+    origin = f"profile {record.profile}, append_system_prompt" if record.profile else "append_system_prompt"
+    return section("Extra context", tagged("extra_context", record.append_system_prompt), origin)
 
 
 def tokens_after(session: Session, rows: Sequence[StoredMessage], after: ContextView, known: int = 0) -> int:

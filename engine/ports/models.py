@@ -35,7 +35,7 @@ class ModelRequest(Struct, frozen=True):
 
     model: str
     system: tuple[str, ...]
-    """The static part, then the parts that change per call."""
+    """The static part, then the parts that change per call: where a provider caches, those are sent last."""
     messages: tuple[ModelMessage, ...]
     tools: tuple[ToolSpec, ...] = ()
     images: Mapping[str, ImageBytes] = field(default_factory=dict[str, ImageBytes])

@@ -14,6 +14,9 @@ from phoenix_tui.modals.context_sheet import COMPACT, ContextSheet
 from phoenix_tui.modals.summary_sheet import SummarySheet
 from phoenix_tui.text.labels import Tone
 
+HANG: Final = 2
+"""Cells that a wrapped row of the prompt is indented."""
+
 
 async def context(ctx: CommandContext, _: str) -> None:
     """Show the contents of the window, and actions on them."""
@@ -32,10 +35,21 @@ async def prompt(ctx: CommandContext, _: str) -> None:
     conversation = sent_to(ScreenFrontEnd(ctx))
     if conversation is None:
         return
-    sent = sent_prompt(conversation)
-    lines = [Content.styled(line, "bold" if line.startswith("# ") else "") for line in sent.text.split("\n")]
-    text = Content.assemble(Content("\n").join(lines), (f"\n\n{sent.tools}", Tone.QUIET.value))
-    ctx.sheets.read("System prompt", text)
+    sent = await sent_prompt(conversation)
+    counts = [f"~{one.tokens:,}" for one in sent.sections]
+    wide, long = max(map(len, counts), default=0), max((len(one.name) for one in sent.sections), default=0)
+    rows = [
+        Content.assemble(
+            (f"{count:>{wide}}  ", Tone.QUIET.value), f"{one.name:<{long}}  ", (one.origin, Tone.QUIET.value)
+        )
+        for count, one in zip(counts, sent.sections, strict=True)
+    ]
+    texts = [
+        Content.assemble((f"\n{one.name}", "bold"), (f"  {count} · {one.origin}\n", Tone.QUIET.value), one.text)
+        for count, one in zip(counts, sent.sections, strict=True)
+    ]
+    tools = Content.styled(f"\n{sent.tools}", Tone.QUIET.value)
+    ctx.sheets.read(f"System prompt: {sent.total}", Content("\n").join([*rows, *texts, tools]), HANG)
 
 
 class SheetSummaryAsker:

@@ -48,9 +48,10 @@ class Paths(Struct, frozen=True):
         return self.config / "keymap.toml"
 
     @property
-    def instructions_file(self) -> Path:
-        """The user's own AGENTS.md, for every folder."""
-        return self.config / "AGENTS.md"
+    def prompt_files(self) -> tuple[Path, ...]:
+        """The user's own AGENTS.md and other files of the system prompt, for every folder."""
+        names = ("AGENTS", "CLAUDE", "SOUL", "IDENTITY", "USER", "TOOLS", "BOOTSTRAP")
+        return tuple(self.config / f"{name}.md" for name in names)
 
     @property
     def profiles(self) -> Path:

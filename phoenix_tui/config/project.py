@@ -8,10 +8,12 @@ from typing import ClassVar
 
 from msgspec import Struct
 
+from phoenix_tui.config.imports import DEPTH, MOST_IMPORTS, import_names, import_path, imported
 from tools.files.own_files import read_regular
 from tools.secret_fields import SecretFields
 
-INSTRUCTIONS = "AGENTS.md"
+INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md")
+"""Names of instruction files; in each folder the first that is there counts."""
 FOLDER = ".phoenix"
 SETTINGS = "config.toml"
 FILE_LIMIT = 1024 * 1024
@@ -29,6 +31,8 @@ class ProjectFile(SecretFields, Struct, frozen=True):
 
     path: Path
     content: bytes
+    imported_by: Path | None = None
+    """The instruction file that names it as `@path`."""
     known_digest: str = ""
     """Digest of a file whose content is no longer kept."""
 
@@ -41,7 +45,7 @@ class ProjectFile(SecretFields, Struct, frozen=True):
 
     def without_content(self) -> ProjectFile:
         """The same file with its digest alone."""
-        return ProjectFile(self.path, b"", self.digest)
+        return ProjectFile(self.path, b"", self.imported_by, self.digest)
 
     @property
     def text(self) -> str:
@@ -66,29 +70,75 @@ class Project(Struct, frozen=True):
         """`.phoenix/config.toml`, the repository's before the folder's own."""
         return tuple(file for file in self.files if file.path.parts[-2:] == (FOLDER, SETTINGS))
 
-    def instructions(self) -> str:
-        """All AGENTS.md as one text, the repository's before the folder's own."""
-        found = [file for file in self.files if file.path.name == INSTRUCTIONS and file.path.parent.name != FOLDER]
-        return "\n\n".join(f"# {file.path}\n\n{file.text.strip()}" for file in found if file.text.strip())
+    def instructions(self) -> tuple[ProjectFile, ...]:
+        """AGENTS.md or CLAUDE.md of each folder, the repository's before the folder's own, each before its imports."""
+        return tuple(file for file in self.files if file.imported_by or _is_instructions(file.path))
+
+    def below_phoenix(self, name: str) -> tuple[ProjectFile, ...]:
+        """`.phoenix/NAME` of each folder, the repository's before the folder's own."""
+        return tuple(file for file in self.files if file.path.parts[-2:] == (FOLDER, name) and not file.imported_by)
 
 
 def find_project(folder: Path) -> Project:
     """Find the project files in `folder` and, inside a repository, in the folders above it up to its root."""
     real = folder.resolve()
-    files: list[ProjectFile] = []
-    left_out: list[Path] = []
-    places, total = _places(real), 0
+    places = places_of(real)
+    search = _Search(places[0])
     for place in places:
-        for path in (place / INSTRUCTIONS, *_below(place / FOLDER, places[0])):
-            content = _content(path, places[0])
-            if content is None:
-                left_out += [path] if path.is_symlink() and not _inside(path, places[0]) else []
-            elif total + len(content) > TOTAL_LIMIT:
-                left_out.append(path)
-            else:
-                total += len(content)
-                files.append(ProjectFile(path, content))
-    return Project(real, tuple(files), tuple(dict.fromkeys(left_out)))
+        for path in (instructions_path(place), *_below(place / FOLDER, places[0])):
+            search.take(path)
+    return Project(real, tuple(search.files), tuple(dict.fromkeys(search.left_out)))
+
+
+def instructions_path(folder: Path) -> Path:
+    """The instruction file of a folder: AGENTS.md, else CLAUDE.md, whether or not it exists."""
+    return next((path for name in INSTRUCTIONS if os.path.lexists(path := folder / name)), folder / INSTRUCTIONS[0])
+
+
+class _Search:
+    """Reads the files of a project within the limits."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._total = 0
+        self._seen: set[Path] = set()
+        self.files: list[ProjectFile] = []
+        self.left_out: list[Path] = []
+
+    def take(self, path: Path) -> None:
+        """Add a file, and the imports of an instruction file; note one that cannot be taken."""
+        content = _content(path, self._root)
+        if content is None:
+            self.left_out += [path] if path.is_symlink() and not _inside(path, self._root) else []
+        elif self._add(ProjectFile(path, content)) and _is_instructions(path):
+            self._seen.add(path.resolve())
+            self._import(self.files[-1], 1)
+
+    def _add(self, file: ProjectFile) -> bool:
+        if self._total + len(file.content) > TOTAL_LIMIT:
+            self.left_out.append(file.path)
+            return False
+        self._total += len(file.content)
+        self.files.append(file)
+        return True
+
+    def _import(self, file: ProjectFile, depth: int) -> None:
+        """Add the files that one names, depth first; each real file once."""
+        for name in import_names(file.text):
+            if depth > DEPTH or sum(one.imported_by is not None for one in self.files) >= MOST_IMPORTS:
+                return
+            path = import_path(name, file.path)
+            found = imported(path, self._root, FILE_LIMIT) if path is not None else None
+            if found is None:
+                self.left_out += [path] if path is not None and os.path.lexists(path) else []
+            elif found[0] not in self._seen:
+                self._seen.add(found[0])
+                if self._add(ProjectFile(*found, imported_by=file.path)):
+                    self._import(self.files[-1], depth + 1)
+
+
+def _is_instructions(path: Path) -> bool:
+    return path.name in INSTRUCTIONS and path.parent.name != FOLDER
 
 
 def _content(path: Path, root: Path) -> bytes | None:
@@ -109,7 +159,7 @@ def _inside(path: Path, root: Path) -> Path | None:
     return real if real.is_relative_to(root) else None
 
 
-def _places(folder: Path) -> list[Path]:
+def places_of(folder: Path) -> list[Path]:
     """Folders from the root of the repository down to `folder`; only `folder` outside a repository.
 
     `.git` is looked for and never read: a worktree's pointer must not send us elsewhere (FAULTS 65).

@@ -14,18 +14,42 @@ from tools.wording import counted
 NOTHING_SENT: Final = "Nothing was sent yet: the context is empty."
 
 
+class SentSection(Struct, frozen=True):
+    """A section of the system prompt in a form to show."""
+
+    name: str
+    origin: str
+    tokens: int
+    text: str
+
+
 class SentPrompt(Struct, frozen=True):
     """The system prompt as it is sent, and the tools beside it."""
 
-    text: str
+    sections: tuple[SentSection, ...]
     tools: str
 
+    @property
+    def tokens(self) -> int:
+        """Estimated tokens of all sections, the shares of system prompt and instructions in /context."""
+        return sum(one.tokens for one in self.sections)
 
-def sent_prompt(conversation: ConversationApi) -> SentPrompt:
-    """Both parts of the prompt in a form to show."""
-    sent = conversation.context.prompt()
-    tools = f"{counted(len(sent.tools), 'tool')}: {clean_line(', '.join(sent.tools)) or 'none'}"
-    return SentPrompt(clean(f"{sent.static}\n\n{sent.dynamic}"), tools)
+    @property
+    def total(self) -> str:
+        """Number of tokens and sections in words."""
+        return f"~{self.tokens:,} tokens in {counted(len(self.sections), 'section')}"
+
+
+async def sent_prompt(conversation: ConversationApi) -> SentPrompt:
+    """The prompt in a form to show."""
+    sent = await conversation.context.prompt()
+    names = clean_line(", ".join(sent.tools)) or "none"
+    tools = f"{counted(len(sent.tools), 'tool')}, ~{sent.tools_tokens:,} tokens: {names}"
+    sections = (
+        SentSection(clean_line(one.section.name), clean_line(one.section.origin), one.tokens, clean(one.section.text))
+        for one in sent.sections
+    )
+    return SentPrompt(tuple(sections), tools)
 
 
 def sent_to(front: FrontEnd, *, messages: bool = False) -> ConversationApi | None:

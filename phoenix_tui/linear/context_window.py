@@ -103,8 +103,11 @@ def _ways(report: ContextReport) -> Iterator[str]:
 async def _prompt(ctx: LinearContext, _: str) -> None:
     conversation = sent_to(ctx)
     if conversation is not None:
-        sent = sent_prompt(conversation)
-        ctx.say(*sent.text.splitlines(), f"{sent.tools}.")
+        sent = await sent_prompt(conversation)
+        ctx.say(f"System prompt: {sent.total}.")
+        for one in sent.sections:
+            ctx.say(f"{one.name}, about {one.tokens:,} tokens, {one.origin}:", *one.text.splitlines())
+        ctx.say(f"{sent.tools}.")
 
 
 RUNS: Final[dict[str, Run]] = {"prompt": _prompt, "context": _context}

@@ -118,7 +118,7 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
     """The numbers and choices of this setup that hold for every conversation."""
     paths, settings = setup.paths, setup.settings
     return EngineSettings(
-        instructions=Instructions(paths.instructions_file, trust),
+        instructions=Instructions(paths.config, trust),
         spills=(paths.outputs,),
         own=own_paths(paths, setup.cwd),
         home=Path.home(),
@@ -163,7 +163,7 @@ def own_paths(paths: Paths, cwd: Path) -> tuple[Path, ...]:
         paths.rules_file,
         paths.trust_file,
         paths.keymap_file,
-        paths.instructions_file,
+        *paths.prompt_files,
         paths.profiles,
         paths.themes,
         *(paths.database.with_name(f"{paths.database.name}{end}") for end in ("", "-journal", "-wal", "-shm")),

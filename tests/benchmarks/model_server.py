@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tests.benchmarks.samples import plain_tokens, tokens
+from tests.support.environment_note import without_note
 from tests.support.loopback import Talk, serve
 from tests.support.loopback_anthropic import event, start, stop, tool, violations
 
@@ -181,7 +182,7 @@ def _last_text(body: Any) -> str:
         block["text"]
         for message in _messages(body)
         if message["role"] == "user"
-        for block in _blocks(message)
+        for block in without_note(_blocks(message))
         if block["type"] == "text"
     ]
     return texts[-1] if texts else ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from engine.context.measure import Filling, WindowPart
 from engine.context.omissions import CLEARED, REMOVED_IMAGE
 from engine.conversation import Conversation
@@ -18,10 +20,11 @@ from engine.machine.views import OmissionKind
 from engine.providers.scripted import WINDOW, Fail, Hang, Reply, ScriptedCall, Text
 from engine.updates import ContextChanged
 from tests.support.engine import Bench, StubTool, engine_bench, until
+from tests.support.instructions import FixedInstructions
 
 LONG = '{"command": "' + "y" * 9_000 + '"}'
 USAGE = Usage(2_000, 50, 1_000, 17_000)
-SETTINGS = EngineSettings(auto_title=False, instructions=lambda _: "Keep lines short. " * 40)
+SETTINGS = EngineSettings(auto_title=False, instructions=FixedInstructions("Keep lines short. " * 40))
 SUMMARY = Reply((Text("the plan is kept"),), when="Write the summary now.")
 PLAIN = Reply((Text("and so on"),), usage=USAGE, when="[go]")
 ROUND = Reply((ScriptedCall("bash", LONG),), usage=USAGE, when="[go]")
@@ -224,7 +227,24 @@ async def test_an_edit_of_a_view_that_was_changed_meanwhile_takes_nothing_back(t
 async def test_the_prompt_that_is_shown_is_the_one_that_is_sent(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, *REPLIES, settings=SETTINGS) as bench:
         conversation = await started(bench, 1)
-        shown, request = conversation.context.prompt(), bench.provider.requests[-1]
-        assert (shown.static, shown.dynamic) == request.system
+        shown, request = await conversation.context.prompt(), bench.provider.requests[-1]
+        texts = [one.section.text for one in shown.sections]
+        assert ("\n\n".join(texts[:-1]), texts[-1]) == request.system
         assert shown.tools == tuple(tool.name for tool in request.tools)
-        assert "Keep lines short." in shown.static
+        origins = {one.section.name: one.section.origin for one in shown.sections}
+        assert (origins["AGENTS.md"], origins["Safety"]) == ("/work/AGENTS.md", "built-in")
+
+
+@pytest.mark.parametrize("counted", [False, True])
+async def test_the_tokens_of_the_prompts_sections_are_two_shares_of_the_context(tmp_path: Path, counted: bool) -> None:
+    async with engine_bench(tmp_path, *REPLIES, settings=SETTINGS) as bench:
+        conversation = await started(bench, 1) if counted else await bench.conversation()
+        shares = dict((await conversation.context.report()).measured.shares)
+        shown = await conversation.context.prompt()
+        sums = dict.fromkeys((Filling.SYSTEM, Filling.INSTRUCTIONS), 0)
+        for one in shown.sections:
+            assert one.tokens > 0
+            sums[one.filling] += one.tokens
+        assert sums == {filling: shares[filling] for filling in sums}
+        assert shown.tools_tokens == shares[Filling.TOOLS]
+        assert (conversation.record.context_tokens > 0) is counted

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.executor.engine_settings import EngineSettings
+from engine.ports.instructions import PromptFile, PromptFileKind
 from engine.providers.scripted import Reply, ScriptedCall, Text
 from tests.support.engine import engine_bench
 
@@ -19,9 +20,14 @@ class Rules:
 
     read: list[Path] = field(default_factory=list[Path])
 
-    def __call__(self, folder: Path) -> str:
+    def of(self, folder: Path) -> tuple[PromptFile, ...]:
         self.read.append(folder)
-        return f"Version {len(self.read)} of the rules."
+        text = f"Version {len(self.read)} of the rules."
+        return (PromptFile(PromptFileKind.INSTRUCTIONS, folder / "AGENTS.md", text),)
+
+    def beside(self, folder: Path, path: Path) -> tuple[PromptFile, ...]:
+        del folder, path
+        return ()
 
 
 async def test_every_request_of_a_run_says_what_its_first_one_said(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from tests.support.cli import with_claude
+from tests.support.environment_note import without_note
 from tests.support.journeys import says
 from tests.support.loopback import serve
 from tests.support.program import program
@@ -23,7 +24,7 @@ ALT_UP = b"\x1b[1;3A"
 
 
 def said(message: Any) -> list[str]:
-    return [block["text"] for block in message["content"] if block["type"] == "text"]
+    return [block["text"] for block in without_note(message["content"]) if block["type"] == "text"]
 
 
 async def test_a_prompt_with_its_image_is_edited_and_sent_again_from_where_it_stood(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.cli import Phoenix, with_claude
+from tests.support.environment_note import without_note
 from tests.support.journeys import Answer, picks, rows
 from tests.support.loopback import Seen, Talk, serve
 from tests.support.loopback_anthropic import plays, recording, start, stop, text
@@ -41,7 +42,7 @@ def talk(turns: Iterable[Answer], summary: Answer) -> Answer:
 def asked(seen: Seen) -> list[str]:
     """The texts of a request's user messages."""
     messages: Any = seen.json["messages"]
-    return [part["text"] for message in messages if message["role"] == "user" for part in message["content"]]
+    return [part["text"] for one in messages if one["role"] == "user" for part in without_note(one["content"])]
 
 
 async def exchange(running: Program, words: str, answer: str) -> None:

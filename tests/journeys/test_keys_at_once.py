@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.cli import with_claude
+from tests.support.environment_note import without_note
 from tests.support.journeys import calls, result_text, says, starts_to_say
 from tests.support.loopback import Seen, serve
 from tests.support.program import ENTER, program
@@ -47,7 +48,7 @@ BURSTS = (
 
 def said(request: Seen) -> str:
     messages: Any = request.json["messages"]  # JSON whose shape the assertion is about
-    return str(messages[-1]["content"][-1]["text"])
+    return str(without_note(messages[-1]["content"])[-1]["text"])
 
 
 async def test_editing_keys_of_one_read_count_in_the_order_of_typing(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.cli import with_claude
+from tests.support.environment_note import without_note
 from tests.support.journeys import rows, says, starts_to_say
 from tests.support.loopback import Seen, serve
 from tests.support.program import CTRL_Q, ENTER, program
@@ -26,7 +27,7 @@ def spoken(request: Seen) -> list[str]:
         block["text"]
         for message in messages
         if message["role"] == "user"
-        for block in message["content"]
+        for block in without_note(message["content"])
         if block["type"] == "text"
     ]
 

@@ -34,6 +34,10 @@ def trust_of(work: Path) -> TrustFile:
     return TrustFile(work.parent / "trust.json")
 
 
+def instructions(folder: Path, trust: TrustFile) -> list[str]:
+    return [file.text for file in Instructions(trust.path.parent / "none", trust).of(folder)]
+
+
 @pytest.mark.parametrize("name", ["AGENTS.md", ".phoenix", ".phoenix/config.toml", ".phoenix/profiles"])
 @pytest.mark.parametrize("to", ["absolute", "relative", "chain"])
 def test_what_leads_out_of_the_folder_is_left_out_and_named(name: str, to: str, work: Path) -> None:
@@ -54,15 +58,15 @@ def test_what_leads_out_of_the_folder_is_left_out_and_named(name: str, to: str, 
 def test_a_link_inside_the_repository_counts_with_the_bytes_it_leads_to(work: Path) -> None:
     (work / "CLAUDE.md").write_text("Use tabs.", "ascii")
     (work / "AGENTS.md").symlink_to("CLAUDE.md")
-    trust, own = trust_of(work), work.parent / "none"
+    trust = trust_of(work)
     trust.answer(find_project(work), trusted=True)
-    assert "Use tabs." in Instructions(own, trust)(work)
+    assert instructions(work, trust) == ["Use tabs."]
     (work / "CLAUDE.md").write_text("Run curl.", "ascii")
     assert trust.status(find_project(work)).trust is Trust.CHANGED
-    assert Instructions(own, trust)(work) == ""
+    assert instructions(work, trust) == []
     (work / "AGENTS.md").unlink()
     (work / "AGENTS.md").symlink_to(work.parent / "outside" / "AGENTS.md")
-    assert Instructions(own, trust)(work) == ""
+    assert instructions(work, trust) == []
     assert trust.status(find_project(work)).trust is Trust.NOT_NEEDED
 
 
@@ -74,7 +78,7 @@ def test_a_new_file_of_a_folder_above_is_asked_about(work: Path) -> None:
     trust.answer(find_project(below), trusted=True)
     (work / "AGENTS.md").write_text("Above.", "ascii")
     assert trust.status(find_project(below)).trust is Trust.CHANGED
-    assert Instructions(work.parent / "none", trust)(below) == ""
+    assert instructions(below, trust) == []
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "loop", "socket"])

@@ -76,7 +76,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "rules": ("rules.toml", lambda path: (RuleFile(path).rules(), RuleFile(path).trouble())),
     "trust": ("trust.json", lambda path: TrustFile(path).may_be_trusted(path.parent)),
     "servers": ("servers.json", lambda path: AcceptedServers(path).split([])),
-    "own instructions": ("AGENTS.md", lambda path: Instructions(path, TrustFile(path))(path.parent)),
+    "own instructions": ("AGENTS.md", lambda path: Instructions(path.parent, TrustFile(path)).of(path.parent)),
     "project's instructions": ("AGENTS.md", lambda path: find_project(path.parent)),
     "history": (
         "history/any.jsonl",
@@ -142,8 +142,8 @@ def test_what_is_no_file_is_one_sentence(kind: str, name: str, tmp_path: Path, m
 REPLACED = {"settings that change", "open marks", "lock"}
 EVERYWHERE = (
     "keymap.toml", "trust.json", "rules.toml", "servers.json", "background.txt", "panes.json", "palette.json",
-    "AGENTS.md", "themes/own.toml", "profiles/own.md", "logs/phoenix.jsonl", "open/1.json", "logs/last_messages.jsonl",
-    "checkpoints/contents.db",
+    "AGENTS.md", "SOUL.md", "themes/own.toml", "profiles/own.md", "logs/phoenix.jsonl", "open/1.json",
+    "logs/last_messages.jsonl", "checkpoints/contents.db",
 )  # fmt: skip
 
 

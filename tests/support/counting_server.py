@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.machine.messages import Usage
+from tests.support.environment_note import without_note
 from tests.support.loopback import Talk
 from tests.support.loopback_anthropic import Event, recording, refuses, start, stop, text, thinking, tool
 
@@ -39,7 +40,7 @@ class CountingServer:
             return
         self.requests += 1
         body = json.loads(talk.seen.body)
-        content = body["messages"][-1]["content"]
+        content = without_note(body["messages"][-1]["content"])
         has_result = "tool_result" in json.dumps(content)
         said = json.dumps(content[-1]) if body.get("tools") else ""  # the stopped message comes before the last
         if "[retry]" in said and self._first(said):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from engine.context.measure import Filling, Measured, WindowPart
+from engine.context.measure import Filling, Measured, MeasuredSection, WindowPart
+from engine.context.prompt_section import PromptSection
 from engine.executor.context_manager import ContextReport, Edited, SystemPrompt
 from engine.executor.requests import Accepted, Receipt, Refused, Review
 
@@ -54,10 +55,15 @@ class FakeContext:
     asked: list[str] = field(default_factory=list[str])
     summarizing: bool = False
 
-    def prompt(self) -> SystemPrompt:
-        return SystemPrompt(
-            "You are Phoenix.\n\n# Safety\nAsk first.\x1b]52;c;aGk=\x07", "Today is 2026-11-22.", ("bash", "patch")
+    async def prompt(self) -> SystemPrompt:
+        sections = (
+            PromptSection("Identity", "You are Phoenix."),
+            PromptSection("Safety", "# Safety\nAsk first.\x1b]52;c;aGk=\x07"),
+            PromptSection("AGENTS.md", "Use tabs.", "/work/AGENTS\x1b[2J.md", is_instructions=True),
+            PromptSection("Time and permissions", "Today is 2026-11-22."),
         )
+        measured = tuple(MeasuredSection(one, 500 * place) for place, one in enumerate(sections, 1))
+        return SystemPrompt(measured, ("bash", "patch"), 4_000)
 
     async def report(self) -> ContextReport:
         return self.standing

@@ -10,11 +10,13 @@ import json
 import re
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
+from typing import Any
 
 from engine.machine.messages import StopReason, TextBlock, ToolUseBlock, Usage
 from engine.ports import ModelInfo, ModelReply, ModelRequest, ProviderError, StreamItem
 from engine.providers.anthropic.to_wire import request_body
 from tests.support.engine import StubTool
+from tests.support.environment_note import without_note
 from tests.support.loopback_anthropic import violations
 from tools.contract import JsonObject, ToolContext, ToolOutput
 
@@ -104,12 +106,14 @@ class LongRunProvider:
             yield self._reply(request, TextBlock("done"), usage)
 
     def _parts(self, request: ModelRequest) -> tuple[str, ...]:
-        """System prompt, tools and each message as JSON, without the marks for the cache."""
+        """System prompt, tools and each message as JSON, without cache marks and what is behind the last of them."""
         body = request_body(request)
         if len(self.sizes) % self.checked_every == 0:
             faults = violations({**body, "max_tokens": 1_024}, HEADERS)
             if faults:
                 raise AssertionError(f"a real server refuses this: {faults}")
+        last: Any = _list(body["messages"])[-1]  # JSON as it was built
+        last["content"] = without_note(last["content"])
         texts = [json.dumps(part) for part in (body.get("tools"), body.get("system"), *_list(body["messages"]))]
         return tuple(text.replace(', "cache_control": {"type": "ephemeral"}', "") for text in texts)
 

@@ -73,7 +73,9 @@ def request_body(
         "stream": True,
         "messages": _Messages(request, omitted, foreign, written).build(),
     }
-    if system := _system(request.system):
+    if request.system and request.system[0].strip():
+        system: _Blocks = [_text(request.system[0])]
+        _mark_cached(system)
         body["system"] = system
     if request.tools:
         tools: _Blocks = [
@@ -83,18 +85,6 @@ def request_body(
         _mark_cached(tools)
         body["tools"] = tools
     return body | effort_fields(request.model, request.effort, thinking_budget, max_tokens)
-
-
-def _system(parts: tuple[str, ...]) -> _Blocks:
-    """The parts as text blocks, the static one marked for the cache."""
-    blocks: _Blocks = []
-    for number, part in enumerate(parts):
-        if part.strip():
-            block: JsonObject = {"type": "text", "text": part}
-            if number == 0:
-                block["cache_control"] = {"type": "ephemeral"}
-            blocks.append(block)
-    return blocks
 
 
 class _Messages:
@@ -107,7 +97,11 @@ class _Messages:
         self._written = written
 
     def build(self) -> _Blocks:
-        """All messages, with cache markers on the last user ones; never ends with the assistant."""
+        """All messages, with cache markers on the last user ones; never ends with the assistant.
+
+        The parts of the prompt that change between calls are behind the last marker, so that a changed one leaves the
+        cached messages valid.
+        """
         asked = self._request.messages
         recent = self._recent(asked)
         settled = [self._settled(message) for message in asked[:recent]]
@@ -119,6 +113,8 @@ class _Messages:
             content = message["content"]
             if isinstance(content, list):
                 _mark_cached(content)
+        if isinstance(content := messages[-1]["content"], list):
+            content += [_text(part) for part in self._request.system[1:] if part.strip()]
         return [*settled, *messages]
 
     def _recent(self, messages: Sequence[ModelMessage]) -> int:
@@ -197,6 +193,10 @@ class _Messages:
 
 def _place(block: JsonObject) -> int:
     return {"tool_result": 0, "image": 1}.get(str(block["type"]), 2)
+
+
+def _text(text: str) -> JsonObject:
+    return {"type": "text", "text": text}
 
 
 def _mark_cached(blocks: _Blocks) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Final, TypeAlias, assert_never
@@ -62,7 +62,9 @@ def request_body(
     """The body as a value; the `omitted` oldest images are replaced by a remark."""
     known = known_model(request.model)
     json_tools = bool(request.tools) and dialect.tool_protocol == "json"
-    system = json_protocol.prompt(request.system, request.tools) if json_tools else request.system
+    system = request.system[:1]
+    if json_tools:
+        system = json_protocol.prompt(system, request.tools)
     messages: list[JsonValue] = []
     if text := "\n\n".join(part for part in system if part.strip()):
         messages.append({"role": "system", "content": text})
@@ -120,6 +122,7 @@ class _Writer:
                     assert_never(message.role)
         if not messages or messages[-1]["role"] == "assistant":
             messages.append({"role": "user", "content": CONTINUE})
+        messages[-1]["content"] = _behind(messages[-1]["content"], self._request.system[1:])
         return messages
 
     def _user(self, message: ModelMessage) -> _Messages:
@@ -200,6 +203,17 @@ def _call(block: ToolUseBlock, dialect: Dialect) -> JsonObject:
         "type": "function",
         "function": {"name": block.name, "arguments": arguments},
     }
+
+
+def _behind(content: JsonValue, parts: Sequence[str]) -> JsonValue:
+    """Content of the last message with the parts of the prompt that change between calls, so that servers reuse all
+    before it. No message of their own: chat templates take only some orders of roles.
+    """
+    texts = [part for part in parts if part.strip()]
+    if isinstance(content, list):
+        added: list[JsonValue] = [{"type": "text", "text": text} for text in texts]
+        return [*content, *added]
+    return "\n\n".join([str(content), *texts])
 
 
 def _content(images: list[JsonValue], texts: list[str]) -> JsonValue:

@@ -207,13 +207,15 @@ async def test_the_tools_and_the_reminder_are_there_only_where_they_are_wanted(t
         home.mkdir()
         async with engine_bench(home, settings=settings, memory=memory) as bench:
             conversation = await bench.conversation()
-            prompt = conversation.context.prompt()
-            assert ("memory_search" in prompt.tools, "# Memory" in prompt.static) == (there, there)
+            prompt = await conversation.context.prompt()
+            named = {one.section.name for one in prompt.sections}
+            assert ("memory_search" in prompt.tools, "Memory" in named) == (there, there)
     guide = tmp_path / "guide"
     guide.mkdir()
     async with engine_bench(guide, settings=QUIET, memory=True, providers=Providers(GuideProvider())) as bench:
-        prompt = (await bench.conversation()).context.prompt()
-        assert ("memory_search" in prompt.tools, "# Memory" in prompt.static) == (False, False)
+        prompt = await (await bench.conversation()).context.prompt()
+        named = {one.section.name for one in prompt.sections}
+        assert ("memory_search" in prompt.tools, "Memory" in named) == (False, False)
 
 
 async def test_a_sub_agent_that_reads_files_has_them_too(tmp_path: Path) -> None:

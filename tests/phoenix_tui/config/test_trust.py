@@ -95,7 +95,7 @@ def test_instructions_go_from_the_repository_down_and_not_above_it(repository: P
     inner = repository / "inner"
     inner.mkdir()
     (inner / "AGENTS.md").write_text("Use spaces.")
-    text = find_project(inner).instructions()
+    text = "".join(file.text for file in find_project(inner).instructions())
     assert text.index("Use tabs.") < text.index("Use spaces.")
     assert "Not mine." not in text
 

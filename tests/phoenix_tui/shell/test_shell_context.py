@@ -201,12 +201,15 @@ async def test_what_the_provider_counted_and_the_way_back_are_shown(open_shell: 
 
 
 async def test_the_system_prompt_is_shown_as_it_is_sent(open_shell: Any) -> None:
-    async with open_shell() as shell:
+    async with open_shell((100, 60)) as shell:
         await shell.open(shell.engine.seed("talk", messages=4))
         await shell.type("/prompt")
         await shell.pilot.press("enter")
         await shell.until(lambda: "You are Phoenix." in shell.text)
-        for words in ("# Safety", "Ask first.", "Today is 2026-11-22.", "2 tools: bash, patch"):
+        assert "System prompt: ~5,000 tokens in 4 sections" in shell.text
+        assert "~1,500 AGENTS.md /work/AGENTS" in " ".join(shell.text.split())
+        await shell.until(lambda: "2 tools, ~4,000 tokens: bash, patch" in shell.text)
+        for words in ("# Safety", "Ask first.", "Today is 2026-11-22."):
             assert words in shell.text
 
 

@@ -67,7 +67,7 @@ def written(asked: ModelRequest, budget: int = 0, **more: Any) -> Any:
 def test_images_stand_before_text_and_results_before_both() -> None:
     messages = written(request())["messages"]
     assert [block["type"] for block in messages[0]["content"]] == ["image", "text"]
-    assert [block["type"] for block in messages[2]["content"]] == ["tool_result", "tool_result", "text"]
+    assert [block["type"] for block in messages[2]["content"]] == ["tool_result", "tool_result", "text", "text"]
     assert [part["type"] for part in messages[2]["content"][1]["content"]] == ["image", "text"]
     assert messages[0]["content"][0]["source"]["media_type"] == "image/png"
 
@@ -92,11 +92,21 @@ def test_an_empty_error_result_says_that_there_is_no_output() -> None:
 
 def test_four_cache_markers_stand_on_static_prompt_tools_and_the_last_two_user_messages() -> None:
     body = written(request())
-    assert [block.get("cache_control") for block in body["system"]] == [CACHED, None]
+    assert [block.get("cache_control") for block in body["system"]] == [CACHED]
     assert [tool.get("cache_control") for tool in body["tools"]] == [None, CACHED]
     assert body["messages"][0]["content"][-1]["cache_control"] == CACHED
-    assert body["messages"][2]["content"][-1]["cache_control"] == CACHED
+    assert body["messages"][2]["content"][-2]["cache_control"] == CACHED
     assert json.dumps(body).count("cache_control") == 4
+
+
+def test_what_changes_between_calls_is_behind_the_last_marker_and_in_no_later_request() -> None:
+    asked, changed = written(request()), written(request(system=("static", "Permission mode: auto.")))
+    assert changed["messages"][-1]["content"].pop() == {"type": "text", "text": "Permission mode: auto."}
+    assert "cache_control" not in asked["messages"][-1]["content"].pop()
+    assert asked == changed
+    later = request(messages=(*ROUND, ModelMessage(Role.ASSISTANT, (TextBlock("ok"),)), ROUND[0]))
+    kept = written(later)["messages"][len(ROUND) - 1]["content"]
+    assert kept == asked["messages"][-1]["content"]
 
 
 @pytest.mark.parametrize(

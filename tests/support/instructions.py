@@ -1,0 +1,26 @@
+"""Instruction files whose text a test sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from engine.ports.instructions import PromptFile, PromptFileKind
+
+
+class FixedInstructions(Struct, frozen=True):
+    """One AGENTS.md for every folder."""
+
+    text: str
+    path: Path = Path("/work/AGENTS.md")
+
+    def of(self, folder: Path) -> tuple[PromptFile, ...]:
+        """The file."""
+        del folder
+        return (PromptFile(PromptFileKind.INSTRUCTIONS, self.path, self.text),)
+
+    def beside(self, folder: Path, path: Path) -> tuple[PromptFile, ...]:
+        """None."""
+        del folder, path
+        return ()
