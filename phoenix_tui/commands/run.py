@@ -29,6 +29,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "agents": ("agents",),
     "approvals": ("approvals",),
     "rules": ("rules",),
+    "memory": ("memory",),
     "rewind": ("branches", "rewind", "undo"),
     "history": ("history",),
     "images": ("image", "images"),

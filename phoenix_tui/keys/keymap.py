@@ -37,6 +37,7 @@ class Scope(StrEnum):
     PASTE = "Pasted text"
     SETTINGS = "Settings"
     PROFILES = "Agent profiles"
+    NOTES = "Notes"
     AGENTS = "Sub-agents"
     JOBS = "Background commands"
     ROUTE = "Supervisor's decision"
@@ -263,6 +264,10 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("profile_read", "space", "show", "show the whole profile", Scope.PROFILES, priority=False),
     Key("profile_edit", "e", "edit", "edit your profile in $EDITOR", Scope.PROFILES, priority=False),
     Key("profile_new", "n", "new", "create a profile, or copy one", Scope.PROFILES, priority=False),
+    Key("note_edit", "e", "edit", "edit the note in $EDITOR", Scope.NOTES, priority=False),
+    Key("note_new", "n", "new", "write your own note of today in $EDITOR", Scope.NOTES, priority=False),
+    Key("note_remove", "x,delete", "remove", "delete the note", Scope.NOTES, priority=False),
+    Key("note_undo", "u", "undo", "restore the note deleted last", Scope.NOTES, priority=False),
     Key("agent_beside", "vertical_line", "beside", "open in another pane", Scope.AGENTS, priority=False),
     Key("agent_stop", "x,delete", "stop_one", "stop the sub-agent; its results are kept", Scope.AGENTS, priority=False),
     Key("agent_stop_all", "X", "stop_all", "stop all sub-agents", Scope.AGENTS, priority=False),
@@ -279,7 +284,16 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("text_close", "q,question_mark,f1,enter", "close", "close (also Esc)", Scope.READING),
 )
 BESIDE: Final[dict[Scope, tuple[Scope, ...]]] = {
-    Scope.ROWS: (Scope.APPROVALS, Scope.RULES, Scope.CONTEXT, Scope.REWIND, Scope.PROFILES, Scope.AGENTS, Scope.JOBS),
+    Scope.ROWS: (
+        Scope.APPROVALS,
+        Scope.RULES,
+        Scope.CONTEXT,
+        Scope.REWIND,
+        Scope.PROFILES,
+        Scope.NOTES,
+        Scope.AGENTS,
+        Scope.JOBS,
+    ),
     Scope.TYPED: (Scope.HISTORY, Scope.FIND, Scope.SEARCH, Scope.SETTINGS),
     Scope.QUESTION: (Scope.APPROVALS, Scope.AGENTS),
     Scope.APPROVALS: (Scope.AGENTS,),

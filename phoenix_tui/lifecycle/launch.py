@@ -14,6 +14,7 @@ from tools.contract import SandboxMode
 
 if TYPE_CHECKING:
     from engine.api.engine import EngineApi, LibraryApi, RewindApi
+    from engine.api.memory import NotesApi
     from engine.ports import ModelInfo
     from engine.records import Recovery
     from phoenix_tui.features.onboarding_api import Onboarding
@@ -53,6 +54,8 @@ class Services(Struct, frozen=True):
     settings: SettingsApi
     profiles: ProfilesApi
     rewinding: RewindApi | None = None
+    notes: NotesApi | None = None
+    """Notes of the user and of projects."""
     recoveries: Sequence[Recovery] = ()
     """Conversations recovered at the start."""
     warning: str = ""

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
 from engine.api.conversation import ConversationApi
+from phoenix_tui.features.memory import NoteChanges, notes_of
 from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.features.rule_changes import RuleChanges
 from phoenix_tui.lifecycle.launch import Launch, Services
@@ -27,7 +28,15 @@ class LinearContext(LineAsker):
         super().__init__(terminal, self.active)
         self.side_questions = LinearSideQuestions(self.active)
         self.rule_changes = RuleChanges(services.engine.rules, "/rules undo restores it")
+        self._note_changes: NoteChanges | None = None
         self.history = PromptHistory(launch.state_folder, launch.cwd)
+
+    @property
+    def note_changes(self) -> NoteChanges:
+        """Deletions of notes in this session. Raises EngineError where there are no notes."""
+        if self._note_changes is None:
+            self._note_changes = NoteChanges(notes_of(self), "/memory undo restores it")
+        return self._note_changes
 
     @property
     def opened(self) -> ConversationApi | None:

@@ -58,6 +58,8 @@ class RowsSheet(Sheet[str]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.TYPED)
     WRAPS: ClassVar[bool] = False
     """True to wrap a long meaning; else it is cut."""
+    EMPTY: ClassVar[str] = "No matches. Type fewer letters to find more."
+    """Text in place of rows."""
     TYPED: ClassVar[bool] = True
     """True when letters filter the rows; else they are keys."""
 
@@ -140,7 +142,7 @@ class RowsSheet(Sheet[str]):
 
     def _rows(self) -> Content:
         if not self._found:
-            return Content.styled("  No matches. Type fewer letters to find more.", Tone.QUIET.value)
+            return Content.styled(f"  {self.EMPTY}", Tone.QUIET.value)
         lines: list[Content] = []
         headings: set[int] = set()
         first = last = 0

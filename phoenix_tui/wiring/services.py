@@ -82,6 +82,7 @@ class ServiceOpener(SecretFields, Struct, eq=False):
         offers = ModelOffers(self.setup.paths, backend.models, backend.providers)
         services = Services(
             rewinding=backend.engine.ports.rewinding,
+            notes=backend.engine.ports.memory,
             engine=backend.engine,
             library=backend.library,
             onboarding=offers,

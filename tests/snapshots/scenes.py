@@ -9,6 +9,7 @@ from tests.snapshots import (
     scenes_agents,
     scenes_going,
     scenes_list,
+    scenes_memory,
     scenes_profiles,
     scenes_rest,
     scenes_routing,
@@ -27,6 +28,7 @@ SCENES: Final[dict[str, Scene]] = {
     **scenes_writing.SCENES,
     **scenes_rest.SCENES,
     **scenes_profiles.SCENES,
+    **scenes_memory.SCENES,
     **scenes_routing.SCENES,
     **scenes_agents.SCENES,
 }
