@@ -25,6 +25,7 @@ class RunArguments(Struct, frozen=True):
     """Empty: choose from a list."""
     fork: bool
     model: str | None
+    effort: str | None
     cwd: str | None
     name: str | None
     profile: str | None

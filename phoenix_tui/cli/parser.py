@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from phoenix_tui.cli.exits import CommandError
-from phoenix_tui.config.choices import OUTPUT_FORMATS, PERMISSION_MODES, SANDBOXES
+from phoenix_tui.config.choices import EFFORTS, OUTPUT_FORMATS, PERMISSION_MODES, SANDBOXES
 
 TYPE_CHECKING = False  # importing typing would cost `--help` a third of its time
 if TYPE_CHECKING:
@@ -87,6 +87,9 @@ def _add_conversation(parser: Parser) -> None:
     )
     group.add_argument("--fork", "--fork-session", action="store_true", help="with -c or -r: continue in a copy")
     group.add_argument("-m", "--model", metavar="PROVIDER/MODEL", help="model, such as anthropic/claude-sonnet-5-5")
+    group.add_argument(
+        "--effort", choices=EFFORTS, metavar="LEVEL", help="how much it reasons: default, off, low, medium, high or max"
+    )
     group.add_argument("-C", "--cwd", metavar="DIR", help="working directory of a new conversation")
     group.add_argument("-n", "--name", metavar="TITLE", help="title of the conversation")
     group.add_argument("--profile", metavar="NAME", help="agent profile to use")

@@ -167,6 +167,7 @@ def checked_folder(folder: Path) -> Path:
 def _flags(arguments: RunArguments) -> dict[str, Value | None]:
     return {
         "model": arguments.model,
+        "effort": arguments.effort,
         "profile": arguments.profile,
         "permission_mode": arguments.permission_mode,
         "sandbox": arguments.sandbox,

@@ -15,7 +15,7 @@ from phoenix_tui.keys.active_keys import key
 MODULES: Final[dict[str, tuple[str, ...]]] = {
     "conversations": ("archive", "delete", "fork", "new", "rename", "resume", "retry", "stop", "stopall"),
     "export": ("export",),
-    "settings": ("config", "doctor", "key", "model", "mouse", "permissions", "sandbox", "theme", "vim"),
+    "settings": ("config", "doctor", "effort", "key", "model", "mouse", "permissions", "sandbox", "theme", "vim"),
     "profiles": ("profile",),
     "route": ("route",),
     "reading": ("btw", "copy", "cost", "help", "quit"),

@@ -12,6 +12,7 @@ from phoenix_tui.commands.rules import rules
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd, on_screen
 from phoenix_tui.features import model
 from phoenix_tui.features.doctor import doctor
+from phoenix_tui.features.effort import choose_effort
 from phoenix_tui.features.permissions import choose_mode, choose_sandbox, use_mode
 from phoenix_tui.features.settings import SettingOrder, SettingsCommands
 from phoenix_tui.features.settings_api import Setting
@@ -152,6 +153,7 @@ async def change_setting(ctx: CommandContext, name: str) -> None:
 
 RUNS: Final[dict[str, Run]] = {
     "model": on_screen(model.choose_model),
+    "effort": on_screen(choose_effort),
     "key": key,
     "permissions": permissions,
     "sandbox": sandbox,

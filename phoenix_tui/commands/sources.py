@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from engine.records import ConversationQuery, ConversationSummary, PermissionMode
+from engine.records.effort import LEVELS, Effort
 from phoenix_tui.commands.command_context import CommandContext
+from phoenix_tui.features.effort import MEANINGS
 from phoenix_tui.text.labels import MODE_MEANINGS, SANDBOX_MEANINGS, age
 from phoenix_tui.widgets.completion_popup import Completion
 from tools.clean import clean_line
@@ -62,6 +64,12 @@ def _arguments(ctx: CommandContext) -> Mapping[str, Arguments]:
     async def sandboxes() -> Sequence[Completion]:
         return [Completion(one.value, SANDBOX_MEANINGS[one], runs=True) for one in SandboxMode]
 
+    async def efforts() -> Sequence[Completion]:
+        active = ctx.active
+        model = active.conversation.record.model if active.conversation is not None else active.model
+        known = {Effort.DEFAULT, *active.services.system.efforts(model)}
+        return [Completion(one.value, MEANINGS[one], runs=True) for one in LEVELS if one in known]
+
     async def profiles() -> Sequence[Completion]:
         return [Completion(one.name, one.description, runs=True) for one in ctx.active.services.profiles.all()]
 
@@ -71,6 +79,7 @@ def _arguments(ctx: CommandContext) -> Mapping[str, Arguments]:
 
     return {
         "model": models,
+        "effort": efforts,
         "theme": themes,
         "permissions": modes,
         "sandbox": sandboxes,

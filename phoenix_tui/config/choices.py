@@ -6,6 +6,7 @@ IMAGES = ("auto", "kitty", "sixel", "blocks", "off")
 PERMISSION_MODES = ("ask", "accept-edits", "auto", "plan", "deny")
 SANDBOXES = ("off", "workspace", "read-only")
 """Sandboxes from the most to the least that a command may write."""
+EFFORTS = ("default", "off", "low", "medium", "high", "max")
 INPUT_GUARD = ("off", "log", "warn", "block")
 OUTPUT_FORMATS = ("text", "json", "stream-json")
 NOTIFICATIONS = ("auto", "bell", "off")

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from engine.ports.profiles import KNOWN_TOOLS, Profile, ProfileError
 from engine.records import PermissionMode
-from phoenix_tui.config.choices import PERMISSION_MODES, SANDBOXES
+from phoenix_tui.config.choices import EFFORTS, PERMISSION_MODES, SANDBOXES
 from tools.clean import clean_line
 
 FENCE: Final = "---"
@@ -103,6 +103,7 @@ def profile_text(profile: Profile, *, comment: str = "") -> str:
         "tools": ", ".join(profile.tools),
         "permission_mode": mode.value if mode is not None else "",
         "sandbox": profile.sandbox,
+        "effort": profile.effort,
         "max_turns": str(profile.max_turns or ""),
         "timeout": f"{profile.timeout:g}" if profile.timeout else "",
         "locked": "true" if profile.locked else "",
@@ -250,6 +251,7 @@ CHECKS: Final[Mapping[str, Callable[[_Field, _Reading], object]]] = {
     "tools": _tools,
     "permission_mode": _mode,
     "sandbox": _one_of(SANDBOXES),
+    "effort": _one_of(EFFORTS),
     "max_turns": _turns,
     "timeout": _seconds,
     "locked": _yes_or_no,

@@ -51,6 +51,7 @@ def profile_layer(profile: Profile) -> Layer:
 
     values: dict[str, Value] = {
         "model": profile.model,
+        "effort": profile.effort,
         "permission_mode": profile.permission_mode.value if profile.permission_mode is not None else "",
         "sandbox": profile.sandbox,
     }

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct, field
 
 from phoenix_tui.config import sizes
-from phoenix_tui.config.choices import IMAGES, INPUT_GUARD, NOTIFICATIONS, PERMISSION_MODES, SANDBOXES
+from phoenix_tui.config.choices import EFFORTS, IMAGES, INPUT_GUARD, NOTIFICATIONS, PERMISSION_MODES, SANDBOXES
 from phoenix_tui.config.presets import PRESETS, Preset
 
 Value: TypeAlias = str | int | float | bool
@@ -86,6 +86,7 @@ KEYS = {
     for key in (
         SettingKey("model", str, "", meaning="model of new conversations"),
         SettingKey("profile", str, "", meaning="agent profile of new conversations"),
+        SettingKey("effort", str, "default", EFFORTS, meaning="how much models reason in new conversations"),
         SettingKey(
             "permission_mode", str, "", PERMISSION_MODES, projects=True, meaning="permission mode of new conversations"
         ),

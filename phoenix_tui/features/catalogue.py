@@ -33,6 +33,7 @@ COMMANDS: Final[tuple[SlashCommand, ...]] = (
     SlashCommand("close", "close this pane; its conversation keeps running"),
     SlashCommand("rename", "give this conversation a title", "TITLE"),
     SlashCommand("model", "choose the model", "PROVIDER/MODEL"),
+    SlashCommand("effort", "choose how much the model reasons before it answers", "LEVEL"),
     SlashCommand("key", "paste an API key"),
     SlashCommand("profile", "agent profiles: use, read, edit, create", "NAME"),
     SlashCommand(
@@ -107,6 +108,8 @@ ALIASES: Final[dict[str, str]] = {
     "status": "cost",
     "summarize": "compact",
     "themes": "theme",
+    "think": "effort",
+    "thinking": "effort",
     "title": "rename",
     "usage": "cost",
 }

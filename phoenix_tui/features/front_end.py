@@ -13,6 +13,7 @@ from engine.executor.requests import EngineError, Receipt, Refused
 if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi
     from engine.records import PermissionMode
+    from engine.records.effort import Effort
     from phoenix_tui.lifecycle.launch import Launch, Services
     from tools.contract import SandboxMode
 
@@ -91,6 +92,11 @@ class FrontEnd(ABC):
     def mode(self) -> PermissionMode:
         """The permission mode of the conversation in view, or of the next one."""
         return self.conversation.record.permission_mode if self.conversation is not None else self._in_view.mode
+
+    @property
+    def effort(self) -> Effort:
+        """The effort of the conversation in view, or of the next one."""
+        return self.conversation.record.effort if self.conversation is not None else self.launch.effort
 
     @property
     def sandbox(self) -> SandboxMode:

@@ -24,7 +24,7 @@ class ProfileUse(Struct, frozen=True):
     mode: PermissionMode | None = None
     """Permission mode; None: the present one stays."""
     special: str = ""
-    """Settings of the profile, in words; empty when it sets neither model, mode nor sandbox."""
+    """Settings of the profile, in words; empty when it sets no model, effort, mode or sandbox."""
 
 
 async def use_profile(front: FrontEnd, name: str) -> None:
@@ -62,8 +62,10 @@ def use_of(launch: Launch, profiles: ProfilesApi, name: str, mode_now: Permissio
         sandbox, required = profiles.own_sandbox
     if choice.sandbox is not None:
         sandbox, required = narrower_sandbox(sandbox, choice.sandbox), True
+    effort = choice.effort or (profiles.own_effort if before is not None and before.effort else launch.effort)
     words = (
         f"model {clean_line(choice.model)}" if choice.model else "",
+        f"effort {effort.value}" if choice.effort is not None else "",
         f"mode {mode.value}" if mode is not None and choice.mode is not None else "",
         f"sandbox {sandbox.value}" if choice.sandbox is not None else "",
     )
@@ -74,6 +76,7 @@ def use_of(launch: Launch, profiles: ProfilesApi, name: str, mode_now: Permissio
             append_system_prompt=choice.append_system_prompt,
             sandbox=sandbox,
             sandbox_required=required,
+            effort=effort,
         ),
         model,
         mode,

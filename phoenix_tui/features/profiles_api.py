@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from engine.records import PermissionMode
+from engine.records.effort import Effort
 from tools.contract import SandboxMode
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class ProfileChoice(Struct, frozen=True):
     """Permission mode; None: the present one."""
     sandbox: SandboxMode | None = None
     """Sandbox; None: the present one."""
+    effort: Effort | None = None
+    """Effort; None: the present one."""
 
 
 class ProfilesApi(Protocol):
@@ -42,6 +45,11 @@ class ProfilesApi(Protocol):
     @property
     def own_sandbox(self) -> tuple[SandboxMode, bool]:
         """The sandbox of a conversation without a profile, and True where it was chosen."""
+        ...
+
+    @property
+    def own_effort(self) -> Effort:
+        """The effort of a conversation without a profile."""
         ...
 
     @property

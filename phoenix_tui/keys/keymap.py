@@ -67,6 +67,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("list", "ctrl+l", "list", "conversation list", W),
     Key("palette", "ctrl+p", "act('palette')", "all commands", W),
     Key("mode", "shift+tab", "act('next_mode')", "next permission mode", W),
+    Key("effort", "alt+t", "command('effort')", "how much the model reasons (effort)", W),
     Key("send_now", "ctrl+s", "send_now", "stop the run and send the draft", W),
     Key(
         "background",

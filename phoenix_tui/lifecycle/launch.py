@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from engine.executor.requests import ConversationOptions, RunCaps
 from engine.records import PermissionMode
+from engine.records.effort import Effort
 from tools.contract import SandboxMode
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ class SystemApi(Protocol):
 
     async def models(self) -> Sequence[ModelInfo]:
         """Models on offer now."""
+        ...
+
+    def efforts(self, reference: str) -> Sequence[Effort]:
+        """Levels of effort that a model accepts, rising, without a request; empty for an unknown provider."""
         ...
 
     async def doctor(self) -> str:
@@ -83,6 +88,7 @@ class Launch(Struct, frozen=True):
     sandbox: SandboxMode = SandboxMode.WORKSPACE
     sandbox_required: bool = False
     """True where the sandbox of new conversations was chosen; False for the default."""
+    effort: Effort = Effort.DEFAULT
     conversation_id: str = ""
     """Open this one instead of a new one."""
     reopened: bool = False
@@ -125,4 +131,5 @@ class Launch(Struct, frozen=True):
             supervisor=self.supervisor,
             sandbox=sandbox or self.sandbox,
             sandbox_required=self.sandbox_required or sandbox is not None,
+            effort=self.effort,
         )

@@ -10,6 +10,7 @@ from typing import Final
 from engine.api.conversation import ConversationApi
 from engine.api.errors import ENGINE_ERRORS
 from engine.machine.states import Errored
+from engine.records.effort import Effort
 from engine.updates import Question
 from phoenix_tui.features.catalogue import is_command, split_command
 from phoenix_tui.features.prompt_history import remember
@@ -110,7 +111,8 @@ class LinearApp:
         launch = self.ctx.launch
         self.ctx.terminal.line.history = self.ctx.history
         folder, mode = clean_line(str(launch.cwd)), self.ctx.mode.value
-        self.ctx.say(f"Model {clean_line(launch.model)}. Folder {folder}. Mode {mode}.")
+        effort = "" if launch.effort is Effort.DEFAULT else f", effort {launch.effort.value}"
+        self.ctx.say(f"Model {clean_line(launch.model)}{effort}. Folder {folder}. Mode {mode}.")
         self.ctx.say("Type a message and press Enter. Esc or Ctrl+C stops. /help lists the commands. Ctrl+D quits.")
         if self.ctx.services.warning:
             self.ctx.say(f"Note: {clean_line(self.ctx.services.warning)}")

@@ -14,6 +14,7 @@ from engine.executor.requests import ApprovalAnswer, Receipt, Refused
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
 from engine.records import Attachment, PermissionMode
+from engine.records.effort import Effort
 from engine.updates import (
     AgentsChanged,
     ApprovalAsked,
@@ -120,8 +121,10 @@ class LinearConversation:
         await self.put_away("")
         record = conversation.record
         title = clean_line(record.title) or "new conversation"
+        effort = "" if record.effort is Effort.DEFAULT else f", effort {record.effort.value}"
         self.say(
-            f"Conversation: {title}. {counted(record.message_count, 'message')}. Model {clean_line(record.model)}. "
+            f"Conversation: {title}. {counted(record.message_count, 'message')}. "
+            f"Model {clean_line(record.model)}{effort}. "
             f"Mode {record.permission_mode.value}, sandbox {record.sandbox.value}."
         )
         if conversation.read_only:

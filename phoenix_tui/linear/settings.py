@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine.ports.profiles import GENERAL
+from phoenix_tui.features.effort import choose_effort
 from phoenix_tui.features.front_end import Option
 from phoenix_tui.features.model import choose_model
 from phoenix_tui.features.permissions import choose_mode, choose_sandbox
@@ -77,6 +78,7 @@ async def _config(ctx: LinearContext, argument: str) -> None:
 
 RUNS: Final[dict[str, Run]] = {
     "config": _config,
+    "effort": choose_effort,
     "model": choose_model,
     "permissions": _permissions,
     "profile": _profile,

@@ -36,6 +36,7 @@ COMMENT: Final = """A line that is deleted takes its value from the conversation
 description is read by the model that chooses an agent.
 tools: read_file, list_files, search, read_image, think, write_file, patch, bash
 permission_mode: ask, accept-edits, auto, plan or deny
+effort: default, off, low, medium, high or max
 max_turns, timeout: model replies and seconds of one task
 locked: true keeps the agent from changing this file
 The text below the second line of dashes is added to the system prompt."""
@@ -173,6 +174,7 @@ def settings_line(profile: Profile) -> str:
     source = "built in" if profile.source == BUILT_IN else clean_line(short_path(Path(profile.source)))
     parts = (
         clean_line(profile.model) or "your model",
+        f"effort {profile.effort}" if profile.effort else "",
         ", ".join(profile.tools) or "all tools",
         f"mode {profile.permission_mode.value}" if profile.permission_mode is not None else "your mode",
         f"sandbox {profile.sandbox}" if profile.sandbox else "",

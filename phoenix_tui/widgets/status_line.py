@@ -12,6 +12,7 @@ from textual.reactive import reactive
 
 from engine.machine.states import AwaitingApproval, AwaitingLlm, Idle, RetryWait, State, is_busy
 from engine.records import PermissionMode
+from engine.records.effort import Effort
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.esc_hint import background_hint, escape_hint, vim_hint
 from phoenix_tui.text.labels import (
@@ -59,6 +60,8 @@ class Status(Struct, frozen=True):
     mode: PermissionMode = PermissionMode.ASK
     sandbox: SandboxMode = SandboxMode.WORKSPACE
     model: str = ""
+    effort: Effort = Effort.DEFAULT
+    """Effort of the model; shown beside it where it is not the default."""
     supervisor: bool = False
     """True when a supervisor decides who answers."""
     profile: str = ""
@@ -209,7 +212,8 @@ class StatusLine(Still, MeterRow):
         kept = ("" if self.kept else NOT_KEPT, Tone.NEEDS_YOU.value)
         profile = (clean_line(status.profile), Tone.YOU.value)
         route = ("route" if status.supervisor else "", Tone.QUIET.value)
-        model = (short_model(status.model), Tone.QUIET.value)
+        effort = "" if status.effort is Effort.DEFAULT else f" ({status.effort.value})"
+        model = (f"{short_model(status.model)}{effort}", Tone.QUIET.value)
         context = (short_meter(status.context), status.context.tone.value)
         cost = (money(status.cost_usd), Tone.QUIET.value)
         jobs = (f"{status.jobs} in background" if status.jobs else "", Tone.WORK.value)

@@ -9,6 +9,7 @@ from engine.engine import ConversationOptions, EngineError
 from engine.executor.requests import MemoryShort, RunCaps
 from engine.ports import ConversationChanges, DatabaseBusy, OwnedElsewhere, ProviderError
 from engine.records import ConversationQuery, ConversationRecord, PermissionMode
+from engine.records.effort import Effort
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.finding import find_one
@@ -128,6 +129,7 @@ async def _options(backend: Backend, arguments: RunArguments, setup: Setup) -> C
         sandbox=sandbox,
         sandbox_required=required,
         scripted=not arguments.name,
+        effort=Effort(settings.text("effort")),
     )
 
 
@@ -143,6 +145,7 @@ async def _changes(backend: Backend, arguments: RunArguments) -> ConversationCha
         model=model,
         permission_mode=PermissionMode(mode) if mode else None,
         sandbox=SandboxMode(arguments.sandbox) if arguments.sandbox else None,
+        effort=Effort(arguments.effort) if arguments.effort else None,
     )
 
 

@@ -11,6 +11,7 @@ from engine.executor.requests import EngineError, RunCaps
 from engine.ports import Profile, ProfileError
 from engine.ports.profiles import BUILT_IN, GENERAL, narrower_mode, narrower_sandbox
 from engine.records import PermissionMode
+from engine.records.effort import Effort
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.profile_files import ProfileFiles, ProfileTrouble
@@ -48,6 +49,14 @@ class ProfileBoard(Struct, frozen=True):
             return chosen_sandbox(self.setup.settings_now(""))
         except ConfigError:
             return SandboxMode.WORKSPACE, True
+
+    @property
+    def own_effort(self) -> Effort:
+        """The effort of a conversation without a profile."""
+        try:
+            return Effort(self.setup.settings_now("").text("effort"))
+        except ConfigError:
+            return Effort.DEFAULT
 
     @property
     def own_model(self) -> str:
@@ -100,6 +109,7 @@ class ProfileBoard(Struct, frozen=True):
             model=found.model,
             mode=narrower_mode(self.own_mode, found.permission_mode) if found.permission_mode is not None else None,
             sandbox=narrower_sandbox(self.own_sandbox[0], SandboxMode(found.sandbox)) if found.sandbox else None,
+            effort=Effort(found.effort) if found.effort else None,
         )
 
 

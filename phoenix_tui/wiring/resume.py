@@ -11,6 +11,7 @@ from contextlib import closing
 from engine.codec import CodecError
 from engine.ports import ConversationChanges, OwnedElsewhere, StorageError, Store
 from engine.records import ConversationQuery, ConversationRecord, PermissionMode
+from engine.records.effort import Effort
 from engine.store import conversations, references
 from engine.store.migrations import VERSION, version_of
 from engine.store.opening import open_for_reading
@@ -91,12 +92,15 @@ def _changes(arguments: RunArguments) -> ConversationChanges:
     """Changes by flags to a conversation."""
     mode = PermissionMode(arguments.permission_mode) if arguments.permission_mode else None
     sandbox = SandboxMode(arguments.sandbox) if arguments.sandbox else None
-    return ConversationChanges(arguments.name, model=arguments.model, permission_mode=mode, sandbox=sandbox)
+    effort = Effort(arguments.effort) if arguments.effort else None
+    return ConversationChanges(
+        arguments.name, model=arguments.model, permission_mode=mode, sandbox=sandbox, effort=effort
+    )
 
 
 def _alters(record: ConversationRecord, changes: ConversationChanges) -> bool:
     """True when a value would change."""
-    asked = ((changes.title, record.title), (changes.model, record.model))
+    asked = ((changes.title, record.title), (changes.model, record.model), (changes.effort, record.effort))
     mode = changes.permission_mode
     chosen = changes.sandbox is not None and (changes.sandbox, True) != (record.sandbox, record.sandbox_required)
     renamed = any(new is not None and new != old for new, old in asked)

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.records import PermissionMode
+from engine.records.effort import Effort
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.names import SERVED
@@ -215,6 +216,7 @@ def launch_of(arguments: RunArguments, setup: Setup, choice: ModelChoice, conver
         supervisor=settings.flag("route"),
         sandbox=sandbox,
         sandbox_required=required,
+        effort=Effort(settings.text("effort")),
         conversation_id=conversation_id,
         pick=arguments.resume == "",
         prompt=arguments.prompt or "",

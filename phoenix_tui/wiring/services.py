@@ -13,6 +13,7 @@ from msgspec import Struct
 from engine.engine import EngineError
 from engine.ports import ModelInfo, ProviderError, StorageError
 from engine.ports.files import FilesError
+from engine.records.effort import Effort
 from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.lifecycle.launch import CannotOpen, Services
@@ -144,6 +145,11 @@ class SystemChecks:
     async def models(self) -> Sequence[ModelInfo]:
         """Models on offer now."""
         return await self._backend.providers.models()
+
+    def efforts(self, reference: str) -> Sequence[Effort]:
+        """Levels of effort that a model accepts, rising; empty for an unknown provider."""
+        found = self._backend.providers.describe(reference)
+        return found.efforts if found is not None else ()
 
     async def enforcement(self) -> Enforcement:
         """Level of sandbox enforcement on this system; the first call starts a program."""

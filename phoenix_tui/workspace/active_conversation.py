@@ -113,6 +113,7 @@ class ActiveConversation:
             status.status = replace(
                 status.status,
                 model=self.model,
+                effort=self.launch.effort,
                 mode=self.mode,
                 sandbox=self.sandbox or self.launch.sandbox,
                 profile=self.launch.profile,
@@ -173,6 +174,7 @@ class ActiveConversation:
             self.parts.status.status = Status(
                 mode=self.mode,
                 model=self.model,
+                effort=launch.effort,
                 sandbox=launch.sandbox,
                 profile=launch.profile,
                 supervisor=launch.supervisor,

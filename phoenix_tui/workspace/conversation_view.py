@@ -192,6 +192,7 @@ class ConversationView:
             mode=record.permission_mode,
             sandbox=record.sandbox,
             model=record.model,
+            effort=record.effort,
             profile=record.profile,
             supervisor=record.supervisor,
             context=ContextUse(record.context_tokens, record.context_window, record.context_estimated),
@@ -344,6 +345,7 @@ class ConversationView:
                     mode=record.permission_mode,
                     sandbox=record.sandbox,
                     model=record.model,
+                    effort=record.effort,
                     supervisor=record.supervisor,
                 )
                 self._owned_anew(self.conversation.read_only)

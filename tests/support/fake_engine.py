@@ -33,6 +33,7 @@ from engine.ports import ConversationChanges, ModelInfo
 from engine.ports.database_waits import DatabaseWaits
 from engine.records import Attachment, ConversationQuery, ConversationRecord, ConversationSummary, StoredMessage
 from engine.records.calls import CallSum
+from engine.records.effort import LEVELS, Effort
 from engine.records.runs import RunRecord
 from engine.records.totals import Totals
 from engine.search import SearchQuery
@@ -66,7 +67,18 @@ from tools.contract import Command, Enforcement, Finished, ImageRejected, ToolRe
 
 RUN = Run("run-1", 50)
 CLOCK = itertools.count(1_000)
-KEPT = ("title", "draft", "scroll_seq", "model", "permission_mode", "sandbox", "archived", "deleted", "supervisor")
+KEPT = (
+    "title",
+    "draft",
+    "scroll_seq",
+    "model",
+    "permission_mode",
+    "sandbox",
+    "archived",
+    "deleted",
+    "supervisor",
+    "effort",
+)
 """Changes that set the record's field of the same name."""
 
 
@@ -296,6 +308,7 @@ class FakeEngine:
             model=options.model,
             profile=options.profile,
             permission_mode=options.permission_mode,
+            effort=options.effort,
             system_prompt="",
             append_system_prompt=options.append_system_prompt,
             context_window=200_000,
@@ -483,7 +496,7 @@ class NoPrograms:
 
 
 MODELS = (
-    ModelInfo("anthropic", "claude-sonnet-5-5", 200_000, 64_000, vision=True),
+    ModelInfo("anthropic", "claude-sonnet-5-5", 200_000, 64_000, vision=True, efforts=LEVELS[2:]),
     ModelInfo("demo", "guide", local=True, note="answers about Phoenix"),
 )
 
@@ -499,6 +512,9 @@ class FakeSystem:
 
     async def doctor(self) -> str:
         return "everything works"
+
+    def efforts(self, reference: str) -> tuple[Effort, ...]:
+        return next((model.efforts for model in self.offered if model.reference == reference), ())
 
     async def enforcement(self) -> Enforcement:
         return Enforcement.FULL

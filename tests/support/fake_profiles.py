@@ -10,6 +10,7 @@ from engine.executor.requests import EngineError, RunCaps
 from engine.ports import Profile, ProfileError
 from engine.ports.profiles import BUILT_IN, GENERAL, narrower_mode
 from engine.records import PermissionMode
+from engine.records.effort import Effort
 from phoenix_tui.config.profile_files import ProfileFiles, ProfileTrouble
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.features.profiles_api import ProfileChoice
@@ -23,6 +24,7 @@ class FakeProfiles:
     cwd: Path
     own_mode: PermissionMode = PermissionMode.ASK
     own_model: str = ""
+    own_effort: Effort = Effort.DEFAULT
     own_sandbox: tuple[SandboxMode, bool] = (SandboxMode.WORKSPACE, False)
     real: ProfileFiles = field(init=False)
 
@@ -69,4 +71,5 @@ class FakeProfiles:
             found.model,
             mode,
             SandboxMode(found.sandbox) if found.sandbox else None,
+            Effort(found.effort) if found.effort else None,
         )

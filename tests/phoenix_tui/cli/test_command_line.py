@@ -73,7 +73,7 @@ def test_everything_of_the_contract_is_a_flag() -> None:
     line = (
         "-p --output-format stream-json --include-partial-messages -m a/b -C /x -n title --profile p "
         "--system-prompt s --append-system-prompt t -i one -i two --permission-mode plan --sandbox workspace "
-        "--no-sandbox-network "
+        "--no-sandbox-network --effort low "
         "--max-turns 3 --max-budget-usd 0.5 --timeout 9 --ephemeral --trust --debug --allow-debugger "
         "--screen-reader hello"
     )
@@ -88,6 +88,7 @@ def test_everything_of_the_contract_is_a_flag() -> None:
         resume=None,
         fork=False,
         model="a/b",
+        effort="low",
         cwd="/x",
         name="title",
         profile="p",
