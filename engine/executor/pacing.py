@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from engine.context.estimate import blocks_tokens, text_tokens, tools_tokens
+from engine.context.estimate import blocks_tokens, rough_tokens, tools_tokens
 from engine.executor.rate_window import PacedCall
 from engine.executor.session import Session
 from engine.machine.messages import Usage
@@ -85,5 +85,5 @@ async def _wait(session: Session, call: PacedCall, *, shown: bool) -> None:
 
 def request_tokens(request: ModelRequest) -> int:
     """Input tokens of a request, guessed from its size."""
-    said = sum(blocks_tokens(message.blocks) for message in request.messages)
-    return said + sum(map(text_tokens, request.system)) + tools_tokens(request.tools)
+    said = sum(blocks_tokens(message.blocks, rough_tokens) for message in request.messages)
+    return said + sum(map(rough_tokens, request.system)) + tools_tokens(request.tools)

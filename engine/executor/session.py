@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.context.compaction import FEWEST
-from engine.context.estimate import blocks_tokens
+from engine.context.estimate import blocks_tokens, rough_tokens
 from engine.context.growing import GrowingView
 from engine.executor.call_log import CallLog
 from engine.executor.current_run import RunFacts, TimeLimit
@@ -260,7 +260,7 @@ class Session(Struct, eq=False):
         """Tokens of the rows, guessed; those that were counted before are not looked at again."""
         rows = self._rows or []
         counted, tokens = self._counted
-        tokens += sum(blocks_tokens(row.blocks) for row in rows[counted:])
+        tokens += sum(blocks_tokens(row.blocks, rough_tokens) for row in rows[counted:])
         self._counted = (len(rows), tokens)
         return tokens
 

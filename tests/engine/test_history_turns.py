@@ -46,7 +46,8 @@ async def test_an_id_of_a_call_that_is_no_longer_sent_is_not_used_again(tmp_path
 
 async def test_an_id_of_a_call_that_was_summarized_is_not_used_again(tmp_path: Path) -> None:
     call = Reply((ScriptedCall("bash", '{"command": "ls"}', "call_0"),))
-    script = (call, *(Reply((Text(f"answer {n}"),)) for n in range(7)), call, Reply((Text("b"),)), call)
+    answers = [Reply((Text(f"answer {n}, in more words than its summary has"),)) for n in range(7)]
+    script = (call, *answers, call, Reply((Text("b"),)), call)
     summary = Reply((Text("so far"),), when="Write the summary now.")
     async with engine_bench(tmp_path, summary, *script, Reply((Text("c"),))) as bench:
         conversation = await bench.conversation()

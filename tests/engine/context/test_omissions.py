@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.context import omissions
-from engine.context.estimate import blocks_tokens
+from engine.context.estimate import blocks_tokens, rough_tokens
 from engine.context.omissions import CLEARED, REMOVED_IMAGE
 from engine.machine.messages import Block, ImageBlock, Origin, Role, TextBlock, ToolResultBlock, ToolUseBlock
 from engine.machine.views import Omission, OmissionKind
@@ -36,7 +36,7 @@ def history(n: int, k: int, answers: int = 3) -> list[StoredMessage]:
 
 
 def tokens(rows: list[StoredMessage]) -> int:
-    return sum(blocks_tokens(row.blocks) for row in rows)
+    return sum(blocks_tokens(row.blocks, rough_tokens) for row in rows)
 
 
 def texts(rows: list[StoredMessage]) -> list[str]:
