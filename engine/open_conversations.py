@@ -11,6 +11,7 @@ from engine.activities import ActivityTeller, Watcher
 from engine.background.after_run import CompactionAfterRun
 from engine.background.titles import Titler
 from engine.background.turn_notes import TurnNotes
+from engine.context.calibration import Calibration
 from engine.conversation import Conversation
 from engine.executor.effect_runner import EffectRunner
 from engine.executor.engine_settings import EngineSettings
@@ -73,6 +74,7 @@ class OpenConversations:
         """Closes conversations that were left."""
         self._settings = settings
         self._governor = Governor()
+        self._calibration = Calibration()
         self._open: dict[str, Conversation] = {}
         self._opening = asyncio.Lock()
         self._askers: dict[str, tuple[Titler, TurnNotes, CompactionAfterRun]] = {}
@@ -119,6 +121,7 @@ class OpenConversations:
             profile,
             self.sub_agents,
             read_only,
+            calibration=self._calibration,
         )
         session.set_window(window_of(session, record.model))
         conversation = Conversation(session, EffectRunner(session))

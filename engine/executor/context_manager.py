@@ -100,8 +100,8 @@ class ContextManager:
         rows = list(await self._rows(record.view))
         facts, view = prompt_facts(session), record.view
         measured = await asyncio.to_thread(measure, facts, rows, view, session.ports.clock.now())
-        if record.context_tokens:
-            measured = scaled(measured, record.context_tokens)
+        known = record.context_tokens or round(measured.total * session.calibration.ratio(record.model))
+        measured = scaled(measured, known)
         shown = omissions.apply(rows, view.omitted)
         selection = select(shown)
         return ContextReport(

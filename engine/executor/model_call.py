@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from engine.codec import storable
 from engine.context import omissions
 from engine.context.assemble import Assembly, assemble
+from engine.context.measure import measure
 from engine.executor.asking import broke_off, recorded, replied
 from engine.executor.call_log import OpenCall
 from engine.executor.pacing import THROTTLED, Pacing, paced
@@ -23,7 +24,7 @@ from engine.executor.spending import check_budget
 from engine.executor.window import prompt_facts, tokens_after, window_of
 from engine.machine.effects import RequestLlm
 from engine.machine.events import LlmFailed, LlmReplied
-from engine.machine.messages import Block, Role, ToolUseBlock, text_in
+from engine.machine.messages import Block, Role, StopReason, ToolUseBlock, Usage, text_in
 from engine.machine.views import CompactionDraft
 from engine.ports import (
     ConversationChanges,
@@ -104,7 +105,10 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
     _note_reply(session, request, reply, duration_ms)
     reply = replace(reply, blocks=blocks)
     answer = await stored_reply(session, ask.partial, reply.blocks, message_id)
-    draft = await pruned(session, session.context_of(reply.usage))
+    counted = not reply.usage_estimated and reply.usage.context_tokens > 0
+    if counted and reply.stop is not StopReason.TOOL_USE:
+        session.background(_calibrated(session, list(rows), reply.usage))
+    draft = await pruned(session, session.context_of(reply.usage, counted=counted))
     _replied(session, ask, reply, answer, message_id, duration_ms, cost_usd, draft)
 
 
@@ -229,6 +233,13 @@ def _note_failure(session: Session, request: ModelRequest | None, error: Provide
         session.background(asyncio.to_thread(diagnostics.failed, request, error))
 
 
+async def _calibrated(session: Session, rows: Sequence[StoredMessage], usage: Usage) -> None:
+    """Learn once a run how far the estimate of its last request is from what the provider counted."""
+    facts, record = prompt_facts(session), session.record
+    estimated = await asyncio.to_thread(measure, facts, rows, record.view)
+    session.calibration.learn(record.model, estimated.total, usage.context_tokens - usage.output_tokens)
+
+
 async def _fail(session: Session, ask: RequestLlm, error: ProviderError, message_id: str, written: str) -> None:
     if error.kind == REFUSED_IMAGE:
         with suppress(StorageError):  # the failure itself is reported
@@ -283,7 +294,7 @@ def _replied(
     cost_usd: float | None,
     draft: CompactionDraft | None,
 ) -> None:
-    answer_id, estimated = session.ports.ids.new(), reply.usage_estimated
+    answer_id, counted = session.ports.ids.new(), not reply.usage_estimated and reply.usage.context_tokens > 0
     session.post(
         lambda: LlmReplied(
             gen=ask.gen,
@@ -298,8 +309,8 @@ def _replied(
             last=session.last,
             duration_ms=duration_ms,
             truncated_call=reply.truncated_call,
-            context_tokens=session.context_of(reply.usage),
-            estimated=estimated,
+            context_tokens=session.context_of(reply.usage, counted=counted),
+            estimated=not counted,
             cost_usd=cost_usd,
             compact_above=session.compact_above,
             pruned=draft,

@@ -109,9 +109,14 @@ def sizes_text(
     """Tokens before and after, and the cost; `known` are those before, by default the ones of the last reply."""
     record = session.record
     sign = "" if known or (record.context_tokens and not record.context_estimated) else "~"
-    known = known or record.context_tokens or measure(prompt_facts(session), rows, record.view).total
+    known = known or record.context_tokens or _estimated(session, rows)
     cost = f" · {dollars(cost_usd)}" if cost_usd else ""
     return f"{sign}{_short(known)} → ~{_short(tokens)} tokens{cost}"
+
+
+def _estimated(session: Session, rows: Sequence[StoredMessage]) -> int:
+    ratio = session.calibration.ratio(session.record.model)
+    return round(measure(prompt_facts(session), rows, session.record.view).total * ratio)
 
 
 def _short(tokens: int) -> str:

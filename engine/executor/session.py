@@ -10,6 +10,7 @@ from typing import Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from engine.context.calibration import Calibration
 from engine.context.compaction import FEWEST
 from engine.context.estimate import blocks_tokens, rough_tokens
 from engine.context.growing import GrowingView
@@ -151,6 +152,8 @@ class Session(Struct, eq=False):
     """Tokens from which old tool results are looked at again for pruning."""
     summarizing: asyncio.Task[None] | None = None
     """The summary that is being made in the background."""
+    calibration: Calibration = field(default_factory=Calibration)
+    """Real tokens for each estimated one, by model; the same for all conversations."""
     calls: CallLog = field(default_factory=CallLog)
     """Log of its model calls."""
     growing: GrowingView = field(default_factory=GrowingView)
@@ -290,9 +293,16 @@ class Session(Struct, eq=False):
         """True when the last message waits for an answer: "Resume interrupted turn" (SPEC STM-10)."""
         return self.last in UNANSWERED
 
-    def context_of(self, usage: Usage) -> int:
-        """Tokens in the window after a reply."""
-        return usage.context_tokens or self.record.context_tokens
+    def context_of(self, usage: Usage, *, counted: bool = True) -> int:
+        """Tokens in the window after a reply (SPEC T-CTX).
+
+        A reply that the provider did not count keeps the last value that it counted; the next such reply, or one of a
+        provider that never counts, has the estimate.
+        """
+        record = self.record
+        if not counted and record.context_tokens and not record.context_estimated:
+            return record.context_tokens
+        return usage.context_tokens or record.context_tokens
 
     def tell_context(self) -> None:
         """Send subscribers the fill level of the window."""

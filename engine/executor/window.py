@@ -75,7 +75,7 @@ def tokens_after(session: Session, rows: Sequence[StoredMessage], after: Context
     facts, record = prompt_facts(session), session.record
     before = measure(facts, [row for row in rows if row.seq >= record.context_start_seq], record.view).total
     then = measure(facts, [row for row in rows if row.seq >= after.start_seq], after).total
-    known = known or record.context_tokens or before
+    known = known or record.context_tokens or round(before * session.calibration.ratio(record.model))
     return max(round(known * then / before), 1) if before else then
 
 

@@ -1,0 +1,91 @@
+"""The meter (SPEC T-CTX): the provider's count, what holds without one, notices, and one value everywhere."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from engine.conversation import Conversation
+from engine.executor.engine_settings import EngineSettings
+from engine.machine.messages import Usage
+from engine.providers.catalogue import SMALLEST_WINDOW, describe
+from engine.providers.scripted import Reply, Text
+from engine.updates import ContextChanged
+from phoenix_tui.widgets.context_meter import ContextUse, crossing, short_meter
+from tests.support.engine import Bench, engine_bench, until
+
+UNCOUNTED = Reply((Text("Yes."),), usage=Usage())
+
+
+def counted(*numbers: int) -> Reply:
+    return Reply((Text("Yes."),), usage=Usage(*numbers))
+
+
+async def asked(bench: Bench, times: int) -> Conversation:
+    conversation = await bench.conversation()
+    for _ in range(times):
+        await conversation.say("go on")
+        await conversation.wait_idle()
+    return conversation
+
+
+def meters(bench: Bench) -> list[str]:
+    return [short_meter(ContextUse(told.tokens, told.window, told.estimated)) for told in bench.seen(ContextChanged)]
+
+
+@pytest.mark.parametrize(
+    ("levels", "notices"),
+    [((69, 71), 1), ((71, 73), 0), ((69, 71, 73), 1), ((69, 71, 60, 71), 2), ((89, 90), 1), ((60, 95), 1)],
+)
+def test_each_upward_crossing_is_noticed_once(levels: tuple[int, ...], notices: int) -> None:
+    uses = [ContextUse(level * 1_000, 100_000) for level in levels]
+    assert sum(bool(crossing(*pair)) for pair in pairwise(uses)) == notices
+
+
+async def test_used_are_all_tokens_of_the_last_reply(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, counted(1_000, 200, 30, 4_000)) as bench:
+        conversation = await asked(bench, 1)
+        record = conversation.record
+        assert (record.context_tokens, record.context_estimated) == (5_230, False)
+        report = await conversation.context.report()
+        assert (report.tokens, report.estimated, report.measured.total) == (5_230, False, 5_230)
+
+
+async def test_a_reply_without_counts_keeps_the_last_value_marked(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, counted(20_000, 100), UNCOUNTED, counted(40_000, 100)) as bench:
+        conversation = await asked(bench, 2)
+        assert (conversation.record.context_tokens, conversation.record.context_estimated) == (20_100, True)
+        assert (await conversation.context.report()).estimated
+        await conversation.say("go on")
+        await conversation.wait_idle()
+        assert [meter for meter in dict.fromkeys(meters(bench)) if meter] == ["ctx 10%", "ctx ~10%", "ctx 20%"]
+
+
+def test_an_unknown_model_has_the_smallest_known_window() -> None:
+    assert describe("somebody", "unheard-of").context_window == SMALLEST_WINDOW
+
+
+async def test_what_one_conversation_taught_scales_the_estimate_of_the_next(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, Reply((Text("Yes."),), usage=Usage(4_000, 10), always=True)) as bench:
+        fresh = await bench.conversation()
+        before = (await fresh.context.report()).tokens
+        taught = await asked(bench, 1)
+        await until(lambda: not taught.in_use)
+        after = (await fresh.context.report()).tokens
+    assert after == pytest.approx(before * min(max(4_000 / before, 0.5), 3), rel=0.15)
+
+
+async def test_status_line_context_and_cost_have_the_counts_of_the_server(tmp_path: Path) -> None:
+    replies = (counted(1_000, 50, 0, 0), counted(200, 60, 900, 1_000))
+    async with engine_bench(tmp_path, *replies, settings=EngineSettings()) as bench:
+        conversation = await asked(bench, 2)
+        told = bench.seen(ContextChanged)[-1]
+        report = await conversation.context.report()
+        calls = await bench.store.library.calls(conversation.id)
+        listed = (await bench.engine.list())[0]
+        shown = {told.tokens, report.tokens, conversation.record.context_tokens, listed.context_tokens}
+        assert shown == {200 + 60 + 900 + 1_000}
+        assert sum(one.totals.tokens for one in calls) == told.used == 1_050 + 2_160
+        assert conversation.record.totals.tokens == told.used
