@@ -79,6 +79,7 @@ class Flush(Struct, frozen=True):
     scope: str
     date: str
     heading: str
+    conversation_id: str
 
     async def called(self, call: ToolUseBlock) -> ToolResultBlock:
         """Carry out a call; a failure is a result for the model."""
@@ -101,6 +102,8 @@ class Flush(Struct, frozen=True):
                     raise NoteRefused(ONLY_NOTES.format(date=self.date))
                 if not content.strip():
                     raise NoteRefused("There is no text to add.")
+                # Marked first: a flush that is stopped after it wrote is not made again for the next attempt.
+                await self.memory.index.mark_flushed(self.conversation_id)
                 await self.memory.append(f"{self.scope}/{name}", entry_text(self.heading, content))
                 return f"Added to memory/{name}."
             case "read_file":
@@ -151,7 +154,7 @@ async def _flush(session: Session, memory: Memory, model: str, rows: Sequence[St
     now = time.gmtime(session.ports.clock.now())
     date = time.strftime("%Y-%m-%d", now)
     heading = f"{time.strftime('%H:%M', now)} UTC, conversation {session.record.id}"
-    flush = Flush(memory, await memory.project(session.record.cwd), date, heading)
+    flush = Flush(memory, await memory.project(session.record.cwd), date, heading, session.record.id)
     shown = [row for row in rows if row.role is not Role.SYSTEM and not row.silent][-LAST_MESSAGES:]
     room = min(ROOM, session.record.context_window * SHARE or ROOM)
     text = await asyncio.to_thread(transcribe, shown, room)

@@ -239,6 +239,30 @@ async def test_esc_stops_a_flush_and_the_summary_with_it(tmp_path: Path) -> None
         assert (conversation.record.summary, notes(tmp_path)) == ("", {})
 
 
+async def test_a_flush_that_is_stopped_after_it_wrote_is_not_made_again(tmp_path: Path) -> None:
+    replies = (SUMMARY, flush(write()), flush(Hang()), flush(write(content="again")), NO_REPLY)
+    async with engine_bench(tmp_path, *replies, *talk(), settings=FLUSHING, memory=True) as bench:
+        conversation = await bench.conversation()
+        await say(conversation, *range(6))
+        assert isinstance(await conversation.context.compact(), Accepted)
+        await until(lambda: len(flushes(bench)) == 2)
+        conversation.cancel()
+        assert isinstance(await conversation.wait_idle(), Idle)
+        await compact(conversation)
+        assert (len(flushes(bench)), conversation.record.summary != "") == (2, True)
+        assert "again" not in notes(tmp_path)[f"{TODAY}.md"]
+
+
+async def test_a_flush_precedes_a_summary_in_the_background(tmp_path: Path) -> None:
+    settings = replace(FLUSHING, compact_after_runs=True, compact_messages=8)
+    replies = (SUMMARY, flush(write()), NO_REPLY)
+    async with engine_bench(tmp_path, *replies, *talk(), settings=settings, memory=True) as bench:
+        conversation = await bench.conversation()
+        await say(conversation, *range(5))
+        await until(lambda: conversation.record.summary)
+        assert (len(flushes(bench)), len(notes(tmp_path))) == (2, 1)
+
+
 async def test_a_folder_that_cannot_be_written_prevents_no_summary(tmp_path: Path) -> None:
     (tmp_path / "memory").write_text("a file")
     async with engine_bench(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from tests.support.cli import Phoenix, with_claude
 from tests.support.environment_note import without_note
-from tests.support.journeys import Answer, picks, rows
+from tests.support.journeys import Answer, calls, picks, results, rows
 from tests.support.loopback import Seen, Talk, serve
 from tests.support.loopback_anthropic import plays, recording, start, stop, text
 from tests.support.program import ENTER, ESC, Program, program
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.pty
 MODEL = ("-m", "anthropic/claude-haiku-4-5")
 """Model with a window of 200,000 tokens."""
 WANTED = "Write the summary now."
+FLUSH = re.compile(r"Pre-compaction memory flush\. Store durable memories now \(use (memory/[\d-]{10}\.md);")
 LONG = "a long answer about the queue of each peer, " * 60
 
 
@@ -30,11 +32,15 @@ def says(words: str, tokens: int) -> Answer:
 
 
 def talk(turns: Iterable[Answer], summary: Answer) -> Answer:
-    """Turns one after another; a summary wherever one is asked for."""
+    """Turns one after another; a summary wherever one is asked for, and one note before it."""
     left = iter(turns)
 
     def choose(seen: Seen) -> Answer:
-        return summary if WANTED in seen.body.decode() else next(left)
+        body = seen.body.decode()
+        if (flush := FLUSH.search(body)) is not None:
+            note = calls("write_file", path=flush[1], content="The relay has one queue for each peer.")
+            return says("NO_REPLY", 900) if results(seen) else note
+        return summary if WANTED in body else next(left)
 
     return picks(choose)
 
@@ -76,6 +82,8 @@ async def test_a_window_fills_up_is_summarized_and_the_conversation_goes_on(tmp_
                 "[Summary of earlier conversation]\nThey want one queue for each peer."
             )
             assert WANTED in server.requests[-2].body.decode()
+            (note,) = (phoenix.home / "memory" / "projects").glob("*/*.md")
+            assert note.read_text().count("\nThe relay has one queue for each peer.\n") == 1
             [(kept, first, count)] = rows(
                 phoenix, "select summary, context_start_seq, compaction_count from conversations"
             )
@@ -107,16 +115,17 @@ async def test_a_summary_can_be_stopped_and_a_kill_in_the_midst_of_one_loses_not
         phoenix = with_claude(tmp_path, server.url)
         async with program(phoenix, *MODEL) as running:
             await filled(running)
+            await running.until(lambda: len(server.requests) == 6, "two requests for notes, and a summary by itself")
             running.type("/compact the names of the peers")
             await running.shows("of the peers")
             running.type(ENTER)
-            await running.until(lambda: len(server.requests) == 4, "the request for a summary")
+            await running.until(lambda: len(server.requests) == 7, "the request for a summary, without notes")
             await running.shows("compacting…")
             assert "the names of the peers" in server.requests[-1].body.decode()
             running.type(ESC)
             await running.shows("ready")
             await running.send("Go on")
-            await running.until(lambda: len(server.requests) == 5, "the second request for a summary")
+            await running.until(lambda: len(server.requests) == 8, "the summary before the message")
             await running.until(lambda: rows(phoenix, "select draft from conversations") == [("",)], "no draft")
             running.signal(signal.SIGKILL)
             await running.exit_code()
