@@ -25,6 +25,10 @@ def run_command(parsed: Namespace) -> Exit:
         from phoenix_tui.cli.config_command import run_config  # noqa: PLC0415 - one command, one import
 
         return run_config(arguments, find_paths(os.environ), os.environ)
+    if arguments.command == "memory":
+        from phoenix_tui.cli.memory_command import run_memory  # noqa: PLC0415 - as above
+
+        return run_memory(arguments, find_paths(os.environ))
     if arguments.command == "serve":
         from phoenix_tui.cli.serve_command import run_serve  # noqa: PLC0415 - as above
 

@@ -136,6 +136,7 @@ def command_parser() -> Parser:
     _add_conversations(commands)
     _leaf(commands, "models", "the models on offer")
     _add_model(commands)
+    _add_memory(commands)
     _leaf(commands, "doctor", "check this installation")
     _add_config(commands)
     _add_serve(commands)
@@ -204,6 +205,17 @@ def _add_model(
     installing.add_argument("-y", "--yes", action="store_true", help="download without asking")
     _leaf(actions, "remove", "delete an installed model", "name")
     _leaf(actions, "use", "make PROVIDER/MODEL the default model", "name")
+
+
+def _add_memory(
+    commands: Commands,
+) -> None:
+    actions = _actions(commands, "memory", "notes that outlast a conversation: of this folder's project, and yours")
+    listing = _leaf(actions, "list", "list the notes, newest first")
+    listing.add_argument("--all", action="store_true", help="notes of every project")
+    _leaf(actions, "show", "print one note, named as in the list", "path")
+    deleting = _leaf(actions, "delete", "delete one note", "path")
+    deleting.add_argument("--permanently", action="store_true", help="delete it permanently; this cannot be undone")
 
 
 def _add_config(

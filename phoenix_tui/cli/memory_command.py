@@ -1,0 +1,109 @@
+"""`phoenix memory`: list, show and delete notes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from engine.memory.memory import first_line
+from engine.memory.note_files import USER, NoteFolder, NoteRefused, project_scope
+from engine.permissions.projects import project_of
+from engine.ports.memory import NoteFile
+from phoenix_tui.cli.arguments import CommandArguments
+from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.output import write_json, write_line, write_table
+from phoenix_tui.cli.times import utc_time
+from phoenix_tui.config.paths import Paths
+from tools.clean import clean_line
+from tools.contract import JsonObject
+
+PROJECT: Final = "project"
+BEGINNING: Final = 2_000
+"""Bytes that are read of a file for its first line."""
+
+
+def run_memory(arguments: CommandArguments, paths: Paths) -> Exit:
+    """Do one action.
+
+    Raises:
+        CommandError: there is no such note, or it cannot be read or deleted.
+    """
+    notes, scopes = NoteFolder(paths.memory), _scopes(Path.cwd())
+    try:
+        match arguments.action:
+            case "list":
+                _list(notes, {scope: scope for scope in notes.scopes()} if arguments.all else scopes, arguments)
+            case "show":
+                _show(notes, _path(arguments.path, scopes), arguments)
+            case _:
+                _delete(notes, _path(arguments.path, scopes), arguments)
+    except FileNotFoundError as error:
+        name = clean_line(arguments.path)
+        raise CommandError(f"There is no note {name}; `phoenix memory list` shows all.") from error
+    except NoteRefused as error:
+        raise CommandError(str(error)) from error
+    except OSError as error:
+        raise CommandError(f"{clean_line(arguments.path)}: {error.strerror}.", Exit.FAILED) from error
+    return Exit.OK
+
+
+def _scopes(cwd: Path) -> dict[str, str]:
+    """Names of the scopes that agents in this folder search."""
+    return {project_scope(project_of(cwd)): PROJECT, USER: USER}
+
+
+def _path(text: str, scopes: dict[str, str]) -> str:
+    """A path as the list shows it, with the name of its folder."""
+    name, _, rest = text.partition("/")
+    folder = next((scope for scope, shown in scopes.items() if shown == name), name)
+    return f"{folder}/{rest}"
+
+
+def _list(notes: NoteFolder, scopes: dict[str, str], arguments: CommandArguments) -> None:
+    found = [
+        (f"{shown}/{file.path.rpartition('/')[2]}", file)
+        for scope, shown in scopes.items()
+        for file in notes.files(scope)
+    ]
+    if arguments.json:
+        write_json([_object(notes, shown, file) for shown, file in found])
+    elif found:
+        rows = [(shown, f"{file.size:,}", _first_line(notes, file)) for shown, file in found]
+        write_table(("NOTE", "BYTES", "FIRST LINE"), rows)
+    else:
+        write_line("There are no notes yet.")
+
+
+def _show(notes: NoteFolder, path: str, arguments: CommandArguments) -> None:
+    text = notes.read(path)
+    if arguments.json:
+        write_json({"path": arguments.path, "text": text})
+    else:
+        write_line(text.rstrip("\n"))
+
+
+def _delete(notes: NoteFolder, path: str, arguments: CommandArguments) -> None:
+    if not arguments.permanently:
+        raise CommandError("Notes have no trash: add --permanently, or use /memory, where u restores them.")
+    notes.remove(path)
+    if arguments.json:
+        write_json({"path": arguments.path, "deleted": True})
+    else:
+        write_line(f"Permanently deleted {arguments.path}")
+
+
+def _object(notes: NoteFolder, shown: str, file: NoteFile) -> JsonObject:
+    return {
+        "path": shown,
+        "file": str(notes.place(file.path)),
+        "bytes": file.size,
+        "changed_at": utc_time(file.changed),
+        "first_line": _first_line(notes, file),
+    }
+
+
+def _first_line(notes: NoteFolder, file: NoteFile) -> str:
+    try:
+        return first_line(notes.beginning(file.path, BEGINNING))
+    except (OSError, NoteRefused):
+        return ""
