@@ -88,6 +88,10 @@ class ContextApi(Protocol):
         """Measure the window's contents."""
         ...
 
+    async def count(self) -> bool:
+        """Ask the provider to count the window where only an estimate is known; True when it did."""
+        ...
+
     async def prompt(self) -> SystemPrompt:
         """System prompt of the next request."""
         ...

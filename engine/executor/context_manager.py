@@ -14,6 +14,7 @@ from engine.context.measure import Filling, Measured, MeasuredSection, WindowPar
 from engine.executor.pruning import facts_of
 from engine.executor.requests import Receipt, Refused, Review
 from engine.executor.session import NEVER, Session, with_view
+from engine.executor.token_count import count_window
 from engine.executor.user_requests import ask
 from engine.executor.window import prompt_facts, tokens_after
 from engine.machine.events import CompactAsked
@@ -122,6 +123,10 @@ class ContextManager:
             checkpoints=session.rewinding.folders.use() if session.rewinding is not None else None,
             compactions=tuple(await session.ports.library.compactions(record.id)),
         )
+
+    async def count(self) -> bool:
+        """Ask the provider to count the window where only an estimate is known; True when it did."""
+        return await count_window(self._session, self._between_moves)
 
     @property
     def summarizing(self) -> bool:

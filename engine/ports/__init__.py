@@ -15,6 +15,7 @@ from engine.ports.models import (
     StreamItem,
     TextDelta,
     ThinkingDelta,
+    TokenCounter,
     ToolCallDelta,
     UsageTold,
 )
@@ -100,6 +101,7 @@ __all__ = [
     "StreamItem",
     "TextDelta",
     "ThinkingDelta",
+    "TokenCounter",
     "ToolCallDelta",
     "Unit",
     "UsageTold",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -168,6 +168,15 @@ class Provider(Protocol):
 
     async def close(self) -> None:
         """Close every connection and end every helper process."""
+        ...
+
+
+@runtime_checkable
+class TokenCounter(Protocol):
+    """A provider whose server counts the tokens of a request without answering it."""
+
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        """Tokens of the request; None where the server does not say, or there is no key. Raises nothing."""
         ...
 
 

@@ -78,7 +78,9 @@ class ConversationChanges(Struct, frozen=True):
     """Subject of one turn; removed turns are left alone."""
     view: ContextView | None = None
     context_tokens: int | None = None
-    """An estimate, after something was left out of the window."""
+    """An estimate, after something was left out of the window; else `context_counted`."""
+    context_counted: bool = False
+    """True when the provider counted `context_tokens`."""
     compaction: RecordCompaction | None = None
     """Record of that change of the view."""
 

@@ -251,7 +251,7 @@ def _implied(changes: ConversationChanges) -> dict[str, str | int | float | None
     if changes.view is not None:
         columns |= _view_columns(changes.view)
     if changes.context_tokens is not None:
-        columns["context_estimated"] = 1
+        columns["context_estimated"] = int(not changes.context_counted)
     return columns
 
 

@@ -40,6 +40,7 @@ async def _context(ctx: LinearContext, word: str) -> None:
     elif name:
         ctx.say(f"There is no /context {clean_line(name)}. Give {', '.join(edits)} or threshold.")
     else:
+        await active.count()
         ctx.say(*_report(await active.report(), conversation.record.model))
 
 

@@ -82,6 +82,7 @@ class ContextSheet(Sheet[str]):
         self._draw()
         await self._measure()
         self._unsubscribe = await self._conversation.subscribe(self._follow)
+        self.run_worker(self._conversation.context.count(), group="count", exclusive=True)
 
     def on_unmount(self) -> None:
         """Follow no longer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import pytest
 from engine.conversation import Conversation
 from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import Usage
+from engine.ports import ModelRequest
 from engine.providers.catalogue import SMALLEST_WINDOW, describe
-from engine.providers.scripted import Reply, Text
+from engine.providers.scripted import Reply, Script, ScriptedProvider, Text
 from engine.updates import ContextChanged
 from phoenix_tui.widgets.context_meter import ContextUse, crossing, short_meter
 from tests.support.engine import Bench, engine_bench, until
@@ -75,6 +77,53 @@ async def test_what_one_conversation_taught_scales_the_estimate_of_the_next(tmp_
         await until(lambda: not taught.in_use)
         after = (await fresh.context.report()).tokens
     assert after == pytest.approx(before * min(max(4_000 / before, 0.5), 3), rel=0.15)
+
+
+class CountingProvider(ScriptedProvider):
+    """Counts 4,321 tokens in any request, once it no longer waits."""
+
+    def __init__(self, *replies: Reply) -> None:
+        super().__init__({"main": Script(replies)})
+        self.waits: asyncio.Event | None = None
+        self.counted: list[ModelRequest] = []
+
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        self.counted.append(request)
+        if self.waits is not None:
+            await self.waits.wait()
+        return 4_321
+
+
+async def test_the_provider_counts_a_window_of_which_only_an_estimate_is_known(tmp_path: Path) -> None:
+    provider = CountingProvider(counted(1_000, 50), counted(2_000, 60))
+    async with engine_bench(tmp_path, provider=provider) as bench:
+        conversation = await asked(bench, 1)
+        assert not await conversation.context.count(), "the reply was counted"
+        copy = await bench.engine.fork(conversation.id, 1)
+        assert (await copy.context.report()).estimated
+        assert await copy.context.count()
+        report, stored = await copy.context.report(), await bench.store.conversation(copy.id)
+        assert stored is not None
+        assert (report.tokens, report.estimated) == (stored.context_tokens, stored.context_estimated) == (4_321, False)
+        (request,) = provider.counted
+        assert request.tools == provider.requests[0].tools
+        assert len(request.messages) == 1
+        empty = await bench.conversation()
+        assert not await empty.context.count(), "there is no message yet"
+
+
+async def test_a_count_for_a_window_that_has_changed_is_dropped_and_nothing_waits_for_it(tmp_path: Path) -> None:
+    provider = CountingProvider(UNCOUNTED, counted(2_000, 60))
+    async with engine_bench(tmp_path, provider=provider) as bench:
+        conversation = await asked(bench, 1)
+        provider.waits = asyncio.Event()
+        counts = asyncio.create_task(conversation.context.count())
+        await until(lambda: len(provider.counted) == 1)
+        await conversation.say("go on")
+        await conversation.wait_idle()
+        provider.waits.set()
+        assert not await counts
+        assert (conversation.record.context_tokens, conversation.record.context_estimated) == (2_060, False)
 
 
 async def test_status_line_context_and_cost_have_the_counts_of_the_server(tmp_path: Path) -> None:

@@ -54,6 +54,8 @@ class FakeContext:
     review: Review | None = None
     asked: list[str] = field(default_factory=list[str])
     summarizing: bool = False
+    counts: int = 0
+    """Number of requests to count."""
 
     async def prompt(self) -> SystemPrompt:
         sections = (
@@ -64,6 +66,10 @@ class FakeContext:
         )
         measured = tuple(MeasuredSection(one, 500 * place) for place, one in enumerate(sections, 1))
         return SystemPrompt(measured, ("bash", "patch"), 4_000)
+
+    async def count(self) -> bool:
+        self.counts += 1
+        return False
 
     async def report(self) -> ContextReport:
         return self.standing

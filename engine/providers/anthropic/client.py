@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Protocol
+from typing import Annotated, Final, Protocol
 
+import msgspec
 from msgspec import structs
 
 from engine.machine.messages import ThinkingBlock, ToolUseBlock
@@ -15,7 +16,7 @@ from engine.providers import catalogue, prices
 from engine.providers.anthropic.effort import efforts_of
 from engine.providers.anthropic.from_wire import ReplyBuilder
 from engine.providers.anthropic.settings import DEFAULT_BASE_URL, AnthropicSettings
-from engine.providers.anthropic.to_wire import encode_request
+from engine.providers.anthropic.to_wire import count_body, encode_request
 from engine.providers.events import WireModel, drain, post_events, read_models
 from engine.providers.failures import broken, missing_key
 from engine.providers.hosting import is_closed
@@ -26,6 +27,8 @@ from engine.providers.wire import Written, tool_ids
 
 API_VERSION = "2026-10-21"
 """The newest; the official SDK of the same month sends it too."""
+MOST_TOKENS: Final = 1_000_000_000
+"""A count above it is no count."""
 
 
 class Transport(Protocol):
@@ -33,6 +36,10 @@ class Transport(Protocol):
 
     def events(self, body: bytes, head: Head) -> AsyncGenerator[list[bytes], None]:
         """Send and listen, with `head` filled in first. Closing drops the connection; raises ProviderError."""
+        ...
+
+    async def count(self, body: bytes) -> int:
+        """Tokens of a request, without an answer to it; 0 where it cannot be asked. Raises ProviderError."""
         ...
 
     async def models(self) -> list[WireModel]:
@@ -113,6 +120,18 @@ class AnthropicProvider:
         self._windows.update({model.id: model.window for model in listed if model.window})
         return [self.describe(model.id) for model in listed]
 
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        """See `engine.ports.TokenCounter`."""
+        if self._settings.lacks_credentials:
+            return None
+        request = self._efforts.allowed(request, efforts_of(request.model))
+        budget = self._settings.thinking_budget
+        body = await asyncio.to_thread(count_body, request, budget, foreign=frozenset(self._foreign))
+        try:
+            return await self._transport.count(body) or None
+        except ProviderError:
+            return None  # gateways and older servers lack it; the estimate stays
+
     async def warm(self) -> None:
         """Open a connection ahead of the first request."""
         await self._transport.warm()
@@ -165,6 +184,12 @@ class AnthropicProvider:
         return await asyncio.to_thread(encode_request, request, budget, foreign=foreign)
 
 
+class _Counted(msgspec.Struct):
+    """Answer to a request that only counts."""
+
+    input_tokens: Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)] = 0
+
+
 class HttpMessagesTransport:
     """The Messages API over HTTP."""
 
@@ -186,6 +211,15 @@ class HttpMessagesTransport:
     def events(self, body: bytes, head: Head) -> AsyncGenerator[list[bytes], None]:
         """See `Transport.events`."""
         return post_events(self._http, "/v1/messages", body, head)
+
+    async def count(self, body: bytes) -> int:
+        """See `Transport.count`."""
+        async with aclosing(self._http.post_stream("/v1/messages/count_tokens", body)) as pieces:
+            answer = b"".join([piece async for piece in pieces])
+        try:
+            return msgspec.json.decode(answer, type=_Counted).input_tokens
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return 0
 
     async def models(self) -> list[WireModel]:
         """See `Transport.models`."""

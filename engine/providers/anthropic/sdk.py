@@ -96,6 +96,10 @@ class SdkTransport:
             async for batch in batches:
                 yield batch
 
+    async def count(self, body: bytes) -> int:
+        """See `Transport.count`: clouds have no such address, or another one, so the SDK is not asked."""
+        return 0
+
     async def models(self) -> list[WireModel]:
         """See `Transport.models`; Bedrock and Vertex have no such list."""
         client = await self._made()

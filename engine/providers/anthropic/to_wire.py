@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from typing import TypeAlias, assert_never, cast
 
+import msgspec
+
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelRequest
 from engine.providers.anthropic.effort import effort_fields
@@ -54,6 +56,12 @@ def encode_request(
         return request_body(request, thinking_budget, foreign=foreign, omitted=omitted, written=written)
 
     return encode_within(limit, request, body)
+
+
+def count_body(request: ModelRequest, thinking_budget: int = 0, *, foreign: Set[str] = frozenset()) -> bytes:
+    """The body of a request that only counts the tokens of the same request."""
+    body = msgspec.json.decode(encode_request(request, thinking_budget, foreign=foreign), type=dict[str, msgspec.Raw])
+    return msgspec.json.encode({name: value for name, value in body.items() if name not in {"max_tokens", "stream"}})
 
 
 def request_body(

@@ -63,6 +63,15 @@ async def test_letters_act_and_the_sheet_says_tokens_before_and_after(open_shell
         await shell.until(lambda: conversation.context.asked == done)
 
 
+async def test_opening_the_sheet_asks_once_for_an_exact_count(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await opened(shell)
+        await shell.until(lambda: conversation.context.counts == 1)
+        await shell.type("p")
+        await shell.until(lambda: conversation.context.asked == ["prune"])
+        assert conversation.context.counts == 1
+
+
 async def test_a_refusal_is_said_and_changes_nothing(open_shell: Any) -> None:
     async with open_shell() as shell:
         conversation = await opened(shell)
