@@ -10,6 +10,7 @@ from phoenix_tui.commands.command_context import CommandContext, Run
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.compaction import SummaryReview, compact
 from phoenix_tui.features.context_window import sent_prompt, sent_to
+from phoenix_tui.features.init import init as write_instructions
 from phoenix_tui.modals.context_sheet import COMPACT, ContextSheet
 from phoenix_tui.modals.summary_sheet import SummarySheet
 from phoenix_tui.text.labels import Tone
@@ -28,6 +29,11 @@ async def context(ctx: CommandContext, _: str) -> None:
         await summarize(ctx)
     elif answer:
         ctx.active.parts.transcript.scroller.jump(int(answer.removeprefix("#")))
+
+
+async def init(ctx: CommandContext, _: str) -> None:
+    """Write a first AGENTS.md."""
+    await write_instructions(ScreenFrontEnd(ctx))
 
 
 async def prompt(ctx: CommandContext, _: str) -> None:
@@ -71,4 +77,4 @@ async def summarize(ctx: CommandContext, focus: str = "", *, before: int = 0) ->
     await compact(ScreenFrontEnd(ctx), SheetSummaryAsker(ctx), focus, before=before)
 
 
-RUNS: Final[dict[str, Run]] = {"context": context, "compact": summarize, "prompt": prompt}
+RUNS: Final[dict[str, Run]] = {"context": context, "compact": summarize, "prompt": prompt, "init": init}

@@ -48,6 +48,10 @@ class ScreenFrontEnd(FrontEnd):
         """Show a longer text in a sheet."""
         self._ctx.sheets.read(heading, Content(text), hang)
 
+    async def review(self, heading: str, text: str) -> None:
+        """Show a longer text in a sheet until it is closed."""
+        await self._ctx.sheets.review(heading, Content(text))
+
     async def pick(self, heading: str, options: Sequence[Option], *, current: str = "", free: bool = False) -> str:
         """Ask in a sheet that is narrowed by typing."""
         rows = [PickerRow(one.key, one.words, " · ".join(one.facts)) for one in options]

@@ -48,6 +48,7 @@ COMMANDS: Final[tuple[SlashCommand, ...]] = (
     SlashCommand("context", "show what fills the context window, and free space"),
     SlashCommand("compact", "summarize older messages now", "WHAT MATTERS"),
     SlashCommand("prompt", "show the system prompt and the tools as sent"),
+    SlashCommand("init", "write a first AGENTS.md for this project"),
     SlashCommand("cost", "tokens and cost of this conversation and its last run; runs: of each run", "runs"),
     SlashCommand("btw", "ask a side question: no tools, nothing is stored, the agent keeps working", "QUESTION", True),
     SlashCommand("history", "search earlier prompts, of this folder or of all", "WORDS"),

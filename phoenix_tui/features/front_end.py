@@ -136,6 +136,10 @@ class FrontEnd(ABC):
         """Show a longer text; a wrapped row continues `hang` cells in."""
 
     @abstractmethod
+    async def review(self, heading: str, text: str) -> None:
+        """Show a longer text, and wait until the user has read it."""
+
+    @abstractmethod
     async def pick(self, heading: str, options: Sequence[Option], *, current: str = "", free: bool = False) -> str:
         """Ask for one of these by its key, `free`: or for a text of the user's own."""
 

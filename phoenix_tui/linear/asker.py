@@ -42,6 +42,10 @@ class LineAsker(FrontEnd):
         """Read out a longer text."""
         self.say(f"{heading}:", *clean(text).splitlines())
 
+    async def review(self, heading: str, text: str) -> None:
+        """Read out a longer text; the next question waits behind it."""
+        self.read(heading, text)
+
     def say_outcome(self, outcome: Receipt, done: str) -> None:
         """Say why a request was refused, or these words."""
         self.say(f"Refused: {clean_line(outcome.reason)}" if isinstance(outcome, Refused) else done)

@@ -9,6 +9,7 @@ from engine.api.conversation import ContextApi
 from engine.executor.context_manager import HIGHEST, LOWEST, ContextReport, Edited
 from engine.executor.requests import Refused
 from phoenix_tui.features.context_window import sent_prompt, sent_to
+from phoenix_tui.features.init import init
 from phoenix_tui.linear.context import LinearContext, Run
 from phoenix_tui.models.choice import GUIDE
 from phoenix_tui.text.checkpoint_text import use_in_words
@@ -111,4 +112,8 @@ async def _prompt(ctx: LinearContext, _: str) -> None:
         ctx.say(f"{sent.tools}.")
 
 
-RUNS: Final[dict[str, Run]] = {"prompt": _prompt, "context": _context}
+async def _init(ctx: LinearContext, _: str) -> None:
+    await init(ctx)
+
+
+RUNS: Final[dict[str, Run]] = {"prompt": _prompt, "init": _init, "context": _context}

@@ -41,6 +41,12 @@ class Sheets:
 
         return await self.show(ConfirmSheet(question, yes, no)) is True
 
+    async def review(self, heading: str, text: Content) -> None:
+        """Show text until it is closed."""
+        from phoenix_tui.modals.text_sheet import TextSheet  # noqa: PLC0415 - as above
+
+        await self.show(TextSheet(heading, text))
+
     def read(self, heading: str, text: Content, hang: int = 0) -> None:
         """Show text to read; a wrapped row continues `hang` cells in."""
         from phoenix_tui.modals.text_sheet import TextSheet  # noqa: PLC0415 - as above
