@@ -101,7 +101,7 @@ async def browser(width: int = 1280, height: int = 800) -> AsyncGenerator[Tab]:
     finally:
         with suppress(ProcessLookupError):
             process.kill()
-        await process.wait()
+        await process.communicate()
         shutil.rmtree(profile, ignore_errors=True)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.cli import ended, phoenix_in, with_claude
+from tests.support.environment_note import without_note
 from tests.support.loopback import Talk, serve
 from tests.support.loopback_anthropic import TINY_PNG, plays, recording, refuses, start, stop, text, tool
 from tests.support.waiting import poll_blocking
@@ -304,7 +305,7 @@ async def test_an_image_alone_asks_what_is_in_it(tmp_path: Path) -> None:
         piped = await phoenix.run("-p", "-i", "dot.png", stdin=b"How large is it?")
     assert [each.code for each in (alone, two, piped)] == [0, 0, 0]
     asked: list[Any] = [request.json["messages"] for request in server.requests]
-    assert [messages[0]["content"][-1]["text"] for messages in asked] == [
+    assert [without_note(messages[0]["content"])[-1]["text"] for messages in asked] == [
         "Describe what is in this image.",
         "Describe what is in these images.",
         "How large is it?",

@@ -66,7 +66,7 @@ async def unread(folder: Path, *options: str, blocking: bool = True) -> AsyncGen
             os.close(reading)
             if process.returncode is None:
                 process.kill()
-                await process.wait()
+            await process.communicate()  # to the end of stderr, or the loop may close before its pipe
 
 
 def _read_all(pipe: int) -> bytes:

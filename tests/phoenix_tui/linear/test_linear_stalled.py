@@ -49,7 +49,7 @@ async def test_a_run_goes_on_and_ends_though_nothing_of_it_can_be_shown(tmp_path
             os.close(master)
             if process.returncode is None:
                 process.kill()
-                await process.wait()
+            await process.communicate()
     assert (process.returncode, error) == (143, b"")
 
 

@@ -192,7 +192,7 @@ async def test_going_back_is_numbered_choices(tmp_path: Path) -> None:
 
 async def test_a_summary_is_read_out_and_decided_on(tmp_path: Path) -> None:
     answers = [says("word " * 200) for _ in range(5)]
-    async with serve(*answers, says("First plan."), says("Second plan.")) as server:
+    async with serve(*answers, says("NO_REPLY"), says("First plan."), says("Second plan.")) as server:
         phoenix = with_claude(tmp_path, server.url)
         lines = [*(f"message {number}" for number in range(5)), "/compact the names", "3", "the tables", "2", "mine"]
         said = (await phoenix.run("--screen-reader", stdin="\n".join([*lines, ""]).encode())).out
@@ -208,8 +208,9 @@ async def test_a_summary_is_read_out_and_decided_on(tmp_path: Path) -> None:
     assert -1 not in places, said
     assert places[:-1] == sorted(places[:-1])
     assert rows(phoenix, "SELECT summary FROM conversations") == [("mine",)]
-    assert b"the names" in server.requests[5].body
-    assert b"the tables" in server.requests[6].body
+    assert b"Pre-compaction memory flush" in server.requests[5].body
+    assert b"the names" in server.requests[6].body
+    assert b"the tables" in server.requests[7].body
 
 
 def answered(running: Program, times: int) -> bool:
