@@ -39,7 +39,7 @@ class Watched(Protocol):
         ...
 
 
-class ActivityTeller:
+class ActivityReporter:
     """Follows one conversation. Reports only the first piece of a streaming answer, so that twenty at once cost
     nothing.
     """

@@ -29,7 +29,7 @@ from engine.records import (
     Recovery,
 )
 from engine.rule_store import RuleStore
-from tools.shedding import Order, shedding
+from tools.shedding import SheddingOrder, shedding
 
 
 class Engine:
@@ -190,9 +190,9 @@ class Engine:
 
     def _register_caches(self) -> None:
         """Register caches to drop when memory is short."""
-        shedding.add("messages of conversations at rest", Order.READ, self._rows_at_rest, self._forget_rows)
-        shedding.add("conversations out of sight", Order.OPEN, self.resting.__len__, self.resting.now)
-        shedding.add("looks at folders", Order.READ, self._looks, self._forget_looks)
+        shedding.add("messages of conversations at rest", SheddingOrder.READ, self._rows_at_rest, self._forget_rows)
+        shedding.add("conversations out of sight", SheddingOrder.OPEN, self.resting.__len__, self.resting.now)
+        shedding.add("looks at folders", SheddingOrder.READ, self._looks, self._forget_looks)
 
     def _looks(self) -> int:
         return int(self.ports.rewinding is not None and self.ports.rewinding.recorder.keeps)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol, TypeAlias
 
-from engine.activities import ActivityTeller, Watcher
+from engine.activities import ActivityReporter, Watcher
 from engine.background.after_run import CompactionAfterRun
 from engine.background.titles import Titler
 from engine.background.turn_notes import TurnNotes
@@ -39,7 +39,7 @@ AGENT_PATIENCE: Final = 5.0
 """Seconds that a sub-agent stays open after its end or its last viewer: ten of them hold ten transcripts."""
 
 
-class AgentKeeper(AgentStopper, Protocol):
+class AgentOwner(AgentStopper, Protocol):
     """Owner of all sub-agents, which are conversations themselves and therefore above this module."""
 
     async def welcome(self, conversation: Conversation, publisher: Publisher) -> None:
@@ -69,7 +69,7 @@ class OpenConversations:
         self.followers: list[AgentFollower] = []
         self.tools: Mapping[str, Tool] = ports.tools
         """Tools of conversations of the user."""
-        self.sub_agents: AgentKeeper | None = None
+        self.sub_agents: AgentOwner | None = None
         self.resting = Resting(self)
         """Closes conversations that were left."""
         self._settings = settings
@@ -134,7 +134,7 @@ class OpenConversations:
             publisher.add(asker.follow)
         publisher.add(partial(self._left, conversation))
         if record.agent is None:  # sub-agents are in no list
-            publisher.add(ActivityTeller(conversation, self.watchers).follow)
+            publisher.add(ActivityReporter(conversation, self.watchers).follow)
         else:
             publisher.add(partial(_tell, self.followers, conversation))
         await conversation.load()

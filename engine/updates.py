@@ -9,7 +9,7 @@ from msgspec import Struct
 from engine.machine.messages import ToolCall, ToolResult
 from engine.machine.states import AgentOutcome, State
 from engine.records import ConversationRecord, QueuedMessage, StoredMessage, ToolCallRecord
-from engine.records.calls import ModelCall
+from engine.records.model_calls import ModelCall
 from engine.routes import RouteCard
 from tools.contract import JobInfo, Progress, ToolClass, ToolRequest
 

@@ -18,14 +18,14 @@ from textual.geometry import Size
 from textual.screen import Screen
 
 from phoenix_tui.keys.active_keys import hint, own, take
-from phoenix_tui.keys.key_gate import KeyGate, Typed
+from phoenix_tui.keys.key_gate import KeyGate, TypedEvent
 from phoenix_tui.keys.key_order import KeyOrder
 from phoenix_tui.keys.keymap import Scope, bindings, scope_of, to_textual
 from phoenix_tui.lifecycle.launch import CannotOpen, Launch, Services
 from phoenix_tui.lifecycle.loading import load, seldom_switched
 from phoenix_tui.lifecycle.message_limit import MessageBound, bound_messages
 from phoenix_tui.lifecycle.removal_faults import is_fault_of_removal
-from phoenix_tui.lifecycle.shutdown import Ending
+from phoenix_tui.lifecycle.shutdown import Shutdown
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.styles.caches import let_painted_rows_go
 from phoenix_tui.styles.palette import for_terminal
@@ -34,7 +34,7 @@ from phoenix_tui.terminal.driver import QuietDriver
 from phoenix_tui.terminal.shadow import ShadowScreen, Shortened
 from phoenix_tui.terminal.size import LEAST, drawable, is_too_small
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.notices import StandingNotice
+from phoenix_tui.widgets.notices import DockNotice
 from phoenix_tui.workspace.screen import WorkspaceScreen
 from phoenix_tui.workspace.slow_start import SlowStart
 from phoenix_tui.workspace.startup import Startup
@@ -78,9 +78,9 @@ class PhoenixApp(App[None]):
         self._launch = launch
         take({})
         self._workspace = WorkspaceScreen(launch)
-        self.ending = Ending(self, self._workspace.startup, keep_report)
+        self.shutdown = Shutdown(self, self._workspace.startup, keep_report)
         self.key_order = KeyOrder(self, self._hand_on, KeyGate(self, self._workspace.parts.dock.composer))
-        self._typed_early: list[Typed] | None = []
+        self._typed_early: list[TypedEvent] | None = []
         """Input from before a widget had the focus: Textual would drop it. None once the workspace listens."""
 
     def _first_theme(self, launch: Launch) -> str:
@@ -179,8 +179,8 @@ class PhoenixApp(App[None]):
         if is_fault_of_removal(error):
             log.info("a widget that is being removed missed another", exc_info=error)
             return
-        crashed = self._running and self.ending.crashed(error)
-        if self.ending.under_way or not self._running:  # a widget being removed misses its former neighbours
+        crashed = self._running and self.shutdown.crashed(error)
+        if self.shutdown.under_way or not self._running:  # a widget being removed misses its former neighbours
             return
         if crashed:
             self._exception = error
@@ -208,9 +208,9 @@ class PhoenixApp(App[None]):
                 )
         except CannotOpen as error:
             late.over()
-            workspace.parts.dock.notice.standing = StandingNotice(str(error), Tone.BAD, hint(("quit", "quits")))
+            workspace.parts.dock.notice.shown = DockNotice(str(error), Tone.BAD, hint(("quit", "quits")))
             return
-        self.ending.services = services
+        self.shutdown.services = services
         late.over()
         await module.WorkspaceServices(workspace, services, self._terminal, keymap).start()
 
@@ -256,4 +256,4 @@ class PhoenixApp(App[None]):
     async def on_startup_leaving(self, event: Startup.Leaving) -> None:
         """Quit: nothing is in the way."""
         event.stop()
-        self.ending.begin(0)
+        self.shutdown.begin(0)

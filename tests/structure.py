@@ -91,14 +91,24 @@ def _print_names(trees: dict[Path, ast.Module]) -> None:
     where: defaultdict[str, list[str]] = defaultdict(list)
     for path, tree in trees.items():
         for node in tree.body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                where[node.name].append(str(path.relative_to(ROOT)))
+            if (name := _public_type(node)) is not None:
+                where[name].append(str(path.relative_to(ROOT)))
     several = {name: places for name, places in where.items() if len(places) > 1}
-    print(f"{'public classes defined more than once':52} {len(several):>8,}")
+    print(f"{'public types defined more than once':52} {len(several):>8,}")
     for name, places in sorted(several.items(), key=lambda one: (-len(one[1]), one[0])):
         print(f"  {name}: {', '.join(places)}")
     bases = Counter(path.name for path in trees if path.name != "__init__.py")
     print("files of one name:", ", ".join(f"{name} {count}" for name, count in bases.most_common() if count > 3))
+
+
+def _public_type(node: ast.stmt) -> str | None:
+    """The name of a class or alias that other modules may import."""
+    name = None
+    if isinstance(node, ast.ClassDef):
+        name = node.name
+    elif isinstance(node, ast.AnnAssign) and "TypeAlias" in ast.unparse(node.annotation):
+        name = ast.unparse(node.target)
+    return None if name is None or name.startswith("_") else name
 
 
 def circles() -> list[set[str]]:

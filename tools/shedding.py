@@ -15,7 +15,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-class Order(IntEnum):
+class SheddingOrder(IntEnum):
     """Order of dropping: first the caches that are cheapest to rebuild."""
 
     LOOKS = 1
@@ -31,7 +31,7 @@ class Kept(Struct, frozen=True):
 
     name: str
     """Name in the plural, for the log."""
-    order: Order
+    order: SheddingOrder
     count: Callable[[], int]
     drop: Callable[[], object]
 
@@ -42,7 +42,7 @@ class Shedding:
     def __init__(self) -> None:
         self._kept: list[Callable[[], Kept | None]] = []
 
-    def add(self, name: str, order: Order, count: Callable[[], int], drop: Callable[[], object]) -> None:
+    def add(self, name: str, order: SheddingOrder, count: Callable[[], int], drop: Callable[[], object]) -> None:
         """Register a cache; methods are held weakly, so that a deleted owner leaves by itself."""
         self._kept = [one for one in self._kept if one() is not None]
         count_now, drop_now = _weakly(count), _weakly(drop)

@@ -19,7 +19,7 @@ from engine.conversation import Conversation
 from engine.executor.engine_settings import EngineSettings
 from engine.open_conversations import OpenConversations
 from engine.ports import ProviderError, StorageError
-from engine.ports.agents import AgentStore
+from engine.ports.agent_store import AgentStore
 from engine.ports.profiles import Profile, ProfileError
 from engine.records import AgentFacts, ConversationRecord, NewConversation, SpawnMode, StoredConversation
 from engine.records.effort import Effort

@@ -19,7 +19,7 @@ from engine.executor.session import Ports
 from engine.executor.user_requests import log_read_on
 from engine.machine.states import AwaitingSubagents
 from engine.open_conversations import OpenConversations
-from engine.ports.agents import USER
+from engine.ports.agent_store import USER
 from engine.records import SpawnMode
 from engine.updates import AgentView, RunEnded, StateChanged, Update
 from tools.contract import StartedAgent, ToolInputError

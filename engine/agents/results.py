@@ -13,7 +13,7 @@ from engine.executor.requests import Receipt
 from engine.machine import agent_texts
 from engine.machine.states import AgentOutcome, AgentStatus, Compacting, Errored, Idle, State
 from engine.ports import Clock, StorageError
-from engine.ports.agents import AgentStore
+from engine.ports.agent_store import AgentStore
 from engine.updates import RunEnded, StateChanged, Update
 
 log = logging.getLogger(__name__)

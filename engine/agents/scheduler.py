@@ -17,7 +17,7 @@ from engine.executor.requests import EngineError, Receipt, Refused
 from engine.machine import agent_texts
 from engine.machine.states import AgentOutcome, AgentTask, AwaitingApproval, Completed, Errored, Failed, State, is_busy
 from engine.open_conversations import OpenConversations
-from engine.ports.agents import USER, AgentStore
+from engine.ports.agent_store import USER, AgentStore
 from engine.records import AgentFacts, RunPriority
 
 _RANK = {RunPriority.CRITICAL: 0, RunPriority.HIGH: 1, RunPriority.NORMAL: 2, RunPriority.LOW: 3}

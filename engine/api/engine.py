@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         SearchAnswer,
         StoredMessage,
     )
-    from engine.records.calls import CallSum
+    from engine.records.model_calls import CallSum
     from engine.records.runs import RunRecord
     from engine.records.turns import TurnSummary
     from engine.rewind.values import Changed, Done, Preview, RewindList, RewindScope
@@ -61,7 +61,7 @@ class AgentsApi(Protocol):
 class LibraryApi(Protocol):
     """Operations on whole conversations (`engine.ports.Library`)."""
 
-    async def changed_elsewhere(self) -> bool:
+    async def changed_externally(self) -> bool:
         """True when another process has written since the last call. Raises StorageError."""
         ...
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from engine.executor.asking import ModelAnswer, answer_to
 from engine.executor.session import Session
-from engine.records.calls import CallPurpose
+from engine.records.model_calls import CallPurpose
 
 PATIENCE: Final = 30.0
 """Seconds after which an answer is no longer waited for."""

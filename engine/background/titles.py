@@ -13,7 +13,7 @@ from engine.executor.session import Session
 from engine.machine.messages import Origin, Role, text_in
 from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records import StoredMessage, TitleBy
-from engine.records.calls import CallPurpose
+from engine.records.model_calls import CallPurpose
 from engine.updates import RunEnded, Update
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from engine.conversation import Conversation
 from engine.executor.asking import keep
 from engine.executor.session import Session
 from engine.ports import ConversationChanges, ProviderError, StorageError
-from engine.records.calls import CallPurpose
+from engine.records.model_calls import CallPurpose
 from engine.records.turns import TurnDigest, TurnNote
 from engine.updates import AnswerEnded, Update
 

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from engine.context.growing import GrowingView
 from engine.context.prompt import PromptFacts, dynamic_section, iterations_left, static_prompt
+from engine.machine.agent_rules import FIELDS
 from engine.machine.agent_texts import GRACE
-from engine.machine.agents import FIELDS
 from engine.machine.effects import RequestLlm
 from engine.machine.messages import ImageBlock, ToolResultBlock
 from engine.machine.views import ContextView

@@ -12,7 +12,7 @@ INLINE: Final = "\x01"
 _FENCE: Final = re.compile(r"[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?(`{3,}+|~{3,}+)(.*)")
 _TICKS: Final = re.compile("`++")
 
-Span: TypeAlias = tuple[int, int, str]
+CodeSpan: TypeAlias = tuple[int, int, str]
 """Start, end and kind of code."""
 
 
@@ -28,7 +28,7 @@ def masked(text: str) -> str:
     return "".join((*pieces, text[done:]))
 
 
-def code_spans(text: str) -> Iterator[Span]:
+def code_spans(text: str) -> Iterator[CodeSpan]:
     """Blocks between fences with their fences, and spans between equal runs of backticks in one paragraph, in order.
 
     A block without its end reaches to the end of the text, as Markdown has it.
@@ -59,7 +59,7 @@ def _closes(mark: re.Match[str], fence: str) -> bool:
     return mark[1][0] == fence[0] and len(mark[1]) >= len(fence) and not mark[2].strip()
 
 
-def _inline(ticks: Sequence[tuple[int, int]]) -> Iterator[Span]:
+def _inline(ticks: Sequence[tuple[int, int]]) -> Iterator[CodeSpan]:
     """Spans of one paragraph: a run of backticks ends at the next run of the same length."""
     partner: dict[int, int] = {}
     newest: dict[int, int] = {}

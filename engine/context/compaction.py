@@ -93,8 +93,8 @@ def summary_request(selection: Selection, summary: str, focus: str, window: int)
     room = int((window or UNKNOWN_WINDOW) * TRANSCRIPT_SHARE) * CHARACTERS_PER_TOKEN
     parts = [f"Summary of what came before:\n{summary}"] if summary else []
     parts.append(transcribe(selection.source, max(room - len(summary), room // 4)))
-    wish = f"\n\nThe user asks that this above all is kept: {focus.strip()}" if focus.strip() else ""
-    text = "<conversation>\n" + "\n\n".join(parts) + "\n</conversation>\n\nWrite the summary now." + wish
+    emphasis = f"\n\nThe user asks that this above all is kept: {focus.strip()}" if focus.strip() else ""
+    text = "<conversation>\n" + "\n\n".join(parts) + "\n</conversation>\n\nWrite the summary now." + emphasis
     limit = min(max(text_tokens(text) // INPUT_PER_OUTPUT, SHORTEST_LIMIT), LONGEST_LIMIT) + THINKING_ROOM
     return INSTRUCTIONS, text, min(limit, window // 4) if window else limit
 

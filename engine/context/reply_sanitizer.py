@@ -47,13 +47,13 @@ class Sanitized(Struct, frozen=True):
     removed: dict[str, int]
 
 
-class Draft(Struct, frozen=True):
+class MaskedText(Struct, frozen=True):
     """A text and its mask."""
 
     text: str
     mask: str
 
-    def without(self, ranges: Iterable[Range]) -> Draft:
+    def without(self, ranges: Iterable[Range]) -> MaskedText:
         """Both without these ranges, which are in order and do not overlap."""
         kept: list[slice] = []
         done = 0
@@ -61,7 +61,7 @@ class Draft(Struct, frozen=True):
             kept.append(slice(done, start))
             done = end
         kept.append(slice(done, None))
-        return Draft("".join(self.text[part] for part in kept), "".join(self.mask[part] for part in kept))
+        return MaskedText("".join(self.text[part] for part in kept), "".join(self.mask[part] for part in kept))
 
 
 def sanitize(text: str) -> Sanitized:
@@ -77,7 +77,7 @@ def sanitize(text: str) -> Sanitized:
 
 
 def _one_pass(text: str, removed: Counter[str]) -> str:
-    draft = Draft(text, masked(text))
+    draft = MaskedText(text, masked(text))
     for name, step in STEPS.items():
         ranges = step(draft)
         if ranges:
@@ -87,7 +87,7 @@ def _one_pass(text: str, removed: Counter[str]) -> str:
     return draft.text
 
 
-def _calls_as_xml(draft: Draft) -> Sequence[Range]:
+def _calls_as_xml(draft: MaskedText) -> Sequence[Range]:
     """Calls written as XML, and single tags of one."""
     if "<" not in draft.mask or not _CALL_SIGNS.search(draft.mask):
         return ()
@@ -95,7 +95,7 @@ def _calls_as_xml(draft: Draft) -> Sequence[Range]:
     return _outermost([*whole, *single])
 
 
-def _calls_as_text(draft: Draft) -> Sequence[Range]:
+def _calls_as_text(draft: MaskedText) -> Sequence[Range]:
     """Calls, results and remarks on history that a server wrote as lines, and the arguments behind them."""
     if not any(marker in draft.mask for marker in _MARKERS):
         return ()
@@ -109,7 +109,7 @@ def _calls_as_text(draft: Draft) -> Sequence[Range]:
     return found
 
 
-def _end_of_call(draft: Draft, lines: Sequence[str], starts: Sequence[int], own: range) -> int:
+def _end_of_call(draft: MaskedText, lines: Sequence[str], starts: Sequence[int], own: range) -> int:
     """End of one call in the text; `own` holds the numbers of its line and of those up to the next call."""
     first, most = own[0], starts[own[-1] + 1]
     behind = lines[first].find("]") + 1
@@ -152,17 +152,17 @@ def _end_of_arguments(text: str, place: int, most: int) -> int:
 _JSON: Final = json.JSONDecoder()
 
 
-def _thoughts(draft: Draft) -> Sequence[Range]:
+def _thoughts(draft: MaskedText) -> Sequence[Range]:
     """Reasoning between tags; a tag without its partner stays."""
     return _outermost(_elements(_THOUGHT_TAG, draft.mask)[0]) if "<" in draft.mask else ()
 
 
-def _final_tags(draft: Draft) -> Sequence[Range]:
+def _final_tags(draft: MaskedText) -> Sequence[Range]:
     """Tags around an answer, not the answer."""
     return [found.span() for found in _FINAL_TAG.finditer(draft.mask)] if "<" in draft.mask else ()
 
 
-def _echoes(draft: Draft) -> Sequence[Range]:
+def _echoes(draft: MaskedText) -> Sequence[Range]:
     """Paragraphs in which the model repeats a message of the system."""
     if _ECHO not in draft.mask:
         return ()
@@ -178,7 +178,7 @@ def _echoes(draft: Draft) -> Sequence[Range]:
     return found
 
 
-def _repeated_blocks(draft: Draft) -> Sequence[Range]:
+def _repeated_blocks(draft: MaskedText) -> Sequence[Range]:
     """Paragraphs equal to the one before; one with code stays."""
     found: list[Range] = []
     place, before, joint = 0, "", 0
@@ -192,13 +192,13 @@ def _repeated_blocks(draft: Draft) -> Sequence[Range]:
     return found
 
 
-def _leading_blank_lines(draft: Draft) -> Sequence[Range]:
+def _leading_blank_lines(draft: MaskedText) -> Sequence[Range]:
     """Blank lines ahead of the first word."""
     blank = _BLANK_LINES.match(draft.mask)
     return [blank.span()] if blank else ()
 
 
-def _edges(draft: Draft) -> Sequence[Range]:
+def _edges(draft: MaskedText) -> Sequence[Range]:
     """Blanks at both ends."""
     start = len(draft.mask) - len(draft.mask.lstrip())
     end = len(draft.mask.rstrip())
@@ -206,7 +206,7 @@ def _edges(draft: Draft) -> Sequence[Range]:
     return [(first, last) for first, last in ranges if first < last]
 
 
-STEPS: Final[dict[str, Callable[[Draft], Sequence[Range]]]] = {
+STEPS: Final[dict[str, Callable[[MaskedText], Sequence[Range]]]] = {
     "calls as XML": _calls_as_xml,
     "calls as text": _calls_as_text,
     "thoughts": _thoughts,

@@ -29,7 +29,7 @@ from engine.ports import (
     StorageError,
     UsageTold,
 )
-from engine.records.calls import PREVIEW, CallPurpose, CallStatus
+from engine.records.model_calls import PREVIEW, CallPurpose, CallStatus
 
 OF_RUNS: Final = frozenset({CallPurpose.REPLY, CallPurpose.ROUTING, CallPurpose.COMPACTION, CallPurpose.MEMORY})
 """Purposes that the machine requests and its abort ends; all others run beside runs."""

@@ -10,9 +10,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.machine.messages import Usage
-from engine.records.calls import CallPurpose, CallStatus, ModelCall
+from engine.records.model_calls import CallPurpose, CallStatus, ModelCall
 
-Price: TypeAlias = Callable[[str, Usage], float | None]
+PriceOf: TypeAlias = Callable[[str, Usage], float | None]
 """US dollars by model reference and usage; None where unknown."""
 CACHE_SECONDS: Final = 300.0
 """Seconds for which Anthropic keeps the beginning of a prompt."""
@@ -120,7 +120,7 @@ class CallLog(Struct, eq=False):
         """True while finished calls are unstored."""
         return bool(self._ended)
 
-    async def take(self, price: Price) -> tuple[ModelCall, ...]:
+    async def take(self, price: PriceOf) -> tuple[ModelCall, ...]:
         """Take the finished calls, with their prices; the caller stores them, or gives them back."""
         waiting = self._ended
         for place, (reference, call) in enumerate(waiting):  # including calls that end meanwhile
@@ -134,7 +134,7 @@ class CallLog(Struct, eq=False):
         self._ended = [(f"{call.provider}/{call.model}", call) for call in calls] + self._ended
 
 
-async def _priced(reference: str, call: ModelCall, price: Price) -> ModelCall:
+async def _priced(reference: str, call: ModelCall, price: PriceOf) -> ModelCall:
     if call.cost_usd != UNPRICED:
         return call
     if call.usage == Usage():

@@ -49,7 +49,7 @@ from engine.machine.events import (
 )
 from engine.machine.messages import ToolResult, ToolStatus
 from engine.machine.states import ToolExecuting
-from engine.ports import HushAgents, Write
+from engine.ports import SuppressWakes, Write
 from engine.updates import AnswerEnded, ApprovalAsked, Noticed, RetryScheduled, RunningCall
 from tools.contract import JobInfo
 
@@ -145,7 +145,7 @@ class EffectRunner(Struct, eq=False):
             session.sub_agents.stop_all(session.record.id)
         message_id = session.ports.ids.new()
         elapsed = int(session.ports.clock.monotonic() - session.run.started) if session.run.started else 0
-        stopped = InboxEntry(lambda: UserCancelled(message_id, elapsed), writes=_hushed(session))
+        stopped = InboxEntry(lambda: UserCancelled(message_id, elapsed), writes=_suppress_wakes(session))
         session.inbox.put(Priority.CANCEL, stopped)
 
     def background(self) -> JobInfo | None:
@@ -271,7 +271,7 @@ def _stop(timer: asyncio.TimerHandle | None) -> None:
         timer.cancel()
 
 
-def _hushed(session: Session) -> tuple[Write, ...]:
+def _suppress_wakes(session: Session) -> tuple[Write, ...]:
     """Writes for a stop by the user: later results of its sub-agents begin no turn."""
     has_any = session.sub_agents is not None and session.sub_agents.views(session.record.id)
-    return (HushAgents(),) if has_any else ()
+    return (SuppressWakes(),) if has_any else ()

@@ -40,7 +40,7 @@ VARIED_READS: Final = Threshold(24, 36)
 """The same, most of them different."""
 
 
-class Verdict(Struct, frozen=True):
+class LoopVerdict(Struct, frozen=True):
     """Judgement about one call: a warning for the model below its result, and whether the run ends."""
 
     warning: str = ""
@@ -78,10 +78,10 @@ class LoopGuard(Struct, eq=False):
     _warned: set[str] = field(default_factory=set[str])
     """Rules whose warning the model has read: no run ends without one."""
 
-    def judge(self, call: ToolCall, kind: ToolClass | None, result: str, *, failed: bool = False) -> Verdict:
+    def judge(self, call: ToolCall, kind: ToolClass | None, result: str, *, failed: bool = False) -> LoopVerdict:
         """Take a call that has ended. `kind` is None for one that was never run: unknown, malformed or denied."""
         if call.name in WAITING:
-            return Verdict()
+            return LoopVerdict()
         if kind is ToolClass.EDIT and failed:
             kind = None
         if kind is ToolClass.EDIT:
@@ -92,7 +92,7 @@ class LoopGuard(Struct, eq=False):
         found = [
             verdict for verdict in (self._same_call(made), self._same_result(made), self._reading(made)) if verdict
         ]
-        return max(found, key=lambda verdict: verdict.stops, default=Verdict())
+        return max(found, key=lambda verdict: verdict.stops, default=LoopVerdict())
 
     def _changed(self) -> None:
         """A file was changed: reading and running the same again is no repetition. The change itself may be one."""
@@ -102,19 +102,19 @@ class LoopGuard(Struct, eq=False):
         self._reads = 0
         self._warned -= {"result", "reads"}
 
-    def _same_call(self, made: _Call) -> Verdict | None:
+    def _same_call(self, made: _Call) -> LoopVerdict | None:
         times = sum(call == made for call in self._recent)
         said = f"This same call has given this same result {times} times."
         return self._verdict("call", times, SAME_CALL, said)
 
-    def _same_result(self, made: _Call) -> Verdict | None:
+    def _same_result(self, made: _Call) -> LoopVerdict | None:
         if not made.tells:
             return None
         alike = {call.arguments for call in self._recent if (call.name, call.result) == (made.name, made.result)}
         said = f"{len(alike)} different calls of {made.name} have given this same result."
         return self._verdict("result", len(alike), SAME_RESULT, said)
 
-    def _reading(self, made: _Call) -> Verdict | None:
+    def _reading(self, made: _Call) -> LoopVerdict | None:
         if not made.is_read:
             return None
         reads = [(call.name, call.arguments) for call in self._recent if call.is_read]
@@ -125,14 +125,14 @@ class LoopGuard(Struct, eq=False):
         said = f"{self._reads} reads in a row without a change, some of them repeated."
         return self._verdict("reads", self._reads, threshold, said)
 
-    def _verdict(self, rule: str, count: int, threshold: Threshold, said: str) -> Verdict | None:
+    def _verdict(self, rule: str, count: int, threshold: Threshold, said: str) -> LoopVerdict | None:
         if count < threshold.warn:
             return None
         stops = count >= threshold.stop and rule in self._warned
         self._warned.add(rule)
         last = max(threshold.stop, count + 1)
         advice = f"Do something else, or say what keeps you from going on; at {last} the run ends."
-        return Verdict(f"\n\n[{said} {'The run ends here.' if stops else advice}]", stops)
+        return LoopVerdict(f"\n\n[{said} {'The run ends here.' if stops else advice}]", stops)
 
 
 def _plain(arguments: str) -> str:

@@ -28,7 +28,7 @@ from engine.memory.memory import Memory, entry_text
 from engine.memory.note_files import LONGEST_ENTRY, NoteRefused
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, StorageError
 from engine.records import StoredMessage
-from engine.records.calls import CallPurpose
+from engine.records.model_calls import CallPurpose
 from tools.arguments import Arguments, object_schema
 from tools.contract import JsonObject, ToolClass, ToolInputError, ToolSpec
 

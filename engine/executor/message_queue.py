@@ -35,7 +35,7 @@ class MessageQueue:
         self._session = session
         self._loop = loop
         self._caps = RunCaps()
-        self._one_at_a_time = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._sending: asyncio.Task[None] | None = None
         session.publisher.add(self._follow)
 
@@ -139,7 +139,7 @@ class MessageQueue:
         session = self._session
         if session.read_only:
             return Refused(session.read_only)
-        async with self._one_at_a_time:
+        async with self._lock:
             if message_id and all(one.id != message_id for one in self.waiting):
                 return Refused(GONE)
             waiting = change(self.waiting)
@@ -174,7 +174,7 @@ class MessageQueue:
             self._send_if_idle()
 
     async def _send_first(self) -> None:
-        async with self._one_at_a_time:
+        async with self._lock:
             if not self.waiting or self.held:
                 return
             first = self.waiting[0]

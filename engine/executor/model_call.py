@@ -41,7 +41,7 @@ from engine.ports import (
     UsageTold,
 )
 from engine.records import PermissionMode, StoredMessage
-from engine.records.calls import CallPurpose
+from engine.records.model_calls import CallPurpose
 from engine.rewind.files_note import files_note
 from engine.updates import LiveTextDropped, Noticed, TextArrived, ThinkingArrived, ToolDrafted
 from tools.contract import SandboxMode, ToolClass

@@ -140,6 +140,6 @@ class DropSummary(Struct, frozen=True):
     """Leave everything as it is."""
 
 
-Verdict: TypeAlias = TakeSummary | SummarizeAgain | DropSummary
-Review: TypeAlias = Callable[[Proposal], Awaitable[Verdict]]
+SummaryDecision: TypeAlias = TakeSummary | SummarizeAgain | DropSummary
+Review: TypeAlias = Callable[[Proposal], Awaitable[SummaryDecision]]
 """Callback that shows a summary and returns the user's decision, without a time limit."""

@@ -29,7 +29,7 @@ from engine.memory.memory import Memory
 from engine.permissions.asked import AskedCall
 from engine.permissions.rules import Rule, RuleBook
 from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store
-from engine.ports.agents import AgentStore
+from engine.ports.agent_store import AgentStore
 from engine.ports.profiles import Profile, Profiles
 from engine.records import ConversationRecord, StoredMessage
 from engine.rewind.rewind import Rewinding

@@ -11,7 +11,7 @@ from engine.context.transcribe import transcribe
 from engine.executor.asking import Changing, answer_to, keep
 from engine.executor.session import Session
 from engine.ports import ConversationChanges, ProviderError
-from engine.records.calls import CallPurpose
+from engine.records.model_calls import CallPurpose
 
 PATIENCE: Final = 120.0
 """Seconds that an answer may take."""

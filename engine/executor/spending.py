@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from engine.executor.session import Session
 from engine.ports import ProviderError
-from engine.records.calls import ModelCall
+from engine.records.model_calls import ModelCall
 from engine.records.totals import Totals, total_cost
 from engine.updates import CallEnded, Noticed
 

@@ -33,7 +33,7 @@ from engine.machine.views import (
     EarlierView,
 )
 from engine.records import StoredMessage
-from engine.records.calls import CallPurpose
+from engine.records.model_calls import CallPurpose
 
 EMPTY = "The model sent an empty summary; nothing was changed"
 TOO_LONG = "The summary was not shorter than the messages; nothing was changed"

@@ -38,7 +38,7 @@ from engine.ports import (
     SetView,
     Write,
 )
-from engine.records.calls import PREVIEW, ModelCall
+from engine.records.model_calls import PREVIEW, ModelCall
 
 INBOX_ROWS = 32
 """Ids kept ready for inbox rows of one drain; more rows wait for the next one."""

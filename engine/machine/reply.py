@@ -6,7 +6,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from engine.machine import agent_texts, agents, broken, texts
+from engine.machine import agent_rules, agent_texts, broken, texts
 from engine.machine.effects import (
     AfterRun,
     Compact,
@@ -138,7 +138,7 @@ def _measured(run: Run, event: LlmReplied) -> Run:
 
 def _use_tools(state: AwaitingLlm, event: LlmReplied, answer: tuple[Block, ...], calls: tuple[ToolCall, ...]) -> Step:
     saved = _assistant(event, answer)
-    if state.run.agent is not None and (handed_in := agents.submitted(state, event, saved, calls)):
+    if state.run.agent is not None and (handed_in := agent_rules.submitted(state, event, saved, calls)):
         return handed_in
     first, *rest = calls
     saves = (saved, SaveToolCalls(event.message_id, calls))
@@ -166,7 +166,7 @@ def _end(state: AwaitingLlm, event: LlmReplied, blocks: tuple[Block, ...]) -> St
     run = state.run
     if run.agent is not None:
         saved = (_assistant(event, blocks),) if broken.has_content(blocks) else ()
-        return agents.ended_in_words(state, event, saved, agents.words_of(blocks))
+        return agent_rules.ended_in_words(state, event, saved, agent_rules.words_of(blocks))
     done = Idle(state.gen + 1)
     finish = FinishRun(run.id, RunStatus.SUCCESS, run.iteration)
     if broken.has_content(blocks):
@@ -182,7 +182,7 @@ def _declined(state: AwaitingLlm, event: LlmReplied, blocks: tuple[Block, ...]) 
     run, gen, (code, text) = state.run, state.gen + 1, DECLINES[event.stop]
     saves = (_assistant(event, blocks),) if broken.has_content(blocks) else ()
     if run.agent is not None:
-        return fail_agent(gen, run, code, text, saves, agents.words_of(blocks))
+        return fail_agent(gen, run, code, text, saves, agent_rules.words_of(blocks))
     return Step(Idle(gen), (*saves, SaveNotice(text), FinishRun(run.id, RunStatus.FAILURE, run.iteration, text, code)))
 
 
@@ -201,7 +201,7 @@ def _failed(state: AwaitingLlm, event: LlmFailed) -> Step:
     saves = broken.after_failure(state, event)
     if run.agent is not None:
         text = agent_texts.NO_CONTEXT if event.context_overflow else event.message
-        return fail_agent(gen, run, event.kind, text, saves, agents.words_of(broken.blocks_of(state)))
+        return fail_agent(gen, run, event.kind, text, saves, agent_rules.words_of(broken.blocks_of(state)))
     text = event.message
     if event.context_overflow:
         text = texts.overflow(event.message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from engine.machine import agents, asking, reply, stopping, tooling, turn
+from engine.machine import agent_rules, asking, reply, stopping, tooling, turn
 from engine.machine.events import (
     AgentBegun,
     AgentDropped,
@@ -56,6 +56,6 @@ def step(state: State, event: Event) -> Step:
         case UserCancelled() | ToolAborted() | CancelDeadlinePassed() | StragglersEnded():
             return stopping.step(state, event)
         case AgentBegun() | AgentDropped() | AgentRecalled():
-            return agents.step(state, event)
+            return agent_rules.step(state, event)
         case _:
             assert_never(event)

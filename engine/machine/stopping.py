@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from engine.machine import agents, broken, texts
+from engine.machine import agent_rules, broken, texts
 from engine.machine.effects import (
     AbortLlm,
     CancelAgents,
@@ -90,7 +90,7 @@ def _cancel(state: State, event: UserCancelled) -> Step:
 
 def _stop_model(state: AwaitingLlm, event: UserCancelled) -> Step:
     saves = broken.after_stop(state, event)
-    words = agents.words_of(broken.blocks_of(state)) if saves else ""
+    words = agent_rules.words_of(broken.blocks_of(state)) if saves else ""
     row = SaveNotice(texts.stopped(event.elapsed, event.timed_out))
     ended = end_run(state.gen + 1, state.run, (*saves, row), timed_out=event.timed_out, partial=words)
     return Step(ended.state, (*ended.effects, AbortLlm(), CancelTimer()))

@@ -17,7 +17,7 @@ from engine.diagnostics import redact
 from engine.memory.note_files import USER, NoteFolder, NoteRefused, project_scope
 from engine.memory.passages import excerpt, passages, words_of
 from engine.permissions.projects import project_of
-from engine.ports.memory import NoteFile, NoteIndex, Passage
+from engine.ports.note_index import NoteFile, NoteIndex, Passage
 
 log = logging.getLogger(__name__)
 

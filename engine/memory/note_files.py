@@ -19,7 +19,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.ports.memory import NoteFile
+from engine.ports.note_index import NoteFile
 from tools.files.own_files import make_folder, new_file, open_file, read_file, read_start
 
 USER: Final = "user"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from engine.ports.memory import Passage
+from engine.ports.note_index import Passage
 from engine.search import folded
 
 FULL: Final = 600

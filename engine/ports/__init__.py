@@ -24,7 +24,6 @@ from engine.ports.moves import (
     Committed,
     Deposit,
     DrainInboxRows,
-    HushAgents,
     LimitRun,
     MakeBackground,
     Move,
@@ -35,6 +34,7 @@ from engine.ports.moves import (
     RemoveQueued,
     SetContext,
     SetView,
+    SuppressWakes,
     Write,
 )
 from engine.ports.profiles import Profile, ProfileError, Profiles
@@ -63,7 +63,6 @@ __all__ = [
     "DatabaseBusy",
     "Deposit",
     "DrainInboxRows",
-    "HushAgents",
     "Ids",
     "ImageBytes",
     "ImportRefused",
@@ -99,6 +98,7 @@ __all__ = [
     "StorageError",
     "Store",
     "StreamItem",
+    "SuppressWakes",
     "TextDelta",
     "ThinkingDelta",
     "TokenCounter",

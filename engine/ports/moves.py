@@ -11,7 +11,7 @@ from engine.machine.messages import NewMessage, Usage
 from engine.machine.states import State
 from engine.machine.views import CompactionFacts, ContextView
 from engine.records import StoredMessage
-from engine.records.calls import ModelCall
+from engine.records.model_calls import ModelCall
 
 
 class AppendMessage(Struct, frozen=True):
@@ -118,7 +118,7 @@ class MakeBackground(Struct, frozen=True):
     """Make the sub-agent report its end by a completion message."""
 
 
-class HushAgents(Struct, frozen=True):
+class SuppressWakes(Struct, frozen=True):
     """Keep present and future results of this conversation's sub-agents from beginning a turn."""
 
 
@@ -141,7 +141,7 @@ Write: TypeAlias = (
     | RemoveQueued
     | Deposit
     | MakeBackground
-    | HushAgents
+    | SuppressWakes
 )
 
 

@@ -28,8 +28,8 @@ from engine.records import (
     TitleBy,
     ToolCallRecord,
 )
-from engine.records.calls import CallSum, ModelCall
 from engine.records.effort import Effort
+from engine.records.model_calls import CallSum, ModelCall
 from engine.records.runs import RunRecord
 from engine.records.turns import TurnDigest, TurnNote, TurnSummary
 from engine.search import SearchQuery
@@ -260,7 +260,7 @@ class Library(Protocol):
         """
         ...
 
-    async def changed_elsewhere(self) -> bool:
+    async def changed_externally(self) -> bool:
         """True when another process has written since the last call; False the first time."""
         ...
 

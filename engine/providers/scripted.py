@@ -85,13 +85,13 @@ class Cut(Struct, frozen=True):
     """The connection breaks here."""
 
 
-Part: TypeAlias = Text | Thought | ScriptedCall | Pause | Fail | Hang | Cut
+ScriptPart: TypeAlias = Text | Thought | ScriptedCall | Pause | Fail | Hang | Cut
 
 
 class Reply(Struct, frozen=True):
     """Response to one call, part after part; without a stop reason the parts decide it."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[ScriptPart, ...]
     stop: StopReason | None = None
     usage: Usage = DEFAULT_USAGE
     truncated_call: bool = False
@@ -186,7 +186,7 @@ class ScriptedProvider:
     async def close(self) -> None:
         """Do nothing: there is no connection."""
 
-    async def _play(self, part: Part, blocks: list[Block]) -> AsyncGenerator[StreamItem, None]:
+    async def _play(self, part: ScriptPart, blocks: list[Block]) -> AsyncGenerator[StreamItem, None]:
         match part:
             case Text() | Thought() | ScriptedCall():
                 async for item in self._write(part, blocks):

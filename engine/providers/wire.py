@@ -18,7 +18,7 @@ from engine.providers.bounds import MOST_EVENT, MOST_OBJECTS
 from engine.providers.failures import Service, unreadable
 from engine.providers.lenient import fitted
 from tools.contract import JsonObject, JsonValue
-from tools.shedding import Order, shedding
+from tools.shedding import SheddingOrder, shedding
 
 IMAGE_OMITTED = "[image omitted]"
 NO_TEXT = "(no text)"
@@ -49,7 +49,7 @@ class Written:
         self._bytes = 0
         self._kept: OrderedDict[ModelMessage, tuple[int, msgspec.Raw]] = OrderedDict()
         """Messages with the number of the request that contained them last, oldest first."""
-        shedding.add("messages as JSON", Order.READ, self.__len__, self.clear)
+        shedding.add("messages as JSON", SheddingOrder.READ, self.__len__, self.clear)
 
     def __len__(self) -> int:
         return len(self._kept)

@@ -52,29 +52,29 @@ def turned_around(changes: Sequence[FileChange]) -> tuple[PathChange, ...]:
     return tuple(PathChange(change.path, change.after, change.before) for change in changes)
 
 
-def without(wishes: Sequence[PathChange], lost: Collection[bytes]) -> list[PathChange]:
+def without(planned: Sequence[PathChange], lost: Collection[bytes]) -> list[PathChange]:
     """The same changes; those whose contents were dropped for newer ones are marked as not kept."""
     return [
-        replace(wish, target=replace(wish.target, kept=False))
-        if wish.target is not None and wish.target.content in lost
-        else wish
-        for wish in wishes
+        replace(one, target=replace(one.target, kept=False))
+        if one.target is not None and one.target.content in lost
+        else one
+        for one in planned
     ]
 
 
-def previewed(wishes: Sequence[PathChange], now: Mapping[bytes, FileState | None]) -> list[PreviewFile]:
+def previewed(planned: Sequence[PathChange], now: Mapping[bytes, FileState | None]) -> list[PreviewFile]:
     """Changes still to be made, given the present states; paths in the desired state are left out."""
     files: list[PreviewFile] = []
-    for wish in wishes:
-        present = now.get(wish.path)
-        if same_state(present, wish.target):
+    for one in planned:
+        present = now.get(one.path)
+        if same_state(present, one.target):
             continue
-        change = FileChange(wish.path, present, wish.target)
-        if wish.target is not None and not wish.target.kept:
+        change = FileChange(one.path, present, one.target)
+        if one.target is not None and not one.target.kept:
             files.append(PreviewFile(change, NOT_KEPT, possible=False))
-        elif not same_state(present, wish.expected):
+        elif not same_state(present, one.expected):
             files.append(PreviewFile(change, CHANGED_SINCE))
-        elif wish.between:
+        elif one.between:
             files.append(PreviewFile(change, CHANGED_BETWEEN))
         else:
             files.append(PreviewFile(change))

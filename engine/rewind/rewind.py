@@ -204,14 +204,14 @@ class Rewinding(Struct, eq=False):
             raise CannotRewind("There is no rewind to undo.")
         return step
 
-    async def _preview(self, folder: Path, wishes: tuple[PathChange, ...], coverage: Coverage) -> Preview:
-        if not wishes:
+    async def _preview(self, folder: Path, planned: tuple[PathChange, ...], coverage: Coverage) -> Preview:
+        if not planned:
             return Preview((), coverage, coverage.refusal)
         try:
             async with asyncio.timeout(self.answering):
-                now = await self.folders.states(folder, [wish.path for wish in wishes])
-                lost = await self.folders.lost([wish.target for wish in wishes if wish.target is not None])
-                files = previewed(without(wishes, lost), now)
+                now = await self.folders.states(folder, [one.path for one in planned])
+                lost = await self.folders.lost([one.target for one in planned if one.target is not None])
+                files = previewed(without(planned, lost), now)
                 counted = await self.folders.count([one.change for one in files])
         except TimeoutError:
             return Preview((), coverage, NO_ANSWER)

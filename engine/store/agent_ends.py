@@ -35,7 +35,7 @@ def tell_parent(connection: sqlite3.Connection, agent_id: str, state: State, at:
         return
     found = agent_rows.row_of(connection, agent_id)
     if found is not None and found.facts.mode is SpawnMode.BACKGROUND:
-        leave(connection, agent_id, at, quiet=quiet or agent_rows.is_hushed(connection, agent_id))
+        leave(connection, agent_id, at, quiet=quiet or agent_rows.wakes_suppressed(connection, agent_id))
 
 
 def leave(connection: sqlite3.Connection, agent_id: str, at: float, *, quiet: bool) -> None:

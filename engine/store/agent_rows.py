@@ -50,7 +50,7 @@ def make_background(connection: sqlite3.Connection, agent_id: str) -> None:
     )
 
 
-def hush(connection: sqlite3.Connection, parent_id: str) -> None:
+def suppress_wakes(connection: sqlite3.Connection, parent_id: str) -> None:
     """Keep the ends of unfinished sub-agents from waking their parent."""
     connection.execute(
         """UPDATE conversations SET auto_wake = 0
@@ -59,7 +59,7 @@ def hush(connection: sqlite3.Connection, parent_id: str) -> None:
     )
 
 
-def is_hushed(connection: sqlite3.Connection, agent_id: str) -> bool:
+def wakes_suppressed(connection: sqlite3.Connection, agent_id: str) -> bool:
     """True when the user stopped its parent while it worked."""
     row = connection.execute("SELECT auto_wake FROM conversations WHERE id = ?", (agent_id,)).fetchone()
     return row is not None and not row["auto_wake"]

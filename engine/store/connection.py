@@ -19,7 +19,7 @@ from engine.ports import StorageError
 from engine.ports.database_waits import DatabaseWaits
 from engine.store.faults import NewerDatabase, WritingStopped, is_busy, sentence, unreadable
 from engine.store.migrations import VERSION, version_of
-from tools.shedding import Order, shedding
+from tools.shedding import SheddingOrder, shedding
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ IN_A_CHANGE: Final = "PRAGMA busy_timeout = 30000"
 """Timeout in milliseconds of a change too large for memory, which waits for readers in the middle of a statement."""
 TOO_NEW: Final = 2_000_000_000
 """Nanoseconds in which a second change may bear the time of the first."""
-Stamp: TypeAlias = tuple[tuple[int, int, int], ...] | None
+DatabaseStamp: TypeAlias = tuple[tuple[int, int, int], ...] | None
 
 
 class Transactions:
@@ -87,10 +87,10 @@ class Transactions:
         self._opening = asyncio.Lock()
         self._stopped: WritingStopped | None = None
         self._version = 0
-        self._seen: Stamp = None
+        self._seen: DatabaseStamp = None
         """State of the files when `_version` was read."""
         self._shrinking: set[asyncio.Future[None]] = set()
-        shedding.add("caches of the database", Order.READ, self._opened, self.shrink)
+        shedding.add("caches of the database", SheddingOrder.READ, self._opened, self.shrink)
 
     async def write(self, job: Callable[[sqlite3.Connection], T]) -> T:
         """Run `job` in one transaction; committed when this returns.
@@ -224,7 +224,7 @@ class Transactions:
             raise NewerDatabase(self._path, found, VERSION)
 
 
-def _stamp(path: Path) -> Stamp:
+def _stamp(path: Path) -> DatabaseStamp:
     """Fingerprint of the files at `path`; None when a file cannot be read, or is too new to tell."""
     found: list[tuple[int, int, int]] = []
     for name in (path, f"{path}-wal"):

@@ -14,9 +14,9 @@ from engine.codec import decode_blocks, encode_blocks
 from engine.machine.messages import Block, ImageBlock, TextBlock, ToolResultBlock
 from engine.ports import NoConversation, StorageError
 
-Value: TypeAlias = "str | int | float | None"
-Row: TypeAlias = "dict[str, Value]"
-Rows: TypeAlias = "dict[str, list[Row]]"
+ColumnValue: TypeAlias = "str | int | float | None"
+Row: TypeAlias = "dict[str, ColumnValue]"
+TableRows: TypeAlias = "dict[str, list[Row]]"
 """Table name -> its rows, in an order that foreign keys accept."""
 
 
@@ -66,7 +66,7 @@ def columns_of(connection: sqlite3.Connection, table: str) -> list[str]:
     return [row["name"] for row in rows if row["name"] not in _LEFT_OUT.get(table, frozenset())]
 
 
-def read_rows(connection: sqlite3.Connection, conversation_id: str) -> Rows:
+def read_rows(connection: sqlite3.Connection, conversation_id: str) -> TableRows:
     """Read all rows of a conversation. Raises StorageError when there is none."""
     rows = {
         table: _select(connection, table, condition, order, conversation_id)
@@ -77,7 +77,7 @@ def read_rows(connection: sqlite3.Connection, conversation_id: str) -> Rows:
     return rows
 
 
-def insert_rows(connection: sqlite3.Connection, rows: Rows) -> None:
+def insert_rows(connection: sqlite3.Connection, rows: TableRows) -> None:
     """Insert them all. Raises Unfit when they contradict each other or the schema."""
     try:
         for table, members in rows.items():
@@ -89,14 +89,14 @@ def insert_rows(connection: sqlite3.Connection, rows: Rows) -> None:
 
 
 def _insert_each(
-    connection: sqlite3.Connection, table: str, columns: Sequence[str], values: Iterable[tuple[Value, ...]]
+    connection: sqlite3.Connection, table: str, columns: Sequence[str], values: Iterable[tuple[ColumnValue, ...]]
 ) -> None:
     marks = ", ".join("?" * len(columns))
     connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", values)
 
 
 def _insert_at_once(
-    connection: sqlite3.Connection, table: str, columns: Sequence[str], values: Iterable[tuple[Value, ...]]
+    connection: sqlite3.Connection, table: str, columns: Sequence[str], values: Iterable[tuple[ColumnValue, ...]]
 ) -> None:
     """Insert in one statement: the search index flushes its memory after each one, however little it holds."""
     names = ", ".join(columns)
@@ -107,7 +107,7 @@ def _insert_at_once(
     connection.execute("DROP TABLE temp.staged")
 
 
-def is_taken(connection: sqlite3.Connection, rows: Rows) -> bool:
+def is_taken(connection: sqlite3.Connection, rows: TableRows) -> bool:
     """True when any id of these rows is in use."""
     return any(
         connection.execute(f"SELECT 1 FROM {table} WHERE id = ?", (row["id"],)).fetchone() is not None
@@ -117,12 +117,12 @@ def is_taken(connection: sqlite3.Connection, rows: Rows) -> bool:
     )
 
 
-def fresh_ids(rows: Rows) -> dict[Value, str]:
+def fresh_ids(rows: TableRows) -> dict[ColumnValue, str]:
     """A new id for each row that has one of Phoenix's."""
     return {row["id"]: str(uuid4()) for members in rows.values() for row in members if isinstance(row.get("id"), str)}
 
 
-def renamed(rows: Rows, fresh: Mapping[Value, str]) -> Rows:
+def renamed(rows: TableRows, fresh: Mapping[ColumnValue, str]) -> TableRows:
     """The same conversation under fresh ids; the ids of tool uses stay, models know them."""
     result = {table: [_renamed_row(row, fresh) for row in members] for table, members in rows.items()}
     for call in result.get("tool_calls", []):
@@ -138,7 +138,7 @@ def _select(connection: sqlite3.Connection, table: str, condition: str, order: s
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _renamed_row(row: Row, fresh: Mapping[Value, str]) -> Row:
+def _renamed_row(row: Row, fresh: Mapping[ColumnValue, str]) -> Row:
     result: Row = {column: fresh.get(value, value) if column in _REFERENCES else value for column, value in row.items()}
     for column in ("content_json", "output_json"):
         text = row.get(column)
@@ -152,7 +152,7 @@ def _renamed_row(row: Row, fresh: Mapping[Value, str]) -> Row:
     return result
 
 
-def renamed_blocks(text: str, fresh: Mapping[str, str] | Mapping[Value, str]) -> str:
+def renamed_blocks(text: str, fresh: Mapping[str, str] | Mapping[ColumnValue, str]) -> str:
     """Blocks as JSON whose images have their fresh ids."""
     names = {str(old): new for old, new in fresh.items()}
     return encode_blocks([_renamed_block(block, names) for block in decode_blocks(text)])

@@ -24,7 +24,7 @@ from engine.ports import ImportRefused
 from engine.records.effort import Effort
 from engine.records.totals import Totals
 from engine.store.attachments import is_name
-from engine.store.copying import Value
+from engine.store.copying import ColumnValue
 
 LONG: Final = 16_000_000
 """Characters of one text; the longest that Phoenix itself stores are a few hundred thousand."""
@@ -35,7 +35,7 @@ LATEST: Final = 4_102_444_800.0
 ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _CALL_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _ROW_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}(/[0-9]{1,9})?")
-Check: TypeAlias = Callable[[Value], bool]
+Check: TypeAlias = Callable[[ColumnValue], bool]
 
 
 class WrongValue(ImportRefused):
@@ -70,7 +70,7 @@ def amount(most: float = MOST) -> Check:
 def json_of(decode: Callable[[str], object], sound: Callable[[object], bool] = lambda _: True) -> Check:
     """Check for text that a decoder of the codec accepts; empty text means no value."""
 
-    def check(value: Value) -> bool:
+    def check(value: ColumnValue) -> bool:
         if not isinstance(value, str) or len(value) > LONG:
             return False
         try:

@@ -17,9 +17,9 @@ from engine.records.totals import Totals
 from engine.store.copying import (
     NAMES_AN_IMAGE,
     TABLES,
+    ColumnValue,
     Row,
-    Rows,
-    Value,
+    TableRows,
     columns_of,
     fresh_ids,
     is_taken,
@@ -58,7 +58,7 @@ _LOOSE: Final = {
 _LIMITS: Final = AgentFacts("", SpawnMode.FAN_IN, "", 1, "")
 
 
-def parse_rows(connection: sqlite3.Connection, tables: JsonValue) -> Rows:
+def parse_rows(connection: sqlite3.Connection, tables: JsonValue) -> TableRows:
     """Every row of one conversation, each value checked. Raises ImportRefused."""
     if not isinstance(tables, dict):
         raise ImportRefused(NO_EXPORT)
@@ -77,11 +77,11 @@ def parse_list(value: JsonValue) -> list[JsonValue]:
     return value
 
 
-def taken(rows: Rows, terms: ImportTerms, parent_id: str) -> Rows:
+def taken(rows: TableRows, terms: ImportTerms, parent_id: str) -> TableRows:
     """Accepted form of these rows; a sub-agent has a parent. Raises ImportRefused."""
     conversation = _conversation(rows["conversations"][0], terms, parent_id)
-    own: Value = conversation["id"]
-    result: Rows = {"conversations": [conversation]}
+    own: ColumnValue = conversation["id"]
+    result: TableRows = {"conversations": [conversation]}
     for table in TABLES:
         if table in TAKEN and table != "conversations":
             kept = TAKEN[table]
@@ -91,7 +91,7 @@ def taken(rows: Rows, terms: ImportTerms, parent_id: str) -> Rows:
     return result
 
 
-def under_free_ids(connection: sqlite3.Connection, found: Sequence[Rows]) -> list[Rows]:
+def under_free_ids(connection: sqlite3.Connection, found: Sequence[TableRows]) -> list[TableRows]:
     """The same conversations, under fresh ids where any of theirs is in use; a sub-agent's also in every text."""
     if not any(is_taken(connection, rows) for rows in found):
         return list(found)
@@ -106,7 +106,7 @@ def under_free_ids(connection: sqlite3.Connection, found: Sequence[Rows]) -> lis
     return result
 
 
-def name_own_images(found: Sequence[Rows]) -> None:
+def name_own_images(found: Sequence[TableRows]) -> None:
     """An image that the file does not hold gets a name that nothing has, so that it shows none of this machine's."""
     known = {str(row["id"]) for rows in found for row in rows["attachments"]}
     for rows in found:
@@ -183,7 +183,7 @@ def _state(row: Row) -> State:
     return Failed(0, str(row["result_status"]), str(row.get("result_error") or ""), words)
 
 
-def _settle(rows: Rows) -> None:
+def _settle(rows: TableRows) -> None:
     """Refer to rows of this conversation alone."""
     ids = {table: {row.get("id") for row in members} for table, members in rows.items()}
     for (table, column), target in _OWN.items():
@@ -196,7 +196,7 @@ def _settle(rows: Rows) -> None:
     _put_in_order(rows)
 
 
-def _put_in_order(rows: Rows) -> None:
+def _put_in_order(rows: TableRows) -> None:
     rows["messages"].sort(key=_seq)
     if [row.get("seq") for row in rows["messages"]] != list(range(1, len(rows["messages"]) + 1)):
         raise ImportRefused(f"{_UNFIT} (its messages are not numbered from 1 on).")
@@ -215,7 +215,7 @@ def _seq(row: Row) -> int:
     return seq if isinstance(seq, int) else 0
 
 
-def _told(cell: Value, called: Mapping[str, str]) -> Value:
+def _told(cell: ColumnValue, called: Mapping[str, str]) -> ColumnValue:
     if not isinstance(cell, str) or not called:
         return cell
     return _AGENT_ID.sub(lambda match: called.get(match[0], match[0]), cell)

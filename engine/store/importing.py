@@ -16,7 +16,7 @@ from pathlib import Path
 from engine.ports import ImportRefused, ImportTerms
 from engine.store import model_calls
 from engine.store.attachments import digest_of, store_file
-from engine.store.copying import TABLES, Row, Rows, Unfit, insert_rows
+from engine.store.copying import TABLES, Row, TableRows, Unfit, insert_rows
 from engine.store.import_rows import NO_EXPORT, name_own_images, parse_list, parse_rows, taken, under_free_ids
 from engine.store.recovery import answer_dangling
 from engine.store.slugs import give_slug
@@ -50,7 +50,7 @@ class Import:
     """One import in the making (`engine.store.slices`)."""
 
     def __init__(
-        self, folder: Path, found: Sequence[Rows], contents: Sequence[bytes], left_out: tuple[str, ...], at: float
+        self, folder: Path, found: Sequence[TableRows], contents: Sequence[bytes], left_out: tuple[str, ...], at: float
     ) -> None:
         """The first of `found` is the conversation, the others are its sub-agents."""
         self.left_out = left_out
@@ -73,7 +73,7 @@ class Import:
 
     def go_on(self, connection: sqlite3.Connection, size: int) -> bool:
         """Insert rows with about `size` bytes of text; a message may name a run that comes with them only."""
-        slice_: Rows = {}
+        slice_: TableRows = {}
         while self._rest and size > 0:
             table, row = self._rest.popleft()
             slice_.setdefault(table, []).append(row)
@@ -121,14 +121,14 @@ def prepare(
     return Import(folder, found, [contents[digest] for digest in sorted(wanted)], tuple(left_out), at)
 
 
-def _insert(connection: sqlite3.Connection, rows: Rows) -> None:
+def _insert(connection: sqlite3.Connection, rows: TableRows) -> None:
     try:
         insert_rows(connection, rows)
     except Unfit as error:
         raise ImportRefused(str(error)) from error
 
 
-def _left_out(given: Sequence[Rows], terms: ImportTerms) -> Iterator[str]:
+def _left_out(given: Sequence[TableRows], terms: ImportTerms) -> Iterator[str]:
     """Describe the settings and the pending work of the file."""
     first = given[0]["conversations"][0]
     own: Row = {
@@ -170,7 +170,7 @@ def _contents(document: JsonObject) -> dict[str, bytes]:
     return contents
 
 
-def _keep_images(found: Sequence[Rows], contents: Mapping[str, bytes]) -> int:
+def _keep_images(found: Sequence[TableRows], contents: Mapping[str, bytes]) -> int:
     """Keep the rows whose contents the file holds, named by them; returns how many are missing."""
     missing = 0
     for rows in found:

@@ -8,7 +8,7 @@ from typing import Any
 from engine.codec import decode_blocks, encode_blocks
 from engine.machine.messages import Block, NewMessage, Origin, Role
 from engine.ports import AppendMessage, DrainInboxRows
-from engine.ports.agents import USER
+from engine.ports.agent_store import USER
 from engine.records import StoredMessage
 from engine.store import messages
 
@@ -48,7 +48,7 @@ def wakes(connection: sqlite3.Connection, conversation_id: str) -> bool:
     return row is not None
 
 
-def hush(connection: sqlite3.Connection, conversation_id: str) -> None:
+def suppress_wakes(connection: sqlite3.Connection, conversation_id: str) -> None:
     """Keep the waiting entries from beginning a turn."""
     connection.execute(
         "UPDATE inbox SET quiet = 1 WHERE conversation_id = ? AND consumed_at IS NULL", (conversation_id,)

@@ -10,7 +10,7 @@ from pathlib import Path
 from engine.ports import ConversationChanges, Imported, ImportTerms, OwnedElsewhere
 from engine.ports.storage import IndexProgress
 from engine.records import FoundText, SearchAnswer, StoredCompaction, StoredConversation
-from engine.records.calls import CallSum
+from engine.records.model_calls import CallSum
 from engine.records.runs import RunRecord
 from engine.records.turns import TurnDigest, TurnSummary
 from engine.search import SearchQuery
@@ -85,7 +85,7 @@ class SqliteLibrary:
         """
         await self.slices.clear()
 
-    async def changed_elsewhere(self) -> bool:
+    async def changed_externally(self) -> bool:
         """True when another process has written since the last call; False the first time."""
         before, self._version = self._version, await self._transactions.foreign_version()
         return before not in {None, self._version}

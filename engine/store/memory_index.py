@@ -1,4 +1,4 @@
-"""`engine.ports.memory.NoteIndex` on SQLite: passages of notes in FTS5, best first by BM25.
+"""`engine.ports.note_index.NoteIndex` on SQLite: passages of notes in FTS5, best first by BM25.
 
 The files are the notes; these tables can be made again from them. `memory_docs` has the size and time with which a
 file was read, `memory_passages` the line of each row of `memory_fts`.
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from engine.codec import storable
-from engine.ports.memory import NoteFile, NoteHit, Passage, ReadNote
+from engine.ports.note_index import NoteFile, NoteHit, Passage, ReadNote
 from engine.store.connection import Transactions
 from engine.store.conversations import escape_like
 

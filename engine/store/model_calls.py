@@ -7,7 +7,7 @@ from typing import Final
 
 from engine.codec import decode_totals, encode_totals, storable
 from engine.machine.messages import Usage
-from engine.records.calls import CallPurpose, CallSum, ModelCall
+from engine.records.model_calls import CallPurpose, CallSum, ModelCall
 from engine.records.runs import ModelUsage
 from engine.records.totals import Totals
 

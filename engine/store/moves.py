@@ -13,7 +13,6 @@ from engine.ports import (
     Committed,
     Deposit,
     DrainInboxRows,
-    HushAgents,
     LimitRun,
     MakeBackground,
     Move,
@@ -25,6 +24,7 @@ from engine.ports import (
     SetContext,
     SetView,
     StorageError,
+    SuppressWakes,
     Write,
 )
 from engine.records import StoredMessage
@@ -80,7 +80,7 @@ def _apply(connection: sqlite3.Connection, move: Move, write: Write) -> list[Sto
             runs.record_call(connection, move.conversation_id, call)
         case RemoveQueued(message_id):
             queued.remove(connection, message_id)
-        case Deposit() | MakeBackground() | HushAgents():
+        case Deposit() | MakeBackground() | SuppressWakes():
             _apply_to_agents(connection, move, write)
         case SetContext() | SetView() | RecordCompaction():
             _apply_to_window(connection, move, write)
@@ -107,15 +107,17 @@ def _apply_to_window(
             assert_never(write)
 
 
-def _apply_to_agents(connection: sqlite3.Connection, move: Move, write: Deposit | MakeBackground | HushAgents) -> None:
+def _apply_to_agents(
+    connection: sqlite3.Connection, move: Move, write: Deposit | MakeBackground | SuppressWakes
+) -> None:
     match write:
         case Deposit(text, sender):
             inbox.deposit(connection, move.conversation_id, "user", (TextBlock(text),), sender, move.at)
         case MakeBackground():
             agent_rows.make_background(connection, move.conversation_id)
-        case HushAgents():
-            inbox.hush(connection, move.conversation_id)
-            agent_rows.hush(connection, move.conversation_id)
+        case SuppressWakes():
+            inbox.suppress_wakes(connection, move.conversation_id)
+            agent_rows.suppress_wakes(connection, move.conversation_id)
         case _:
             assert_never(write)
 

@@ -12,8 +12,8 @@ from uuid import uuid4
 from engine.store.faults import DamagedDatabase, NewerDatabase, fresh_beside
 from engine.store.locks import is_held
 from engine.store.migrations import MIGRATIONS, Migration, migrate, version_of
-from engine.store.paths import StorePaths
 from engine.store.schema import APPLICATION_ID
+from engine.store.store_paths import StorePaths
 from tools.files.own_files import close_to_others, make_folder, new_file, sync_file, sync_folder
 
 SAFE_WAL = (3, 51, 3)

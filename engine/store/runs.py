@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from engine.codec import storable
 from engine.machine.effects import FinishRun, RunStatus, StartRun
 from engine.ports import LimitRun, RecordEvent, RecordSpan
-from engine.records.calls import CallPurpose, CallStatus, ModelCall
+from engine.records.model_calls import CallPurpose, CallStatus, ModelCall
 from engine.store import model_calls, run_records
 
 _CALL_SPAN: Final = """INSERT INTO spans (id, trace_id, parent_span_id, kind, name, iteration, provider, model,

@@ -78,7 +78,7 @@ class Slices:
         self._instance = instance
         self._folder = folder
         self._remains = remains
-        self._one_at_a_time = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._running: set[asyncio.Task[object]] = set()
         self.pace = pace or SlicePace()
 
@@ -128,7 +128,7 @@ class Slices:
 
     async def _to_the_end(self, work: Callable[[], Awaitable[T]]) -> T:
         async def alone() -> T:
-            async with self._one_at_a_time:
+            async with self._lock:
                 return await work()
 
         task = asyncio.ensure_future(alone())

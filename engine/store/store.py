@@ -37,9 +37,9 @@ from engine.store.connection import Transactions
 from engine.store.library import SqliteLibrary
 from engine.store.memory_index import SqliteNotes
 from engine.store.ownership import Instance
-from engine.store.paths import StorePaths
 from engine.store.queued import SqliteQueue
 from engine.store.slices import Slices
+from engine.store.store_paths import StorePaths
 from engine.store.turn_log import SqliteTurnLog
 from tools.contract import PreparedImage
 

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.machine.messages import ToolCall, ToolResult, ToolStatus, Usage
-from engine.records.calls import CallPurpose, CallStatus, ModelCall
+from engine.records.model_calls import CallPurpose, CallStatus, ModelCall
 from engine.records.totals import total_cost
 from engine.updates import AgentsChanged, AgentView, ApprovalAsked, CallEnded, Snapshot, ToolEnded, ToolStarted, Update
 from phoenix_tui.cli.blocks import usage_object

@@ -14,7 +14,7 @@ from engine.agents.views import view_of
 from engine.machine.messages import ToolResultBlock
 from engine.machine.states import BUSY, STATE_NAMES
 from engine.ports import ConversationChanges, ImportRefused, ImportTerms, Library, OwnedElsewhere, StorageError, Store
-from engine.ports.agents import AgentStore
+from engine.ports.agent_store import AgentStore
 from engine.records import ConversationQuery, ConversationRecord, ConversationSummary, StoredMessage, ToolCallRecord
 from engine.records.turns import TurnSummary
 from engine.updates import AgentView

@@ -8,7 +8,7 @@ from typing import Final
 from engine.memory.memory import first_line
 from engine.memory.note_files import USER, NoteFolder, NoteRefused, project_scope
 from engine.permissions.projects import project_of
-from engine.ports.memory import NoteFile
+from engine.ports.note_index import NoteFile
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.output import write_json, write_line, write_table

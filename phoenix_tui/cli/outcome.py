@@ -8,7 +8,7 @@ from engine.executor.spending import UNKNOWN_PRICE
 from engine.machine.messages import Origin, Role, text_in
 from engine.machine.states import Errored, Idle, State
 from engine.records import StoredMessage
-from engine.records.calls import CallPurpose, ModelCall
+from engine.records.model_calls import CallPurpose, ModelCall
 from engine.updates import (
     CallEnded,
     ContextChanged,

@@ -18,9 +18,9 @@ from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.config.credentials import Credentials, load_credentials
 from phoenix_tui.config.load import Layer, environment_layer, flag_layer, merge, parse_layer, user_layer
 from phoenix_tui.config.paths import Paths, find_paths
-from phoenix_tui.config.profiles import chosen_profile, instructed, open_profiles, with_profile
+from phoenix_tui.config.profile_layer import chosen_profile, instructed, open_profiles, with_profile
 from phoenix_tui.config.project import Project, find_project
-from phoenix_tui.config.settings import ConfigError, Settings, Value
+from phoenix_tui.config.settings import ConfigError, Settings, SettingValue
 from phoenix_tui.config.trust import Trust, TrustFile, TrustStatus
 from tools.clean import clean_line, reveal_name
 
@@ -164,7 +164,7 @@ def checked_folder(folder: Path) -> Path:
     return folder.resolve()
 
 
-def _flags(arguments: RunArguments) -> dict[str, Value | None]:
+def _flags(arguments: RunArguments) -> dict[str, SettingValue | None]:
     return {
         "model": arguments.model,
         "effort": arguments.effort,
@@ -190,7 +190,7 @@ def _trust(paths: Paths, project: Project, *, give: bool) -> TrustStatus:
 
 def _project_layer(project: Project) -> Layer:
     """The project's settings; the folder's own file comes after the repository's."""
-    values: dict[str, Value] = {}
+    values: dict[str, SettingValue] = {}
     sources: dict[str, str] = {}
     for file in project.settings_files():
         layer = parse_layer(file.text, file.path, project=True)

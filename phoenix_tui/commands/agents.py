@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine.updates import AgentView
-from phoenix_tui.commands.command_context import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.commands.panes import split_with
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.agents import NONE_AT_WORK, agent_named, stop_agents, views_in_view
@@ -86,4 +86,4 @@ def _fold(ctx: CommandContext) -> None:
         ctx.tell(NONE_AT_WORK)
 
 
-RUNS: Final[dict[str, Run]] = {"agents": agents}
+RUNS: Final[dict[str, CommandFunction]] = {"agents": agents}

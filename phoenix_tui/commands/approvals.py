@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.commands.command_context import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.features.approvals import NOTHING_WAITS, asked_elsewhere, pending
 from phoenix_tui.modals.approvals_sheet import ApprovalsSheet
 
@@ -21,4 +21,4 @@ async def approvals(ctx: CommandContext, _: str) -> None:
         await ctx.active.open(chosen)
 
 
-RUNS: Final[dict[str, Run]] = {"approvals": approvals}
+RUNS: Final[dict[str, CommandFunction]] = {"approvals": approvals}

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeAlias
 
 from engine.ports import ConversationChanges
-from phoenix_tui.commands.command_context import CommandContext, Run, UndoStep
+from phoenix_tui.commands.command_context import CommandContext, CommandFunction, UndoStep
 from phoenix_tui.commands.panes import split_with
 from phoenix_tui.features.archive import archive_or_delete as archive_all
 from phoenix_tui.features.archive import not_done
@@ -18,7 +18,7 @@ from phoenix_tui.widgets.roster import Group
 
 MOST_STEPS: Final = 50
 """Archives and deletes that u reverses, one after another."""
-Act: TypeAlias = Callable[[CommandContext, tuple[str, ...]], Awaitable[None]]
+RowsAction: TypeAlias = Callable[[CommandContext, tuple[str, ...]], Awaitable[None]]
 
 
 async def act(ctx: CommandContext, action: str, ids: tuple[str, ...]) -> None:
@@ -149,7 +149,7 @@ async def beside(ctx: CommandContext, ids: tuple[str, ...]) -> None:
     ctx.dock.screen.set_focus(ctx.dock.composer)
 
 
-ACTS: Final[dict[str, Act]] = {
+ACTS: Final[dict[str, RowsAction]] = {
     "rename": rename_row,
     "archive": archive,
     "delete": delete,
@@ -163,4 +163,4 @@ ACTS: Final[dict[str, Act]] = {
     "trash": show_trash,
 }
 NEED_NONE: Final = frozenset({"restore", "archived", "trash"})
-RUNS: Final[dict[str, Run]] = {"pin": pin_this, "archived": show_archived, "trash": show_trash}
+RUNS: Final[dict[str, CommandFunction]] = {"pin": pin_this, "archived": show_archived, "trash": show_trash}

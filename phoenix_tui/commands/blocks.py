@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, assert_never
 
-from phoenix_tui.commands.command_context import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.features.catalogue import as_message
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.modals.turns_sheet import TurnsSheet
@@ -140,4 +140,4 @@ async def _far_prompt(ctx: CommandContext, wanted: BlockWanted, seq: int, by: in
         wanted.view.scroller.jump(found[-1] if by < 0 else found[0])
 
 
-RUNS: Final[dict[str, Run]] = {"turns": turns}
+RUNS: Final[dict[str, CommandFunction]] = {"turns": turns}

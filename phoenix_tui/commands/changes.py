@@ -7,7 +7,7 @@ from typing import Final
 
 from textual.app import App
 
-from phoenix_tui.commands.command_context import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.changes import changes_in_view
 from phoenix_tui.modals.changes_sheet import ChangesSheet
@@ -34,4 +34,4 @@ async def diff(ctx: CommandContext, _: str) -> None:
     await ctx.sheets.show(ChangesSheet(changes, open_file, copy, ctx.dock.composer.add))
 
 
-RUNS: Final[dict[str, Run]] = {"diff": diff}
+RUNS: Final[dict[str, CommandFunction]] = {"diff": diff}

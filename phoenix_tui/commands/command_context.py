@@ -46,4 +46,4 @@ class CommandContext(Struct, frozen=True):
     """Steps that u in the list undoes, the newest last."""
 
 
-Run: TypeAlias = Callable[[CommandContext, str], Awaitable[None]]
+CommandFunction: TypeAlias = Callable[[CommandContext, str], Awaitable[None]]

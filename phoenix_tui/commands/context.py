@@ -6,7 +6,7 @@ from typing import Final
 
 from textual.content import Content
 
-from phoenix_tui.commands.command_context import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.compaction import SummaryReview, compact
 from phoenix_tui.features.context_window import sent_prompt, sent_to
@@ -68,7 +68,7 @@ class SheetSummaryAsker:
         """Show it while it is written and decided on."""
         sheet, visible = SummarySheet(summary), self._ctx.active.visible
         if visible is not None:
-            sheet.decides = lambda decides: visible.say_moment(decides=decides)
+            sheet.decides = lambda decides: visible.update_details(decides=decides)
         return await self._ctx.sheets.show(sheet) or ""
 
 
@@ -77,4 +77,4 @@ async def summarize(ctx: CommandContext, focus: str = "", *, before: int = 0) ->
     await compact(ScreenFrontEnd(ctx), SheetSummaryAsker(ctx), focus, before=before)
 
 
-RUNS: Final[dict[str, Run]] = {"context": context, "compact": summarize, "prompt": prompt, "init": init}
+RUNS: Final[dict[str, CommandFunction]] = {"context": context, "compact": summarize, "prompt": prompt, "init": init}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from phoenix_tui.commands.archive import archive_or_delete
-from phoenix_tui.commands.command_context import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.commands.screen_front_end import on_screen
 from phoenix_tui.features import conversations
 
@@ -27,7 +27,7 @@ async def delete(ctx: CommandContext, _: str) -> None:
         await archive_or_delete(ctx, [ctx.active.conversation.id], delete=True)
 
 
-RUNS: Final[dict[str, Run]] = {
+RUNS: Final[dict[str, CommandFunction]] = {
     "new": new,
     "resume": on_screen(conversations.resume),
     "rename": on_screen(conversations.rename, listed=True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.commands.command_context import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.modals.history_sheet import HistorySheet
 
 
@@ -19,4 +19,4 @@ async def history(ctx: CommandContext, argument: str) -> None:
         composer.put(chosen)
 
 
-RUNS: Final[dict[str, Run]] = {"history": history}
+RUNS: Final[dict[str, CommandFunction]] = {"history": history}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.commands.command_context import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.image_files import asked_images, image_at
 from phoenix_tui.keys.active_keys import key
@@ -25,4 +25,4 @@ async def image(ctx: CommandContext, argument: str) -> None:
     await ctx.sending.attach(await asked_images(ScreenFrontEnd(ctx), argument))
 
 
-RUNS: Final[dict[str, Run]] = {"image": image, "images": images}
+RUNS: Final[dict[str, CommandFunction]] = {"image": image, "images": images}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.commands.command_context import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd, on_screen
 from phoenix_tui.features.jobs import background, jobs_in_view
 from phoenix_tui.modals.jobs_sheet import JobsSheet
@@ -18,4 +18,4 @@ async def jobs(ctx: CommandContext, _: str) -> None:
         await ctx.sheets.show(JobsSheet(found, front))
 
 
-RUNS: Final[dict[str, Run]] = {"background": on_screen(background), "jobs": jobs}
+RUNS: Final[dict[str, CommandFunction]] = {"background": on_screen(background), "jobs": jobs}

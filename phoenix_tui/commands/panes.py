@@ -6,10 +6,10 @@ import time
 from typing import Final, cast
 
 from engine.records import ConversationQuery
-from phoenix_tui.commands.command_context import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.panes.column import ConversationColumn
-from phoenix_tui.panes.memory import recall
+from phoenix_tui.panes.saved_panes import recall
 from phoenix_tui.panes.split import MOST, Split
 from phoenix_tui.text.labels import age
 from phoenix_tui.widgets.question_text import short_path
@@ -127,4 +127,4 @@ async def restore(ctx: CommandContext) -> bool:
     return True
 
 
-RUNS: Final[dict[str, Run]] = {"split": split, "pane": pane, "close": close}
+RUNS: Final[dict[str, CommandFunction]] = {"split": split, "pane": pane, "close": close}

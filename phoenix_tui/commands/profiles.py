@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from engine.ports.profiles import GENERAL
-from phoenix_tui.commands.command_context import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.profiles import use_profile
 from phoenix_tui.modals.profiles_sheet import ProfilesSheet
@@ -20,4 +20,4 @@ async def profile(ctx: CommandContext, name: str) -> None:
         await use_profile(ScreenFrontEnd(ctx), name)
 
 
-RUNS: Final[dict[str, Run]] = {"profile": profile}
+RUNS: Final[dict[str, CommandFunction]] = {"profile": profile}

@@ -9,7 +9,7 @@ from textual.content import Content
 from engine.api.engine import NEWEST
 from engine.machine.messages import Role, text_in
 from engine.records import StoredMessage
-from phoenix_tui.commands.command_context import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.cost import NOTHING_SENT, choose_run, cost_report
 from phoenix_tui.features.side_questions import why_not
@@ -78,7 +78,7 @@ async def quit_(ctx: CommandContext, _: str) -> None:
     await ctx.screen.run_action("app.leave")
 
 
-RUNS: Final[dict[str, Run]] = {
+RUNS: Final[dict[str, CommandFunction]] = {
     "btw": btw,
     "help": help_,
     "cost": cost,

@@ -9,9 +9,9 @@ from engine.api.conversation import ConversationApi
 from engine.api.engine import RewindApi
 from engine.ports.turns import BranchRow
 from engine.rewind.values import Preview, RewindList, RewindPoint, RewindScope
-from phoenix_tui.commands.command_context import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.commands.context import summarize
-from phoenix_tui.features.rewind import NOTHING_SAID, HowFar, Instead, Order, RewindCommands, Way
+from phoenix_tui.features.rewind import NOTHING_SAID, HowFar, Instead, RewindCommands, RewindTarget, Way
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.modals.branches_sheet import BranchesSheet
 from phoenix_tui.modals.rewind_confirm_sheet import LastLook, RewindConfirmSheet
@@ -30,7 +30,7 @@ class SheetRewindAsker:
     """Asks with sheets over the workspace."""
 
     def __init__(self, ctx: CommandContext, rewinding: RewindApi) -> None:
-        self._bench = ctx
+        self._ctx = ctx
         twice = f"{key('stop')} {key('stop')}"
         self.undo_keys = f"{twice}, then {key('rewind_undo')}"
         self.undo_keys_over_text = f"{twice} to empty the line, then {self.undo_keys}"
@@ -39,9 +39,9 @@ class SheetRewindAsker:
         self._rewinding = rewinding
         self._plain = ctx.active.launch.plain
 
-    async def which_prompt(self, found: RewindList) -> Order | None:
+    async def which_prompt(self, found: RewindList) -> RewindTarget | None:
         """The list of prompts."""
-        return await self._bench.sheets.show(RewindSheet(found, plain=self._plain))
+        return await self._ctx.sheets.show(RewindSheet(found, plain=self._plain))
 
     async def how_far(self, point: RewindPoint, preview: Preview, ways: Sequence[Way]) -> HowFar | None:
         """The files and the ways."""
@@ -51,7 +51,7 @@ class SheetRewindAsker:
 
     async def summarize_before(self, seq: int) -> None:
         """Show a summary before it takes effect."""
-        await summarize(self._bench, before=seq)
+        await summarize(self._ctx, before=seq)
 
     async def overwritten_by_undo(self, preview: Preview) -> frozenset[bytes] | None:
         """Ask only when files were changed by others."""
@@ -62,24 +62,24 @@ class SheetRewindAsker:
 
     async def which_branch(self, branches: Sequence[BranchRow]) -> str | None:
         """The tree of branches."""
-        here = self._bench.active.conversation
+        here = self._ctx.active.conversation
         sheet = BranchesSheet(branches, here.id if here is not None else "", plain=self._plain)
-        return await self._bench.sheets.show(sheet)
+        return await self._ctx.sheets.show(sheet)
 
     async def show(self, branch: ConversationApi) -> None:
         """Show the branch, and list it."""
-        await self._bench.active.show(branch)
-        await self._bench.active.index.reload()
+        await self._ctx.active.show(branch)
+        await self._ctx.active.index.reload()
 
     async def _last_look(
         self, heading: str, preview: Preview, ways: tuple[tuple[RewindScope, str], ...], *, summarizes: bool = False
     ) -> HowFar | None:
         look = LastLook(heading, preview, ways, summarizes=summarizes)
         sheet = RewindConfirmSheet(look, self._rewinding.diff, plain=self._plain)
-        return await self._bench.sheets.show(sheet)
+        return await self._ctx.sheets.show(sheet)
 
 
-def _run(way: Callable[[RewindCommands], Awaitable[None]]) -> Run:
+def _run(way: Callable[[RewindCommands], Awaitable[None]]) -> CommandFunction:
     async def run(ctx: CommandContext, _: str) -> None:
         active = ctx.active
         conversation, rewinding = active.conversation, active.services.rewinding
@@ -91,7 +91,7 @@ def _run(way: Callable[[RewindCommands], Awaitable[None]]) -> Run:
     return run
 
 
-RUNS: Final[dict[str, Run]] = {
+RUNS: Final[dict[str, CommandFunction]] = {
     "rewind": _run(RewindCommands.rewind),
     "undo": _run(RewindCommands.rewind),
     "branches": _run(RewindCommands.branches),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.commands.command_context import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.rules import rule_places
 from phoenix_tui.modals.rules_sheet import RulesSheet
@@ -17,4 +17,4 @@ async def rules(ctx: CommandContext, _: str) -> None:
     await ctx.sheets.show(sheet)
 
 
-RUNS: Final[dict[str, Run]] = {"rules": rules}
+RUNS: Final[dict[str, CommandFunction]] = {"rules": rules}

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Final
 
 from engine.api.errors import ENGINE_ERRORS
-from phoenix_tui.commands.command_context import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.features.catalogue import closest
 from phoenix_tui.keys.active_keys import key
 
@@ -73,11 +73,11 @@ async def run_command(ctx: CommandContext, name: str, argument: str) -> bool:
     return True
 
 
-async def _run_of(name: str) -> Run | None:
+async def _run_of(name: str) -> CommandFunction | None:
     if name not in _MODULE_OF:
         return None
     module = f"phoenix_tui.commands.{_MODULE_OF[name]}"
     if module not in sys.modules:
         await asyncio.to_thread(import_module, module)
-    runs: dict[str, Run] = sys.modules[module].RUNS
+    runs: dict[str, CommandFunction] = sys.modules[module].RUNS
     return runs[name]

@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.content import Content
 
 from engine.records import PermissionMode
-from phoenix_tui.commands.command_context import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.features.front_end import FrontEnd, Option
 from phoenix_tui.lifecycle.launch import Launch
 from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
@@ -84,7 +84,7 @@ class ScreenFrontEnd(FrontEnd):
         return self._ctx.sending.stop()
 
 
-def on_screen(use_case: Callable[[FrontEnd, str], Awaitable[None]], *, listed: bool = False) -> Run:
+def on_screen(use_case: Callable[[FrontEnd, str], Awaitable[None]], *, listed: bool = False) -> CommandFunction:
     """A use case as a command of the screen; `listed`: the list of conversations is read again afterwards."""
 
     async def run(ctx: CommandContext, argument: str) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.records import SearchHit
-from phoenix_tui.commands.command_context import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.modals.find_sheet import FindSheet
 from phoenix_tui.modals.hit_sheet import HitSheet
 from phoenix_tui.modals.search_sheet import SearchMemory, SearchSheet
@@ -91,4 +91,4 @@ async def _return(ctx: CommandContext, stand: SearchReturn) -> None:
     transcript.scroller.place_again()
 
 
-RUNS: Final[dict[str, Run]] = {"search": search, "find": find}
+RUNS: Final[dict[str, CommandFunction]] = {"search": search, "find": find}

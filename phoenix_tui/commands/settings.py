@@ -7,7 +7,7 @@ from typing import Final
 
 from engine.executor.requests import EngineError
 from engine.records import PermissionMode
-from phoenix_tui.commands.command_context import CommandContext, Run
+from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.commands.rules import rules
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd, on_screen
 from phoenix_tui.features import model
@@ -151,7 +151,7 @@ async def change_setting(ctx: CommandContext, name: str) -> None:
         ctx.tell(str(error), bad=True)
 
 
-RUNS: Final[dict[str, Run]] = {
+RUNS: Final[dict[str, CommandFunction]] = {
     "model": on_screen(model.choose_model),
     "effort": on_screen(choose_effort),
     "key": key,

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 LOOK_EVERY: Final = 1.0
 """Seconds between two looks; a look costs about 20 us for five files."""
-Stamp: TypeAlias = tuple[int, int] | None
+FileStamp: TypeAlias = tuple[int, int] | None
 """Time and size, None while there is no such file."""
 
 
@@ -20,7 +20,7 @@ class LiveFiles:
         self._files = files
         self._stamps = self._look()
 
-    def _look(self) -> dict[Path, Stamp]:
+    def _look(self) -> dict[Path, FileStamp]:
         return {path: stamp(path) for path in self._files()}
 
     def changed(self) -> list[Path]:
@@ -29,7 +29,7 @@ class LiveFiles:
         return [path for path in {**before, **self._stamps} if before.get(path) != self._stamps.get(path)]
 
 
-def stamp(path: Path) -> Stamp:
+def stamp(path: Path) -> FileStamp:
     """Fingerprint of a file's version; None for a missing file."""
     try:
         found = os.stat(path)  # noqa: PTH116 - a Path costs three times as much, once a second

@@ -21,7 +21,7 @@ from phoenix_tui.config.settings import (
     ProviderSettings,
     SettingKey,
     Settings,
-    Value,
+    SettingValue,
     narrows,
 )
 from phoenix_tui.config.sizes import AUTO, megabytes
@@ -35,7 +35,7 @@ DUMB = "TERM=dumb"
 class Layer(Struct, frozen=True):
     """One source of settings."""
 
-    values: dict[str, Value] = field(default_factory=dict[str, Value])
+    values: dict[str, SettingValue] = field(default_factory=dict[str, SettingValue])
     sources: dict[str, str] = field(default_factory=dict[str, str])
     providers: tuple[ProviderSettings, ...] = ()
     notices: list[str] = field(default_factory=list[str])
@@ -116,7 +116,7 @@ def _reason_for_lines(environment: Mapping[str, str]) -> str:
     return DUMB if environment.get("TERM") == "dumb" else ""
 
 
-def flag_layer(flags: Mapping[str, Value | None]) -> Layer:
+def flag_layer(flags: Mapping[str, SettingValue | None]) -> Layer:
     """Settings given as flags; None means not given."""
     given = {name: value for name, value in flags.items() if value is not None}
     return Layer(given, {name: f"--{name.replace('_', '-')}" for name in given})
@@ -140,7 +140,7 @@ def merge(user: Layer, project: Layer, environment: Layer, flags: Layer) -> Sett
     return Settings(values, sources, user.providers, tuple(notices))
 
 
-def check(key: SettingKey, value: object, where: str) -> Value:
+def check(key: SettingKey, value: object, where: str) -> SettingValue:
     """`value` if `key` allows it.
 
     Raises:
@@ -157,7 +157,7 @@ def check(key: SettingKey, value: object, where: str) -> Value:
         raise ConfigError(f"{where}: '{key.name}' must be {key.allowed}, not {value!r}.")
     if key.is_size and value != AUTO and megabytes(str(value)) is None:
         raise ConfigError(f"{where}: '{key.name}' must be {key.allowed}, not {value!r}.")
-    return cast("Value", value)
+    return cast("SettingValue", value)
 
 
 def line_of(text: str, key: str, table: str = "") -> int:

@@ -15,9 +15,9 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.agents.profiles import BUILT_IN_PROFILES
+from engine.agents.builtin_profiles import BUILT_IN_PROFILES
 from engine.ports.profiles import GENERAL, Profile, ProfileError
-from phoenix_tui.config.live_files import Stamp, stamp
+from phoenix_tui.config.live_files import FileStamp, stamp
 from phoenix_tui.config.profile_text import parse_profile
 from phoenix_tui.config.project import FOLDER, Project, ProjectFile, find_project
 from phoenix_tui.config.trust import Trust, TrustFile
@@ -25,7 +25,7 @@ from tools.clean import clean_line
 from tools.files.own_files import read_regular, write_file
 
 PROFILES: Final = "profiles"
-ENDING: Final = ".md"
+SUFFIX: Final = ".md"
 FILE_LIMIT: Final = 256 * 1024
 """Bytes of a profile."""
 PROJECT: Final = "project/"
@@ -45,7 +45,7 @@ class ProfileTrouble(Struct, frozen=True):
 class _Kept(Struct):
     """One file as it was read last."""
 
-    stamp: Stamp | str
+    stamp: FileStamp | str
     good: Profile | None = None
     """The newest version without a mistake: it stays in force."""
     trouble: ProfileTrouble | None = None
@@ -104,7 +104,7 @@ class ProfileFiles(Struct):
             paths = sorted(self.folder.iterdir())
         except OSError:
             paths = []
-        return (path for path in paths if path.name.endswith(ENDING) and not path.name.startswith("."))
+        return (path for path in paths if path.name.endswith(SUFFIX) and not path.name.startswith("."))
 
     def create(self, name: str, text: str) -> Path:
         """A new file of the user's.
@@ -113,7 +113,7 @@ class ProfileFiles(Struct):
             ProfileError: the name cannot be, or is taken.
             OSError: it cannot be written.
         """
-        path = self.folder / f"{name}{ENDING}"
+        path = self.folder / f"{name}{SUFFIX}"
         if NAME.fullmatch(name) is None:
             raise ProfileError(f"'{clean_line(name[:60])}' is not valid: {NAME_WORDS}.")
         if os.path.lexists(path):
@@ -168,7 +168,7 @@ class ProfileFiles(Struct):
 
 
 def _parsed(
-    path: Path, content: bytes | None, now: Stamp | str, before: _Kept | None, *, project: bool = False
+    path: Path, content: bytes | None, now: FileStamp | str, before: _Kept | None, *, project: bool = False
 ) -> _Kept:
     try:
         return _Kept(now, _profile_in(path, content, project=project))
@@ -200,7 +200,7 @@ def _profiles_of(project: Project) -> list[ProjectFile]:
     return [
         file
         for file in project.files
-        if file.path.suffix == ENDING and file.path.parts[-3:-1] == (FOLDER, PROFILES) and file.path.name[0] != "."
+        if file.path.suffix == SUFFIX and file.path.parts[-3:-1] == (FOLDER, PROFILES) and file.path.name[0] != "."
     ]
 
 

@@ -10,14 +10,14 @@ from phoenix_tui.config import sizes
 from phoenix_tui.config.choices import EFFORTS, IMAGES, INPUT_GUARD, NOTIFICATIONS, PERMISSION_MODES, SANDBOXES
 from phoenix_tui.config.presets import PRESETS, Preset
 
-Value: TypeAlias = str | int | float | bool
+SettingValue: TypeAlias = str | int | float | bool
 
-SANDBOX_FREEDOM: dict[Value, int] = {name: -rank for rank, name in enumerate(SANDBOXES)}
-MODE_FREEDOM: dict[Value, int] = {"auto": 4, "accept-edits": 3, "ask": 2, "plan": 1, "deny": 1}
+SANDBOX_FREEDOM: dict[SettingValue, int] = {name: -rank for rank, name in enumerate(SANDBOXES)}
+MODE_FREEDOM: dict[SettingValue, int] = {"auto": 4, "accept-edits": 3, "ask": 2, "plan": 1, "deny": 1}
 """Freedom of each mode as a rank; a project can only lower it (CONTRACT 4)."""
 DEFAULT_MODE = "ask"
 """Meaning of an unset permission mode where a project or a profile narrows it."""
-FREEDOM: dict[str, dict[Value, int]] = {
+FREEDOM: dict[str, dict[SettingValue, int]] = {
     "permission_mode": MODE_FREEDOM | {"": MODE_FREEDOM[DEFAULT_MODE]},
     "sandbox": SANDBOX_FREEDOM,
     "sandbox_network": {False: 0, True: 1},
@@ -25,7 +25,7 @@ FREEDOM: dict[str, dict[Value, int]] = {
 """Settings that a project or a profile can only narrow: how much each value lets happen."""
 
 
-def narrows(name: str, wanted: Value, current: Value) -> bool:
+def narrows(name: str, wanted: SettingValue, current: SettingValue) -> bool:
     """True where `wanted` lets less happen than `current`."""
     return FREEDOM[name][wanted] < FREEDOM[name][current]
 
@@ -39,7 +39,7 @@ class SettingKey(Struct, frozen=True):
 
     name: str
     kind: type[str] | type[int] | type[float] | type[bool]
-    default: Value
+    default: SettingValue
     choices: tuple[str, ...] = ()
     projects: bool = False
     """True when a project's file may set it, narrowing."""
@@ -221,7 +221,7 @@ UNITS = dict.fromkeys(("max_turns", "agent_turns"), "replies") | {
 """Unit of a number."""
 
 
-def in_words(name: str, value: Value) -> str:
+def in_words(name: str, value: SettingValue) -> str:
     """Describe a value for a reader."""
     if isinstance(value, bool):
         return "on" if value else "off"
@@ -316,7 +316,7 @@ class ProviderSettings(Struct, frozen=True):
 class Settings(Struct, frozen=True):
     """All settings in force, with where each came from."""
 
-    values: dict[str, Value]
+    values: dict[str, SettingValue]
     sources: dict[str, str]
     """Key to source: default, a file with its line, a variable or a flag."""
     providers: tuple[ProviderSettings, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from phoenix_tui.config.load import check, user_layer
-from phoenix_tui.config.settings import KEYS, ConfigError, Value
+from phoenix_tui.config.settings import KEYS, ConfigError, SettingValue
 from tools.files.own_files import MOST_SETTINGS, read_text, write_file
 
 
@@ -33,7 +33,7 @@ def remove_value(path: Path, name: str) -> None:
         _rewrite(path, name, None)
 
 
-def _rewrite(path: Path, name: str, value: Value | None) -> None:
+def _rewrite(path: Path, name: str, value: SettingValue | None) -> None:
     user_layer(path)  # a file with an error stays as the user left it
     import tomlkit  # noqa: PLC0415 - 40 ms, needed only to change a file
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from engine.api.conversation import ConversationApi
 from engine.api.errors import ENGINE_ERRORS
-from engine.executor.requests import EngineError, Proposal, Receipt, Refused, Review, Verdict
+from engine.executor.requests import EngineError, Proposal, Receipt, Refused, Review, SummaryDecision
 from engine.machine.states import Compacting
 from phoenix_tui.features.context_window import sent_to
 from phoenix_tui.features.front_end import FrontEnd
@@ -23,7 +23,7 @@ class SummaryReview:
         self._focus = focus
         self._before = before
         """The seq of the first message that stays; 0: the newest ones stay."""
-        self._verdict: asyncio.Future[Verdict] | None = None
+        self._verdict: asyncio.Future[SummaryDecision] | None = None
         """Verdict that the engine waits for, while it does."""
 
     @property
@@ -44,13 +44,13 @@ class SummaryReview:
             return str(error)
         return outcome.reason if isinstance(outcome, Refused) else ""
 
-    def offer(self, proposal: Proposal) -> asyncio.Future[Verdict]:
+    def offer(self, proposal: Proposal) -> asyncio.Future[SummaryDecision]:
         """Put a proposal before the user; returns the verdict to wait for."""
         self.proposal = proposal
         self._verdict = asyncio.get_running_loop().create_future()
         return self._verdict
 
-    def decide(self, verdict: Verdict) -> None:
+    def decide(self, verdict: SummaryDecision) -> None:
         """Give the verdict on the proposal that waits for one."""
         waiting, self._verdict = self._verdict, None
         if waiting is not None and not waiting.done():

@@ -22,7 +22,7 @@ MOST_LINES: Final = 1_000
 """Newest lines of an output that are read; the model gets more with job_output, and a long one is in a file."""
 
 
-class JobOutput(Struct, frozen=True):
+class JobReport(Struct, frozen=True):
     """Newest output of a background command, to read."""
 
     heading: str
@@ -56,11 +56,11 @@ def output_lines(jobs: JobsApi, job: JobInfo) -> list[str]:
     return readable(jobs.output(job.id)).rstrip("\n").splitlines()
 
 
-def output_of(jobs: JobsApi, job: JobInfo) -> JobOutput:
+def output_of(jobs: JobsApi, job: JobInfo) -> JobReport:
     """Output of a command under its name and state."""
     lines = output_lines(jobs, job)
     before = (all_lines(jobs.output(job.id)) or len(lines)) - MOST_LINES
-    return JobOutput(
+    return JobReport(
         f"{clean_line(job.command)}   {how_it_stands(job)}",
         f"… {counted(before, 'line')} before" if before > 0 else "",
         "\n".join(lines[-MOST_LINES:]) or NO_OUTPUT,

@@ -12,13 +12,13 @@ from msgspec import Struct
 from engine.executor.requests import EngineError
 from engine.memory.memory import NoteRow
 from engine.memory.note_files import USER, NoteRefused
-from engine.records.calls import CallPurpose
+from engine.records.model_calls import CallPurpose
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.text.cost_text import call_lines
 from phoenix_tui.text.labels import tokens
 
 if TYPE_CHECKING:
-    from engine.api.memory import NotesApi
+    from engine.api.notes import NotesApi
 
 T = TypeVar("T")
 BYTES_PER_TOKEN: Final = 4

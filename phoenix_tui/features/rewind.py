@@ -38,7 +38,7 @@ class OtherWay(Enum):
     """Turn that restore around."""
 
 
-Order: TypeAlias = RewindPoint | OtherWay
+RewindTarget: TypeAlias = RewindPoint | OtherWay
 
 
 class Instead(Enum):
@@ -68,7 +68,7 @@ class RewindAsker(Protocol):
     branching_keys: str
     """Keys that make a branch."""
 
-    async def which_prompt(self, found: RewindList) -> Order | None:
+    async def which_prompt(self, found: RewindList) -> RewindTarget | None:
         """Choose the point to go back to from a list that is not empty."""
         ...
 
@@ -156,7 +156,7 @@ class RewindCommands:
             self._asker.tell(reason, bad=True)
         return bool(reason)
 
-    async def _follow(self, order: Order | None, found: RewindList) -> None:
+    async def _follow(self, order: RewindTarget | None, found: RewindList) -> None:
         match order:
             case None:
                 return

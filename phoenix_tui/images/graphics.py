@@ -56,7 +56,7 @@ def known_way(setting: str, environment: Mapping[str, str]) -> GraphicsProtocol 
     return None
 
 
-def told_way(replies: str) -> GraphicsProtocol | None:
+def protocol_of(replies: str) -> GraphicsProtocol | None:
     """Protocol from a terminal's replies; None until they are complete."""
     attributes = _ATTRIBUTES.search(replies)
     if attributes is None:

@@ -17,7 +17,7 @@ from phoenix_tui.images.pictures import BlocksPicture, KittyPicture, Picture, Si
 from tools.contract import ImageRejected
 from tools.files.own_files import read_own
 from tools.images.previewing import Previewer, PreviewKind, PreviewOrder
-from tools.shedding import Order, shedding
+from tools.shedding import SheddingOrder, shedding
 
 KEPT: Final = 32
 """Pictures kept; a terminal's own store holds about 320 MB."""
@@ -67,10 +67,10 @@ class ImageSource:
         self._pictures: OrderedDict[tuple[Box, str], tuple[Picture, tuple[str, ...]]] = OrderedDict()
         self._numbers = itertools.count(_FIRST_IMAGE)
         self._marks = itertools.count()
-        self._one_at_a_time = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self.forgotten = 0
         """Number of times that all pictures were dropped."""
-        shedding.add("pictures", Order.LOOKS, self.kept, self.forget)
+        shedding.add("pictures", SheddingOrder.LOOKS, self.kept, self.forget)
 
     def kept(self) -> int:
         """Number of pictures in memory."""
@@ -100,7 +100,7 @@ class ImageSource:
         Raises:
             ImageRejected: why it cannot be shown, in one sentence.
         """
-        async with self._one_at_a_time:
+        async with self._lock:
             if (box, background) in self._pictures:
                 return
             way = await self._known()

@@ -8,7 +8,7 @@ import struct
 import termios
 from contextlib import suppress
 
-from phoenix_tui.images.graphics import ANSWER_SECONDS, QUESTION, CellSize, GraphicsProtocol, told_way
+from phoenix_tui.images.graphics import ANSWER_SECONDS, QUESTION, CellSize, GraphicsProtocol, protocol_of
 from phoenix_tui.terminal.driver import QuietDriver
 
 
@@ -34,7 +34,7 @@ class ImageTerminal:
 
         def listen(reply: str) -> None:
             replies.append(reply)
-            way = told_way("".join(replies))
+            way = protocol_of("".join(replies))
             if way is not None and not told.done():
                 told.set_result(way)
 

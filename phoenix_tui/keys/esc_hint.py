@@ -34,14 +34,14 @@ STOPS_ONE: Final = "stops this sub-agent"
 
 
 def escape_hint(
-    state: State, *, has_text: bool, is_prose: bool = True, way_out: str = "", agent_counts: AgentCounts | None = None
+    state: State, *, has_text: bool, is_prose: bool = True, esc_hint: str = "", agent_counts: AgentCounts | None = None
 ) -> str:
-    """Action of Esc, or of the more important key; `way_out` is its action on an open sheet or pane.
+    """Action of Esc, or of the more important key; `esc_hint` is its action on an open sheet or pane.
 
     `is_prose` says of a text that it is no command: Tab queues it then.
     """
-    if way_out:
-        return way_out
+    if esc_hint:
+        return esc_hint
     agent_counts = agent_counts or AgentCounts()
     if agent_counts.is_agent:
         return _agent_hint(state, has_text=has_text)
@@ -68,8 +68,8 @@ def background_hint(state: State, elapsed: float, *, has_text: bool) -> str:
     return hint(("background", "backgrounds")) if is_command and elapsed >= LONG and not has_text else ""
 
 
-def vim_hint(state: State, way_out: str, *, has_text: bool, is_prose: bool = True) -> str:
-    """Hint while vim writes, or waits for the rest of a command: `way_out` is Esc's first action."""
+def vim_hint(state: State, esc_hint: str, *, has_text: bool, is_prose: bool = True) -> str:
+    """Hint while vim writes, or waits for the rest of a command: `esc_hint` is Esc's first action."""
     first: tuple[str, str] | str = ""
     if isinstance(state, AwaitingApproval):
         first = _answers(has_text=has_text, is_prose=is_prose)
@@ -79,7 +79,7 @@ def vim_hint(state: State, way_out: str, *, has_text: bool, is_prose: bool = Tru
         first = _ways_on(has_text=has_text, is_prose=is_prose) or ("" if has_text else ("interrupt", "stops"))
     elif not has_text:
         first = "? help"
-    return hint(first, ("stop", way_out))
+    return hint(first, ("stop", esc_hint))
 
 
 def _agent_hint(state: State, *, has_text: bool) -> str:

@@ -40,7 +40,7 @@ ANSWERING: Final = ("question.", "route.", "confirm.")
 CANCELS: Final = frozenset({"escape", "ctrl+c"})
 EDITS: Final = frozenset({"backspace", "tab", "shift+tab", "ctrl+j"})
 """Keys behind a letter that say it was text."""
-Typed: TypeAlias = events.Key | events.Paste
+TypedEvent: TypeAlias = events.Key | events.Paste
 
 
 class KeyVerdict(Enum):
@@ -91,7 +91,7 @@ class KeyGate:
         self._text_at = self._last = self._since = NEVER
         self._redirected = False
 
-    def judge(self, event: Typed) -> KeyVerdict:
+    def judge(self, event: TypedEvent) -> KeyVerdict:
         """Decide on a key whose turn has come."""
         if self._here != self._place:
             self._place, self._since = self._here, self._last
@@ -99,7 +99,7 @@ class KeyGate:
         self._last = event.time
         return verdict
 
-    def follows(self, event: Typed) -> KeyOutcome:
+    def follows(self, event: TypedEvent) -> KeyOutcome:
         """Decide on the letter that waits by the key behind it."""
         if isinstance(event, events.Paste) or event.is_printable or event.key in EDITS:
             return KeyOutcome.TEXT
@@ -139,7 +139,7 @@ class KeyGate:
     def _in_workspace(self) -> bool:
         return self._composer.is_attached and self._app.screen is self._composer.screen
 
-    def _judge(self, event: Typed) -> KeyVerdict:
+    def _judge(self, event: TypedEvent) -> KeyVerdict:
         typing = event.time - self._text_at < PAUSE
         self._redirected = self._redirected and typing
         if isinstance(event, events.Paste):

@@ -12,7 +12,7 @@ from textual.app import App
 from textual.dom import DOMNode
 from textual.timer import Timer
 
-from phoenix_tui.keys.key_gate import SETTLE, KeyGate, KeyOutcome, KeyVerdict, Typed
+from phoenix_tui.keys.key_gate import SETTLE, KeyGate, KeyOutcome, KeyVerdict, TypedEvent
 
 LONGEST_WAIT: Final = 1.0
 """Seconds that a key is held back by those before it."""
@@ -31,12 +31,12 @@ class KeyOrder:
         self._app = app
         self._hand_on = hand_on
         self._gate = gate
-        self._held: deque[Typed | Callable[[], None]] = deque()
-        self._under_way: Typed | None = None
+        self._held: deque[TypedEvent | Callable[[], None]] = deque()
+        self._under_way: TypedEvent | None = None
         self._waits: events.Key | None = None
         """A letter that acts unless more is typed."""
         self._timer: Timer | None = None
-        self._opens: Typed | None = None
+        self._opens: TypedEvent | None = None
         """A current key that opens the target of those behind it."""
 
     def hold(self) -> None:
@@ -50,12 +50,12 @@ class KeyOrder:
         if self._opens is not None:
             self._app.call_later(self._release, self._opens)
 
-    async def _release(self, event: Typed) -> None:
+    async def _release(self, event: TypedEvent) -> None:
         if self._opens is event:
             self._opens = None
             await self._done(event)
 
-    async def take(self, event: Typed) -> None:
+    async def take(self, event: TypedEvent) -> None:
         """Hand a key on, or hold it until its turn comes."""
         if self._under_way is not None:
             self._held.append(event)
@@ -83,7 +83,7 @@ class KeyOrder:
         """Forget earlier keys, as after a long pause."""
         self._gate.rest()
 
-    async def _judge(self, event: Typed) -> None:
+    async def _judge(self, event: TypedEvent) -> None:
         match self._gate.judge(event):
             case KeyVerdict.WAIT if isinstance(event, events.Key):
                 self._waits = event
@@ -95,7 +95,7 @@ class KeyOrder:
             case _:
                 await self._start(event)
 
-    async def _decide(self, letter: events.Key, event: Typed) -> None:
+    async def _decide(self, letter: events.Key, event: TypedEvent) -> None:
         """Decide by the next key about a letter that waits, then handle that key."""
         self._forget()
         match self._gate.follows(event):
@@ -122,7 +122,7 @@ class KeyOrder:
             self._timer = None
         return letter
 
-    async def _start(self, event: Typed) -> None:
+    async def _start(self, event: TypedEvent) -> None:
         target = self._app.focused or self._app.screen
         self._under_way = event
         await self._hand_on(event)
@@ -135,12 +135,12 @@ class KeyOrder:
         else:
             self._held.append(call)
 
-    def _follow(self, event: Typed, node: DOMNode | None) -> None:
+    def _follow(self, event: TypedEvent, node: DOMNode | None) -> None:
         """Queue behind a key in the message pumps it still passes."""
         if node is None or node is self._app or not node.call_later(self._passed, event, node):
             self._app.call_later(self._done, event)
 
-    async def _passed(self, event: Typed, node: DOMNode) -> None:
+    async def _passed(self, event: TypedEvent, node: DOMNode) -> None:
         """Continue after the key has been through this widget, postponed priority bindings included."""
         goes_up = event.is_forwarded and not event._stop_propagation  # pyright: ignore[reportPrivateUsage] - not told otherwise
         if goes_up:
@@ -152,7 +152,7 @@ class KeyOrder:
         elif self._under_way is event:
             self._under_way = None
 
-    async def _done(self, event: Typed) -> None:
+    async def _done(self, event: TypedEvent) -> None:
         if self._under_way is not event or self._opens is event:
             return
         self._under_way = None

@@ -15,7 +15,7 @@ from tools.contract import SandboxMode
 
 if TYPE_CHECKING:
     from engine.api.engine import EngineApi, LibraryApi, RewindApi
-    from engine.api.memory import NotesApi
+    from engine.api.notes import NotesApi
     from engine.ports import ModelInfo
     from engine.records import Recovery
     from phoenix_tui.features.onboarding_api import Onboarding

@@ -18,7 +18,7 @@ keys need later, a start takes 50 to 80 ms of processor time more.
 OUT: Final = 0.001
 """Seconds in which the thread that writes takes the first frame."""
 
-_one_at_a_time: Final = Lock()
+_lock: Final = Lock()
 
 
 @asynccontextmanager
@@ -45,5 +45,5 @@ async def load(name: str) -> ModuleType:
 
 
 def _import(name: str) -> ModuleType:
-    with _one_at_a_time:
+    with _lock:
         return import_module(name)

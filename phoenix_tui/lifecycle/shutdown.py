@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from phoenix_tui.lifecycle.crash import crash_note
 from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
-from phoenix_tui.lifecycle.stop_signals import ENDING, SIGNAL_EXIT, listen
+from phoenix_tui.lifecycle.stop_signals import END_SIGNALS, SIGNAL_EXIT, listen
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Ending:
+class Shutdown:
     """Stores the open state and gives the screen back, once."""
 
     def __init__(self, app: App[Any], ready: Startup, keep_report: Callable[[BaseException], str] | None) -> None:
@@ -48,7 +48,7 @@ class Ending:
         link: ZygoteLink,
         limit: MemoryLimit,
         tell: Callable[[str], None],
-        numbers: Sequence[signal.Signals] = ENDING,
+        numbers: Sequence[signal.Signals] = END_SIGNALS,
     ) -> None:
         """Let these signals end Phoenix as a key does; a thread and the zygote end a process that handles none."""
         link.disarm()

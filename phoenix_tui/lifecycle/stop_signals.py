@@ -16,14 +16,14 @@ if TYPE_CHECKING:  # asyncio costs 30 ms before the terminal is raw
     from collections.abc import Callable, Iterable
     from types import FrameType
 
-ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
-IN_A_TAB: Final = (*ENDING, signal.SIGINT)
+END_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
+IN_A_TAB: Final = (*END_SIGNALS, signal.SIGINT)
 """Ctrl+C in the terminal of `phoenix serve` comes to its tabs as well."""
 SIGNAL_EXIT: Final = 128
 """Number that a shell adds to a signal for its exit code."""
 
 
-def heeded(numbers: Iterable[signal.Signals] = ENDING) -> list[signal.Signals]:
+def heeded(numbers: Iterable[signal.Signals] = END_SIGNALS) -> list[signal.Signals]:
     """Signals that Phoenix does not ignore by inheritance: `nohup`, or a shell without job control."""
     return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
 

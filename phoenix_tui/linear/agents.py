@@ -10,7 +10,7 @@ from engine.machine.states import AwaitingApproval, Cancelling
 from engine.updates import AgentView
 from phoenix_tui.features.agents import agent_named, send_hint, stop_agents, views_in_view
 from phoenix_tui.features.route import route
-from phoenix_tui.linear.context import LinearContext, Run
+from phoenix_tui.linear.context import LinearContext, LineCommand
 from phoenix_tui.linear.message_lines import message_lines, message_text, speaker
 from phoenix_tui.text.agent_text import ENDS, counted, task_words
 from phoenix_tui.text.labels import clock, money, tokens
@@ -95,4 +95,4 @@ def _stands(view: AgentView) -> str:
     return f"runs {view.activity}" if view.activity else "thinks"
 
 
-RUNS: Final[dict[str, Run]] = {"agents": _agents, "route": route}
+RUNS: Final[dict[str, LineCommand]] = {"agents": _agents, "route": route}

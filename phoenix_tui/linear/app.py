@@ -18,16 +18,16 @@ from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
 from phoenix_tui.lifecycle.memory_limit import NO_LIMIT, MemoryLimit
-from phoenix_tui.lifecycle.stop_signals import ENDING, SIGNAL_EXIT, listen
+from phoenix_tui.lifecycle.stop_signals import END_SIGNALS, SIGNAL_EXIT, listen
 from phoenix_tui.linear.approvals import ApprovalNotifier, answer_of
 from phoenix_tui.linear.context import LinearContext
 from phoenix_tui.linear.images import attach_all, attach_dropped
-from phoenix_tui.linear.line_buffer import LeaveTyped, StopWanted, Typed
+from phoenix_tui.linear.line_buffer import LeaveTyped, LineTyped, StopWanted
 from phoenix_tui.linear.message_lines import YOU, message_lines
 from phoenix_tui.linear.queue import queue_up
 from phoenix_tui.linear.run import run_linear
 from phoenix_tui.linear.terminal import LineTerminal
-from phoenix_tui.text.database_text import WAITING, told_here, told_once
+from phoenix_tui.text.database_text import WAITING, on_this_loop, say_once
 from tools.clean import clean_line
 from tools.process.link import ZygoteLink
 
@@ -61,7 +61,7 @@ class LinearApp:
         """Run until the user leaves; returns the exit code."""
         ticking = asyncio.create_task(self._tick())
         unwatch = self.ctx.services.engine.watch(self._notifier.follow)
-        told = told_here(told_once(self.ctx.say, f"{WAITING} Ctrl+C cancels."))
+        told = on_this_loop(say_once(self.ctx.say, f"{WAITING} Ctrl+C cancels."))
         unlisten = self.ctx.services.engine.waits.listen(told)
         self._listen_to_signals()
         with self.ctx.terminal.listening():
@@ -100,9 +100,9 @@ class LinearApp:
 
     def _listen_to_signals(self) -> None:
         loop = asyncio.get_running_loop()
-        listen(loop, ENDING, self._end)
+        listen(loop, END_SIGNALS, self._end)
         if self.link is not None:
-            self.link.arm(ENDING)
+            self.link.arm(END_SIGNALS)
             self._watch = LoopWatch(self.link, self.limit, lambda words: self.ctx.say(f"Note: {words}"))
         loop.add_signal_handler(signal.SIGINT, self.interrupt)
         loop.add_signal_handler(signal.SIGCONT, self.ctx.terminal.resume)
@@ -128,7 +128,7 @@ class LinearApp:
 
     async def _do_next(self) -> None:
         match await self.ctx.terminal.next_request():
-            case Typed(text=text):
+            case LineTyped(text=text):
                 await self._line(text)
             case StopWanted():
                 if self.ctx.leaving is None and not self.ctx.active.stop():

@@ -8,7 +8,7 @@ from engine.executor.requests import Activity, ApprovalAnswer, ApprovalChoice, R
 from engine.updates import Question
 from phoenix_tui.features.approvals import NOTHING_WAITS, asked_elsewhere, pending
 from phoenix_tui.features.sub_agents import family_of
-from phoenix_tui.linear.context import LinearContext, Run
+from phoenix_tui.linear.context import LinearContext, LineCommand
 from phoenix_tui.linear.question_lines import question_lines
 from tools.clean import clean_line
 
@@ -77,4 +77,4 @@ def _words(question: Question) -> str:
     return f"{clean_line(question.call.name)}, {clean_line(question.request.summary)}"
 
 
-RUNS: Final[dict[str, Run]] = {"approvals": _approvals}
+RUNS: Final[dict[str, LineCommand]] = {"approvals": _approvals}

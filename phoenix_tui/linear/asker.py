@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from engine.executor.requests import Receipt, Refused
 from phoenix_tui.features.front_end import FrontEnd, InView, Option
-from phoenix_tui.linear.line_buffer import LeaveTyped, Typed
+from phoenix_tui.linear.line_buffer import LeaveTyped, LineTyped
 from phoenix_tui.linear.terminal import LineTerminal
 from tools.clean import clean, clean_line
 from tools.wording import number_within
@@ -55,7 +55,7 @@ class LineAsker(FrontEnd):
         request = await self.terminal.ask(prompt, text)
         if isinstance(request, LeaveTyped):
             self.leave(0)
-        return request.text.strip() if isinstance(request, Typed) else ""
+        return request.text.strip() if isinstance(request, LineTyped) else ""
 
     async def ask_line(self, heading: str, text: str = "") -> str:
         """One line; empty for Esc."""

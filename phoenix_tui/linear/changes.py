@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from phoenix_tui.features.changes import ChangeSet, ShownFile, changes_in_view, without_lines
-from phoenix_tui.linear.context import LinearContext, Run
+from phoenix_tui.linear.context import LinearContext, LineCommand
 from tools.clean import clean, clean_line
 from tools.wording import counted
 
@@ -47,4 +47,4 @@ def _row(file: ShownFile) -> str:
     return f"{VERBS[file.sign]} {clean_line(file.name)}, {lines}{f', {file.remark}' if file.remark else ''}"
 
 
-RUNS: Final[dict[str, Run]] = {"diff": diff}
+RUNS: Final[dict[str, LineCommand]] = {"diff": diff}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from engine.executor.requests import DropSummary, Proposal, SummarizeAgain, TakeSummary, Verdict
+from engine.executor.requests import DropSummary, Proposal, SummarizeAgain, SummaryDecision, TakeSummary
 from phoenix_tui.features.compaction import SummaryReview, compact
 from phoenix_tui.features.prompt_history import remember
-from phoenix_tui.linear.context import LinearContext, Run
-from phoenix_tui.linear.line_buffer import LeaveTyped, StopWanted, Typed
+from phoenix_tui.linear.context import LinearContext, LineCommand
+from phoenix_tui.linear.line_buffer import LeaveTyped, LineTyped, StopWanted
 from tools.clean import clean, clean_line
 from tools.wording import counted
 
@@ -31,7 +31,7 @@ class LineSummaryAsker:
         """Wait for each proposal, meanwhile for a stop, and ask."""
         proposals: asyncio.Queue[Proposal] = asyncio.Queue()
 
-        async def review(proposal: Proposal) -> Verdict:
+        async def review(proposal: Proposal) -> SummaryDecision:
             verdict = summary.offer(proposal)
             proposals.put_nowait(proposal)
             return await verdict
@@ -72,13 +72,13 @@ async def _meanwhile(ctx: LinearContext) -> None:
         case LeaveTyped():
             ctx.active.stop()
             ctx.leave(0)
-        case Typed(text=text):
+        case LineTyped(text=text):
             ctx.say("Writing the summary. Esc stops.")
             if text.strip() and not remember(ctx.history, text):
                 ctx.say("Up recalls your text.")
 
 
-async def _decide(ctx: LinearContext, proposal: Proposal) -> Verdict:
+async def _decide(ctx: LinearContext, proposal: Proposal) -> SummaryDecision:
     if proposal.problem:
         ctx.say(f"Refused: {clean_line(proposal.problem)}")
     ctx.say(
@@ -98,4 +98,4 @@ async def _decide(ctx: LinearContext, proposal: Proposal) -> Verdict:
             return DropSummary()
 
 
-RUNS: Final[dict[str, Run]] = {"compact": summarize}
+RUNS: Final[dict[str, LineCommand]] = {"compact": summarize}

@@ -69,4 +69,4 @@ class LinearContext(LineAsker):
         super().leave(code)
 
 
-Run: TypeAlias = Callable[[LinearContext, str], Awaitable[None]]
+LineCommand: TypeAlias = Callable[[LinearContext, str], Awaitable[None]]

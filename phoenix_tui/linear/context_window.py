@@ -10,7 +10,7 @@ from engine.executor.context_manager import HIGHEST, LOWEST, ContextReport, Edit
 from engine.executor.requests import Refused
 from phoenix_tui.features.context_window import sent_prompt, sent_to
 from phoenix_tui.features.init import init
-from phoenix_tui.linear.context import LinearContext, Run
+from phoenix_tui.linear.context import LinearContext, LineCommand
 from phoenix_tui.models.choice import GUIDE
 from phoenix_tui.text.checkpoint_text import use_in_words
 from phoenix_tui.text.compaction_text import compaction_lines
@@ -116,4 +116,4 @@ async def _init(ctx: LinearContext, _: str) -> None:
     await init(ctx)
 
 
-RUNS: Final[dict[str, Run]] = {"prompt": _prompt, "init": _init, "context": _context}
+RUNS: Final[dict[str, LineCommand]] = {"prompt": _prompt, "init": _init, "context": _context}

@@ -8,7 +8,7 @@ from engine.search import SearchSyntaxError, parse_search
 from phoenix_tui.features import conversations
 from phoenix_tui.features.archive import archive_or_delete
 from phoenix_tui.linear.asker import MOST_LISTED
-from phoenix_tui.linear.context import LinearContext, Run
+from phoenix_tui.linear.context import LinearContext, LineCommand
 from tools.wording import counted
 
 
@@ -75,7 +75,7 @@ async def _archive_or_delete(ctx: LinearContext, *, delete: bool) -> None:
     ctx.say((await archive_or_delete(ctx.services.engine, [conversation.id], delete=delete)).words())
 
 
-RUNS: Final[dict[str, Run]] = {
+RUNS: Final[dict[str, LineCommand]] = {
     "archive": _archive,
     "delete": _delete,
     "export": conversations.export,

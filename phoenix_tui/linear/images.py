@@ -10,7 +10,7 @@ from typing import Final
 
 from engine.api.errors import ENGINE_ERRORS
 from phoenix_tui.features.image_files import asked_images, attach_image, dropped_images, image_at
-from phoenix_tui.linear.context import LinearContext, Run
+from phoenix_tui.linear.context import LinearContext, LineCommand
 from phoenix_tui.terminal.clipboard import Clipboard, ClipboardImage, ClipboardText, ClipboardTrouble
 from phoenix_tui.text.image_text import spoken_size
 from tools.clean import clean_line
@@ -74,4 +74,4 @@ def _drop(_: str) -> None:
     return None
 
 
-RUNS: Final[dict[str, Run]] = {"image": _attach, "paste": _paste, "images": _images}
+RUNS: Final[dict[str, LineCommand]] = {"image": _attach, "paste": _paste, "images": _images}

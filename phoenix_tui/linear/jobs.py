@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from phoenix_tui.features.jobs import background, end_job, jobs_in_view, output_of
-from phoenix_tui.linear.context import LinearContext, Run
+from phoenix_tui.linear.context import LinearContext, LineCommand
 from phoenix_tui.text.job_text import how_it_stands
 from tools.clean import reveal
 
@@ -33,4 +33,4 @@ async def _jobs(ctx: LinearContext, _: str) -> None:
             pass  # none was wanted
 
 
-RUNS: Final[dict[str, Run]] = {"background": background, "jobs": _jobs}
+RUNS: Final[dict[str, LineCommand]] = {"background": background, "jobs": _jobs}

@@ -15,7 +15,7 @@ from tools.clean import clean
 BACK: Final = "\b"
 
 
-class Typed(Struct, frozen=True):
+class LineTyped(Struct, frozen=True):
     """Enter: the present line."""
 
     text: str
@@ -29,7 +29,7 @@ class LeaveTyped(Struct, frozen=True):
     """Ctrl+D on an empty line, or the end of the input."""
 
 
-LineRequest: TypeAlias = Typed | StopWanted | LeaveTyped
+LineRequest: TypeAlias = LineTyped | StopWanted | LeaveTyped
 
 
 class LineHistory(Protocol):
@@ -128,7 +128,7 @@ class LineBuffer:
 
     def enter(self) -> str:
         """The line is finished."""
-        self.requests.append(Typed(self.take()))
+        self.requests.append(LineTyped(self.take()))
         return ""
 
     def newline(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from phoenix_tui.features.memory import NO_NOTES, facts, new_note, notes_in_view, notes_of, said
-from phoenix_tui.linear.context import LinearContext, Run
+from phoenix_tui.linear.context import LinearContext, LineCommand
 from tools.clean import clean, clean_line
 
 ACTIONS: Final = ("read it", "show its path, to edit it", "delete it")
@@ -44,4 +44,4 @@ async def _choose(ctx: LinearContext) -> None:
             pass  # none was wanted
 
 
-RUNS: Final[dict[str, Run]] = {"memory": _memory}
+RUNS: Final[dict[str, LineCommand]] = {"memory": _memory}

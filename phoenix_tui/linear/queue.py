@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from engine.executor.requests import Receipt, Refused
 from engine.records import QueuedMessage
 from phoenix_tui.features.run_limits import caps_for
-from phoenix_tui.linear.context import LinearContext, Run
+from phoenix_tui.linear.context import LinearContext, LineCommand
 from tools.clean import clean_line
 from tools.wording import counted
 
@@ -76,4 +76,4 @@ def _row(message: QueuedMessage) -> str:
     return f"{words}, with {counted(len(message.image_ids), 'image')}" if message.image_ids else words
 
 
-RUNS: Final[dict[str, Run]] = {"queue": _queue}
+RUNS: Final[dict[str, LineCommand]] = {"queue": _queue}

@@ -9,7 +9,7 @@ from engine.machine.states import is_busy
 from phoenix_tui.features.cost import choose_run, cost_report
 from phoenix_tui.features.doctor import doctor
 from phoenix_tui.features.side_questions import why_not
-from phoenix_tui.linear.context import LinearContext, Run
+from phoenix_tui.linear.context import LinearContext, LineCommand
 from tools.wording import counted, number_within
 
 READ_BACK: Final = 4
@@ -64,7 +64,7 @@ async def _quit(ctx: LinearContext, _: str) -> None:
     ctx.leave(0)
 
 
-RUNS: Final[dict[str, Run]] = {
+RUNS: Final[dict[str, LineCommand]] = {
     "btw": _btw,
     "cost": _cost,
     "doctor": doctor,

@@ -10,9 +10,9 @@ from engine.api.conversation import ConversationApi
 from engine.ports.files import FileChange
 from engine.ports.turns import BranchRow
 from engine.rewind.values import Preview, PreviewFile, RewindList, RewindPoint, RewindScope
-from phoenix_tui.features.rewind import HowFar, Instead, Order, OtherWay, RewindCommands, Way, others_of
+from phoenix_tui.features.rewind import HowFar, Instead, OtherWay, RewindCommands, RewindTarget, Way, others_of
 from phoenix_tui.linear.compaction import summarize
-from phoenix_tui.linear.context import LinearContext, Run
+from phoenix_tui.linear.context import LinearContext, LineCommand
 from phoenix_tui.text.checkpoint_text import left_alone
 from phoenix_tui.text.labels import age
 from tools.clean import clean_line
@@ -37,10 +37,10 @@ class LineRewindAsker:
         self._ctx = ctx
         self._conversation = conversation
 
-    async def which_prompt(self, found: RewindList) -> Order | None:
+    async def which_prompt(self, found: RewindList) -> RewindTarget | None:
         """The prompts, and behind them interrupted rewinds."""
         rows = [_point(point) for point in found.points]
-        orders: list[Order] = list(found.points)
+        orders: list[RewindTarget] = list(found.points)
         if found.unfinished:
             files = counted(found.unfinished, "file")
             rows += [f"Finish the interrupted restore: {files}", f"Undo the interrupted restore: {files}"]
@@ -93,7 +93,7 @@ class LineRewindAsker:
         return None if chosen is None else others if chosen == 1 else frozenset()
 
 
-def _run(way: Callable[[RewindCommands], Awaitable[None]]) -> Run:
+def _run(way: Callable[[RewindCommands], Awaitable[None]]) -> LineCommand:
     async def run(ctx: LinearContext, _: str) -> None:
         conversation, rewinding = ctx.opened, ctx.services.rewinding
         if conversation is not None and rewinding is not None:
@@ -140,7 +140,7 @@ def _verb(change: FileChange) -> str:
     return "Create" if change.before is None else "Change"
 
 
-RUNS: Final[dict[str, Run]] = {
+RUNS: Final[dict[str, LineCommand]] = {
     "rewind": _run(RewindCommands.rewind),
     "undo": _run(RewindCommands.undo),
     "branches": _run(RewindCommands.branches),

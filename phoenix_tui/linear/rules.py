@@ -9,7 +9,7 @@ from typing import Final
 from engine.rule_store import ActiveRule
 from phoenix_tui.features.approvals import UNTITLED
 from phoenix_tui.features.rules import rule_places
-from phoenix_tui.linear.context import LinearContext, Run
+from phoenix_tui.linear.context import LinearContext, LineCommand
 from phoenix_tui.text.labels import age
 from phoenix_tui.text.rule_text import one_line
 from tools.clean import clean_line
@@ -81,4 +81,4 @@ def _where(rule: ActiveRule) -> str:
     return f"in the project {one_line(rule.project)}" if rule.project else PLACES[1]
 
 
-RUNS: Final[dict[str, Run]] = {"rules": _rules}
+RUNS: Final[dict[str, LineCommand]] = {"rules": _rules}

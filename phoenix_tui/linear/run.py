@@ -22,7 +22,7 @@ from phoenix_tui.linear import (
     rules,
     settings,
 )
-from phoenix_tui.linear.context import LinearContext, Run
+from phoenix_tui.linear.context import LinearContext, LineCommand
 
 MEANINGS: Final = {
     "agents": "sub-agents of this conversation: read, send a hint, stop; /agents stop stops all",
@@ -66,7 +66,7 @@ async def _help(ctx: LinearContext, _: str) -> None:
     )
 
 
-RUNS: Final[dict[str, Run]] = {
+RUNS: Final[dict[str, LineCommand]] = {
     "help": _help,
     **conversations.RUNS,
     **reading.RUNS,

@@ -13,7 +13,7 @@ from phoenix_tui.features.permissions import choose_mode, choose_sandbox
 from phoenix_tui.features.profiles import use_profile
 from phoenix_tui.features.settings import SettingOrder, SettingsCommands
 from phoenix_tui.features.settings_api import Setting
-from phoenix_tui.linear.context import LinearContext, Run
+from phoenix_tui.linear.context import LinearContext, LineCommand
 from phoenix_tui.linear.rules import choose_rule
 from tools.clean import clean_line
 
@@ -76,7 +76,7 @@ async def _config(ctx: LinearContext, argument: str) -> None:
     await SettingsCommands(ctx, LineSettingsAsker(ctx)).config(argument)
 
 
-RUNS: Final[dict[str, Run]] = {
+RUNS: Final[dict[str, LineCommand]] = {
     "config": _config,
     "effort": choose_effort,
     "model": choose_model,

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from phoenix_tui.linear.keyboard import Keyboard
-from phoenix_tui.linear.line_buffer import LeaveTyped, LineBuffer, LineRequest, StopWanted, Typed
+from phoenix_tui.linear.line_buffer import LeaveTyped, LineBuffer, LineRequest, LineTyped, StopWanted
 from phoenix_tui.terminal.output_thread import OutputThread, write_all
 from tools.clean import clean
 
@@ -125,7 +125,7 @@ class LineTerminal:
         request = self._requests.popleft()
         if not self._requests:
             self._heard.clear()
-        if isinstance(request, Typed) and not self.keyboard.is_terminal:  # not echoed by a terminal
+        if isinstance(request, LineTyped) and not self.keyboard.is_terminal:  # not echoed by a terminal
             self.show_prompt()
             self._at_prompt = False
             self._write(f"{request.text}{self._end}")
@@ -166,7 +166,7 @@ class LineTerminal:
         echo = self.line.feed(text)
         self._write(echo if self._at_prompt else "")
         for request in self.line.requests:
-            if isinstance(request, Typed) and self._at_prompt:
+            if isinstance(request, LineTyped) and self._at_prompt:
                 self._at_prompt = False
                 self._write(self._end)
             self._request(request)
@@ -180,12 +180,12 @@ class LineTerminal:
     def _take_lines(self, text: str) -> None:
         *whole, self._piped = (self._piped + text).replace("\r\n", "\n").split("\n")
         for line in whole:
-            self._request(Typed(line))
+            self._request(LineTyped(line))
 
     def end_input(self) -> None:
         """Take the end of the input: its last line, then a request to leave."""
         if self._piped:
-            self._request(Typed(self._piped))
+            self._request(LineTyped(self._piped))
             self._piped = ""
         self._request(LeaveTyped())
 

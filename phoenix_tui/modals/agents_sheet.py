@@ -26,9 +26,9 @@ from phoenix_tui.modals.line_sheet import LineSheet
 from phoenix_tui.text.agent_text import counted
 from phoenix_tui.text.labels import Tone, money, short_model, tokens
 from phoenix_tui.widgets.agent_figures import last_words, profile_words, time_used, turns
-from phoenix_tui.widgets.agent_rows import agent_rows, doing, ending_words, rows_each
+from phoenix_tui.widgets.agent_rows import agent_rows, doing, outcome_text, rows_each
 from phoenix_tui.widgets.notices import Notify
-from phoenix_tui.widgets.row_choice import first_in_sight, moved
+from phoenix_tui.widgets.row_choice import first_visible, moved
 from tools.clean import clean, clean_line
 from tools.clock import SYSTEM_CLOCK, Clock
 
@@ -85,7 +85,7 @@ class AgentsSheet(AnsweringSheet):
     ) -> None:
         super().__init__(engine, tell, plain=plain)
         assert engine.sub_agents is not None, "where there are none, none are shown"
-        self._crew = engine.sub_agents
+        self._sub_agents = engine.sub_agents
         self._parent_id = parent_id
         self.clock: Clock = SYSTEM_CLOCK
         self._chosen = self._place_of(current)
@@ -111,7 +111,7 @@ class AgentsSheet(AnsweringSheet):
 
     @property
     def _views(self) -> list[AgentView]:
-        return list(self._crew.views(self._parent_id))
+        return list(self._sub_agents.views(self._parent_id))
 
     @property
     def _one(self) -> AgentView:
@@ -142,7 +142,7 @@ class AgentsSheet(AnsweringSheet):
         room = room if asked is None else min(room, MOST_ROWS)
         self._each = rows_each(views, width - POINTER, room)
         most = room // self._each
-        self._first = first_in_sight(self._chosen, len(views), most)
+        self._first = first_visible(self._chosen, len(views), most)
         rows = agent_rows(views, width - POINTER, self.clock.now(), plain=self._plain, each=self._each)
         shown = [
             _marked(row, place % self._each, chosen=place // self._each == self._chosen)
@@ -173,7 +173,7 @@ class AgentsSheet(AnsweringSheet):
         if view.outcome is None:
             lines.append(doing(view, plain=self._plain).truncate(width, ellipsis=True))
         else:
-            said = view.outcome.text if not view.outcome.reason else ending_words(view.outcome)
+            said = view.outcome.text if not view.outcome.reason else outcome_text(view.outcome)
             lines += Content("\n".join(line for line in clean(said).splitlines() if line.strip())).wrap(width)
         return Content("\n").join(lines[:DETAIL_ROWS])
 
@@ -202,13 +202,13 @@ class AgentsSheet(AnsweringSheet):
         if self._one.outcome is not None:
             self._tell("The sub-agent has already ended.")
             return
-        self._crew.stop((self._one.id,))
+        self._sub_agents.stop((self._one.id,))
         self._draw()
 
     def action_stop_all(self) -> None:
         """Stop all of them."""
         working = at_work(self._views)
-        self._crew.stop([view.id for view in working])
+        self._sub_agents.stop([view.id for view in working])
         self._tell(f"{len(working)} stopped; their results are kept." if working else "No sub-agent is running.")
         self._draw()
 
@@ -223,7 +223,7 @@ class AgentsSheet(AnsweringSheet):
         if not text or not text.strip():
             return
         try:
-            await self._crew.hint(view.id, text.strip())
+            await self._sub_agents.hint(view.id, text.strip())
         except (EngineError, StorageError) as error:
             self._tell(str(error), bad=True)
             return

@@ -20,7 +20,7 @@ from phoenix_tui.modals.answering import MOST_ROWS, AnsweringSheet
 from phoenix_tui.text.labels import ASKING, Tone, age
 from phoenix_tui.text.rule_text import one_line
 from phoenix_tui.widgets.notices import Notify
-from phoenix_tui.widgets.row_choice import first_in_sight, moved
+from phoenix_tui.widgets.row_choice import first_visible, moved
 from tools.clean import clean_line
 from tools.wording import counted
 
@@ -91,7 +91,7 @@ class ApprovalsSheet(AnsweringSheet):
         keys = hint(("deny_all", "denies all") if count > 1 else "", ("sheet_take", "opens"))
         heading = Content.assemble((words, "bold"), (f"   {keys}", Tone.QUIET.value))
         self.query_one("#heading", Static).update(heading.truncate(self.measure, ellipsis=True))
-        first = first_in_sight(self._chosen, count, MOST_ROWS)
+        first = first_visible(self._chosen, count, MOST_ROWS)
         shown = self._waiting[first : first + MOST_ROWS]
         self.query_one("#rows", Static).update(
             Content("\n").join(self._row(one, first + place) for place, one in enumerate(shown))

@@ -50,7 +50,7 @@ class PhoenixScreen(Screen[Result], Generic[Result]):
         """Cells of the list of conversations on a screen of `columns`, when it is beside the rest."""
         return 0
 
-    def say_way_out(self, words: str) -> None:
+    def show_esc_hint(self, words: str) -> None:
         """Show the action of Esc on the innermost open thing; empty when none is open."""
 
     def _invoke_later(self, callback: CallbackType, sender: MessagePump) -> None:
@@ -64,7 +64,7 @@ class PhoenixScreen(Screen[Result], Generic[Result]):
         return order if isinstance(order, KeyOrder) else None
 
     @property
-    def is_standing(self) -> bool:
+    def is_drawable(self) -> bool:
         """True while it can be drawn: a dismissed screen loses its widgets before it is detached."""
         return not is_being_removed(self)
 
@@ -106,7 +106,7 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
     ]
     WHOLE: ClassVar[bool] = False
     """True when it needs all the width there is, such as for code side by side."""
-    way_out: str = CLOSES
+    esc_hint: str = CLOSES
     """Action of Esc here, shown only in the status line."""
 
     @on(events.Mount)
@@ -135,19 +135,19 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
 
     def on_screen_resume(self) -> None:
         """Show the action of Esc when the sheet gets the keys."""
-        self.say_way_out(self.way_out)
+        self.show_esc_hint(self.esc_hint)
 
     def on_dock_opened(self, event: Opened) -> None:
         """Show the action of Esc on a part of the sheet that it closes first."""
         event.stop()
-        self.say_way_out(event.way_out)
+        self.show_esc_hint(event.esc_hint)
 
-    def say_way_out(self, words: str) -> None:
+    def show_esc_hint(self, words: str) -> None:
         """Set the action of Esc; without words the initial one."""
-        self.way_out = words or type(self).way_out
+        self.esc_hint = words or type(self).esc_hint
         workspace = self.app.screen_stack[0]
         if self.is_current and isinstance(workspace, PhoenixScreen):
-            workspace.say_way_out(self.way_out)
+            workspace.show_esc_hint(self.esc_hint)
 
     def action_close(self) -> None:
         """Leave without an answer."""

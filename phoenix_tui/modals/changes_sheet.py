@@ -19,7 +19,7 @@ from phoenix_tui.modals.rewind_rows import file_row, joined_row, sum_row
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.quoting import quoted
 from phoenix_tui.widgets.diff_view import DiffView
-from phoenix_tui.widgets.row_choice import first_in_sight, moved
+from phoenix_tui.widgets.row_choice import first_visible, moved
 
 BESIDE_FROM: Final = 120
 """Columns from which the files are beside their change."""
@@ -117,7 +117,7 @@ class ChangesSheet(DiffSheet):
         """Quote the selection, else the visible change, in the message being written."""
         if self._display is not None:
             selected = self.get_selected_text() or ""
-            self._ask(quoted(self._display, self._view.change_in_sight(), selected))
+            self._ask(quoted(self._display, self._view.visible_change(), selected))
             self.dismiss(None)
 
     @property
@@ -174,7 +174,7 @@ class ChangesSheet(DiffSheet):
     def _file_rows(self, width: int) -> list[Content]:
         beside = self.size.width >= BESIDE_FROM
         most = max(self._view.size.height, 1) if beside else FILES_ABOVE
-        first = first_in_sight(self._file, len(self._files), most)
+        first = first_visible(self._file, len(self._files), most)
         return [
             file_row(one, FILES_WIDTH if beside else width, chosen=place == self._file)
             for place, one in enumerate(self._files[first : first + most], start=first)

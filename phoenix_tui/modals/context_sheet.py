@@ -36,7 +36,7 @@ from phoenix_tui.widgets.context_bar import (
     share_of,
     share_rows,
 )
-from phoenix_tui.widgets.row_choice import first_in_sight, moved
+from phoenix_tui.widgets.row_choice import first_visible, moved
 from tools.clean import clean_line
 from tools.wording import counted
 
@@ -191,7 +191,7 @@ class ContextSheet(Sheet[str]):
     def _parts(self, report: ContextReport, width: int, room: int) -> list[Content]:
         """The biggest parts around the chosen one."""
         parts = report.measured.parts
-        first = first_in_sight(self._chosen, len(parts), room)
+        first = first_visible(self._chosen, len(parts), room)
         return [
             self._row(part, width, report.window, chosen=place == self._chosen)
             for place, part in enumerate(parts[first : first + room], start=first)

@@ -39,7 +39,7 @@ class EditSheet(Sheet[str]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.PASTE)
-    way_out = LEAVES
+    esc_hint = LEAVES
 
     def __init__(self, heading: str, text: str, *, may_be_file: bool = False) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class EditSheet(Sheet[str]):
             return
         self._asked = True
         self.query_one(Static).update(self._words())
-        self.say_way_out(DROPS)
+        self.show_esc_hint(DROPS)
 
     def action_to_file(self) -> None:
         """Replace the text by a file; possible for a paste only."""
@@ -110,7 +110,7 @@ class EditSheet(Sheet[str]):
         if self._asked:
             self._asked = False
             self.query_one(Static).update(self._words())
-            self.say_way_out(LEAVES)
+            self.show_esc_hint(LEAVES)
 
     def _words(self) -> Content:
         keeps = ("paste_editor", "opens your editor") if self._is_large else ("paste_keep", "saves")

@@ -80,7 +80,7 @@ class FindSheet(Sheet[str]):
         self._library = library
         self._conversation_id = conversation_id
         self._transcript = transcript
-        self._one_at_a_time = asyncio.Lock()
+        self._lock = asyncio.Lock()
         """A question whose text is gone by the time of its turn is not asked."""
         self._places = FoundPlaces(())
         self._place = -1
@@ -139,7 +139,7 @@ class FindSheet(Sheet[str]):
 
     async def _find(self, text: str) -> None:
         await asyncio.sleep(PAUSE)
-        async with self._one_at_a_time:
+        async with self._lock:
             if text == self._text:
                 await self._ask(text)
 
@@ -151,7 +151,7 @@ class FindSheet(Sheet[str]):
             found = ()
         else:
             self._trouble = ""
-        if text == self._text and self.is_standing:
+        if text == self._text and self.is_drawable:
             self._take(text, found)
             self._draw()
 

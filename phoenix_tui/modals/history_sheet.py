@@ -18,7 +18,7 @@ from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.line_input import LineInput
-from phoenix_tui.widgets.row_choice import first_in_sight, moved
+from phoenix_tui.widgets.row_choice import first_visible, moved
 from tools.clean import clean, clean_line
 from tools.wording import counted
 
@@ -156,7 +156,7 @@ class HistorySheet(Sheet[str]):
         self.call_after_refresh(self._make_room)
 
     def _make_room(self) -> None:
-        if self.is_standing:
+        if self.is_drawable:
             self._dock.lift(self.query_one(".sheet").outer_size.height)
 
     @property
@@ -173,7 +173,7 @@ class HistorySheet(Sheet[str]):
             )
             return Content.styled(f"  No prompt matches. {wide}", Tone.QUIET.value)
         rows = max(min(MOST_ROWS, self.size.height // 3, self._room * 2 // 3), 2)
-        first = first_in_sight(self._chosen, len(self._found), rows)
+        first = first_visible(self._chosen, len(self._found), rows)
         shown = list(enumerate(self._found[first : first + rows], start=first))
         return Content("\n").join([self._row(prompt, place == self._chosen) for place, prompt in reversed(shown)])
 

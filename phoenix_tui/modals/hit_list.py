@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from engine.records import SearchHit
 from phoenix_tui.modals.search_rows import HIT_ROWS, hit_rows
-from phoenix_tui.widgets.row_choice import first_in_sight
+from phoenix_tui.widgets.row_choice import first_visible
 
 
 class HitList(Static):
@@ -44,7 +44,7 @@ class HitList(Static):
     def show(self, hits: Sequence[SearchHit], chosen: int, words: Sequence[str], width: int) -> None:
         """Draw the hits round the chosen one."""
         self._count = len(hits)
-        self._first = first_in_sight(chosen, len(hits), self.fitting)
+        self._first = first_visible(chosen, len(hits), self.fitting)
         rows = [
             hit_rows(hit, words, width, chosen=place == chosen)
             for place, hit in enumerate(hits[self._first : self._first + self.fitting], start=self._first)

@@ -30,7 +30,7 @@ class HitSheet(Sheet[str]):
         ),
     ]
 
-    way_out = "Esc returns to the results"
+    esc_hint = "Esc returns to the results"
 
     def __init__(self, transcript: TranscriptView, place: int, count: int) -> None:
         super().__init__()

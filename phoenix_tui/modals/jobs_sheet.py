@@ -20,7 +20,7 @@ from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.job_text import how_it_stands, running
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.row_choice import first_in_sight, moved
+from phoenix_tui.widgets.row_choice import first_visible, moved
 from tools.clean import clean_line
 from tools.contract import JobInfo
 from tools.wording import counted
@@ -45,7 +45,7 @@ class JobsSheet(Sheet[None]):
 
     def __init__(self, active: JobsApi, front: FrontEnd) -> None:
         super().__init__()
-        self._desk = active
+        self._jobs = active
         self._front = front
         self._chosen = max(len(active.all()) - 1, 0)
         self._first = 0
@@ -69,14 +69,14 @@ class JobsSheet(Sheet[None]):
 
     @property
     def _one(self) -> JobInfo | None:
-        jobs = self._desk.all()
+        jobs = self._jobs.all()
         return jobs[min(self._chosen, len(jobs) - 1)] if jobs else None
 
     def _draw(self) -> None:
-        jobs, width = self._desk.all(), self.measure
+        jobs, width = self._jobs.all(), self.measure
         room = max(int(self.size.height * SHARE) - CHROME, 2)
         most = max(min(len(jobs), room - LEAST_OUTPUT), 1)
-        self._first = first_in_sight(self._chosen, len(jobs), most)
+        self._first = first_visible(self._chosen, len(jobs), most)
         shown = enumerate(jobs[self._first : self._first + most], start=self._first)
         rows = [_row(job, width, chosen=place == self._chosen) for place, job in shown]
         self.query_one("#heading", Static).update(_heading(jobs, width))
@@ -91,7 +91,7 @@ class JobsSheet(Sheet[None]):
         return Content("\n").join(Content(line).truncate(width, ellipsis=True) for line in lines)
 
     def _lines(self) -> list[str]:
-        return output_lines(self._desk, self._one) if self._one is not None else []
+        return output_lines(self._jobs, self._one) if self._one is not None else []
 
     @on(events.Click, "#rows")
     def point(self, event: events.Click) -> None:
@@ -104,14 +104,14 @@ class JobsSheet(Sheet[None]):
 
     def action_move(self, by: int) -> None:
         """Choose another one."""
-        self._chosen = moved(self._chosen, by, len(self._desk.all()))
+        self._chosen = moved(self._chosen, by, len(self._jobs.all()))
         self._draw()
 
     def action_take(self) -> None:
         """Read all that the chosen one has printed."""
         if self._one is None:
             return
-        output = output_of(self._desk, self._one)
+        output = output_of(self._jobs, self._one)
         text = Content.assemble((f"{output.before}\n" if output.before else "", Tone.QUIET.value), output.text)
         self.app.push_screen(TextSheet(output.heading, text, at_end=True))
 
@@ -121,7 +121,7 @@ class JobsSheet(Sheet[None]):
             self.run_worker(self._end(self._one), group="end")
 
     async def _end(self, job: JobInfo) -> None:
-        await end_job(self._front, self._desk, job)
+        await end_job(self._front, self._jobs, job)
         self._draw()
 
 

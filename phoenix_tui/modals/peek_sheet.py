@@ -30,7 +30,7 @@ from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.notices import Notify
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.request_text import laid_out
-from phoenix_tui.widgets.unseen import Rows
+from phoenix_tui.widgets.unseen import RowRange
 from tools.clean import clean_line
 
 ENOUGH: Final = 30
@@ -197,8 +197,8 @@ class PeekSheet(Sheet[str]):
             return
         total, first = len(question_rows(question, self._row, width)), round(body.scroll_y)
         if body.virtual_size.height == total:
-            self.gate.sight.left_out = laid_out(question, width).left_out
-            self.gate.sight.saw((width, total), total, [Rows(first, min(first + height, total))])
+            self.gate.seen_rows.left_out = laid_out(question, width).left_out
+            self.gate.seen_rows.saw((width, total), total, [RowRange(first, min(first + height, total))])
 
     def _refuses(self) -> bool:
         """True while a yes does not count; then the unseen rows are shown, and a sentence says so."""

@@ -16,7 +16,7 @@ from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.line_input import LineInput
-from phoenix_tui.widgets.row_choice import first_in_sight, moved
+from phoenix_tui.widgets.row_choice import first_visible, moved
 from tools.clean import clean_line
 
 MOST_ROWS: Final = 12
@@ -126,7 +126,7 @@ class PickerSheet(Sheet[str]):
             wide = "Enter uses it as typed." if takes else "Type fewer letters to find more."
             return Content.styled(f"  No matches. {wide}", Tone.QUIET.value)
         rows = max(min(MOST_ROWS, self.size.height // 2, self._room), 2)
-        first = first_in_sight(self._chosen, len(self._found), rows)
+        first = first_visible(self._chosen, len(self._found), rows)
         lines = [
             self._row(one, place == self._chosen)
             for place, one in enumerate(self._found[first : first + rows], start=first)

@@ -25,7 +25,7 @@ from phoenix_tui.modals.rewind_rows import preview_row, sum_of
 from phoenix_tui.modals.rewind_sheet import FRAME, SHARE
 from phoenix_tui.text.checkpoint_text import left_alone
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.row_choice import first_in_sight, moved
+from phoenix_tui.widgets.row_choice import first_visible, moved
 from tools.contract import DiffDisplay
 
 DiffOf = Callable[[FileChange], Awaitable[DiffDisplay | None]]
@@ -152,7 +152,7 @@ class RewindConfirmSheet(Sheet[HowFar]):
 
     def _file_rows(self, width: int, room: int) -> list[Content]:
         place = self._place - len(self._look.ways)
-        first = first_in_sight(place, len(self._files), room)
+        first = first_visible(place, len(self._files), room)
         quiet = self._look.ways[self._way][0] is RewindScope.CONVERSATION
         rows = [
             preview_row(

@@ -13,14 +13,14 @@ from textual.widgets import Static
 
 from engine.rewind.values import RewindList, RewindPoint
 from phoenix_tui.features.changes import files_of, when
-from phoenix_tui.features.rewind import Order, OtherWay
+from phoenix_tui.features.rewind import OtherWay, RewindTarget
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.rewind_rows import change_row, point_row, stay_row
 from phoenix_tui.text.checkpoint_text import left_alone
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.row_choice import first_in_sight, moved
+from phoenix_tui.widgets.row_choice import first_visible, moved
 from tools.wording import counted
 
 INDENT: Final = 2
@@ -31,7 +31,7 @@ FRAME: Final = 3
 FILES_SHOWN: Final = 6
 
 
-class RewindSheet(Sheet[Order]):
+class RewindSheet(Sheet[RewindTarget]):
     """Prompts, newest first. The first row stays here, so that Enter by habit changes nothing."""
 
     DEFAULT_CSS = """
@@ -117,7 +117,7 @@ class RewindSheet(Sheet[Order]):
 
     def _list(self, width: int, room: int) -> list[Content]:
         points, now = self._found.points, time.time()
-        first = first_in_sight(self._chosen, len(points) + 1, room)
+        first = first_visible(self._chosen, len(points) + 1, room)
         rows: list[Content] = []
         for place in range(first, min(first + room, len(points) + 1)):
             chosen = place == self._chosen

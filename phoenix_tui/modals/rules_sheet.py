@@ -113,7 +113,7 @@ class RulesSheet(Sheet[None]):
         self.query_one("#remark", Static).update(self._said if self._said and not self._writing else said)
         keys = Content.styled(self._keys(), Tone.QUIET.value).truncate(width, ellipsis=True)
         self.query_one("#keys", Static).update(keys)
-        self.say_way_out(BACK if self._writing else CLOSES)
+        self.show_esc_hint(BACK if self._writing else CLOSES)
 
     def _keys(self) -> str:
         if self._writing and self._edited is None:

@@ -172,7 +172,7 @@ class SearchSheet(Sheet[SearchHit]):
 
     def _show(self, found: SearchResults) -> None:
         self._memory.chosen = max(0, min(self._memory.chosen, len(found.hits) - 1))
-        if self.is_standing:
+        if self.is_drawable:
             self._draw()
             if self._at_once and not (found.looking and not found.hits):
                 self._at_once = False

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.api.conversation import Unsubscribe
-from engine.executor.requests import DropSummary, Proposal, SummarizeAgain, TakeSummary, Verdict
+from engine.executor.requests import DropSummary, Proposal, SummarizeAgain, SummaryDecision, TakeSummary
 from engine.updates import Update
 from phoenix_tui.features.compaction import SummaryReview
 from phoenix_tui.keys.active_keys import hint
@@ -80,7 +80,7 @@ class SummarySheet(Sheet[str]):
             self._unsubscribe()
         self._decide(DropSummary())
 
-    async def review(self, proposal: Proposal) -> Verdict:
+    async def review(self, proposal: Proposal) -> SummaryDecision:
         """Show a summary and wait for the user's decision."""
         if not self.is_mounted:
             return DropSummary()
@@ -124,7 +124,7 @@ class SummarySheet(Sheet[str]):
         if hint is not None:
             self._decide(SummarizeAgain(hint.strip()))
 
-    def _decide(self, verdict: Verdict) -> None:
+    def _decide(self, verdict: SummaryDecision) -> None:
         self._summary.decide(verdict)
         self.decides(False)
         if not isinstance(verdict, DropSummary):
@@ -152,7 +152,7 @@ class SummarySheet(Sheet[str]):
             )
             self.query_one("#summary", Static).update(Content(clean(proposal.summary)))
         self.query_one("#heading", Static).update(heading)
-        self.say_way_out(DROPS if self._summary.waits else STOPS)
+        self.show_esc_hint(DROPS if self._summary.waits else STOPS)
         self.decides(self._summary.waits)
 
 

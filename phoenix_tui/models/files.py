@@ -14,7 +14,7 @@ from typing import assert_never
 from msgspec import Struct
 
 from phoenix_tui.models.known import KNOWN_MODELS, MEBIBYTE, InstallableModel, WebFile, WeightsSource, WheelParts
-from phoenix_tui.models.partial_file import ModelFileError, PartialFile, Progress, file_digest
+from phoenix_tui.models.partial_file import ModelFileError, PartialFile, ReportProgress, file_digest
 from tools.contract import ProcessRunner
 from tools.files.own_files import read_regular, write_file
 
@@ -94,7 +94,7 @@ class ModelFiles:
         """The models a conversation can be had with, by name."""
         return {file.name: file.path for file in self.list() if file.usable}
 
-    async def install(self, name: str, *, agreed: bool, progress: Progress) -> ModelFile:
+    async def install(self, name: str, *, agreed: bool, progress: ReportProgress) -> ModelFile:
         """Fetch, check and publish a known model; a cancelled fetch resumes at its end.
 
         Raises:
@@ -187,7 +187,7 @@ class ModelFiles:
                 "free some space, or set PHOENIX_HOME to a larger disk."
             )
 
-    async def _fetch(self, model: InstallableModel, file: PartialFile, progress: Progress) -> None:
+    async def _fetch(self, model: InstallableModel, file: PartialFile, progress: ReportProgress) -> None:
         """Take the bytes from the first source that delivers all of them."""
         failures: list[str] = []
         for source in model.sources:
@@ -202,7 +202,7 @@ class ModelFiles:
         if file.size != model.size:
             raise ModelFileError(f"No source provided {model.name}: {'; '.join(failures) or 'the file is cut short'}.")
 
-    async def _fetch_from(self, source: WeightsSource, file: PartialFile, size: int, progress: Progress) -> None:
+    async def _fetch_from(self, source: WeightsSource, file: PartialFile, size: int, progress: ReportProgress) -> None:
         from phoenix_tui.models.fetch import fetch_web_file, fetch_wheels  # noqa: PLC0415 - 2 ms, rarely
 
         match source:

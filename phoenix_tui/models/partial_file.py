@@ -14,7 +14,7 @@ from phoenix_tui.models.known import MEBIBYTE
 from tools.files.own_files import make_folder, open_file, open_own
 
 BLOCK = 4 * MEBIBYTE
-Progress: TypeAlias = Callable[[int, int], None]
+ReportProgress: TypeAlias = Callable[[int, int], None]
 """Bytes so far, bytes in all."""
 
 

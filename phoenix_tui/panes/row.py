@@ -74,7 +74,7 @@ class PaneRow:
         )
 
     @property
-    def in_sight(self) -> Collection[str]:
+    def visible(self) -> Collection[str]:
         """Conversations of the panes without the dock; where one pane alone has room, none."""
         shown = [pane.conversation for pane in self.panes if pane.title.is_on_screen]
         return {conversation.id for conversation in shown if conversation is not None}

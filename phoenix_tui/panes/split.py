@@ -11,8 +11,8 @@ from textual import events
 from engine.api.conversation import ConversationApi
 from engine.ports import ConversationChanges
 from phoenix_tui.panes.column import ConversationColumn
-from phoenix_tui.panes.memory import Panes, remember
 from phoenix_tui.panes.row import Pane, PaneRow
+from phoenix_tui.panes.saved_panes import Panes, remember
 from phoenix_tui.widgets.notices import Notify
 from phoenix_tui.widgets.status_line import Status
 from phoenix_tui.workspace.active_conversation import ActiveConversation
@@ -31,7 +31,7 @@ class Split:
     ) -> None:
         self._column = column
         self._parts = parts
-        self._desk = active
+        self._active = active
         self._tell = tell
         self.row = PaneRow(column, parts, plain=active.launch.plain)
         self._turning = False
@@ -48,13 +48,13 @@ class Split:
         """The conversations from left to right; None for an empty pane."""
         focus = self.row.focus
         return [
-            self._desk.conversation if place == focus else pane.conversation
+            self._active.conversation if place == focus else pane.conversation
             for place, pane in enumerate(self.row.panes)
         ]
 
     async def add(self, conversation: ConversationApi | None) -> None:
         """One more pane right of the one in focus, which gets the dock; empty without a conversation."""
-        async with self._desk.changing:
+        async with self._active.changing:
             if self.count == MOST:
                 self._tell(f"{MOST} panes are already open; /close closes one.", bad=True)
                 return
@@ -64,7 +64,7 @@ class Split:
 
     async def add_behind(self, conversation: ConversationApi, place: int) -> None:
         """One more pane at `place`, which does not get the dock."""
-        async with self._desk.changing:
+        async with self._active.changing:
             pane = await self._insert(place)
             parts = replace(self._parts, title=pane.title, view=pane.transcript)
             pane.visible = visible = ConversationView(conversation, parts, self._tell)
@@ -76,18 +76,18 @@ class Split:
 
     async def go(self, place: int) -> None:
         """Give the dock to this pane."""
-        async with self._desk.changing:
+        async with self._active.changing:
             if place != self.row.focus and place < self.count:
                 await self._turn(place, self.shown[place])
 
     async def step(self, by: int) -> None:
         """Give the dock to the next pane, or to the one before."""
-        async with self._desk.changing:
+        async with self._active.changing:
             await self.go((self.row.focus + by) % self.count)
 
     async def close(self) -> None:
         """Put the pane in focus away; its conversation runs on."""
-        async with self._desk.changing:
+        async with self._active.changing:
             gone = self.row.panes[self.row.focus]
             place = self.row.focus + 1 if self.row.focus + 1 < self.count else self.row.focus - 1
             await self._turn(place, self.shown[place])
@@ -95,7 +95,7 @@ class Split:
 
     async def bring(self, conversation_id: str) -> bool:
         """Go to the pane that shows this conversation; False where none does."""
-        async with self._desk.changing:
+        async with self._active.changing:
             for place, one in enumerate(self.shown):
                 if place != self.row.focus and one is not None and one.id == conversation_id:
                     await self.go(place)
@@ -123,9 +123,9 @@ class Split:
     async def _insert(self, place: int) -> Pane:
         """Insert a pane; the conversation in view shares the screen once there is a second one."""
         pane = await self.row.insert(place)
-        self._desk.beside, self._desk.index.panes, self._column.panes = self, self.row, self
-        if self._desk.visible is not None:
-            self._desk.visible.panes = self
+        self._active.beside, self._active.index.panes, self._column.panes = self, self.row, self
+        if self._active.visible is not None:
+            self._active.visible.panes = self
         return pane
 
     async def _remove(self, pane: Pane) -> None:
@@ -134,12 +134,12 @@ class Split:
             pane.visible.stop()
         await self.row.remove(pane)
         if self.count == 1:
-            self._desk.beside = self._desk.index.panes = self._column.panes = None
+            self._active.beside = self._active.index.panes = self._column.panes = None
         self._changed()
 
     async def _turn(self, place: int, conversation: ConversationApi | None) -> None:
         """Give the dock to a pane, and show a conversation in it, or none."""
-        active, row = self._desk, self.row
+        active, row = self._active, self.row
         row.panes[row.focus].foot.status = Status()
         with self._column.at_once():
             self._turning = True
@@ -162,7 +162,7 @@ class Split:
     def resized(self) -> None:
         """Update after a resize: tabs may appear, and other panes become visible."""
         self.row.say()
-        self._desk.index.recount()
+        self._active.index.recount()
 
     def noticed(self) -> None:
         """Update title, foot and tabs after an event in a pane; a pane of a removed conversation closes."""
@@ -173,19 +173,19 @@ class Split:
                 self._column.run_worker(self._drop(pane), group="panes")
 
     async def _drop(self, pane: Pane) -> None:
-        async with self._desk.changing:
+        async with self._active.changing:
             if pane in self.row.panes and self.row.panes[self.row.focus] is not pane:
                 await self._remove(pane)
 
     def _changed(self) -> None:
         self.row.say()
-        self._column.call_after_refresh(self._desk.index.recount)  # the visible panes are known after drawing
+        self._column.call_after_refresh(self._active.index.recount)  # the visible panes are known after drawing
         self._column.run_worker(self._remember(), group="panes")
 
     async def _remember(self) -> None:
-        launch = self._desk.launch
+        launch = self._active.launch
         async with self._one_write_at_a_time:
-            ids, current = tuple(one.id for one in self.shown if one is not None), self._desk.conversation
+            ids, current = tuple(one.id for one in self.shown if one is not None), self._active.conversation
             focus = ids.index(current.id) if current is not None else 0
             try:
                 await asyncio.to_thread(remember, launch.state_folder, launch.cwd, Panes(ids, focus))

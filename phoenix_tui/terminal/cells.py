@@ -117,7 +117,7 @@ def hold_image(rows: Iterable[CellRow]) -> bool:
     return MARKS.search("".join(["".join(row.cells) for row in rows])) is not None
 
 
-class Pieces:
+class StripPieces:
     """Strips as pieces of rows; Textual draws most of them again and again."""
 
     def __init__(self) -> None:

@@ -193,7 +193,7 @@ class QuietDriver(LinuxDriver):
 
     def _stop_now(self) -> None:
         """Give the screen back and stop, as Ctrl+Z in any program; take it again before anything else is done."""
-        if getattr(getattr(self._app, "ending", None), "wanted", False):  # PhoenixApp's; tests have others
+        if getattr(getattr(self._app, "shutdown", None), "wanted", False):  # PhoenixApp's; tests have others
             return
         self._sigtstp_application()  # pyright: ignore[reportUnknownMemberType] - Textual left it untyped
         self._continue()

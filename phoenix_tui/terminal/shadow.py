@@ -13,7 +13,7 @@ from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.geometry import Size
 from textual.strip import Strip
 
-from phoenix_tui.terminal.cells import UNKNOWN, CellRow, Pieces, hold_image
+from phoenix_tui.terminal.cells import UNKNOWN, CellRow, StripPieces, hold_image
 from phoenix_tui.terminal.writer import RowWriter
 
 _WORTH: Final = 24
@@ -40,7 +40,7 @@ class ShadowScreen:
         self._size = Size(0, 0)
         self._rows: list[CellRow] = []
         self._cursor = ""
-        self._pieces = Pieces()
+        self._pieces = StripPieces()
 
     def forget(self) -> None:
         """Forget the content of the terminal: another program, a resize or a lost frame changed it."""

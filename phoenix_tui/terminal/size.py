@@ -30,7 +30,7 @@ def terminal_size(
     The terminal comes first: variables are exported once and do not follow a window.
     """
     said = next((size for descriptor in descriptors if any(size := _asked(descriptor))), (0, 0))
-    named = tuple(told_by(environment, name, most) for name, most in zip(VARIABLES, MOST, strict=True))
+    named = tuple(size_variable(environment, name, most) for name, most in zip(VARIABLES, MOST, strict=True))
     return drawable(said[0] or named[0], said[1] or named[1])
 
 
@@ -44,7 +44,7 @@ def is_too_small(columns: int, rows: int) -> bool:
     return columns < LEAST[0] or rows < LEAST[1]
 
 
-def told_by(environment: MutableMapping[str, str], name: str, most: int) -> int:
+def size_variable(environment: MutableMapping[str, str], name: str, most: int) -> int:
     """The number of a variable; 0 for one that names no size a terminal has."""
     text = environment.get(name, "")
     number = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
@@ -54,7 +54,7 @@ def told_by(environment: MutableMapping[str, str], name: str, most: int) -> int:
 def forget_nonsense(environment: MutableMapping[str, str]) -> None:
     """Remove variables that name no size: other readers of them, in this process and below, would believe them."""
     for name, most in zip(VARIABLES, MOST, strict=True):
-        if name in environment and not told_by(environment, name, most):
+        if name in environment and not size_variable(environment, name, most):
             del environment[name]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from engine.records.calls import CallPurpose, CallSum
+from engine.records.model_calls import CallPurpose, CallSum
 from phoenix_tui.text.labels import money, tokens
 from tools.wording import counted
 

@@ -10,7 +10,7 @@ from typing import Final
 WAITING: Final = "Waiting for the database, which another program is using."
 
 
-def told_here(tell: Callable[[float], object]) -> Callable[[float], None]:
+def on_this_loop(tell: Callable[[float], object]) -> Callable[[float], None]:
     """Wrap a listener of `DatabaseWaits`, which is called in another thread, for a callee in this loop."""
     loop = asyncio.get_running_loop()
 
@@ -21,7 +21,7 @@ def told_here(tell: Callable[[float], object]) -> Callable[[float], None]:
     return told
 
 
-def told_once(tell: Callable[[str], object], words: str) -> Callable[[float], None]:
+def say_once(tell: Callable[[str], object], words: str) -> Callable[[float], None]:
     """A listener that says `words` as a wait begins to be long, once a wait."""
     waiting = False
 

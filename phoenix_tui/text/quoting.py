@@ -15,17 +15,17 @@ from tools.contract import DiffDisplay
 HUNK: Final = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)")
 
 
-class Passage(Struct, frozen=True):
+class DiffPassage(Struct, frozen=True):
     """Neighbouring added or removed lines of a unified diff, and their line in the file."""
 
     line: int
     text: str
 
 
-def passages(diff: str) -> list[Passage]:
+def passages(diff: str) -> list[DiffPassage]:
     """Every place at which a unified diff changes something, from top to bottom."""
     return [
-        Passage(rows[0][0], "\n".join(row for _, row in rows))
+        DiffPassage(rows[0][0], "\n".join(row for _, row in rows))
         for changed, group in groupby(_numbered(diff), lambda row: row[1][:1] in {"+", "-"})
         if changed and (rows := list(group))
     ]

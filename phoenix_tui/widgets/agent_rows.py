@@ -78,7 +78,7 @@ END_GLYPHS: Final = {
 }
 
 
-def ending_words(outcome: AgentOutcome) -> str:
+def outcome_text(outcome: AgentOutcome) -> str:
     """The first line of a result, or why there is none."""
     if outcome.status is AgentStatus.SUCCESS:
         return first_line(outcome.text) or "done"
@@ -89,14 +89,14 @@ def ending_words(outcome: AgentOutcome) -> str:
 def doing(view: AgentView, *, plain: bool) -> Content:
     """Current action, in words."""
     if view.outcome is not None:
-        return Content(ending_words(view.outcome))
+        return Content(outcome_text(view.outcome))
     if view.waits:
         return Content.styled("waiting to start", Tone.QUIET.value)
-    sign, words, tone = _moment(view)
+    sign, words, tone = _activity(view)
     return Content.assemble((f"{sign.mark(plain)} ", sign.tone.value) if sign else "", (words, tone))
 
 
-def _moment(view: AgentView) -> tuple[Glyph | None, str, str]:
+def _activity(view: AgentView) -> tuple[Glyph | None, str, str]:
     match view.state:
         case AwaitingApproval(round=tool_round):
             return (

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from phoenix_tui.widgets.unseen import RequestSight, UnseenRefusal
+from phoenix_tui.widgets.unseen import SeenRows, UnseenRefusal
 from tools.clock import SYSTEM_CLOCK, Clock
 
 GRACE: Final = 0.5
@@ -19,7 +19,7 @@ class AnswerGate(Struct):
     clock: Clock = SYSTEM_CLOCK
     since: float = 0.0
     """Time at which the question appeared."""
-    sight: RequestSight = field(default_factory=RequestSight)
+    seen_rows: SeenRows = field(default_factory=SeenRows)
     """Rows of it that have been in sight: a yes counts when all have."""
     refusal: str = ""
     """Reason why the last yes did not count."""
@@ -29,7 +29,7 @@ class AnswerGate(Struct):
     def begin(self) -> None:
         """Start over for another question."""
         self.since = self.clock.monotonic()
-        self.sight.begin()
+        self.seen_rows.begin()
         self.forget()
 
     def forget(self) -> None:
@@ -48,7 +48,7 @@ class AnswerGate(Struct):
         """
         if self._last is not None and self.clock.monotonic() - self._refused_at < GRACE:
             return self._last
-        self._last = self.sight.refusal(height)
+        self._last = self.seen_rows.refusal(height)
         self.refusal = self._last.words if self._last is not None else ""
         if self._last is not None:
             self._refused_at = self.clock.monotonic()

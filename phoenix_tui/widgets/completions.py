@@ -13,8 +13,8 @@ from phoenix_tui.text.fuzzy import Corpus, with_folders
 from phoenix_tui.widgets.completion_popup import Completion, Token
 from tools.clean import clean_line
 from tools.files.walking import walk
-from tools.git.places import find_repository
-from tools.shedding import Order, shedding
+from tools.git.repository import find_repository
+from tools.shedding import SheddingOrder, shedding
 
 MOST_FILES: Final = 50_000
 MOST_CHOICES: Final = 50
@@ -60,7 +60,7 @@ class FileIndex:
         self._took = 0.0
         self._files: Sequence[str] = ()
         self._listing: asyncio.Task[bool] | None = None
-        shedding.add("names of files", Order.READ, self.kept, self.drop)
+        shedding.add("names of files", SheddingOrder.READ, self.kept, self.drop)
 
     def kept(self) -> int:
         """Number of names in memory."""

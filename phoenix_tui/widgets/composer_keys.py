@@ -47,12 +47,12 @@ class VimMode:
     @property
     def takes_escape(self) -> bool:
         """True when Esc leaves INSERT, or an unfinished command, before any other action."""
-        return bool(self.way_out)
+        return bool(self.esc_hint)
 
     @property
-    def way_out(self) -> str:
+    def esc_hint(self) -> str:
         """Action of Esc on the mode, or on an unfinished command, before any other; empty for none."""
-        return self.keys.way_out if self.keys is not None and self._area.has_focus else ""
+        return self.keys.esc_hint if self.keys is not None and self._area.has_focus else ""
 
     def escape(self) -> bool:
         """Leave it; False where it is left."""

@@ -95,7 +95,7 @@ class ConversationList(Still, Widget):
         self.ticker = Ticker(self, 1.0, lambda: self._look(everything=False))
         self.ages = Ticker(self, AGES_EVERY, lambda: self._look(everything=False))
         """Timer for the ages of idle conversations; wakes once a minute, and paints the rows whose text changes."""
-        self._way_out = ""
+        self._esc_hint = ""
 
     @property
     def takes_text(self) -> bool:
@@ -114,8 +114,8 @@ class ConversationList(Still, Widget):
         """Draw the visible part; a list of many rows in which a clock moves costs one row."""
         if self.size.height and self.model.height != self.size.height - 1:
             self.model.resize(self.size.height - 1)  # its resize may still be pending: a frame may cover many keys
-        if (words := way_out(self.model)) != self._way_out:
-            self._way_out = words
+        if (words := esc_hint(self.model)) != self._esc_hint:
+            self._esc_hint = words
             self.post_message(Opened(words))
         before, self._lines = self._lines, self.model.visible()
         stood, self._stands = self._stands, (self.model.top, self.model.count(), self.model.row)
@@ -158,7 +158,7 @@ class ConversationList(Still, Widget):
 
     def leave(self) -> bool:
         """Esc: end the filter, then the marks; False when there was neither."""
-        had = bool(way_out(self.model))
+        had = bool(esc_hint(self.model))
         if self.model.filtering or self.model.text:
             self._find("", going_on=False)
         else:
@@ -243,6 +243,6 @@ class ConversationList(Still, Widget):
         self.post_message(self.Wanted(action, self.model.targets))
 
 
-def way_out(model: ListModel) -> str:
+def esc_hint(model: ListModel) -> str:
     """Action of Esc on filter and marks; empty where there are none."""
     return SHOWS_ALL if model.filtering or model.text else UNMARKS if model.marked else ""

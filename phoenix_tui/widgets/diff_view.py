@@ -77,7 +77,7 @@ class DiffView(ScrollView):
         for row in self._changes()[-1:]:
             self.scroll_to(y=max(row - CONTEXT, 0), animate=False, force=True)
 
-    def change_in_sight(self) -> int:
+    def visible_change(self) -> int:
         """The first change that is in sight, counted from 0; with none in sight the one above."""
         top = round(self.scroll_y)
         rows = self._changes()

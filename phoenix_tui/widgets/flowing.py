@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-Rows: TypeAlias = Callable[[int], Sequence[Content]]
+RowsForWidth: TypeAlias = Callable[[int], Sequence[Content]]
 """The rows for a width in cells, each no wider than it."""
 
 
@@ -20,9 +20,9 @@ class Flowing(Widget):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._rows: Rows = _nothing
+        self._rows: RowsForWidth = _nothing
 
-    def flow(self, rows: Rows) -> None:
+    def flow(self, rows: RowsForWidth) -> None:
         """Draw these."""
         self._rows = rows
         self.refresh(layout=True)

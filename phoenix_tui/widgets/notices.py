@@ -21,12 +21,12 @@ class Notify(Protocol):
         ...
 
 
-class StandingNotice(Struct, frozen=True):
+class DockNotice(Struct, frozen=True):
     """Words that stay until they are no longer true."""
 
     text: str
     tone: Tone
-    way_out: str = ""
+    remedy: str = ""
     """Remedy for the user."""
 
 
@@ -40,20 +40,20 @@ class NoticeBar(Widget):
         &.-mild { border-left: heavy $warning; }
     }
     """
-    standing: reactive[StandingNotice | None] = reactive(None, layout=True)
+    shown: reactive[DockNotice | None] = reactive(None, layout=True)
     """Set by the screen."""
 
-    def watch_standing(self, standing: StandingNotice | None) -> None:
+    def watch_shown(self, shown: DockNotice | None) -> None:
         """Show or hide."""
-        self.display = standing is not None
-        self.set_class(standing is not None and standing.tone is not Tone.BAD, "-mild")
+        self.display = shown is not None
+        self.set_class(shown is not None and shown.tone is not Tone.BAD, "-mild")
 
     def render(self) -> Content:
         """The words, then the way out."""
-        standing = self.standing
-        if standing is None:
+        shown = self.shown
+        if shown is None:
             return Content("")
         return Content.assemble(
-            (clean(standing.text), standing.tone.value),
-            (f"\n{standing.way_out}" if standing.way_out else "", Tone.QUIET.value),
+            (clean(shown.text), shown.tone.value),
+            (f"\n{shown.remedy}" if shown.remedy else "", Tone.QUIET.value),
         )

@@ -8,7 +8,7 @@ from textual.message import Message
 class Opened(Message, namespace="dock"):
     """Posted when something opened, or closed again: Esc has another action now."""
 
-    def __init__(self, way_out: str) -> None:
+    def __init__(self, esc_hint: str) -> None:
         super().__init__()
-        self.way_out = way_out
+        self.esc_hint = esc_hint
         """Action of Esc; empty when nothing is open any more."""

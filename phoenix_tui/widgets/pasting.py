@@ -181,6 +181,6 @@ def remark_on(text: Pasted, original_length: int, window: int) -> str:
         said.append(f"{text.removed:,} control characters were removed from the paste.")
     tokens = len(text.text) // CHARACTERS_PER_TOKEN
     if window and tokens > window:
-        way_out = f"open it, {hint(('paste_file', 'replaces it with a file'))} that the agent can search"
-        said.append(f"The paste has about {tokens:,} tokens, the model reads {window:,}: {way_out}.")
+        remedy = f"open it, {hint(('paste_file', 'replaces it with a file'))} that the agent can search"
+        said.append(f"The paste has about {tokens:,} tokens, the model reads {window:,}: {remedy}.")
     return " ".join(said)

@@ -11,8 +11,8 @@ from textual.content import Content
 from engine.updates import Question
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.text.paths import short_path as short_path
 from phoenix_tui.text.rule_text import one_line, rule_grant
+from phoenix_tui.text.shown_paths import short_path as short_path
 from tools.clean import clean_line
 from tools.contract import DiffDisplay
 

@@ -7,7 +7,7 @@ from textual.containers import Vertical, VerticalScroll
 from phoenix_tui.widgets.answer_gate import AnswerGate
 from phoenix_tui.widgets.flowing import Flowing
 from phoenix_tui.widgets.request_view import TAIL, RequestView
-from phoenix_tui.widgets.unseen import Rows
+from phoenix_tui.widgets.unseen import RowRange
 
 
 class RequestReading(Vertical):
@@ -33,11 +33,11 @@ class RequestReading(Vertical):
             return ""  # not laid out yet
         total = body + (TAIL if self.request.pinned else 0)
         last = min(first + height, body)
-        seen = [Rows(first, last), *([Rows(body, total)] if self.request.pinned else [])]
+        seen = [RowRange(first, last), *([RowRange(body, total)] if self.request.pinned else [])]
         if self.request.is_change:
-            seen.append(Rows(0, self.request.first_change(width)))
-        self.gate.sight.left_out = self.request.whole(width).left_out
-        self.gate.sight.saw((width, total, self.request.pinned), total, seen)
+            seen.append(RowRange(0, self.request.first_change(width)))
+        self.gate.seen_rows.left_out = self.request.whole(width).left_out
+        self.gate.seen_rows.saw((width, total, self.request.pinned), total, seen)
         if self.request.between != body - last:
             self.request.between = body - last
             self.query_one("#tail").refresh()

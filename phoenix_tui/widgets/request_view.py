@@ -20,7 +20,7 @@ LEAST_PINNED: Final = 7
 """Rows of room from which the end of a command gets rows of its own."""
 KEPT: Final = 4
 """Layouts that are kept: with and without a scrollbar, before and behind another width."""
-Colours: TypeAlias = Callable[[], tuple[Hashable, Paint]]
+PaintOf: TypeAlias = Callable[[], tuple[Hashable, Paint]]
 """A name for the present colours, and the function that paints a row of a change in them."""
 
 
@@ -33,7 +33,7 @@ class RequestView:
         """True while the last rows are shown below the others, apart."""
         self.between = 0
         """Rows between those in sight and the last ones."""
-        self._colours: Colours | None = None
+        self._colours: PaintOf | None = None
         self._made: dict[Hashable, RequestRows] = {}
 
     def show(self, question: Question) -> None:
@@ -41,7 +41,7 @@ class RequestView:
         self.question, self.pinned, self.between, self._colours = question, False, 0, None
         self._made.clear()
 
-    def colour(self, colours: Colours) -> None:
+    def colour(self, colours: PaintOf) -> None:
         """Put colours into a change."""
         self._colours = colours
         self._made.clear()

@@ -146,8 +146,8 @@ def group_of(summary: ConversationSummary, live: Live | None, pid: int) -> Group
         needs_you = isinstance(live.state, AwaitingApproval | Errored) or live.asking > 0
         works = is_busy(live.state) or live.agents > 0
     else:
-        needs_you = summary.state_name in FAILURES or (summary.state_name == ASKS and _elsewhere(summary, pid))
-        works = summary.state_name not in AT_REST and _elsewhere(summary, pid)
+        needs_you = summary.state_name in FAILURES or (summary.state_name == ASKS and _owned_by_other(summary, pid))
+        works = summary.state_name not in AT_REST and _owned_by_other(summary, pid)
     if needs_you:
         return Group.NEEDS_YOU
     if works:
@@ -156,7 +156,7 @@ def group_of(summary: ConversationSummary, live: Live | None, pid: int) -> Group
     return Group.DONE if ended_well and not summary.unread else Group.READY
 
 
-def _elsewhere(summary: ConversationSummary, pid: int) -> bool:
+def _owned_by_other(summary: ConversationSummary, pid: int) -> bool:
     return summary.owner_pid not in {None, pid}
 
 
@@ -218,8 +218,8 @@ def _label(summary: ConversationSummary, live: Live | None, here: Here) -> Label
         return Label(AGENTS, f"{live.agents} running")
     if live is not None and not isinstance(live.state, Idle):
         return short_state(live.state, here.monotonic - live.since, writing=live.writing)
-    if live is None and _elsewhere(summary, here.pid):
-        return _label_elsewhere(summary)
+    if live is None and _owned_by_other(summary, here.pid):
+        return _other_owner_label(summary)
     if summary.unread:
         return Label(UNREAD, "unread")
     if summary.state_name in FAILURES:
@@ -227,7 +227,7 @@ def _label(summary: ConversationSummary, live: Live | None, here: Here) -> Label
     return ENDS.get(summary.last_status, Label(READY, ""))
 
 
-def _label_elsewhere(summary: ConversationSummary) -> Label:
+def _other_owner_label(summary: ConversationSummary) -> Label:
     if summary.state_name == ASKS:
         return Label(ASKING, "asks elsewhere")
     return Label(READY, "open elsewhere") if summary.state_name in AT_REST else Label(THINKING, "works elsewhere")

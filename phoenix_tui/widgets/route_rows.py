@@ -14,7 +14,7 @@ from phoenix_tui.keys.active_keys import key
 from phoenix_tui.text.labels import AGENTS, Tone
 from phoenix_tui.text.route_text import strategy_words
 from phoenix_tui.widgets.flowing import hanging
-from phoenix_tui.widgets.row_choice import first_in_sight
+from phoenix_tui.widgets.row_choice import first_visible
 from tools.clean import clean, clean_line
 
 MOST_AGENTS: Final = 5
@@ -81,7 +81,7 @@ def _rows_each(shown: Shown) -> int:
 
 def _agent_rows(shown: Shown, width: int) -> list[Content]:
     most = MOST_AGENTS - 2 if shown.small else MOST_AGENTS
-    first = first_in_sight(shown.first, len(shown.agents), most)
+    first = first_visible(shown.first, len(shown.agents), most)
     seen = shown.agents[first : first + most]
     rows = [row for place, agent in enumerate(seen, first) for row in _agent_row(shown, place, agent, width)]
     if more := len(shown.agents) - len(seen):

@@ -8,6 +8,6 @@ def moved(chosen: int, by: int, total: int) -> int:
     return max(0, min(chosen + by, total - 1))
 
 
-def first_in_sight(chosen: int, total: int, room: int) -> int:
+def first_visible(chosen: int, total: int, room: int) -> int:
     """The first of `room` rows: the selected one is in the middle, and no row stays empty at the end."""
     return max(min(chosen - room // 2, total - room), 0)

@@ -71,9 +71,9 @@ class Status(Struct, frozen=True):
     has_text: bool = False
     is_prose: bool = True
     """True when the text is no command."""
-    way_out: str = ""
+    esc_hint: str = ""
     """Action of Esc on the innermost open thing, if there is one."""
-    vim_way_out: str = ""
+    vim_esc_hint: str = ""
     """Action of Esc on vim's mode, or on an unfinished command, before any other."""
     details: StatusDetails = field(default_factory=StatusDetails)
     """Details without `elapsed`: the row has its own clock."""
@@ -95,7 +95,7 @@ class StatusLine(Still, MeterRow):
     """
     status: reactive[Status] = reactive(Status, repaint=False)
     """Set by the screen."""
-    errand: reactive[str] = reactive("")
+    background_work: reactive[str] = reactive("")
     """Activity beside the conversation in view, such as an installation; set by the screen."""
     database_busy: reactive[float] = reactive(0.0)
     """Seconds for which a database that another program keeps busy has been waited for; set by the screen."""
@@ -152,27 +152,27 @@ class StatusLine(Still, MeterRow):
 
     def _lets_go(self) -> str:
         status = self.status
-        if status.read_only or status.way_out:
+        if status.read_only or status.esc_hint:
             return ""
         return background_hint(status.state, self.clock.monotonic() - status.since, has_text=status.has_text)
 
     def _hint(self) -> str:
         status = self.status
-        if self.database_busy and not status.way_out:
+        if self.database_busy and not status.esc_hint:
             return "Esc cancels"
-        if status.read_only and not status.way_out:
+        if status.read_only and not status.esc_hint:
             return "/fork continues in a copy"
-        if status.details.planned and not status.way_out and not status.has_text:
+        if status.details.planned and not status.esc_hint and not status.has_text:
             return hint(("route_start", "starts"), ("route_alone stop", "alone"))
-        if status.vim_way_out and not status.way_out:
-            return vim_hint(status.state, status.vim_way_out, has_text=status.has_text, is_prose=status.is_prose)
-        if status.summarizing and isinstance(status.state, Idle) and not (status.has_text or status.way_out):
+        if status.vim_esc_hint and not status.esc_hint:
+            return vim_hint(status.state, status.vim_esc_hint, has_text=status.has_text, is_prose=status.is_prose)
+        if status.summarizing and isinstance(status.state, Idle) and not (status.has_text or status.esc_hint):
             return hint(("stop", "stops summarizing"))
         return escape_hint(
             status.state,
             has_text=status.has_text,
             is_prose=status.is_prose,
-            way_out=status.way_out,
+            esc_hint=status.esc_hint,
             agent_counts=status.agent_counts,
         )
 
@@ -219,13 +219,13 @@ class StatusLine(Still, MeterRow):
         jobs = (f"{status.jobs} in background" if status.jobs else "", Tone.WORK.value)
         summary = ("summarizing older messages" if status.summarizing else "", Tone.WORK.value)
         remark = (REMARKS.get(status.model.partition("/")[0], ""), Tone.QUIET.value)
-        errand = (self.errand, Tone.WORK.value)
+        background_work = (self.background_work, Tone.WORK.value)
         choices = (
-            (mode, sandbox, kept, profile, route, model, remark, context, cost, jobs, summary, errand),
-            (mode, sandbox, kept, profile, route, model, context, cost, jobs, summary, errand),
-            (mode, sandbox, kept, profile, route, model, context, jobs, summary, errand),
-            (mode, sandbox, kept, profile, route, context, jobs, summary, errand),
-            (mode, sandbox, kept, context, jobs, summary, errand),
+            (mode, sandbox, kept, profile, route, model, remark, context, cost, jobs, summary, background_work),
+            (mode, sandbox, kept, profile, route, model, context, cost, jobs, summary, background_work),
+            (mode, sandbox, kept, profile, route, model, context, jobs, summary, background_work),
+            (mode, sandbox, kept, profile, route, context, jobs, summary, background_work),
+            (mode, sandbox, kept, context, jobs, summary, background_work),
             (mode, sandbox, kept, context),
             (mode, sandbox, kept),
             (mode, sandbox),

@@ -13,35 +13,35 @@ next one counts.
 """
 
 
-class Rows(NamedTuple):
+class RowRange(NamedTuple):
     """Rows `first` up to, not including, `after`."""
 
     first: int
     after: int
 
 
-def merged(seen: Iterable[Rows]) -> list[Rows]:
+def merged(seen: Iterable[RowRange]) -> list[RowRange]:
     """The same rows, in order, no two ranges touching."""
-    out: list[Rows] = []
+    out: list[RowRange] = []
     for rows in sorted(seen):
         if out and rows.first <= out[-1].after:
-            out[-1] = Rows(out[-1].first, max(out[-1].after, rows.after))
+            out[-1] = RowRange(out[-1].first, max(out[-1].after, rows.after))
         elif rows.after > rows.first:
             out.append(rows)
     return out
 
 
-def unseen(total: int, seen: Iterable[Rows]) -> list[Rows]:
+def unseen(total: int, seen: Iterable[RowRange]) -> list[RowRange]:
     """The rows of a request of `total` that are in none of the ranges `seen`; a yes counts where there are none."""
-    missing: list[Rows] = []
+    missing: list[RowRange] = []
     place = 0
     for first, after in merged(seen):
         if first > place:
-            missing.append(Rows(place, min(first, total)))
+            missing.append(RowRange(place, min(first, total)))
         place = max(place, after)
         if place >= total:
             return missing
-    return [*missing, Rows(place, total)]
+    return [*missing, RowRange(place, total)]
 
 
 class UnseenRefusal(NamedTuple):
@@ -51,13 +51,13 @@ class UnseenRefusal(NamedTuple):
     words: str
 
 
-class RequestSight(Struct):
+class SeenRows(Struct):
     """Rows of one request that have been visible, for one layout."""
 
     total: int = 0
     left_out: int = 0
     """Characters or lines of it that are too many to be laid out at all."""
-    _seen: list[Rows] = field(default_factory=list[Rows])
+    _seen: list[RowRange] = field(default_factory=list[RowRange])
     _layout: object = None
     _forgiven: bool = False
 
@@ -65,7 +65,7 @@ class RequestSight(Struct):
         """Start over for another request."""
         self.total, self.left_out, self._seen, self._layout, self._forgiven = 0, 0, [], None, False
 
-    def saw(self, layout: object, total: int, rows: Sequence[Rows]) -> None:
+    def saw(self, layout: object, total: int, rows: Sequence[RowRange]) -> None:
         """Record the rows on the screen; rows seen in another layout count no longer."""
         if layout != self._layout:
             self._layout, self._seen = layout, []

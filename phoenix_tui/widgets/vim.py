@@ -20,7 +20,7 @@ from phoenix_tui.widgets.vim_motions import (
     word_last,
 )
 from phoenix_tui.widgets.vim_objects import around
-from phoenix_tui.widgets.vim_state import MOST, Draft, Mode, State, VimStep
+from phoenix_tui.widgets.vim_state import MOST, Draft, Mode, VimState, VimStep
 
 OPERATORS: Final = "dcy"
 SHORT: Final = {"x": ("d", "l"), "X": ("d", "h"), "D": ("d", "$"), "C": ("c", "$")} | {
@@ -35,7 +35,7 @@ VISUAL: Final = {"x": "d", "s": "c"}
 """Keys that are an operator on the selection."""
 
 
-def press(state: State, key: str, draft: Draft) -> VimStep:
+def press(state: VimState, key: str, draft: Draft) -> VimStep:
     """One key in NORMAL or VISUAL; a key without meaning drops an unfinished command."""
     keys = state.keys + key
     step = _pressed(state, key, replace(draft, at=on_a_sign(draft.text, draft.at)))
@@ -45,7 +45,7 @@ def press(state: State, key: str, draft: Draft) -> VimStep:
     return replace(step, state=replace(step.state, keys="", change=keys if is_change else state.change))
 
 
-def _pressed(state: State, key: str, draft: Draft) -> VimStep:
+def _pressed(state: VimState, key: str, draft: Draft) -> VimStep:
     if state.prefix:
         return _after_prefix(state, key, draft)
     if key in "123456789" or (key == "0" and state.count):
@@ -66,13 +66,13 @@ def _pressed(state: State, key: str, draft: Draft) -> VimStep:
     return VimStep(state.rest(state.mode), draft.at) if state.operator else _other(state, key, draft)
 
 
-def _prefixes(state: State) -> str:
+def _prefixes(state: VimState) -> str:
     """The keys that wait for another one."""
     takes_objects = state.operator or state.mode is not Mode.NORMAL
     return "fFtTg" + ("ia" if takes_objects else "r")
 
 
-def _other(state: State, key: str, draft: Draft) -> VimStep:
+def _other(state: VimState, key: str, draft: Draft) -> VimStep:
     """Handle a key that is neither a motion nor an operator."""
     if state.mode is not Mode.NORMAL:
         wanted = SELECTING.get(key, state.mode)
@@ -83,7 +83,7 @@ def _other(state: State, key: str, draft: Draft) -> VimStep:
     return command(state, key, draft)
 
 
-def _after_prefix(state: State, key: str, draft: Draft) -> VimStep:
+def _after_prefix(state: VimState, key: str, draft: Draft) -> VimStep:
     prefix, state = state.prefix, replace(state, prefix="")
     if prefix == "g":
         return _motion(state, "gg", draft) if key == "g" else VimStep(state.rest(state.mode), draft.at)
@@ -96,7 +96,7 @@ def _after_prefix(state: State, key: str, draft: Draft) -> VimStep:
     return _go(replace(state, found=found), draft, target, _kind_of(found))
 
 
-def _object(state: State, key: str, draft: Draft, *, whole: bool) -> VimStep:
+def _object(state: VimState, key: str, draft: Draft, *, whole: bool) -> VimStep:
     """Taken by the operator that waits, else selected."""
     place = draft.at if state.operator else max(draft.at, state.anchor)
     span = around(draft.text, place, key, state.number or 1, whole=whole)
@@ -107,7 +107,7 @@ def _object(state: State, key: str, draft: Draft, *, whole: bool) -> VimStep:
     return VimStep(replace(state.rest(state.mode), anchor=span[0]), max(span[1] - 1, span[0]))
 
 
-def _again(state: State, key: str, draft: Draft) -> VimStep:
+def _again(state: VimState, key: str, draft: Draft) -> VimStep:
     """The sign that was looked for last, once more or the other way."""
     if state.found is None:
         return VimStep(state.rest(state.mode), draft.at)
@@ -120,7 +120,7 @@ def _kind_of(found: CharSearch) -> MotionKind:
     return MotionKind.WITH if found.how in "ft" else MotionKind.BEFORE
 
 
-def _operator(state: State, key: str, draft: Draft) -> VimStep:
+def _operator(state: VimState, key: str, draft: Draft) -> VimStep:
     """The first time it waits; twice it takes whole lines."""
     if not state.operator:
         return VimStep(replace(state, operator=key, times=state.count, count=0), draft.at)
@@ -130,7 +130,7 @@ def _operator(state: State, key: str, draft: Draft) -> VimStep:
     return operate(state, draft, draft.at, draft.at if last is None else last, lines=True)
 
 
-def _motion(state: State, key: str, draft: Draft) -> VimStep:
+def _motion(state: VimState, key: str, draft: Draft) -> VimStep:
     motion, kind = MOTIONS[key]
     count = state.number
     if state.operator and key in "wW":
@@ -142,11 +142,11 @@ def _motion(state: State, key: str, draft: Draft) -> VimStep:
         return _go(state, draft, taken_word(draft.text, draft.at, count or 1, pattern), kind)
     target = motion(draft.text, draft.at, count)
     if target is None and key in "jk" and not state.operator and state.mode is Mode.NORMAL:
-        return VimStep(state.rest(), draft.at, wish="newer" if key == "j" else "older")
+        return VimStep(state.rest(), draft.at, request="newer" if key == "j" else "older")
     return _go(state, draft, target, kind)
 
 
-def _go(state: State, draft: Draft, target: int | None, kind: MotionKind) -> VimStep:
+def _go(state: VimState, draft: Draft, target: int | None, kind: MotionKind) -> VimStep:
     """Move, or apply the waiting operator to the range between."""
     if target is None:
         return VimStep(state.rest(state.mode), draft.at)

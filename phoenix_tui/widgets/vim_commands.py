@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from phoenix_tui.widgets.vim_motions import first_sign, line_end, line_start, on_a_sign
-from phoenix_tui.widgets.vim_state import Draft, Mode, Register, State, VimEdit, VimStep
+from phoenix_tui.widgets.vim_state import Draft, Mode, Register, VimEdit, VimState, VimStep
 
 BEGINNINGS: Final = frozenset("/!@")
 """Signs that begin something on an empty line: they type themselves."""
@@ -16,7 +16,7 @@ MOST_PUT: Final = 1_000_000
 """Signs that one key puts at most: a count with many digits is a slip."""
 
 
-def operate(state: State, draft: Draft, start: int, end: int, *, lines: bool = False) -> VimStep:
+def operate(state: VimState, draft: Draft, start: int, end: int, *, lines: bool = False) -> VimStep:
     """Delete, change or yank the range, or its whole lines."""
     text = draft.text
     if lines:
@@ -34,7 +34,7 @@ def operate(state: State, draft: Draft, start: int, end: int, *, lines: bool = F
             return _deleted(state.rest(), draft, start, end, lines=lines)
 
 
-def _deleted(state: State, draft: Draft, start: int, end: int, *, lines: bool) -> VimStep:
+def _deleted(state: VimState, draft: Draft, start: int, end: int, *, lines: bool) -> VimStep:
     """Whole lines go with a line break: their own, else the one before."""
     if lines and end < len(draft.text):
         end += 1
@@ -45,7 +45,7 @@ def _deleted(state: State, draft: Draft, start: int, end: int, *, lines: bool) -
     return VimStep(state, on_a_sign(after, first_sign(after, start) if lines else start), edit)
 
 
-def overwritten(state: State, draft: Draft, change: Callable[[str], str], *, goes_on: bool = False) -> VimStep:
+def overwritten(state: VimState, draft: Draft, change: Callable[[str], str], *, goes_on: bool = False) -> VimStep:
     """Change `state.number` signs of the line in place; refused for a folded paste."""
     count, line = state.number or 1, line_end(draft.text, draft.at)
     end = min(draft.at + count, line) if goes_on else draft.at + count
@@ -59,7 +59,7 @@ def _in_mark(draft: Draft, end: int) -> bool:
     return any(left < end and draft.at < right for left, right in draft.marks)
 
 
-def command(state: State, key: str, draft: Draft) -> VimStep:
+def command(state: VimState, key: str, draft: Draft) -> VimStep:
     """One of the single keys of NORMAL; another drops an unfinished command."""
     match key:
         case "p" | "P":
@@ -69,9 +69,9 @@ def command(state: State, key: str, draft: Draft) -> VimStep:
         case "~":
             return overwritten(state, draft, str.swapcase, goes_on=True)
         case "u":
-            return VimStep(state.rest(), draft.at, wish="undo")
+            return VimStep(state.rest(), draft.at, request="undo")
         case ".":
-            return VimStep(state.rest(), draft.at, wish="repeat")
+            return VimStep(state.rest(), draft.at, request="repeat")
         case "v" | "V":
             mode = Mode.VISUAL if key == "v" else Mode.LINES
             return VimStep(replace(state.rest(mode), anchor=draft.at), draft.at)
@@ -81,7 +81,7 @@ def command(state: State, key: str, draft: Draft) -> VimStep:
             return _insert(state, key, draft)
 
 
-def _insert(state: State, key: str, draft: Draft) -> VimStep:
+def _insert(state: VimState, key: str, draft: Draft) -> VimStep:
     """The keys that begin to write, each at its place."""
     text, at = draft.text, draft.at
     typing = state.rest(Mode.INSERT)
@@ -103,7 +103,7 @@ def _insert(state: State, key: str, draft: Draft) -> VimStep:
             return VimStep(state.rest(), at)
 
 
-def _put(state: State, draft: Draft, *, behind: bool) -> VimStep:
+def _put(state: VimState, draft: Draft, *, behind: bool) -> VimStep:
     """Put the register: lines as lines, else beside the cursor."""
     text, at, register = draft.text, draft.at, state.register
     count = min(state.number or 1, MOST_PUT // max(len(register.text), 1) or 1)
@@ -120,7 +120,7 @@ def _put(state: State, draft: Draft, *, behind: bool) -> VimStep:
     return VimStep(state.rest(), on_a_sign(after, first_sign(after, place + behind)), edit)
 
 
-def _joined(state: State, draft: Draft) -> VimStep:
+def _joined(state: VimState, draft: Draft) -> VimStep:
     """Join this line and the next ones, a blank between."""
     text, end = draft.text, line_end(draft.text, draft.at)
     joined, place = text[line_start(text, end) : end], end

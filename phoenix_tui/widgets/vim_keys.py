@@ -15,7 +15,7 @@ from phoenix_tui.widgets.pasting import PasteStore
 from phoenix_tui.widgets.vim import press
 from phoenix_tui.widgets.vim_changes import VimChanges, written
 from phoenix_tui.widgets.vim_motions import line_end, line_start
-from phoenix_tui.widgets.vim_state import Draft, Mode, State, VimStep, Wish
+from phoenix_tui.widgets.vim_state import Draft, Mode, VimRequest, VimState, VimStep
 
 TO_NORMAL: Final = "to normal"
 DROPS: Final = "cancels the command"
@@ -30,7 +30,7 @@ class VimKeys:
         self._area = area
         self._bulk = bulk
         self._whole = draft
-        self.state = State()
+        self.state = VimState()
         self._before: Draft | None = None
         """The text and the place where INSERT was begun by a command; None where it was not."""
         self._written = ""
@@ -48,7 +48,7 @@ class VimKeys:
         return self.mode is not Mode.NORMAL or self.state.is_waiting
 
     @property
-    def way_out(self) -> str:
+    def esc_hint(self) -> str:
         """Action of Esc here before any other; empty for none."""
         if self.mode is not Mode.NORMAL:
             return TO_NORMAL
@@ -107,7 +107,7 @@ class VimKeys:
             self._area.move_cursor(self._place(step.at))
         if begins:
             self._before = self._draft()
-        self._fulfil(step.wish)
+        self._carry_out(step.request)
 
     def _select(self, anchor: int, at: int, *, lines: bool) -> None:
         """Show the range of an operator; the cursor is on the last sign."""
@@ -118,8 +118,8 @@ class VimKeys:
             anchor, at = ends if anchor <= at else ends[::-1]
         self._area.selection = Selection(self._place(anchor + (anchor > at)), self._place(at))
 
-    def _fulfil(self, wish: Wish) -> None:
-        match wish:
+    def _carry_out(self, request: VimRequest) -> None:
+        match request:
             case "undo":
                 self._changes.undo()
             case "repeat":
@@ -156,7 +156,7 @@ class VimKeys:
         if column > last >= 0:
             self._area.move_cursor((row, last))
 
-    def _enter(self, state: State) -> None:
+    def _enter(self, state: VimState) -> None:
         before, self.state = self.state, state
         if (before.mode, before.is_waiting, before.keys) != (state.mode, state.is_waiting, state.keys):
             self._area.post_message(ModeChanged())

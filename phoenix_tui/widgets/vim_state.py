@@ -32,7 +32,7 @@ class Register(Struct, frozen=True):
     """True for whole lines."""
 
 
-class State(Struct, frozen=True):
+class VimState(Struct, frozen=True):
     """State between two keys."""
 
     mode: Mode = Mode.INSERT
@@ -63,7 +63,7 @@ class State(Struct, frozen=True):
         """The count before an operator times the one behind it; 0 where there is none."""
         return min((self.times or 1) * (self.count or 1), MOST) if self.times or self.count else 0
 
-    def rest(self, mode: Mode = Mode.NORMAL) -> State:
+    def rest(self, mode: Mode = Mode.NORMAL) -> VimState:
         """State without a pending command, in this mode."""
         return replace(self, mode=mode, count=0, operator="", times=0, prefix="", keys="")
 
@@ -93,13 +93,13 @@ class VimEdit(Struct, frozen=True):
         return text[: self.start] + self.text + text[self.end :]
 
 
-Wish: TypeAlias = Literal["", "undo", "repeat", "older", "newer"]
+VimRequest: TypeAlias = Literal["", "undo", "repeat", "older", "newer"]
 
 
 class VimStep(Struct, frozen=True):
-    """Effect of a key: an edit first, then the cursor; `wish` is a request to the owner of the text."""
+    """Effect of a key: an edit first, then the cursor; `request` is a request to the owner of the text."""
 
-    state: State
+    state: VimState
     at: int
     edit: VimEdit | None = None
-    wish: Wish = ""
+    request: VimRequest = ""

@@ -29,14 +29,14 @@ from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.instructions import Instructions
 from phoenix_tui.config.paths import Paths
 from phoenix_tui.config.profile_files import ProfileFiles
-from phoenix_tui.config.rules import RuleFile
+from phoenix_tui.config.rule_file import RuleFile
 from phoenix_tui.config.settings import Settings
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.own_file import own_file
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
-from phoenix_tui.wiring.settings import default_setter
+from phoenix_tui.wiring.settings_board import default_setter
 from phoenix_tui.wiring.system import RandomIds
 from tools.clock import SYSTEM_CLOCK
 from tools.contract import ProcessRunner

@@ -30,9 +30,9 @@ from phoenix_tui.text.checkpoint_text import use_in_words
 from phoenix_tui.wiring.backend import checkpoint_limits, model_files, open_the_store, process_settings
 from phoenix_tui.wiring.choice import choose
 from phoenix_tui.wiring.expiring import cutoff as expires_before
-from phoenix_tui.wiring.profiles import profile_files, profile_findings
+from phoenix_tui.wiring.profile_board import profile_files, profile_findings
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
-from phoenix_tui.wiring.settings import default_setter
+from phoenix_tui.wiring.settings_board import default_setter
 from phoenix_tui.wiring.waits import waits_on_stderr
 from tools.contract import SandboxMode
 from tools.process.start import Processes, start_processes

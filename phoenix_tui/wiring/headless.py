@@ -24,7 +24,7 @@ from phoenix_tui.wiring.backend import Backend, open_backend
 from phoenix_tui.wiring.choice import choose, full_reference
 from phoenix_tui.wiring.providers import why_no_budget
 from phoenix_tui.wiring.sandboxes import chosen_sandbox, widened
-from phoenix_tui.wiring.settings import caps_of, caps_with
+from phoenix_tui.wiring.settings_board import caps_of, caps_with
 from phoenix_tui.wiring.waits import waits_on_stderr
 from tools.contract import SandboxMode
 

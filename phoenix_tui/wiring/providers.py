@@ -153,8 +153,8 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
         return factories
 
     def _claude(self, wanted: ProviderSettings) -> Provider:
+        from engine.providers.anthropic.anthropic_settings import DEFAULT_BASE_URL, AnthropicSettings  # noqa: PLC0415 - as above
         from engine.providers.anthropic.client import AnthropicProvider  # noqa: PLC0415 - only when asked for
-        from engine.providers.anthropic.settings import DEFAULT_BASE_URL, AnthropicSettings  # noqa: PLC0415 - as above
         from engine.providers.http import IDLE_TIMEOUT  # noqa: PLC0415 - as above
 
         built_in = wanted.name == "anthropic"
@@ -183,7 +183,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
 
     def _compatible(self, wanted: ProviderSettings) -> Provider:
         from engine.providers.openai_compatible.client import OpenAiCompatibleProvider  # noqa: PLC0415 - when asked
-        from engine.providers.openai_compatible.settings import (  # noqa: PLC0415 - as above
+        from engine.providers.openai_compatible.openai_settings import (  # noqa: PLC0415 - as above
             OPENAI_BASE_URL,
             OpenAiCompatibleSettings,
         )

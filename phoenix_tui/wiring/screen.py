@@ -23,7 +23,7 @@ from phoenix_tui.lifecycle.crash_marker import left_open
 from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.lifecycle.loading import load
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
-from phoenix_tui.lifecycle.stop_signals import ENDING, IN_A_TAB
+from phoenix_tui.lifecycle.stop_signals import END_SIGNALS, IN_A_TAB
 from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.choice import DEFAULT_MODELS, ModelChoice, choose_model, needs_servers
 from phoenix_tui.models.known import KNOWN_MODELS
@@ -32,7 +32,7 @@ from phoenix_tui.models.servers import ENDPOINTS, discover_local_servers
 from phoenix_tui.terminal import state
 from phoenix_tui.terminal.attention.background import remembered_light
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
-from phoenix_tui.wiring.settings import caps_of, caps_with, facts_of
+from phoenix_tui.wiring.settings_board import caps_of, caps_with, facts_of
 from tools.process.link import ZygoteLink, spawn_zygote
 
 if TYPE_CHECKING:
@@ -76,22 +76,22 @@ def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink, n
 
     async def show() -> None:
         limit = MemoryLimit.of(setup.settings)
-        app.ending.heed_signals(link, limit, app.warn, IN_A_TAB if SERVED in os.environ else ENDING)
+        app.shutdown.heed_signals(link, limit, app.warn, IN_A_TAB if SERVED in os.environ else END_SIGNALS)
         try:
             await app.run_async(mouse=launch.mouse)
         finally:
             await services.close(crashed=app.return_code == CRASHED)
-            app.ending.stop_watching()
+            app.shutdown.stop_watching()
 
     asyncio.run(show())
-    if app.ending.last_words:
+    if app.shutdown.last_words:
         state.restore()
-        state.say(f"phoenix: {app.ending.last_words}\n")
-    if app.ending.crash_note:
+        state.say(f"phoenix: {app.shutdown.last_words}\n")
+    if app.shutdown.crash_note:
         state.restore()
-        state.say(f"{app.ending.crash_note}\n")
-    elif app.ending.note and SERVED not in os.environ:
-        state.say(f"{app.ending.note}\n", output=1)
+        state.say(f"{app.shutdown.crash_note}\n")
+    elif app.shutdown.note and SERVED not in os.environ:
+        state.say(f"{app.shutdown.note}\n", output=1)
     return app.return_code or 0
 
 

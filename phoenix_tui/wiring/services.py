@@ -24,10 +24,10 @@ from phoenix_tui.wiring.expiring import remove_expired
 from phoenix_tui.wiring.indexing import index_older
 from phoenix_tui.wiring.leftovers import end_leftovers
 from phoenix_tui.wiring.onboarding import ModelOffers
-from phoenix_tui.wiring.profiles import ProfileBoard
+from phoenix_tui.wiring.profile_board import ProfileBoard
 from phoenix_tui.wiring.providers import why_no_budget
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
-from phoenix_tui.wiring.settings import SettingsBoard
+from phoenix_tui.wiring.settings_board import SettingsBoard
 from tools.contract import Enforcement, SandboxMode
 from tools.process.link import ZygoteLink
 from tools.secret_fields import SecretFields

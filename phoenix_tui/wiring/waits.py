@@ -5,12 +5,12 @@ from __future__ import annotations
 from engine.ports.database_waits import PATIENCE, DatabaseWaits
 from phoenix_tui.cli.output import write_progress
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.text.database_text import WAITING, told_once
+from phoenix_tui.text.database_text import WAITING, say_once
 
 
 def waits_on_stderr(setup: Setup) -> DatabaseWaits:
     """Report the reason of a wait once on stderr; `--timeout` bounds each wait, too."""
     waits = DatabaseWaits()
     waits.patience = min(setup.settings.number("timeout") or PATIENCE, PATIENCE)
-    waits.listen(told_once(write_progress, f"{WAITING} Ctrl+C cancels. ({setup.paths.database})"))
+    waits.listen(say_once(write_progress, f"{WAITING} Ctrl+C cancels. ({setup.paths.database})"))
     return waits

@@ -28,7 +28,7 @@ from phoenix_tui.widgets.status_line import Status
 from phoenix_tui.workspace.conversation_index import ConversationIndex
 from phoenix_tui.workspace.conversation_view import ConversationView
 from phoenix_tui.workspace.draft_store import Drafting
-from phoenix_tui.workspace.in_flight import OnTheWay
+from phoenix_tui.workspace.in_flight import InFlight
 from phoenix_tui.workspace.reentrant_lock import OneAtATime
 from phoenix_tui.workspace.scroll_positions import keep_place
 from phoenix_tui.workspace.toasts import Toasts
@@ -79,7 +79,7 @@ class ActiveConversation:
         self.visible: ConversationView | None = None
         """Subscription to the open conversation."""
         self.drafts = Drafting(parts.dock, toasts.tell, self)
-        self.on_the_way = OnTheWay()
+        self.in_flight = InFlight()
         self._images_kept: dict[str, tuple[Attachment, ...]] = {}
         """Images of unsent messages, by conversation."""
         self._shown: set[str] = set()
@@ -165,7 +165,7 @@ class ActiveConversation:
             if dock.route is not None:
                 dock.route.show(None)
             dock.ask(None, self.launch.cwd, "", 0.0)
-            dock.notice.standing = None
+            dock.notice.shown = None
             dock.show_queue((), held=False)
             if dock.agents is not None:
                 dock.agents.show(tuple)
@@ -180,8 +180,8 @@ class ActiveConversation:
                 supervisor=launch.supervisor,
                 has_text=bool(dock.composer.text),
                 is_prose=is_prose(dock.composer.text),
-                way_out=before.way_out,
-                vim_way_out=before.vim_way_out,
+                esc_hint=before.esc_hint,
+                vim_esc_hint=before.vim_esc_hint,
             )
             heading = self.parts.title.heading.at(short_path(self.launch.cwd))
             self.parts.title.heading = replace(heading, title="", parent="", place="", context=ContextUse())
@@ -203,7 +203,7 @@ class ActiveConversation:
             record, images = visible.conversation.record, self.parts.dock.chips.images
             self._images_kept[record.id] = images
             written = images or self.parts.dock.composer.content
-            if not written and not self.on_the_way.waiting and _is_empty(visible):
+            if not written and not self.in_flight.waiting and _is_empty(visible):
                 visible.stop()
                 await self.services.engine.change(record.id, ConversationChanges(deleted=True))
                 await self.services.engine.forget(record.id)

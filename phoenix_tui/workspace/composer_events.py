@@ -126,9 +126,9 @@ class ComposerEvents:
 
     def name_mode(self) -> None:
         """Say whether Esc is vim's."""
-        status, words = self._parts.status, self._composer.vim.way_out
-        if status.status.vim_way_out != words:
-            status.status = replace(status.status, vim_way_out=words)
+        status, words = self._parts.status, self._composer.vim.esc_hint
+        if status.status.vim_esc_hint != words:
+            status.status = replace(status.status, vim_esc_hint=words)
 
     def keep_key(self, secret: str) -> None:
         """Keep a pasted API key where the welcome asks for one; elsewhere it is text like any other."""

@@ -26,11 +26,11 @@ PAGE: Final = 500
 """Conversations that are read at once; the first page is shown before the next is read."""
 
 
-class InSight(Protocol):
+class VisibleConversations(Protocol):
     """Source of the ids of several visible conversations (`panes.row.PaneRow`)."""
 
     @property
-    def in_sight(self) -> Collection[str]:
+    def visible(self) -> Collection[str]:
         """Ids of those without the dock."""
         ...
 
@@ -51,7 +51,7 @@ class ConversationIndex:
         self._live: dict[str, Live] = {}
         self._current = ""
         self._unwatch: Unsubscribe | None = None
-        self.panes: InSight | None = None
+        self.panes: VisibleConversations | None = None
         """Set while there are panes: other conversations are in sight too."""
 
     async def start(self) -> None:
@@ -118,7 +118,7 @@ class ConversationIndex:
     @property
     def _beside(self) -> Collection[str]:
         """Conversations that are in sight beside the current one."""
-        return self.panes.in_sight if self.panes is not None else ()
+        return self.panes.visible if self.panes is not None else ()
 
     def summary(self, conversation_id: str) -> ConversationSummary | None:
         """The row of a conversation of the list."""
@@ -164,8 +164,8 @@ class ConversationIndex:
 
     def recount(self) -> None:
         """Count the hidden conversations that need the user, for the title row."""
-        in_sight = {self._current, *self._beside}
-        others = [one for one in self._summaries.values() if one.id not in in_sight]
+        visible = {self._current, *self._beside}
+        others = [one for one in self._summaries.values() if one.id not in visible]
         title = self._parts.title
         title.heading = replace(
             title.heading,

@@ -43,7 +43,7 @@ from phoenix_tui.text.job_text import end_line, ended_since, running
 from phoenix_tui.text.labels import WRITABLE, StatusDetails, Tone
 from phoenix_tui.widgets.blocks.speech import is_stop_notice
 from phoenix_tui.widgets.context_meter import ContextUse, crossing
-from phoenix_tui.widgets.notices import Notify, StandingNotice
+from phoenix_tui.widgets.notices import DockNotice, Notify
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import Status, StatusLine
 from phoenix_tui.widgets.transcript.model import text_of
@@ -97,7 +97,7 @@ class ConversationView:
 
     def step_back(self, foot: StatusLine) -> None:
         """Give the dock to another pane: status goes to `foot`, the transcript continues."""
-        foot.status = replace(self._parts.status.status, has_text=False, way_out="", vim_way_out="")
+        foot.status = replace(self._parts.status.status, has_text=False, esc_hint="", vim_esc_hint="")
         self._parts.status = foot
         self._front = False
 
@@ -107,7 +107,11 @@ class ConversationView:
         self._parts = replace(parts)
         self._front = True
         parts.status.status = replace(
-            before, has_text=line.has_text, is_prose=line.is_prose, way_out=line.way_out, vim_way_out=line.vim_way_out
+            before,
+            has_text=line.has_text,
+            is_prose=line.is_prose,
+            esc_hint=line.esc_hint,
+            vim_esc_hint=line.vim_esc_hint,
         )
         self._head(self.conversation.record)
         parts.greet(not parts.transcript.display)
@@ -115,7 +119,7 @@ class ConversationView:
         self._queue(self._waiting[0], held=self._waiting[1])
         self._agents.show(parts.dock)
         self._route.show(parts.dock)
-        self.say_moment(planned=self._route.planned)
+        self.update_details(planned=self._route.planned)
         self._warn(self.conversation.read_only)
 
     async def start(self, parts: WorkspaceWidgets | None = None) -> None:
@@ -199,8 +203,8 @@ class ConversationView:
             cost_usd=record.spent.cost_usd,
             has_text=self._parts.status.status.has_text,
             is_prose=self._parts.status.status.is_prose,
-            way_out=self._parts.status.status.way_out,
-            vim_way_out=self._parts.status.status.vim_way_out,
+            esc_hint=self._parts.status.status.esc_hint,
+            vim_esc_hint=self._parts.status.status.vim_esc_hint,
             details=StatusDetails(
                 resumable=snapshot.resumable and not _stopped(snapshot), writing=bool(snapshot.live_text)
             ),
@@ -234,8 +238,8 @@ class ConversationView:
 
     def _warn(self, read_only: str) -> None:
         if self._front:
-            warning = StandingNotice(read_only, Tone.NEEDS_YOU) if read_only else None
-            self._parts.dock.notice.standing = warning
+            warning = DockNotice(read_only, Tone.NEEDS_YOU) if read_only else None
+            self._parts.dock.notice.shown = warning
 
     def _show_transcript(self, has_messages: bool) -> None:
         shown = has_messages or self.conversation.record.agent is not None
@@ -257,7 +261,7 @@ class ConversationView:
     def _update(self, **changes: Any) -> None:
         self._parts.status.status = replace(self._parts.status.status, **changes)
 
-    def say_moment(self, **changes: Any) -> None:
+    def update_details(self, **changes: Any) -> None:
         """Update the details of the status line until the next change."""
         self._update(details=replace(self._parts.status.status.details, **changes))
 
@@ -265,11 +269,11 @@ class ConversationView:
         now, stream = time.monotonic(), self._stream
         if not stream.characters:
             self._stream = stream = Stream(now, 0, now)
-            self.say_moment(writing=True, drafting="")
+            self.update_details(writing=True, drafting="")
         stream.characters += characters
         if now - stream.looked >= RATE_EVERY:
             stream.looked = now
-            self.say_moment(rate=stream.characters / CHARACTERS_PER_TOKEN / (now - stream.began))
+            self.update_details(rate=stream.characters / CHARACTERS_PER_TOKEN / (now - stream.began))
 
     def _moved(self, update: StateChanged) -> None:
         was_busy, busy = is_busy(self._parts.status.status.state), is_busy(update.state)
@@ -318,15 +322,15 @@ class ConversationView:
                 self._live.clear()
             case ToolDrafted(name=name):
                 if self._parts.status.status.details.drafting != name:
-                    self.say_moment(drafting=name)
+                    self.update_details(drafting=name)
             case RunEnded(status="cancelled"):
-                self.say_moment(stopped_after=time.monotonic() - self._run_began)
+                self.update_details(stopped_after=time.monotonic() - self._run_began)
             case RunEnded():
-                self.say_moment(stopped_after=None)
+                self.update_details(stopped_after=None)
             case Noticed(text=text):
                 self._tell(self._named(text))
             case Paced(seconds=seconds):
-                self.say_moment(paced_until=time.monotonic() + seconds)
+                self.update_details(paced_until=time.monotonic() + seconds)
 
     def _changed(self, update: _Around) -> None:
         match update:
@@ -372,7 +376,7 @@ class ConversationView:
         self._route.take(card)
         if self._front:
             self._route.show(self._parts.dock)
-        self.say_moment(planned=self._route.planned, starts_at=self._route.starts_at)
+        self.update_details(planned=self._route.planned, starts_at=self._route.starts_at)
 
 
 def _place(number: int, total: int) -> str:

@@ -17,7 +17,7 @@ from phoenix_tui.keys.keymap import to_textual
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
 from phoenix_tui.lifecycle.crash_marker import OpenMark
 from phoenix_tui.styles.user_themes import theme_files
-from phoenix_tui.terminal.attention.attention import Attention, SequenceTerminal, Wishes
+from phoenix_tui.terminal.attention.attention import Attention, AttentionSettings, SequenceTerminal
 from phoenix_tui.terminal.attention.signals import skills_of
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.workspace.scroll_positions import keep_place
@@ -59,15 +59,15 @@ class Environment:
     ) -> None:
         self._screen = screen
         self._launch = launch
-        self._desk = active
+        self._active = active
         self._services = services
         self._driver = driver
         self._keymap = keymap
         self.mouse = launch.mouse
-        self._wishes = Wishes(launch.notifications, launch.terminal_title, launch.plain)
+        self._settings = AttentionSettings(launch.notifications, launch.terminal_title, launch.plain)
         self._skills = skills_of(os.environ)
         self.colours = ThemeControl(screen.app, launch, driver)
-        self._attention = Attention(self._skills, self._wishes, driver, lambda: screen.app.app_focus)
+        self._attention = Attention(self._skills, self._settings, driver, lambda: screen.app.app_focus)
         self._suggesting = Suggesting(screen, active, wanted=launch.suggestions)
         self._files = LiveFiles(self._watched)
         self._crash_marker = crash_marker
@@ -77,7 +77,7 @@ class Environment:
 
     def start(self) -> None:
         """Show the title, notify from now on, look at the files."""
-        screen, parts = self._screen, self._desk.parts
+        screen, parts = self._screen, self._active.parts
         self._services.engine.watch(self._attention.noticed)
         self._services.engine.watch(self._suggesting.noticed)
         screen.watch(parts.status, "status", self._show_state)
@@ -93,9 +93,9 @@ class Environment:
         """Take over external changes since the last poll; store state against a crash."""
         self._show_state()
         self._looks += 1
-        conversation = self._desk.conversation
+        conversation = self._active.conversation
         if conversation is not None and self._looks % KEEP_PLACE_AFTER == 0:
-            self._screen.run_worker(keep_place(conversation, self._desk.parts.transcript), group="place")
+            self._screen.run_worker(keep_place(conversation, self._active.parts.transcript), group="place")
         for path in self._files.changed():
             if path == self._launch.keymap_file:
                 self._read_keys()
@@ -118,13 +118,13 @@ class Environment:
             case "mouse":
                 self.watch_mouse(value == "true")
             case "vim":
-                self._desk.parts.dock.use_vim(value == "true")
+                self._active.parts.dock.use_vim(value == "true")
             case "suggestions":
                 self._suggesting.wanted = value == "true"
             case "notifications":
-                self._wish(Wishes(value, self._wishes.titles, self._wishes.plain))
+                self._apply(AttentionSettings(value, self._settings.titles, self._settings.plain))
             case "terminal_title":
-                self._wish(Wishes(self._wishes.notifications, value == "true", self._wishes.plain))
+                self._apply(AttentionSettings(self._settings.notifications, value == "true", self._settings.plain))
             case _:
                 pass  # applies from the next start
 
@@ -135,15 +135,15 @@ class Environment:
             if self._driver is not None:
                 self._driver.watch_mouse(wanted)
 
-    def _wish(self, wishes: Wishes) -> None:
-        self._wishes = wishes
-        self._attention.wish(wishes)
+    def _apply(self, settings: AttentionSettings) -> None:
+        self._settings = settings
+        self._attention.apply(settings)
         self._show_state()
 
     def _show_state(self, _: object = None) -> None:
-        parts = self._desk.parts
+        parts = self._active.parts
         self._attention.show(parts.title.heading, parts.status.status)
-        conversation = self._desk.conversation
+        conversation = self._active.conversation
         folder = conversation.record.cwd if conversation is not None else self._launch.cwd
         where = folder, is_busy(parts.status.status.state)
         if where != self._branch_of:
@@ -153,7 +153,7 @@ class Environment:
     async def _name_branch(self, folder: Path) -> None:
         """Read the branch again when another conversation is shown, and when a run began or ended."""
         branch = await asyncio.to_thread(_branch_of, folder)
-        title = self._desk.parts.title
+        title = self._active.parts.title
         if self._branch_of is not None and self._branch_of[0] == folder and title.heading.branch != branch:
             title.heading = replace(title.heading, branch=branch)
 
@@ -195,7 +195,7 @@ class Environment:
 
 def _branch_of(folder: Path) -> str:
     """The branch of a folder; empty where it cannot be read."""
-    from tools.git.places import branch_of  # noqa: PLC0415 - not before the first frame
+    from tools.git.repository import branch_of  # noqa: PLC0415 - not before the first frame
 
     try:
         return branch_of(folder)

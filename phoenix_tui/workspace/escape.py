@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from phoenix_tui.keys.active_keys import key
-from phoenix_tui.widgets.conversation_list import way_out
+from phoenix_tui.widgets.conversation_list import esc_hint
 from tools.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
@@ -171,20 +171,20 @@ class EscapeHandler:
         screen: PhoenixScreen[None],
         parts: WorkspaceWidgets,
         startup: Startup,
-        drawer: Sidebar,
+        sidebar: Sidebar,
         writing: ComposerEvents,
         tell: Notify,
     ) -> None:
         self._screen, self._parts, self._startup = screen, parts, startup
-        self._drawer, self._writing, self._tell = drawer, writing, tell
+        self._sidebar, self._writing, self._tell = sidebar, writing, tell
         self.escapes = DoublePress(DOUBLE)
         """Any other key ends it."""
         self.interrupts = DoublePress(AGAIN)
         self.actions: Mapping[EscAction, Callable[[], object]] = {
             EscAction.COPY: self._copy,
-            EscAction.LEAVE_FILTER: drawer.rows.leave,
+            EscAction.LEAVE_FILTER: sidebar.rows.leave,
             EscAction.CLOSE_IN_DOCK: self._close_in_dock,
-            EscAction.CLOSE_LIST: drawer.leave,
+            EscAction.CLOSE_LIST: sidebar.leave,
             EscAction.LEAVE_BLOCKS: lambda: self._parts.transcript.blocks.leave(),
             EscAction.STOP_INSTALLING: self._stop_installing,
             EscAction.LEAVE_INSERT: self._parts.dock.composer.vim.escape,
@@ -220,16 +220,16 @@ class EscapeHandler:
         welcoming = self._parts.welcoming
         return EscContext(
             selected=selected,
-            narrowed=bool(way_out(self._drawer.rows.model)),
+            narrowed=bool(esc_hint(self._sidebar.rows.model)),
             open_in_dock=dock.is_open,
-            list_over=self._drawer.is_over,
+            list_over=self._sidebar.is_over,
             in_blocks=view is not None and view.canvas.cursor.is_on,
             installing=welcoming is not None and welcoming.is_installing,
             inserting=dock.composer.vim.takes_escape,
             running=self._startup.may_stop,
-            in_list=self._drawer.rows.has_focus,
+            in_list=self._sidebar.rows.has_focus,
             in_agent=status.agent_counts.is_agent,
-            noticed=dock.notice.standing is not None and not status.read_only,
+            noticed=dock.notice.shown is not None and not status.read_only,
             written=bool(dock.composer.text),
             again=pair.is_begun,
         )
@@ -254,7 +254,7 @@ class EscapeHandler:
             self._parts.welcoming.stop()
 
     def _dismiss_notice(self) -> None:
-        self._parts.dock.notice.standing = None
+        self._parts.dock.notice.shown = None
 
     def _clear_draft(self) -> None:
         self.escapes.end()  # a third Esc begins another pair

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 
-class OnTheWay:
+class InFlight:
     """Counts messages being sent: a conversation that looks empty may be about to get one, and Esc stops it."""
 
     def __init__(self) -> None:

@@ -99,7 +99,7 @@ class Welcoming:
         finally:
             self._task = None
             self._facts = replace(self._facts, installing=None, trouble=trouble)
-            self._status.errand = ""
+            self._status.background_work = ""
         if reference:
             self._facts = replace(self._facts, offer=None)
             self._panel.post_message(WelcomePanel.Installed(reference))
@@ -127,5 +127,5 @@ class Welcoming:
         """Show the progress in the panel, and in the status line once a conversation has replaced the panel."""
         self._facts = replace(self._facts, installing=progress)
         share = f" {100 * progress.done // progress.total}%" if progress.total else "…"
-        self._status.errand = f"installing a model{share}"
+        self._status.background_work = f"installing a model{share}"
         self._paint()

@@ -9,7 +9,7 @@ from typing import Final
 
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.dock import Dock
-from phoenix_tui.widgets.notices import StandingNotice
+from phoenix_tui.widgets.notices import DockNotice
 from tools.clean import clean_line
 from tools.wording import one_line
 
@@ -25,12 +25,12 @@ LOOKED_AT: Final = 1_000
 def waiting_words(dock: Dock, text: str) -> Generator[None]:
     """Around the sending of `text`."""
     notice = dock.notice
-    before = notice.standing
-    words: StandingNotice | None = None
+    before = notice.shown
+    words: DockNotice | None = None
 
     def show() -> None:
         nonlocal words
-        notice.standing = words = StandingNotice(
+        notice.shown = words = DockNotice(
             f"Not saved yet, the database is busy: “{one_line(clean_line(text[:LOOKED_AT]), SHOWN)}”",
             Tone.NEEDS_YOU,
             "Retrying for half a minute; then the text returns to the composer.",
@@ -44,5 +44,5 @@ def waiting_words(dock: Dock, text: str) -> Generator[None]:
         yield
     finally:
         timer.cancel()
-        if words is not None and notice.standing is words:
-            notice.standing = before
+        if words is not None and notice.shown is words:
+            notice.shown = before

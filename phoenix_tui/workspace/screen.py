@@ -60,9 +60,11 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.parts = WorkspaceWidgets(WelcomePanel(), TitleRow(plain=plain), Dock(plain=plain), StatusLine(plain=plain))
         self.toasts = Toasts(self)
         self.startup = Startup(self, launch, self.parts, self.toasts)
-        self.drawer = sidebar.Sidebar(self, self.rows, self.parts, self.startup)
+        self.sidebar = sidebar.Sidebar(self, self.rows, self.parts, self.startup)
         self.writing = composer_events.ComposerEvents(self, self.parts, self.startup, self.toasts)
-        self.escape_handler = EscapeHandler(self, self.parts, self.startup, self.drawer, self.writing, self.toasts.tell)
+        self.escape_handler = EscapeHandler(
+            self, self.parts, self.startup, self.sidebar, self.writing, self.toasts.tell
+        )
 
     # Layout.
 
@@ -94,26 +96,26 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.post_message(self.Listening())
 
     def on_resize(self) -> None:
-        """Let the drawer adapt after a resize, since the list may now fit beside the conversation."""
-        self.call_after_refresh(self.drawer.resized)
+        """Adapt the sidebar after a resize, since the list may now fit beside the conversation."""
+        self.call_after_refresh(self.sidebar.resized)
 
     def on_screen_suspend(self) -> None:
         """Show the action of Esc when a sheet opens."""
-        self.say_way_out(CLOSES)
+        self.show_esc_hint(CLOSES)
         self.toasts.make_way()
 
     def on_screen_resume(self) -> None:
         """Show the action of Esc after a sheet closed; the list over a narrow screen may still be open."""
-        self.say_way_out(self.drawer.way_out)
+        self.show_esc_hint(self.sidebar.esc_hint)
 
     def list_width(self, columns: int) -> int:
         """Cells that the list takes beside the conversation."""
-        return self.drawer.width(columns)
+        return self.sidebar.width(columns)
 
-    def say_way_out(self, words: str) -> None:
+    def show_esc_hint(self, words: str) -> None:
         """Show the action of Esc on the innermost open thing; empty when none is open."""
         status = self.parts.status
-        status.status = replace(status.status, way_out=words)
+        status.status = replace(status.status, esc_hint=words)
 
     # Messages of its widgets.
 
@@ -202,7 +204,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
         """The supervisor's decision has fewer agents now; by name, as the panel is loaded with the first decision."""
         ctx = self.startup.ctx_in_use
         if ctx is not None and ctx.active.visible is not None:
-            ctx.active.visible.say_moment(planned=asked.left)
+            ctx.active.visible.update_details(planned=asked.left)
 
     @on(WelcomePanel.Installed)
     def _use_installed(self, asked: WelcomePanel.Installed) -> None:
@@ -227,14 +229,14 @@ class WorkspaceScreen(PhoenixScreen[None]):
     @on(CursorMoved)
     def _follow_cursor(self, asked: CursorMoved) -> None:
         """The block cursor takes the keys and gives them back."""
-        self.say_way_out(BACK if asked.is_on else "")
+        self.show_esc_hint(BACK if asked.is_on else "")
         if asked.is_on or asked.view.has_focus:
             self.set_focus(asked.view if asked.is_on else self.parts.dock.composer)
 
     @on(ConversationList.Opened)
     def _open_conversation(self, asked: ConversationList.Opened) -> None:
         """Enter on a row of the list."""
-        self.drawer.leave()
+        self.sidebar.leave()
         self.startup.then(lambda ctx: ctx.active.open(asked.conversation_id))
 
     @on(ConversationList.Wanted)
@@ -250,7 +252,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
     @on(Dock.Opened)
     def _open_thing_changed(self, event: Dock.Opened) -> None:
         """Completions, a line of a question, a filter: opened or closed."""
-        self.say_way_out(event.way_out or self.drawer.way_out)
+        self.show_esc_hint(event.esc_hint or self.sidebar.esc_hint)
 
     # Actions of its keys, by their names in `keymap.KEYS`.
 
@@ -272,11 +274,11 @@ class WorkspaceScreen(PhoenixScreen[None]):
 
     def action_list(self) -> None:
         """Move the focus to the list and back."""
-        self.drawer.toggle()
+        self.sidebar.toggle()
 
     def action_go(self, number: int) -> None:
         """The conversation at this place of the list."""
-        self.drawer.go(number)
+        self.sidebar.go(number)
 
     def _hold_keys(self) -> None:
         if self.key_order is not None:

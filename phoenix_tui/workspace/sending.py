@@ -38,17 +38,17 @@ class Sending:
     """Sends messages, commands of the user and images; a refused text returns to the composer."""
 
     def __init__(self, active: ActiveConversation, tell: Notify) -> None:
-        self._desk = active
+        self._active = active
         self._tell = tell
 
     async def send(self, text: str, *, interrupt: bool = False, queue: bool = False) -> None:
         """Send or queue a message; a refused text returns to the composer."""
-        active = self._desk
+        active = self._active
         chips = active.parts.dock.chips
         images = tuple(image.id for image in chips.images)
         conversation: ConversationApi | None = None
         try:
-            with active.on_the_way.one() as stopped, waiting_words(active.parts.dock, text):
+            with active.in_flight.one() as stopped, waiting_words(active.parts.dock, text):
                 conversation = await active.current()
                 ask = conversation.interrupt_and_say if interrupt else conversation.say
                 ask = conversation.queue.add if queue else ask
@@ -60,7 +60,7 @@ class Sending:
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
         if conversation is not None and conversation is not active.conversation:
-            await _keep_elsewhere(conversation, Unsent(text, images), receipt, self._tell)
+            await _keep_draft(conversation, Unsent(text, images), receipt, self._tell)
             return
         if not isinstance(receipt, Refused):
             chips.images = ()
@@ -74,9 +74,9 @@ class Sending:
 
     async def shell(self, line: str, *, now: bool = False) -> None:
         """Run the user's own command, after the current run, or `now` in its place."""
-        active = self._desk
+        active = self._active
         try:
-            with active.on_the_way.one() as stopped:
+            with active.in_flight.one() as stopped:
                 conversation = await active.current()
                 receipt: Receipt = await _run_line(conversation, line, now=now)
                 if stopped.is_set():
@@ -86,31 +86,31 @@ class Sending:
         await self._sent(line, receipt)
 
     async def _sent(self, text: str, receipt: Receipt) -> None:
-        composer = self._desk.parts.dock.composer
+        composer = self._active.parts.dock.composer
         if isinstance(receipt, Refused):
             written = composer.content
             composer.load(f"{text}\n{written}" if written else text)
             self._tell(in_keys(receipt.reason), bad=True)
             return
-        self._desk.drafts.sent()
+        self._active.drafts.sent()
         if trouble := remember(composer.draft.prompts, text):  # at once: a user who quits with the next key finds it
             self._tell(trouble, bad=True)
         await asyncio.sleep(REQUEST_FIRST)
-        await self._desk.drafts.keep()
+        await self._active.drafts.keep()
 
     async def answer(self, call_id: str, answer: ApprovalAnswer) -> None:
         """Answer the question in view: the conversation's own, or that of one of its sub-agents.
 
         A reason that came too late goes into the composer: it is no message before it is sent.
         """
-        active, composer = self._desk, self._desk.parts.dock.composer
+        active, composer = self._active, self._active.parts.dock.composer
         taken = await active.accepts(lambda one: asked_by(active.services.engine, one, call_id).answer(call_id, answer))
         if not taken and answer.reason:
             composer.load(f"{answer.reason}\n{composer.content}" if composer.content else answer.reason)
 
     async def attach(self, images: Sequence[Path | bytes]) -> None:
         """Add images to the next message."""
-        active = self._desk
+        active = self._active
         for image in images:
             try:
                 attachment = await attach_image(active, image)
@@ -124,31 +124,31 @@ class Sending:
         """True while something runs in view, or was sent and is not accepted yet; an error counts until it is
         dismissed.
         """
-        active = self._desk
+        active = self._active
         engine = active.services.engine
-        return active.on_the_way.waiting or runs_in_view(engine, active.conversation) or bool(engine.waits.seconds)
+        return active.in_flight.waiting or runs_in_view(engine, active.conversation) or bool(engine.waits.seconds)
 
     def stop(self) -> bool:
         """Cancel the run in view with its sub-agents, or dismiss its error; False when there was neither.
 
         A message being sent is stopped as soon as it is accepted.
         """
-        gave_up, on_its_way = self._desk.services.engine.waits.give_up(), self._desk.on_the_way.stop()
-        return stop_in_view(self._desk.services.engine, self._desk.conversation) or on_its_way or gave_up
+        gave_up, was_in_flight = self._active.services.engine.waits.give_up(), self._active.in_flight.stop()
+        return stop_in_view(self._active.services.engine, self._active.conversation) or was_in_flight or gave_up
 
     def let_go(self) -> None:
         """Send the command that runs in view to the background, at once: an Esc right behind finds it there."""
-        self._tell(send_to_background(self._desk.conversation))
+        self._tell(send_to_background(self._active.conversation))
 
     async def resume(self, *, interrupted: bool) -> None:
         """Enter on an empty line: retry after an error, or resume where a restart cut the turn off."""
-        conversation = self._desk.conversation
+        conversation = self._active.conversation
         if conversation is None:
             return
         if isinstance(conversation.state, Errored) or (isinstance(conversation.state, Idle) and interrupted):
-            await self._desk.attempt(lambda one: one.retry(caps_for(self._desk, one)))
+            await self._active.attempt(lambda one: one.retry(caps_for(self._active, one)))
         if conversation.queue.waiting:
-            await self._desk.attempt(lambda one: one.queue.go_on(caps_for(self._desk, one)))
+            await self._active.attempt(lambda one: one.queue.go_on(caps_for(self._active, one)))
 
 
 async def _run_line(conversation: ConversationApi, line: str, *, now: bool) -> Receipt:
@@ -162,7 +162,7 @@ async def _run_line(conversation: ConversationApi, line: str, *, now: bool) -> R
     return receipt
 
 
-async def _keep_elsewhere(conversation: ConversationApi, unsent: Unsent, receipt: Receipt, tell: Notify) -> None:
+async def _keep_draft(conversation: ConversationApi, unsent: Unsent, receipt: Receipt, tell: Notify) -> None:
     """Keep a refused message as the draft of its conversation when the user has left that."""
     if not isinstance(receipt, Refused):
         return

@@ -1,4 +1,4 @@
-"""The list of conversations: beside the one in view, or over it like a drawer on a narrow screen."""
+"""The list of conversations: beside the one in view, or over it on a narrow screen."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class Sidebar:
             return
         narrow = self._screen.has_class(NARROW)
         self._screen.set_class(narrow, OVER)
-        self._screen.say_way_out(CLOSES if narrow else BACK)
+        self._screen.show_esc_hint(CLOSES if narrow else BACK)
         self._screen.set_focus(self.rows)
         self._ready.then(lambda ctx: ctx.active.index.reload())  # another Phoenix may have been at work
 
     def leave(self) -> None:
         """Give the focus back to the composer; the list covers nothing any more."""
         self._screen.remove_class(OVER)
-        self._screen.say_way_out("")
+        self._screen.show_esc_hint("")
         self._screen.set_focus(self._parts.dock.composer)
 
     @property
@@ -64,7 +64,7 @@ class Sidebar:
         return self._screen.has_class(OVER) and self._screen.has_class(NARROW)
 
     @property
-    def way_out(self) -> str:
+    def esc_hint(self) -> str:
         """Action of Esc on it; empty when it hides nothing and has no focus."""
         return CLOSES if self.is_over else BACK if self.rows.has_focus else ""
 
@@ -72,8 +72,8 @@ class Sidebar:
         """Update the action of Esc after a resize: the list may now be beside the conversation."""
         # A screen under a sheet is current too, but there Esc closes the sheet.
         is_open = self._screen.app.screen is self._screen and not self._parts.dock.composer.keys.completing
-        if is_open and self._parts.status.status.way_out == CLOSES:
-            self._screen.say_way_out(self.way_out)
+        if is_open and self._parts.status.status.esc_hint == CLOSES:
+            self._screen.show_esc_hint(self.esc_hint)
 
     def width(self, columns: int) -> int:
         """Cells that it takes beside the conversation on a screen that wide."""

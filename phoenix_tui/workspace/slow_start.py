@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.widgets.notices import StandingNotice
+from phoenix_tui.widgets.notices import DockNotice
 from tools.clean import clean_line
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class SlowStart:
     def __init__(self, screen: PhoenixScreen[None], launch: Launch, dock: Dock) -> None:
         self._launch = launch
         self._composer, self._notice = dock.composer, dock.notice
-        self._said: StandingNotice | None = None
+        self._said: DockNotice | None = None
         self.sent: list[str] = []
         """Messages and commands that wait, in order."""
         self._timer = screen.set_timer(PATIENCE, self.show)
@@ -39,8 +39,8 @@ class SlowStart:
         """Report the slow start, and the message that will be sent."""
         line = clean_line(" ".join(self.sent[-1].split())) if self.sent else ""
         sent = f" “{line[:SHOWN]}{'…' * (len(line) > SHOWN)}”" if line else ""
-        self._said = StandingNotice(WORDS, Tone.NEEDS_YOU, f"{KEPT}{sent} · {hint(('quit', 'quits'))}")
-        self._notice.standing = self._said
+        self._said = DockNotice(WORDS, Tone.NEEDS_YOU, f"{KEPT}{sent} · {hint(('quit', 'quits'))}")
+        self._notice.shown = self._said
 
     def send(self, text: str) -> None:
         """Keep a message until the services are open."""
@@ -58,5 +58,5 @@ class SlowStart:
     def over(self) -> None:
         """End the notice when the services are open or failed."""
         self._timer.stop()
-        if self._notice.standing is self._said:
-            self._notice.standing = None
+        if self._notice.shown is self._said:
+            self._notice.shown = None

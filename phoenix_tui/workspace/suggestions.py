@@ -21,7 +21,7 @@ class Suggesting:
 
     def __init__(self, screen: PhoenixScreen[None], active: ActiveConversation, *, wanted: bool) -> None:
         self._screen = screen
-        self._desk = active
+        self._active = active
         self.wanted = wanted
         self._busy: set[str] = set()
         """Conversations at work."""
@@ -37,7 +37,7 @@ class Suggesting:
                 self._begin(conversation_id)
 
     def _begin(self, conversation_id: str) -> None:
-        visible = self._desk.visible
+        visible = self._active.visible
         if visible is not None and visible.conversation.id == conversation_id and self._may_show(visible):
             self._screen.run_worker(self._ask(visible), group="suggestion")
 
@@ -46,10 +46,10 @@ class Suggesting:
         text = ""
         with suppress(ProviderError, StorageError):
             text = await visible.conversation.side.suggestion()
-        if text and visible is self._desk.visible and self._may_show(visible):
-            visible.say_moment(suggestion=clean_line(text))
+        if text and visible is self._active.visible and self._may_show(visible):
+            visible.update_details(suggestion=clean_line(text))
 
     def _may_show(self, visible: ConversationView) -> bool:
-        conversation, composer = visible.conversation, self._desk.parts.dock.composer
+        conversation, composer = visible.conversation, self._active.parts.dock.composer
         rests = isinstance(conversation.state, Idle) and not conversation.queue.waiting
         return rests and conversation.record.agent is None and not conversation.read_only and not composer.text

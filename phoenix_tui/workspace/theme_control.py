@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from phoenix_tui.styles.palette import for_terminal
 from phoenix_tui.styles.themes import DARK, LIGHT, THEMES
 from phoenix_tui.styles.user_themes import ThemeError, read_theme, theme_files
-from phoenix_tui.terminal.attention.background import QUESTION, remember, told_light
+from phoenix_tui.terminal.attention.background import QUESTION, is_light, remember
 from phoenix_tui.workspace.toasts import notify_rejected
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class ThemeControl:
         return True
 
     def _told(self, reply: str) -> None:
-        light = told_light(reply)
+        light = is_light(reply)
         if light is None or self._terminal is None:
             return
         self._terminal.replies.remove(self._told)

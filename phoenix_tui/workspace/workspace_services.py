@@ -16,9 +16,9 @@ from phoenix_tui.images.source import ImageSource
 from phoenix_tui.images.terminal import ImageTerminal
 from phoenix_tui.lifecycle.crash_marker import OpenMark
 from phoenix_tui.modals.opening import Sheets
-from phoenix_tui.panes.memory import recall
+from phoenix_tui.panes.saved_panes import recall
 from phoenix_tui.terminal.clipboard import Clipboard
-from phoenix_tui.text.database_text import told_here
+from phoenix_tui.text.database_text import on_this_loop
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.conversation_index import ConversationIndex
@@ -81,7 +81,7 @@ class WorkspaceServices:
         """Open the list, and the requested conversation or a new one."""
         active, launch = self.ctx.active, self._screen.launch
         await active.index.start()
-        self._services.engine.waits.listen(told_here(partial(setattr, active.parts.status, "database_busy")))
+        self._services.engine.waits.listen(on_this_loop(partial(setattr, active.parts.status, "database_busy")))
         self._services.engine.watch(lambda _: self._name_other_questions())
         if launch.reopened:
             await active.begin()  # panes are not opened again either: the text that stopped Phoenix may be in one
@@ -124,7 +124,7 @@ class WorkspaceServices:
         screen, launch, active = self._screen, self._screen.launch, self.ctx.active
         self.ctx.environment.start()
         library, index = self._services.library, active.index
-        screen.run_worker(follow(library.changed_elsewhere, index.reload), group="elsewhere")
+        screen.run_worker(follow(library.changed_externally, index.reload), group="elsewhere")
         if written := screen.parts.dock.composer.content:
             active.drafts.typed(written)
         screen.parts.status.kept = self._services.kept

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from engine.providers.anthropic.from_wire import ReplyBuilder
+from engine.providers.anthropic.from_wire import AnthropicReplyBuilder
 from engine.providers.failures import Service
 from engine.providers.sse import EventParser
 from phoenix_tui.markdown.stream import MarkdownStream
@@ -35,7 +35,10 @@ def parse(bench: Bench) -> Iterator[Row]:
 
 
 def _read(wire: bytes) -> None:
-    parser, builder = EventParser(), ReplyBuilder(Service("http://127.0.0.1", "Anthropic"), "claude-sonnet-5-5", set())
+    parser, builder = (
+        EventParser(),
+        AnthropicReplyBuilder(Service("http://127.0.0.1", "Anthropic"), "claude-sonnet-5-5", set()),
+    )
     for first in range(0, len(wire), CHUNK):
         for payload in parser.feed(wire[first : first + CHUNK]):
             builder.feed(payload)

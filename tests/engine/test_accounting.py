@@ -22,7 +22,7 @@ from engine.records.totals import Totals
 from engine.store import SqliteStore
 from engine.updates import CallEnded, RunEnded, TextArrived, Update
 from tests.support.counting_server import MODEL, CountingServer
-from tests.support.engine import engine_bench, until
+from tests.support.engine import engine_harness, until
 from tests.support.loopback import Loopback, serve
 from tests.support.storage import query
 
@@ -77,8 +77,8 @@ async def office(home: Path, settings: EngineSettings | None = None) -> AsyncIte
     async with serve(server) as loopback:
         provider = AnthropicProvider(AnthropicSettings(api_key="sk-test", base_url=loopback.url))
         try:
-            async with engine_bench(home, providers=OneProvider(provider), settings=settings) as bench:
-                yield Office(bench.engine, bench.store, server, loopback, bench.cwd)
+            async with engine_harness(home, providers=OneProvider(provider), settings=settings) as harness:
+                yield Office(harness.engine, harness.store, server, loopback, harness.cwd)
         finally:
             await provider.close()
 

@@ -16,7 +16,7 @@ from engine.executor.requests import Accepted
 from engine.machine.messages import Block, ImageBlock, TextBlock, attached_in, text_in
 from engine.providers.scripted import Reply, Script, ScriptedProvider, Text
 from engine.records import PermissionMode
-from tests.support.engine import Bench, PlainImages, engine_bench
+from tests.support.engine import EngineHarness, PlainImages, engine_harness
 from tools.contract import ToolContext
 from tools.files.ledger import ReadLedger
 from tools.read_file import ReadFile
@@ -28,24 +28,24 @@ PICTURE = b"a picture, as far as these tests go"
 
 
 @asynccontextmanager
-async def reading(home: Path, *, settings: EngineSettings | None = None) -> AsyncIterator[Bench]:
-    """A bench whose engine has the real tools that read."""
+async def reading(home: Path, *, settings: EngineSettings | None = None) -> AsyncIterator[EngineHarness]:
+    """A harness whose engine has the real tools that read."""
     provider = ScriptedProvider({"main": Script((HELLO,) * 9)})
     tools = (ReadFile(ReadLedger()), ReadImage(PlainImages()))
-    async with engine_bench(home, provider=provider, settings=settings, tools=tools) as bench:
-        yield bench
+    async with engine_harness(home, provider=provider, settings=settings, tools=tools) as harness:
+        yield harness
 
 
-async def sent(bench: Bench, text: str, mode: PermissionMode = PermissionMode.ASK) -> tuple[Block, ...]:
+async def sent(harness: EngineHarness, text: str, mode: PermissionMode = PermissionMode.ASK) -> tuple[Block, ...]:
     """Blocks that the model receives for a message."""
-    conversation = await bench.conversation(mode)
-    return await said(bench, conversation, text)
+    conversation = await harness.conversation(mode)
+    return await said(harness, conversation, text)
 
 
-async def said(bench: Bench, conversation: Conversation, text: str) -> tuple[Block, ...]:
+async def said(harness: EngineHarness, conversation: Conversation, text: str) -> tuple[Block, ...]:
     assert isinstance(await conversation.say(text), Accepted)
     await conversation.wait_idle()
-    return bench.provider.requests[-1].messages[-1].blocks
+    return harness.provider.requests[-1].messages[-1].blocks
 
 
 def chips(blocks: tuple[Block, ...]) -> list[str]:
@@ -53,9 +53,9 @@ def chips(blocks: tuple[Block, ...]) -> list[str]:
 
 
 async def test_the_model_reads_the_file_behind_the_words_and_the_words_are_kept(tmp_path: Path) -> None:
-    async with reading(tmp_path) as bench:
-        (bench.cwd / "a.py").write_text("first\nsecond\n")
-        own, file = await sent(bench, "what does @a.py do?")
+    async with reading(tmp_path) as harness:
+        (harness.cwd / "a.py").write_text("first\nsecond\n")
+        own, file = await sent(harness, "what does @a.py do?")
         assert own == TextBlock("what does @a.py do?")
         assert file == TextBlock(
             "[File a.py, as it was when the message was sent:\n     1\tfirst\n     2\tsecond\n]", "a.py: 2 lines"
@@ -108,34 +108,34 @@ async def test_what_names_no_file_attaches_nothing(tmp_path: Path, text: str) ->
 
 
 async def test_an_image_goes_as_an_image_once_however_often_it_is_named(tmp_path: Path) -> None:
-    async with reading(tmp_path) as bench:
-        (bench.cwd / "pic one.png").write_bytes(PICTURE)
-        conversation = await bench.conversation(PermissionMode.ASK)
+    async with reading(tmp_path) as harness:
+        (harness.cwd / "pic one.png").write_bytes(PICTURE)
+        conversation = await harness.conversation(PermissionMode.ASK)
         by_hand = await conversation.attach(PICTURE)
         await conversation.say('what is in @"pic one.png"?', [by_hand.id])
         await conversation.wait_idle()
-        blocks = bench.provider.requests[-1].messages[-1].blocks
+        blocks = harness.provider.requests[-1].messages[-1].blocks
         assert [type(block) for block in blocks] == [ImageBlock, TextBlock, TextBlock]
         assert chips(blocks) == ["pic one.png"]
 
 
 async def test_a_long_file_and_many_files_are_cut_and_it_is_said(tmp_path: Path) -> None:
-    async with reading(tmp_path) as bench:
-        (bench.cwd / "long").write_text("line\n" * 30_000)
+    async with reading(tmp_path) as harness:
+        (harness.cwd / "long").write_text("line\n" * 30_000)
         names = [f"f{number}" for number in range(MOST_FILES + 2)]
         for name in names:
-            (bench.cwd / name).write_text(f"{name}\n")
-        assert chips(await sent(bench, "@long")) == ["long: first 2,000 lines"]
-        many = chips(await sent(bench, " ".join(f"@{name}" for name in names)))
+            (harness.cwd / name).write_text(f"{name}\n")
+        assert chips(await sent(harness, "@long")) == ["long: first 2,000 lines"]
+        many = chips(await sent(harness, " ".join(f"@{name}" for name in names)))
         assert many[:MOST_FILES] == [f"{name}: 1 line" for name in names[:MOST_FILES]]
         assert many[MOST_FILES:] == ["not attached: 2 more files, since a message attaches 10"]
 
 
 async def test_all_files_together_take_no_more_than_their_room(tmp_path: Path) -> None:
-    async with reading(tmp_path) as bench:
+    async with reading(tmp_path) as harness:
         for name in "abc":
-            (bench.cwd / name).write_text("x" * 99 + "\n" * 1 + ("x" * 99 + "\n") * 599)
-        blocks = await sent(bench, "@a @b @c")
+            (harness.cwd / name).write_text("x" * 99 + "\n" * 1 + ("x" * 99 + "\n") * 599)
+        blocks = await sent(harness, "@a @b @c")
         assert sum(len(block.text) for block in attached_in(blocks)) < attaching.MOST_CHARACTERS + 500
         first, second, third = chips(blocks)
         assert first == "a: 600 lines"
@@ -145,10 +145,10 @@ async def test_all_files_together_take_no_more_than_their_room(tmp_path: Path) -
 
 
 async def test_what_is_attached_stands_in_no_title_no_prompt_and_no_search(tmp_path: Path) -> None:
-    async with reading(tmp_path) as bench:
-        (bench.cwd / "a.py").write_text("quetzalcoatl\n")
-        conversation = await bench.conversation()
-        await said(bench, conversation, "explain @a.py")
+    async with reading(tmp_path) as harness:
+        (harness.cwd / "a.py").write_text("quetzalcoatl\n")
+        conversation = await harness.conversation()
+        await said(harness, conversation, "explain @a.py")
         [stored, _] = (await conversation.history(9, 9)).messages
         assert text_in(stored.blocks) == "explain @a.py"
         assert conversation.record.title == "explain @a.py"
@@ -157,10 +157,10 @@ async def test_what_is_attached_stands_in_no_title_no_prompt_and_no_search(tmp_p
 async def test_a_file_that_was_attached_may_be_changed_without_being_read_again(tmp_path: Path) -> None:
     ledger = ReadLedger()
     provider = ScriptedProvider({"main": Script((HELLO,))})
-    async with engine_bench(tmp_path, provider=provider, tools=(ReadFile(ledger),)) as bench:
-        (bench.cwd / "a.py").write_text("text\n")
-        conversation = await bench.conversation()
-        await said(bench, conversation, "@a.py")
-        context = ToolContext(conversation.id, "1", bench.cwd, outside_allowed=False, report=lambda _: None)
+    async with engine_harness(tmp_path, provider=provider, tools=(ReadFile(ledger),)) as harness:
+        (harness.cwd / "a.py").write_text("text\n")
+        conversation = await harness.conversation()
+        await said(harness, conversation, "@a.py")
+        context = ToolContext(conversation.id, "1", harness.cwd, outside_allowed=False, report=lambda _: None)
         output = await WriteFile(ledger).run({"path": "a.py", "content": "other"}, context)
         assert not output.is_error

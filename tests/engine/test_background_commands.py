@@ -19,7 +19,7 @@ from engine.machine.states import Idle, ToolExecuting
 from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
 from engine.records import StoredMessage
 from engine.updates import JobsChanged, ToolEnded
-from tests.support.engine import Bench, engine_bench, until
+from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.fates import unanswered
 from tests.support.processes import Watch, start_plain, watching
 from tests.support.waiting import poll
@@ -39,13 +39,13 @@ def endless(watch: Watch) -> str:
 
 
 @asynccontextmanager
-async def real_commands(home: Path, *replies: Reply) -> AsyncIterator[Bench]:
+async def real_commands(home: Path, *replies: Reply) -> AsyncIterator[EngineHarness]:
     processes = await start_plain()
     (home / "spill").mkdir()
     bash: Any = Bash(processes.jobs, home / "spill")
     try:
-        async with engine_bench(home, *replies, tool=bash, board=processes.jobs) as bench:
-            yield bench
+        async with engine_harness(home, *replies, tool=bash, board=processes.jobs) as harness:
+            yield harness
     finally:
         await processes.close()
 
@@ -66,38 +66,38 @@ def results(messages: Sequence[StoredMessage]) -> list[str]:
 
 async def test_the_run_goes_on_at_once_and_the_command_too(tmp_path: Path) -> None:
     with watching() as watch:
-        async with real_commands(tmp_path, calls(endless(watch)), Reply((Text("I go on."),))) as bench:
-            conversation = await bench.conversation()
+        async with real_commands(tmp_path, calls(endless(watch)), Reply((Text("I go on."),))) as harness:
+            conversation = await harness.conversation()
             await conversation.say("begin")
             await runs(conversation, watch)
-            assert await poll(lambda: "begun" in str(bench.updates))
+            assert await poll(lambda: "begun" in str(harness.updates))
             await send(conversation)
             assert isinstance(await conversation.wait_idle(), Idle)
-            [told] = results(await bench.store.messages(conversation.id))
+            [told] = results(await harness.store.messages(conversation.id))
             assert told.startswith("begun\n[sent to the background by the user after ")
             assert told.endswith(f" s: it runs on as job job-1. {WAYS}")
-            assert "it runs on as job job-1" in str(bench.provider.requests[1].messages)
-            [ended] = bench.seen(ToolEnded)
+            assert "it runs on as job job-1" in str(harness.provider.requests[1].messages)
+            [ended] = harness.seen(ToolEnded)
             assert ended.result.status is ToolStatus.SUCCESS
             [job] = conversation.jobs.all()
             assert (job.id, job.running) == ("job-1", True)
             assert job.command.startswith("export WATCHED")
-            assert [[one.running for one in update.jobs] for update in bench.seen(JobsChanged)] == [[True]]
+            assert [[one.running for one in update.jobs] for update in harness.seen(JobsChanged)] == [[True]]
             assert len(watch.alive()) >= 4
             await conversation.jobs.kill("job-1")
             assert watch.alive() == set()
-            assert [[one.running for one in update.jobs] for update in bench.seen(JobsChanged)] == [[True], [False]]
+            assert [[one.running for one in update.jobs] for update in harness.seen(JobsChanged)] == [[True], [False]]
 
 
 async def test_the_next_call_of_the_reply_runs_behind_it(tmp_path: Path) -> None:
     with watching() as watch:
-        async with real_commands(tmp_path, calls(endless(watch), "echo second"), Reply((Text("Done."),))) as bench:
-            conversation = await bench.conversation()
+        async with real_commands(tmp_path, calls(endless(watch), "echo second"), Reply((Text("Done."),))) as harness:
+            conversation = await harness.conversation()
             await conversation.say("begin")
             await runs(conversation, watch)
             await send(conversation)
             await conversation.wait_idle()
-            first, second = results(await bench.store.messages(conversation.id))
+            first, second = results(await harness.store.messages(conversation.id))
             assert "it runs on as job job-1" in first
             assert second == "second\n[exit code 0]"
 
@@ -105,13 +105,13 @@ async def test_the_next_call_of_the_reply_runs_behind_it(tmp_path: Path) -> None
 @pytest.mark.parametrize("send_to_model", [True, False])
 async def test_a_command_of_the_user_goes_there_too(tmp_path: Path, send_to_model: bool) -> None:
     with watching() as watch:
-        async with real_commands(tmp_path) as bench:
-            conversation = await bench.conversation()
+        async with real_commands(tmp_path) as harness:
+            conversation = await harness.conversation()
             await conversation.shell(endless(watch), send_to_model)
             await runs(conversation, watch)
             await send(conversation)
             assert isinstance(await conversation.wait_idle(), Idle)
-            messages = await bench.store.messages(conversation.id)
+            messages = await harness.store.messages(conversation.id)
             said = [block.text for one in messages for block in one.blocks if isinstance(block, TextBlock)]
             assert any("it runs on as job job-1" in text for text in said) is send_to_model
             assert [job.running for job in conversation.jobs.all()] == [True]
@@ -120,14 +120,14 @@ async def test_a_command_of_the_user_goes_there_too(tmp_path: Path, send_to_mode
 
 async def test_esc_right_behind_stops_the_run_and_not_the_command(tmp_path: Path) -> None:
     with watching() as watch:
-        async with real_commands(tmp_path, calls(endless(watch))) as bench:
-            conversation = await bench.conversation()
+        async with real_commands(tmp_path, calls(endless(watch))) as harness:
+            conversation = await harness.conversation()
             await conversation.say("begin")
             await runs(conversation, watch)
             await send(conversation)
             conversation.cancel()
             assert isinstance(await conversation.wait_idle(), Idle)
-            assert results(await bench.store.messages(conversation.id)) == [
+            assert results(await harness.store.messages(conversation.id)) == [
                 "Cancelled by user. The command runs on in the background as job job-1."
             ]
             assert [job.running for job in conversation.jobs.all()] == [True]
@@ -136,14 +136,14 @@ async def test_esc_right_behind_stops_the_run_and_not_the_command(tmp_path: Path
 
 async def test_behind_esc_there_is_nothing_to_send(tmp_path: Path) -> None:
     with watching() as watch:
-        async with real_commands(tmp_path, calls(endless(watch))) as bench:
-            conversation = await bench.conversation()
+        async with real_commands(tmp_path, calls(endless(watch))) as harness:
+            conversation = await harness.conversation()
             await conversation.say("begin")
             await runs(conversation, watch)
             conversation.cancel()
             assert conversation.jobs.background() == NOTHING_RUNS
             assert isinstance(await conversation.wait_idle(), Idle)
-            assert results(await bench.store.messages(conversation.id)) == ["Cancelled by user"]
+            assert results(await harness.store.messages(conversation.id)) == ["Cancelled by user"]
             assert conversation.jobs.all() == ()
             assert await poll(lambda: not watch.alive())
 
@@ -151,12 +151,12 @@ async def test_behind_esc_there_is_nothing_to_send(tmp_path: Path) -> None:
 async def test_esc_later_leaves_the_job_as_it_leaves_every_other(tmp_path: Path) -> None:
     with watching() as watch:
         hangs = Reply((Text("I think"), Hang()))
-        async with real_commands(tmp_path, calls(endless(watch)), hangs) as bench:
-            conversation = await bench.conversation()
+        async with real_commands(tmp_path, calls(endless(watch)), hangs) as harness:
+            conversation = await harness.conversation()
             await conversation.say("begin")
             await runs(conversation, watch)
             await send(conversation)
-            await until(lambda: len(bench.provider.requests) == 2)
+            await until(lambda: len(harness.provider.requests) == 2)
             assert conversation.jobs.background() == NOTHING_RUNS
             conversation.cancel()
             assert isinstance(await conversation.wait_idle(), Idle)
@@ -165,24 +165,24 @@ async def test_esc_later_leaves_the_job_as_it_leaves_every_other(tmp_path: Path)
 
 
 async def test_nothing_that_rests_or_thinks_or_is_no_command_can_be_sent(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, Reply((Hang(),))) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, Reply((Hang(),))) as harness:
+        conversation = await harness.conversation()
         assert conversation.jobs.background() == NOTHING_RUNS
         await conversation.say("hello")
-        await until(lambda: bench.provider.requests)
+        await until(lambda: harness.provider.requests)
         assert conversation.jobs.background() == NOTHING_RUNS
 
 
 async def test_its_whole_tree_goes_with_the_conversation(tmp_path: Path) -> None:
     with watching() as watch:
-        async with real_commands(tmp_path, calls(endless(watch)), Reply((Text("I go on."),))) as bench:
-            conversation = await bench.conversation()
+        async with real_commands(tmp_path, calls(endless(watch)), Reply((Text("I go on."),))) as harness:
+            conversation = await harness.conversation()
             await conversation.say("begin")
             await runs(conversation, watch)
             await send(conversation)
-            await bench.engine.forget(conversation.id)
+            await harness.engine.forget(conversation.id)
             assert watch.alive() == set()
-            assert unanswered(await bench.store.messages(conversation.id)) == []
+            assert unanswered(await harness.store.messages(conversation.id)) == []
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -191,8 +191,8 @@ async def test_keys_and_ends_in_any_order_answer_each_call_once(tmp_path: Path, 
     rng = random.Random(seed)
     go = tmp_path / "go"
     waiting = calls(f"until [ -e {go} ]; do sleep 0.01; done; rm {go}")
-    async with real_commands(tmp_path, waiting, Reply((Text("I go on."),))) as bench:
-        conversation = await bench.conversation()
+    async with real_commands(tmp_path, waiting, Reply((Text("I go on."),))) as harness:
+        conversation = await harness.conversation()
         await conversation.say("begin")
         await until(lambda: isinstance(conversation.state, ToolExecuting))
         deeds = [conversation.jobs.background, conversation.jobs.background, conversation.cancel, go.touch]
@@ -203,13 +203,13 @@ async def test_keys_and_ends_in_any_order_answer_each_call_once(tmp_path: Path, 
                 await asyncio.sleep(0)
             accepted += deed() == Accepted()
         assert isinstance(await conversation.wait_idle(), Idle)
-        messages = await bench.store.messages(conversation.id)
+        messages = await harness.store.messages(conversation.id)
         assert unanswered(messages) == []
         [told] = results(messages)
         jobs = conversation.jobs.all()
         assert accepted == len(jobs) <= 1
         assert ("as job job-1" in told) is bool(jobs)
-        assert len(bench.seen(ToolEnded)) == 1
+        assert len(harness.seen(ToolEnded)) == 1
 
 
 async def test_a_command_of_a_sub_agent_goes_there_from_its_own_transcript_alone(tmp_path: Path) -> None:
@@ -218,18 +218,18 @@ async def test_a_command_of_a_sub_agent_goes_there_from_its_own_transcript_alone
         runs_on = Reply((ScriptedCall("submit_result", '{"result": "it serves"}'),), when="it runs on as job job-1")
         begin = Reply((spawns,), when="begin")
         command = Reply(calls(endless(watch)).parts, when="TASK 1")
-        async with real_commands(tmp_path, runs_on, command, begin, Reply((Text("Fine."),))) as bench:
-            parent = await bench.conversation()
+        async with real_commands(tmp_path, runs_on, command, begin, Reply((Text("Fine."),))) as harness:
+            parent = await harness.conversation()
             await parent.say("begin")
             assert await poll(lambda: len(watch.alive()) >= 4)
-            sub_agents = bench.engine.sub_agents
+            sub_agents = harness.engine.sub_agents
             assert sub_agents is not None
             [view] = sub_agents.views(parent.id)
             assert parent.jobs.background() == NOTHING_RUNS
-            agent = await bench.engine.open(view.id)
+            agent = await harness.engine.open(view.id)
             await send(agent)
             assert isinstance(await parent.wait_idle(), Idle)
-            assert "it serves" in results(await bench.store.messages(parent.id))[0]
+            assert "it serves" in results(await harness.store.messages(parent.id))[0]
             assert [job.running for job in agent.jobs.all()] == [True]
             assert parent.jobs.all() == ()
         assert watch.alive() == set()

@@ -21,7 +21,7 @@ from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiC
 from engine.providers.scripted import Cut, Fail, Hang, Reply, ScriptedCall, Text
 from engine.records import StoredMessage
 from engine.updates import LiveTextDropped, MessageSaved, StateChanged, TextArrived
-from tests.support.engine import Bench, engine_bench, until
+from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.loopback import Talk, serve
 from tests.support.loopback_anthropic import recording, start, stop, text
 from tests.support.storage import query
@@ -38,25 +38,25 @@ def said(rows: list[StoredMessage]) -> list[tuple[str, str]]:
     return [(row.role.value, text) for row, text in zip(rows, texts, strict=True)]
 
 
-async def rows_of(bench: Bench, conversation: Conversation) -> list[StoredMessage]:
-    return await bench.store.messages(conversation.id)
+async def rows_of(harness: EngineHarness, conversation: Conversation) -> list[StoredMessage]:
+    return await harness.store.messages(conversation.id)
 
 
 async def test_the_text_is_stored_with_its_reason_and_a_retry_continues_it(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, BROKE, REST) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, BROKE, REST) as harness:
+        conversation = await harness.conversation()
         await conversation.say("hi")
         assert isinstance(await conversation.wait_idle(), Errored)
-        rows = await rows_of(bench, conversation)
+        rows = await rows_of(harness, conversation)
         reason = "The answer broke off here and is kept: The key was taken away."
         assert said(rows) == [("user", "hi"), ("assistant", HALF), ("system", reason)]
         assert (rows[1].cut, rows[1].origin) == ("The key was taken away.", Origin.LLM)
-        assert bench.seen(LiveTextDropped) == [], "it never leaves the screen"
-        assert bench.seen(StateChanged)[-1].resumable
+        assert harness.seen(LiveTextDropped) == [], "it never leaves the screen"
+        assert harness.seen(StateChanged)[-1].resumable
         await conversation.retry()
         assert isinstance(await conversation.wait_idle(), Idle)
-        assert said(await rows_of(bench, conversation))[3:] == [("assistant", "and the second.")]
-        assert bench.provider.requests[-1].messages == (
+        assert said(await rows_of(harness, conversation))[3:] == [("assistant", "and the second.")]
+        assert harness.provider.requests[-1].messages == (
             ModelMessage(Role.USER, (TextBlock("hi"),)),
             ModelMessage(Role.ASSISTANT, (TextBlock(HALF),)),
             ModelMessage(Role.USER, (TextBlock(CUT_OFF),)),
@@ -64,36 +64,36 @@ async def test_the_text_is_stored_with_its_reason_and_a_retry_continues_it(tmp_p
 
 
 async def test_a_message_after_it_goes_on_in_the_same_turn_over_a_valid_history(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, BROKE, Reply((ScriptedCall("bash", "{}", "t1"),)), REST) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, BROKE, Reply((ScriptedCall("bash", "{}", "t1"),)), REST) as harness:
+        conversation = await harness.conversation()
         await conversation.say("hi")
         await conversation.wait_idle()
         await conversation.say("shorter, please")
         await conversation.wait_idle()
-        rows = await rows_of(bench, conversation)
+        rows = await rows_of(harness, conversation)
         assert {row.turn_number for row in rows} == {0}
-        asked = bench.provider.requests[1].messages
+        asked = harness.provider.requests[1].messages
         assert asked[1:] == (
             ModelMessage(Role.ASSISTANT, (TextBlock(HALF),)),
             ModelMessage(Role.USER, (TextBlock(CUT_OFF), TextBlock("shorter, please"))),
         )
-        assert bench.provider.requests[2].messages[:3] == asked, "what is sent only grows"
+        assert harness.provider.requests[2].messages[:3] == asked, "what is sent only grows"
 
 
 async def test_after_a_restart_it_stands_there_and_can_be_resumed(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, BROKE) as bench:
-        first = await bench.conversation()
+    async with engine_harness(tmp_path, BROKE) as harness:
+        first = await harness.conversation()
         await first.say("hi")
         await first.wait_idle()
-    async with engine_bench(tmp_path, REST) as bench:
-        conversation = await bench.engine.open(first.id)
-        rows = await rows_of(bench, conversation)
+    async with engine_harness(tmp_path, REST) as harness:
+        conversation = await harness.engine.open(first.id)
+        rows = await rows_of(harness, conversation)
         assert [(row.cut, row.role) for row in rows if row.cut] == [("The key was taken away.", Role.ASSISTANT)]
         assert str(rows).count("The answer broke off here") == 1
         assert len(rows) == 3, "why it broke is said once"
         await conversation.retry()
         await conversation.wait_idle()
-        assert said(await rows_of(bench, conversation))[-1] == ("assistant", "and the second.")
+        assert said(await rows_of(harness, conversation))[-1] == ("assistant", "and the second.")
 
 
 async def test_retries_never_double_the_text_and_the_last_failure_keeps_it(
@@ -101,15 +101,15 @@ async def test_retries_never_double_the_text_and_the_last_failure_keeps_it(
 ) -> None:
     monkeypatch.setattr("engine.machine.reply.LONGEST_WAIT", 0.0)
     attempts = (Reply((Text(HALF), Cut())), Reply((Cut(),)), Reply((Text("The f"), Cut())), Reply((Cut(),)))
-    async with engine_bench(tmp_path, *attempts) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, *attempts) as harness:
+        conversation = await harness.conversation()
         await conversation.say("hi")
         assert isinstance(await conversation.wait_idle(), Errored)
-        assert [pair for pair in said(await rows_of(bench, conversation)) if pair[0] == "assistant"] == [
+        assert [pair for pair in said(await rows_of(harness, conversation)) if pair[0] == "assistant"] == [
             ("assistant", HALF)
         ]
         shown = ""
-        for update in bench.updates:
+        for update in harness.updates:
             match update:
                 case TextArrived(piece):
                     shown += piece
@@ -118,18 +118,18 @@ async def test_retries_never_double_the_text_and_the_last_failure_keeps_it(
                 case _:
                     pass
             assert shown in {"", HALF, "The f"}
-        calls = query(bench.store.path, "SELECT status, attempt, message_id IS NOT NULL FROM model_calls")
+        calls = query(harness.store.path, "SELECT status, attempt, message_id IS NOT NULL FROM model_calls")
         assert calls == [("failed", 0, 0), ("failed", 1, 0), ("failed", 2, 0), ("failed", 3, 0)]
 
 
 async def test_a_stop_between_two_attempts_keeps_what_had_broken(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, Reply((Text(HALF), Cut()))) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, Reply((Text(HALF), Cut()))) as harness:
+        conversation = await harness.conversation()
         await conversation.say("hi")
         await until(lambda: isinstance(conversation.state, AwaitingLlm) and _waits(conversation.state))
         conversation.cancel()
         await conversation.wait_idle()
-        assert said(await rows_of(bench, conversation)) == [
+        assert said(await rows_of(harness, conversation)) == [
             ("user", "hi"),
             ("assistant", HALF),
             ("system", "The answer broke off here and is kept: The script cuts the connection here."),
@@ -144,15 +144,15 @@ def _waits(state: AwaitingLlm) -> bool:
 async def test_a_crash_while_a_retry_waits_keeps_what_had_broken(tmp_path: Path) -> None:
     home, copy = tmp_path / "home", tmp_path / "copy"
     home.mkdir()
-    async with engine_bench(home, Reply((Text(HALF), Cut()))) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(home, Reply((Text(HALF), Cut()))) as harness:
+        conversation = await harness.conversation()
         await conversation.say("hi")
         await until(lambda: isinstance(conversation.state, AwaitingLlm) and _waits(conversation.state))
         shutil.copytree(home, copy)  # as after the death of a process: its lock is free there
     for _ in range(2):
-        async with engine_bench(copy, REST) as bench:
-            again = await bench.engine.open(conversation.id)
-            assert said(await rows_of(bench, again)) == [
+        async with engine_harness(copy, REST) as harness:
+            again = await harness.engine.open(conversation.id)
+            assert said(await rows_of(harness, again)) == [
                 ("user", "hi"),
                 ("assistant", HALF),
                 ("system", "The answer broke off here and is kept: The script cuts the connection here."),
@@ -160,32 +160,32 @@ async def test_a_crash_while_a_retry_waits_keeps_what_had_broken(tmp_path: Path)
 
 
 async def test_the_time_limit_of_a_run_keeps_the_text_that_stood_there(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, Reply((Text(HALF), Hang()))) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, Reply((Text(HALF), Hang()))) as harness:
+        conversation = await harness.conversation()
         await conversation.say("hi", caps=RunCaps(timeout=0.5))
         await conversation.wait_idle()
-        rows = await rows_of(bench, conversation)
+        rows = await rows_of(harness, conversation)
         assert said(rows)[1] == ("assistant", HALF)
         assert rows[1].cut == "Stopped at the time limit"
 
 
 async def test_a_copy_and_an_export_keep_that_it_broke_off(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, BROKE) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, BROKE) as harness:
+        conversation = await harness.conversation()
         await conversation.say("hi")
         await conversation.wait_idle()
-        fork = await bench.engine.fork(conversation.id)
-        assert [row.cut for row in await rows_of(bench, fork) if row.cut] == ["The key was taken away."]
+        fork = await harness.engine.fork(conversation.id)
+        assert [row.cut for row in await rows_of(harness, fork) if row.cut] == ["The key was taken away."]
 
 
 async def test_a_sub_agent_that_breaks_hands_its_text_to_its_parent(tmp_path: Path) -> None:
     spawn = Reply((ScriptedCall("spawn_agents", '{"tasks": [{"task": "TASK 1"}]}', "s1"),))
     child = Reply((Text("It is in a.py"), Fail("Not allowed.", "auth", retryable=False)), when="TASK 1")
-    async with engine_bench(tmp_path, spawn, child, REST) as bench:
-        parent = await bench.conversation()
+    async with engine_harness(tmp_path, spawn, child, REST) as harness:
+        parent = await harness.conversation()
         await parent.say("look")
         await parent.wait_idle()
-        result = next(row for row in await rows_of(bench, parent) if row.origin is Origin.TOOL)
+        result = next(row for row in await rows_of(harness, parent) if row.origin is Origin.TOOL)
         assert "failed: Not allowed." in str(result.blocks)
         assert "It is in a.py" in str(result.blocks)
 
@@ -270,8 +270,8 @@ async def speaking(home: Path, wire: Wire, *answers: Callable[[Talk], Awaitable[
     async with serve(*answers) as loopback:
         provider = provider_of(wire, loopback.url)
         try:
-            async with engine_bench(home, providers=One(provider)) as bench:
-                yield bench
+            async with engine_harness(home, providers=One(provider)) as harness:
+                yield harness
         finally:
             await provider.close()
 
@@ -284,16 +284,16 @@ async def test_however_a_stream_breaks_its_text_is_kept_and_the_next_message_goe
     monkeypatch.setattr("engine.machine.reply.LONGEST_WAIT", 0.0)
     monkeypatch.setattr("engine.machine.reply.RETRIES", 0)
     protocol = "openai" if wire == "openai" else "claude"
-    async with speaking(tmp_path, wire, breaking(protocol, way), whole(protocol)) as bench:
-        conversation = await bench.engine.create(ConversationOptions(bench.cwd, "x/m"))
+    async with speaking(tmp_path, wire, breaking(protocol, way), whole(protocol)) as harness:
+        conversation = await harness.engine.create(ConversationOptions(harness.cwd, "x/m"))
         seen: list[Any] = []
         await conversation.subscribe(seen.append)
         await conversation.say("hi")
         assert isinstance(await conversation.wait_idle(), Errored)
-        rows = await rows_of(bench, conversation)
+        rows = await rows_of(harness, conversation)
         assert said(rows)[:2] == [("user", "hi"), ("assistant", HALF)]
         assert rows[1].cut.endswith((".", "gone")), "one sentence"
         await conversation.say("go on")
         assert isinstance(await conversation.wait_idle(), Idle)
-        assert said(await rows_of(bench, conversation))[-1] == ("assistant", "All of it")
+        assert said(await rows_of(harness, conversation))[-1] == ("assistant", "All of it")
         assert len([update for update in seen if isinstance(update, MessageSaved)]) == 5

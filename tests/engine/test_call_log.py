@@ -9,7 +9,7 @@ import pytest
 
 from engine.executor.call_log import CallLog, OpenCall
 from engine.machine.messages import Usage
-from engine.records.calls import CallPurpose, CallStatus
+from engine.records.model_calls import CallPurpose, CallStatus
 from tests.support.waiting import poll
 
 

@@ -11,22 +11,22 @@ import pytest
 from engine.conversation import Conversation
 from engine.open_conversations import KILOBYTES
 from engine.providers.scripted import Reply, Text
-from tests.support.engine import engine_bench, until
+from tests.support.engine import engine_harness, until
 from tools import garbage
 
 
 async def test_conversations_go_soon_after_some_were_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(garbage, "AFTERWARDS", 0.0)
     monkeypatch.setattr(garbage, "DUE_AT", 2 * KILOBYTES)
-    async with engine_bench(tmp_path, Reply((Text("One."),)), Reply((Text("Two."),))) as bench:
+    async with engine_harness(tmp_path, Reply((Text("One."),)), Reply((Text("Two."),))) as harness:
         gone: list[weakref.ref[Conversation]] = []
         gc.disable()
         try:
             for _ in range(2):
-                conversation = await bench.conversation()
+                conversation = await harness.conversation()
                 await conversation.say("hello")
                 await conversation.wait_idle()
-                await bench.engine.forget(conversation.id)
+                await harness.engine.forget(conversation.id)
                 gone.append(weakref.ref(conversation))
                 del conversation
             await until(lambda: _are_gone(gone))

@@ -18,9 +18,9 @@ from engine.machine.messages import Role, TextBlock, ToolUseBlock, Usage
 from engine.machine.states import AwaitingLlm, Compacting, CompactingContext, Errored, Idle
 from engine.machine.views import CompactionCause, CompactionKind
 from engine.ports import ModelInfo, ModelMessage, ModelRequest
-from engine.providers.scripted import WINDOW, Fail, Hang, Part, Pause, Reply, ScriptedCall, Text
+from engine.providers.scripted import WINDOW, Fail, Hang, Pause, Reply, ScriptedCall, ScriptPart, Text
 from engine.updates import ContextChanged, MessageSaved, Noticed
-from tests.support.engine import Bench, engine_bench, until
+from tests.support.engine import EngineHarness, engine_harness, until
 
 FULL = Usage(input_tokens=WINDOW * 3 // 4, output_tokens=0)
 """Exactly the threshold of SPEC DEC-12."""
@@ -35,14 +35,14 @@ def answer(text: str = "word " * 200, usage: Usage = FEW) -> Reply:
     return Reply((Text(text),), usage=usage, when="[go]")
 
 
-def fails(*parts: Part) -> Reply:
+def fails(*parts: ScriptPart) -> Reply:
     return Reply(parts, when=WANTED)
 
 
-def notices(bench: Bench) -> list[str]:
+def notices(harness: EngineHarness) -> list[str]:
     return [
         block.text
-        for update in bench.seen(MessageSaved)
+        for update in harness.seen(MessageSaved)
         if update.message.role is Role.SYSTEM
         for block in update.message.blocks
         if isinstance(block, TextBlock)
@@ -55,8 +55,8 @@ async def talk(conversation: Conversation, *texts: str) -> None:
         await conversation.wait_idle()
 
 
-async def talked(bench: Bench, count: int) -> Conversation:
-    conversation = await bench.conversation()
+async def talked(harness: EngineHarness, count: int) -> Conversation:
+    conversation = await harness.conversation()
     await talk(conversation, *(str(number) for number in range(count)))
     return conversation
 
@@ -65,16 +65,16 @@ def is_summary(request: ModelRequest) -> bool:
     return WANTED in str(request.messages[-1].blocks)
 
 
-def summaries(bench: Bench) -> int:
-    return sum(map(is_summary, bench.provider.requests))
+def summaries(harness: EngineHarness) -> int:
+    return sum(map(is_summary, harness.provider.requests))
 
 
 async def test_a_message_into_a_full_window_is_answered_after_older_ones_were_summarized(tmp_path: Path) -> None:
     replies = [answer() for _ in range(3)] + [answer(usage=FULL), answer("after")]
-    async with engine_bench(tmp_path, SUMMARY, *replies, settings=QUIET) as bench:
-        conversation = await talked(bench, 4)
+    async with engine_harness(tmp_path, SUMMARY, *replies, settings=QUIET) as harness:
+        conversation = await talked(harness, 4)
         await talk(conversation, "five")
-        summary, last = bench.provider.requests[-2:]
+        summary, last = harness.provider.requests[-2:]
         assert is_summary(summary)
         assert summary.tools == ()
         assert last.messages[0].blocks[0] == TextBlock(
@@ -82,53 +82,53 @@ async def test_a_message_into_a_full_window_is_answered_after_older_ones_were_su
         )
         assert last.messages[1].blocks == (TextBlock(UNDERSTOOD),)
         assert last.messages[-1] == ModelMessage(Role.USER, (TextBlock("[go] five"),))
-        assert notices(bench)[0].startswith("Summarized 4 messages, kept 5 · 150k → ~")
-        record = await bench.store.conversation(conversation.id)
+        assert notices(harness)[0].startswith("Summarized 4 messages, kept 5 · 150k → ~")
+        record = await harness.store.conversation(conversation.id)
         assert record is not None
         assert (record.summary, record.context_start_seq) == (conversation.record.summary, 5)
-        assert len(await bench.store.messages(conversation.id)) == conversation.record.message_count == 11
+        assert len(await harness.store.messages(conversation.id)) == conversation.record.message_count == 11
 
 
 async def test_what_came_before_a_message_is_summarized_and_the_rest_stays_word_for_word(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, SUMMARY, *[answer() for _ in range(4)], settings=QUIET) as bench:
-        conversation = await talked(bench, 3)
+    async with engine_harness(tmp_path, SUMMARY, *[answer() for _ in range(4)], settings=QUIET) as harness:
+        conversation = await talked(harness, 3)
         assert isinstance(await conversation.context.compact(before=3), Accepted)
         await conversation.wait_idle()
         assert (conversation.record.context_start_seq, conversation.state) == (3, Idle(conversation.state.gen))
         await talk(conversation, "last")
-        sent = [str(message.blocks) for message in bench.provider.requests[-1].messages if message.role is Role.USER]
+        sent = [str(message.blocks) for message in harness.provider.requests[-1].messages if message.role is Role.USER]
         assert [
             text in said for text, said in zip((HEAD[:20], "[go] 1", "[go] 2", "[go] last"), sent, strict=True)
         ] == ([True] * 4)
 
 
 async def test_before_the_first_message_there_is_nothing_to_summarize(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, SUMMARY, *[answer() for _ in range(4)], settings=QUIET) as bench:
-        conversation = await talked(bench, 3)
+    async with engine_harness(tmp_path, SUMMARY, *[answer() for _ in range(4)], settings=QUIET) as harness:
+        conversation = await talked(harness, 3)
         assert isinstance(await conversation.context.compact(before=1), Accepted)
         await conversation.wait_idle()
-        assert (summaries(bench), conversation.record.context_start_seq) == (0, 0)
-        assert notices(bench) == [compacting.NOTHING_BEFORE]
+        assert (summaries(harness), conversation.record.context_start_seq) == (0, 0)
+        assert notices(harness) == [compacting.NOTHING_BEFORE]
 
 
 async def test_below_the_threshold_and_where_it_is_never_nothing_is_summarized(tmp_path: Path) -> None:
     replies = [answer(usage=NEARLY) for _ in range(6)] + [answer(usage=FULL) for _ in range(3)]
-    async with engine_bench(tmp_path, SUMMARY, *replies, settings=QUIET) as bench:
-        conversation = await talked(bench, 6)
+    async with engine_harness(tmp_path, SUMMARY, *replies, settings=QUIET) as harness:
+        conversation = await talked(harness, 6)
         await conversation.context.set_threshold(200)
         await talk(conversation, "a", "b", "c")
-        assert summaries(bench) == 0
+        assert summaries(harness) == 0
         assert (await conversation.context.report()).compact_percent > 100
 
 
 async def test_a_lower_threshold_of_the_conversation_counts_and_is_kept(tmp_path: Path) -> None:
     half = Usage(WINDOW // 2, 0)
-    async with engine_bench(tmp_path, SUMMARY, *[answer(usage=half) for _ in range(9)], settings=QUIET) as bench:
-        conversation = await talked(bench, 4)
+    async with engine_harness(tmp_path, SUMMARY, *[answer(usage=half) for _ in range(9)], settings=QUIET) as harness:
+        conversation = await talked(harness, 4)
         await conversation.context.set_threshold(50)
         await talk(conversation, "five")
-        assert summaries(bench) == 1
-        stored = await bench.store.conversation(conversation.id)
+        assert summaries(harness) == 1
+        stored = await harness.store.conversation(conversation.id)
         assert stored is not None
         assert stored.compact_percent == 50
 
@@ -138,55 +138,55 @@ async def test_a_full_window_in_the_midst_of_tools_is_summarized_again_only_afte
         return Reply((ScriptedCall("bash", '{"command": "x"}'),), usage=FULL, when="[go]")
 
     replies = [answer() for _ in range(4)] + [call(), call(), answer("done")]
-    async with engine_bench(tmp_path, SUMMARY, *replies, settings=QUIET) as bench:
-        conversation = await talked(bench, 4)
+    async with engine_harness(tmp_path, SUMMARY, *replies, settings=QUIET) as harness:
+        conversation = await talked(harness, 4)
         await talk(conversation, "work")
-        assert [is_summary(request) for request in bench.provider.requests[4:]] == [False, True, False, False]
+        assert [is_summary(request) for request in harness.provider.requests[4:]] == [False, True, False, False]
         assert isinstance(conversation.state, Idle)
-        assert bench.provider.requests[-1].messages[0].blocks[0] != TextBlock("[go] 0")
+        assert harness.provider.requests[-1].messages[0].blocks[0] != TextBlock("[go] 0")
 
 
 async def test_an_overflow_is_summarized_once_and_asked_again_and_then_an_error(tmp_path: Path) -> None:
     full = Fail("prompt is too long", "invalid_request", retryable=False, context_overflow=True)
     replies = [answer() for _ in range(4)] + [Reply((full,), when="[go]"), answer("fits now")]
-    async with engine_bench(tmp_path, SUMMARY, *replies, settings=QUIET) as bench:
-        conversation = await talked(bench, 4)
+    async with engine_harness(tmp_path, SUMMARY, *replies, settings=QUIET) as harness:
+        conversation = await talked(harness, 4)
         await talk(conversation, "more")
         assert isinstance(conversation.state, Idle)
-        assert (await bench.store.messages(conversation.id))[-1].blocks == (TextBlock("fits now"),)
+        assert (await harness.store.messages(conversation.id))[-1].blocks == (TextBlock("fits now"),)
     replies = [answer() for _ in range(4)] + [Reply((full,), when="[go]"), Reply((full,), when="[go]")]
-    async with engine_bench(tmp_path / "again", SUMMARY, *replies, settings=QUIET) as bench:
-        conversation = await talked(bench, 4)
+    async with engine_harness(tmp_path / "again", SUMMARY, *replies, settings=QUIET) as harness:
+        conversation = await talked(harness, 4)
         await talk(conversation, "more")
         assert isinstance(conversation.state, Errored)
         assert conversation.state.message.startswith("The conversation no longer fits the model's window: prompt is")
 
 
 async def test_the_user_summarizes_with_a_wish(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, SUMMARY, *[answer() for _ in range(5)], settings=QUIET) as bench:
-        conversation = await talked(bench, 4)
+    async with engine_harness(tmp_path, SUMMARY, *[answer() for _ in range(5)], settings=QUIET) as harness:
+        conversation = await talked(harness, 4)
         assert isinstance(await conversation.context.compact("keep the table names"), Accepted)
         assert isinstance(await conversation.wait_idle(), Idle)
-        assert "keep the table names" in str(bench.provider.requests[-1].messages)
-        told = bench.seen(ContextChanged)[-1]
+        assert "keep the table names" in str(harness.provider.requests[-1].messages)
+        told = harness.seen(ContextChanged)[-1]
         assert told.estimated
         assert 0 < told.tokens < 120
         assert conversation.record.totals.input_tokens == 4 * 100 + 500
         assert f"{conversation.record.totals.cost_usd:.2f}" == "0.05"
         await talk(conversation, "go on")
-        assert bench.provider.requests[-1].messages[0].blocks[0] == TextBlock(HEAD + conversation.record.summary)
+        assert harness.provider.requests[-1].messages[0].blocks[0] == TextBlock(HEAD + conversation.record.summary)
 
 
 async def test_a_second_summary_takes_the_first_one_in(tmp_path: Path) -> None:
     second = Reply((Text("all of it"),), when=WANTED)
-    async with engine_bench(tmp_path, SUMMARY, second, *[answer() for _ in range(9)], settings=QUIET) as bench:
-        conversation = await talked(bench, 4)
+    async with engine_harness(tmp_path, SUMMARY, second, *[answer() for _ in range(9)], settings=QUIET) as harness:
+        conversation = await talked(harness, 4)
         await conversation.context.compact()
         await conversation.wait_idle()
         await talk(conversation, "a", "b", "c", "d")
         await conversation.context.compact()
         await conversation.wait_idle()
-        assert "the plan is kept" in str(bench.provider.requests[-1].messages)
+        assert "the plan is kept" in str(harness.provider.requests[-1].messages)
         assert conversation.record.summary.startswith("all of it")
         assert [view.start_seq for view in conversation.record.earlier_views] == [0, 5]
 
@@ -202,59 +202,59 @@ BROKEN = (
 @pytest.mark.parametrize(("reply", "reason"), BROKEN, ids=["failure", "empty", "longer", "slow"])
 async def test_what_goes_wrong_leaves_everything_as_it_was(tmp_path: Path, reply: Reply, reason: str) -> None:
     settings = replace(QUIET, summary_timeout=0.6)
-    async with engine_bench(tmp_path, reply, *[answer() for _ in range(5)], settings=settings) as bench:
-        conversation = await talked(bench, 4)
+    async with engine_harness(tmp_path, reply, *[answer() for _ in range(5)], settings=settings) as harness:
+        conversation = await talked(harness, 4)
         before = conversation.record
         await conversation.context.compact()
         assert isinstance(await conversation.wait_idle(), Idle)
-        assert notices(bench) == [reason]
+        assert notices(harness) == [reason]
         assert conversation.record.view == before.view
-        stored = await bench.store.conversation(conversation.id)
+        stored = await harness.store.conversation(conversation.id)
         assert stored is not None
         assert stored.view == before.view
         await talk(conversation, "still here")
-        assert len(bench.provider.requests[-1].messages) == 9
+        assert len(harness.provider.requests[-1].messages) == 9
 
 
 async def test_a_failed_summary_lets_the_message_through_and_is_not_tried_at_every_next_one(tmp_path: Path) -> None:
     broken = Reply((Fail("no more today", retryable=False),), when=WANTED, always=True)
     replies = [answer(usage=FULL) for _ in range(8)]
-    async with engine_bench(tmp_path, broken, *replies, settings=QUIET) as bench:
-        conversation = await talked(bench, 6)
-        assert summaries(bench) == 1
-        assert bench.seen(Noticed)[-1].text == "Older messages were not summarized: no more today"
+    async with engine_harness(tmp_path, broken, *replies, settings=QUIET) as harness:
+        conversation = await talked(harness, 6)
+        assert summaries(harness) == 1
+        assert harness.seen(Noticed)[-1].text == "Older messages were not summarized: no more today"
         assert conversation.record.message_count == 12
 
 
 async def test_too_few_messages_are_not_summarized(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, SUMMARY, answer(), settings=QUIET) as bench:
-        conversation = await talked(bench, 1)
+    async with engine_harness(tmp_path, SUMMARY, answer(), settings=QUIET) as harness:
+        conversation = await talked(harness, 1)
         await conversation.context.compact()
         await conversation.wait_idle()
-        assert notices(bench) == [compacting.TOO_FEW]
-        assert summaries(bench) == 0
+        assert notices(harness) == [compacting.TOO_FEW]
+        assert summaries(harness) == 0
 
 
 async def test_esc_ends_a_summary_at_once_and_its_answer_is_dropped(tmp_path: Path) -> None:
     hangs = Reply((Text("half a"), Hang()), when=WANTED)
     replies = [answer() for _ in range(3)] + [answer(usage=FULL), answer("next")]
-    async with engine_bench(tmp_path, hangs, hangs, *replies, settings=QUIET) as bench:
-        conversation = await talked(bench, 4)
+    async with engine_harness(tmp_path, hangs, hangs, *replies, settings=QUIET) as harness:
+        conversation = await talked(harness, 4)
         await conversation.context.compact()
-        await until(lambda: isinstance(conversation.state, Compacting) and summaries(bench))
+        await until(lambda: isinstance(conversation.state, Compacting) and summaries(harness))
         assert isinstance(await conversation.say("now?"), Refused)
         conversation.cancel()
         assert isinstance(await conversation.wait_idle(), Idle)
-        assert bench.provider.dropped == 1
-        assert notices(bench) == []
+        assert harness.provider.dropped == 1
+        assert notices(harness) == []
         asking = asyncio.create_task(conversation.say("[go] into a full window"))
-        await until(lambda: summaries(bench) == 2)
+        await until(lambda: summaries(harness) == 2)
         assert isinstance(conversation.state, AwaitingLlm)
         assert conversation.state.phase == CompactingContext()
         conversation.cancel()
         assert isinstance(await conversation.wait_idle(), Idle)
         assert isinstance(await asking, Accepted)
-        assert notices(bench)[-1].startswith("Stopped by you")
+        assert notices(harness)[-1].startswith("Stopped by you")
         assert conversation.record.summary == ""
 
 
@@ -262,26 +262,26 @@ async def test_esc_ends_a_summary_at_once_and_its_answer_is_dropped(tmp_path: Pa
 async def test_a_restart_in_the_midst_of_a_summary_loses_nothing(tmp_path: Path, *, manual: bool) -> None:
     hangs = Reply((Hang(),), when=WANTED)
     replies = [answer() for _ in range(3)] + [answer(usage=FULL)]
-    async with engine_bench(tmp_path, hangs, *replies, settings=QUIET) as bench:
-        conversation = await talked(bench, 4)
+    async with engine_harness(tmp_path, hangs, *replies, settings=QUIET) as harness:
+        conversation = await talked(harness, 4)
         if manual:
             await conversation.context.compact()
         else:
             await conversation.say("[go] unanswered")
-        await until(lambda: summaries(bench))
-        before = await bench.store.messages(conversation.id)
-        with_the_same_file = await reopened(bench, tmp_path)
+        await until(lambda: summaries(harness))
+        before = await harness.store.messages(conversation.id)
+        with_the_same_file = await reopened(harness, tmp_path)
         assert with_the_same_file == before
 
 
-async def reopened(bench: Bench, home: Path) -> object:
+async def reopened(harness: EngineHarness, home: Path) -> object:
     """State that another process finds after this one was killed: its messages, in an idle conversation."""
     copy = home / "copy"
     copy.mkdir()
     for name in ("phoenix.db", "phoenix.db-wal", "phoenix.db-journal"):
         if (home / name).exists():
             (copy / name).write_bytes((home / name).read_bytes())
-    async with engine_bench(copy, answer("answered"), settings=QUIET) as other:
+    async with engine_harness(copy, answer("answered"), settings=QUIET) as other:
         [summary] = await other.engine.list()
         conversation = await other.engine.open(summary.id)
         assert isinstance(conversation.state, Idle)
@@ -290,29 +290,29 @@ async def reopened(bench: Bench, home: Path) -> object:
 
 
 async def test_a_model_that_cannot_retell_leaves_it_to_rules(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, *[answer() for _ in range(5)], settings=QUIET) as bench:
-        conversation = await talked(bench, 4)
+    async with engine_harness(tmp_path, *[answer() for _ in range(5)], settings=QUIET) as harness:
+        conversation = await talked(harness, 4)
         info = ModelInfo("scripted", "main", WINDOW, summarizes=False)
-        bench.provider.describe = lambda model: info  # type: ignore[method-assign]  # the one thing that differs
+        harness.provider.describe = lambda model: info  # type: ignore[method-assign]  # the one thing that differs
         await conversation.context.compact()
         await conversation.wait_idle()
-        assert len(bench.provider.requests) == 4
+        assert len(harness.provider.requests) == 4
         assert conversation.record.summary.startswith("Made by rules, without a model.")
 
 
 async def test_one_long_run_of_tools_is_summarized_between_two_rounds_whenever_it_is_due(tmp_path: Path) -> None:
     big = [f'{{"command": "{n}' + "y" * 9_000 + '"}' for n in range(8)]
     calls = [Reply((ScriptedCall("bash", big[n]),), usage=NEARLY, when="[go]") for n in range(8)]
-    async with engine_bench(tmp_path, SUMMARY, *calls, answer("done"), settings=QUIET) as bench:
-        conversation = await talked(bench, 1)
+    async with engine_harness(tmp_path, SUMMARY, *calls, answer("done"), settings=QUIET) as harness:
+        conversation = await talked(harness, 1)
         assert isinstance(conversation.state, Idle)
-        first, second = (text for text in notices(bench) if text.startswith("Summarized"))
+        first, second = (text for text in notices(harness) if text.startswith("Summarized"))
         counts = [text.partition(" ·")[0] for text in (first, second)]
         assert counts == ["Summarized 5 messages, kept 4", "Summarized 8 messages, kept 4"]
-        begun, answered = bench.provider.requests[-1].messages[:2]
+        begun, answered = harness.provider.requests[-1].messages[:2]
         assert begun.blocks[0] == TextBlock(f"{HEAD}{conversation.record.summary}")
         assert [type(block) for block in answered.blocks] == [ToolUseBlock], "a whole round follows the summary"
-        stored = await bench.store.library.compactions(conversation.id)
+        stored = await harness.store.library.compactions(conversation.id)
         assert [(one.facts.cause, one.facts.kind, one.facts.messages) for one in reversed(stored)] == [
             (CompactionCause.FULL, CompactionKind.SUMMARY, 5),
             (CompactionCause.FULL, CompactionKind.SUMMARY, 8),
@@ -322,11 +322,11 @@ async def test_one_long_run_of_tools_is_summarized_between_two_rounds_whenever_i
 async def test_an_overflow_by_the_newest_result_shortens_it_and_goes_on(tmp_path: Path) -> None:
     full = Fail("prompt is too long", "invalid_request", retryable=False, context_overflow=True)
     big = Reply((ScriptedCall("bash", '{"command": "' + "y" * 9_000 + '"}'),), when="[go]")
-    async with engine_bench(tmp_path, big, Reply((full,), when="[go]"), answer("short"), settings=QUIET) as bench:
-        conversation = await talked(bench, 1)
+    async with engine_harness(tmp_path, big, Reply((full,), when="[go]"), answer("short"), settings=QUIET) as harness:
+        conversation = await talked(harness, 1)
         assert isinstance(conversation.state, Idle)
-        assert notices(bench)[0].startswith("Shortened 1 tool result for the model")
-        assert "\\n...\\n" in str(bench.provider.requests[-1].messages)
+        assert notices(harness)[0].startswith("Shortened 1 tool result for the model")
+        assert "\\n...\\n" in str(harness.provider.requests[-1].messages)
 
 
 async def test_a_summary_that_leaves_too_much_shortens_what_stays(tmp_path: Path) -> None:
@@ -334,8 +334,8 @@ async def test_a_summary_that_leaves_too_much_shortens_what_stays(tmp_path: Path
     big = Reply((ScriptedCall("bash", '{"command": "' + "y" * 9_000 + '"}'),), usage=Usage(WINDOW - 10, 9), when="[go]")
     for number, text in enumerate(("word " * 200, "few")):  # a summary of few words would be longer than they are
         replies = [answer(text) for _ in range(3)] + [big, Reply((full,), when="[go]"), answer("it fits")]
-        async with engine_bench(tmp_path / str(number), SUMMARY, *replies, settings=QUIET) as bench:
-            conversation = await talked(bench, 3)
+        async with engine_harness(tmp_path / str(number), SUMMARY, *replies, settings=QUIET) as harness:
+            conversation = await talked(harness, 3)
             await talk(conversation, "a big one")
             assert isinstance(conversation.state, Idle)
             assert bool(conversation.record.summary) is (text != "few")
@@ -344,13 +344,13 @@ async def test_a_summary_that_leaves_too_much_shortens_what_stays(tmp_path: Path
 
 async def test_a_message_that_was_queued_meanwhile_is_sent_behind_the_summary(tmp_path: Path) -> None:
     slow = Reply((Pause(0.05), Text("the plan is kept")), when=WANTED)
-    async with engine_bench(tmp_path, slow, *[answer() for _ in range(5)], settings=QUIET) as bench:
-        conversation = await talked(bench, 4)
+    async with engine_harness(tmp_path, slow, *[answer() for _ in range(5)], settings=QUIET) as harness:
+        conversation = await talked(harness, 4)
         await conversation.context.compact()
         await until(lambda: isinstance(conversation.state, Compacting))
         assert isinstance(await conversation.queue.add("[go] later"), Accepted)
-        await until(lambda: len(bench.provider.requests) == 6)
-        sent = bench.provider.requests[-1].messages
+        await until(lambda: len(harness.provider.requests) == 6)
+        sent = harness.provider.requests[-1].messages
         assert sent[0].blocks == (TextBlock(HEAD + conversation.record.summary),)
         assert sent[-1].blocks == (TextBlock("[go] later"),)
         await conversation.wait_idle()
@@ -358,11 +358,11 @@ async def test_a_message_that_was_queued_meanwhile_is_sent_behind_the_summary(tm
 
 async def test_closing_in_the_midst_of_a_summary_leaves_a_conversation_at_rest(tmp_path: Path) -> None:
     hangs = Reply((Hang(),), when=WANTED)
-    async with engine_bench(tmp_path, hangs, *[answer() for _ in range(4)], settings=QUIET) as bench:
-        conversation = await talked(bench, 4)
+    async with engine_harness(tmp_path, hangs, *[answer() for _ in range(4)], settings=QUIET) as harness:
+        conversation = await talked(harness, 4)
         await conversation.context.compact()
-        await until(lambda: summaries(bench))
-        await bench.engine.forget(conversation.id)
-        again = await bench.engine.open(conversation.id)
+        await until(lambda: summaries(harness))
+        await harness.engine.forget(conversation.id)
+        again = await harness.engine.open(conversation.id)
         assert isinstance(again.state, Idle)
         assert again.record.summary == ""

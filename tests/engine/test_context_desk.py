@@ -19,7 +19,7 @@ from engine.machine.states import Errored, Idle
 from engine.machine.views import OmissionKind
 from engine.providers.scripted import WINDOW, Fail, Hang, Reply, ScriptedCall, Text
 from engine.updates import ContextChanged
-from tests.support.engine import Bench, StubTool, engine_bench, until
+from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tests.support.instructions import FixedInstructions
 
 LONG = '{"command": "' + "y" * 9_000 + '"}'
@@ -31,8 +31,8 @@ ROUND = Reply((ScriptedCall("bash", LONG),), usage=USAGE, when="[go]")
 REPLIES = (SUMMARY, ROUND, PLAIN, PLAIN, PLAIN, PLAIN, PLAIN, PLAIN)
 
 
-async def started(bench: Bench, messages: int = 3) -> Conversation:
-    conversation = await bench.conversation()
+async def started(harness: EngineHarness, messages: int = 3) -> Conversation:
+    conversation = await harness.conversation()
     image = await conversation.attach(b"\x89PNG")
     for number in range(messages):
         await conversation.say(f"[go] {number}", (image.id,) if not number else ())
@@ -44,13 +44,13 @@ def part(report: ContextReport, filling: Filling) -> WindowPart:
     return next(one for one in report.measured.parts if one.filling is filling)
 
 
-def sent(bench: Bench) -> str:
-    return str(bench.provider.requests[-1].messages)
+def sent(harness: EngineHarness) -> str:
+    return str(harness.provider.requests[-1].messages)
 
 
 async def test_the_shares_add_up_to_what_the_provider_counted(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, *REPLIES, settings=SETTINGS) as bench:
-        conversation = await started(bench)
+    async with engine_harness(tmp_path, *REPLIES, settings=SETTINGS) as harness:
+        conversation = await started(harness)
         report = await conversation.context.report()
         assert (report.tokens, report.window, report.estimated) == (20_050, WINDOW, False)
         assert report.usage == USAGE
@@ -65,60 +65,60 @@ async def test_the_shares_add_up_to_what_the_provider_counted(tmp_path: Path) ->
 
 
 async def test_nothing_sent_yet_is_a_guess(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, settings=SETTINGS) as bench:
-        report = await (await bench.conversation()).context.report()
+    async with engine_harness(tmp_path, settings=SETTINGS) as harness:
+        report = await (await harness.conversation()).context.report()
         assert report.estimated
         assert report.tokens == report.measured.total > 0
         assert (report.summarizable, report.earlier) == (0, None)
 
 
 async def test_pruning_shortens_then_clears_and_each_step_is_undone(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, *REPLIES, settings=SETTINGS) as bench:
-        conversation = await started(bench)
-        before = await bench.store.messages(conversation.id)
+    async with engine_harness(tmp_path, *REPLIES, settings=SETTINGS) as harness:
+        conversation = await started(harness)
+        before = await harness.store.messages(conversation.id)
         first = await conversation.context.prune()
         assert isinstance(first, Edited)
         assert (first.count, first.before) == (1, 20_050)
         assert first.after < 18_000
-        told = bench.seen(ContextChanged)[-1]
+        told = harness.seen(ContextChanged)[-1]
         assert (told.tokens, told.estimated) == (first.after, True)
         await conversation.say("[go] shortened?")
         await conversation.wait_idle()
-        assert "\\n...\\n" in sent(bench)
+        assert "\\n...\\n" in sent(harness)
         assert isinstance(await conversation.context.prune(), Edited)
         assert await conversation.context.prune() == Refused(context_manager.NOTHING_TO_SHORTEN)
         await conversation.say("[go] cleared?")
         await conversation.wait_idle()
-        assert CLEARED in sent(bench)
+        assert CLEARED in sent(harness)
         assert isinstance(await conversation.context.undo(), Edited)
         assert [each.kind for each in conversation.record.omitted] == [OmissionKind.SHORTENED]
         assert isinstance(await conversation.context.undo(), Edited)
         assert conversation.record.omitted == ()
         assert await conversation.context.undo() == Refused(context_manager.NOTHING_TO_UNDO)
-        assert (await bench.store.messages(conversation.id))[: len(before)] == before
+        assert (await harness.store.messages(conversation.id))[: len(before)] == before
 
 
 async def test_an_image_leaves_every_later_request_and_comes_back(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, *REPLIES, settings=SETTINGS) as bench:
-        conversation = await started(bench)
-        assert bench.provider.requests[-1].images
+    async with engine_harness(tmp_path, *REPLIES, settings=SETTINGS) as harness:
+        conversation = await started(harness)
+        assert harness.provider.requests[-1].images
         assert isinstance(await conversation.context.strip_images(), Edited)
         assert await conversation.context.strip_images() == Refused(context_manager.NO_IMAGES)
         await conversation.say("[go] without it")
         await conversation.wait_idle()
-        assert bench.provider.requests[-1].images == {}
-        assert REMOVED_IMAGE in sent(bench)
+        assert harness.provider.requests[-1].images == {}
+        assert REMOVED_IMAGE in sent(harness)
         gone = part(await conversation.context.report(), Filling.IMAGES)
         assert (gone.omission, gone.tokens) == (OmissionKind.IMAGE, 0)
         assert isinstance(await conversation.context.put_back(gone), Edited)
         await conversation.say("[go] with it")
         await conversation.wait_idle()
-        assert bench.provider.requests[-1].images
+        assert harness.provider.requests[-1].images
 
 
 async def test_one_result_is_shortened_then_cleared_then_put_back(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, *REPLIES, settings=SETTINGS) as bench:
-        conversation = await started(bench, 1)
+    async with engine_harness(tmp_path, *REPLIES, settings=SETTINGS) as harness:
+        conversation = await started(harness, 1)
         for kind in (OmissionKind.SHORTENED, OmissionKind.CLEARED):
             assert isinstance(
                 await conversation.context.omit(part(await conversation.context.report(), Filling.RESULTS)), Edited
@@ -131,9 +131,9 @@ async def test_one_result_is_shortened_then_cleared_then_put_back(tmp_path: Path
 
 
 async def test_the_view_before_a_summary_is_put_back_with_every_message(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, *REPLIES, settings=SETTINGS) as bench:
-        conversation = await started(bench, 4)
-        whole = bench.provider.requests[-1].messages
+    async with engine_harness(tmp_path, *REPLIES, settings=SETTINGS) as harness:
+        conversation = await started(harness, 4)
+        whole = harness.provider.requests[-1].messages
         await conversation.context.prune()
         await conversation.context.compact()
         await conversation.wait_idle()
@@ -148,29 +148,29 @@ async def test_the_view_before_a_summary_is_put_back_with_every_message(tmp_path
         await conversation.context.put_back()
         await conversation.say("[go] all of it")
         await conversation.wait_idle()
-        assert bench.provider.requests[-1].messages[: len(whole)] == whole
+        assert harness.provider.requests[-1].messages[: len(whole)] == whole
         assert await conversation.context.restore() == Refused(context_manager.NEVER_COMPACTED)
 
 
 async def test_what_was_left_out_survives_a_restart_and_a_fork_up_to_the_cut(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, *REPLIES, settings=SETTINGS) as bench:
-        conversation = await started(bench)
+    async with engine_harness(tmp_path, *REPLIES, settings=SETTINGS) as harness:
+        conversation = await started(harness)
         await conversation.context.prune()
         await conversation.context.strip_images()
         omitted = conversation.record.omitted
         assert [each.seq for each in omitted] == [1, 3]
-        whole = await bench.engine.fork(conversation.id)
-        part_of_it = await bench.engine.fork(conversation.id, 2)
+        whole = await harness.engine.fork(conversation.id)
+        part_of_it = await harness.engine.fork(conversation.id, 2)
         assert whole.record.omitted == omitted
         assert part_of_it.record.omitted == omitted[:1]
-    async with engine_bench(tmp_path, settings=SETTINGS) as bench:
-        assert (await bench.engine.open(conversation.id)).record.omitted == omitted
+    async with engine_harness(tmp_path, settings=SETTINGS) as harness:
+        assert (await harness.engine.open(conversation.id)).record.omitted == omitted
 
 
 async def test_nothing_is_changed_while_a_run_is_under_way_or_another_process_owns_it(tmp_path: Path) -> None:
     tool = StubTool(release=asyncio.Event())
-    async with engine_bench(tmp_path, *REPLIES, tool=tool, settings=SETTINGS) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, *REPLIES, tool=tool, settings=SETTINGS) as harness:
+        conversation = await harness.conversation()
         await conversation.say("[go] on")
         await tool.started.wait()
         report = await conversation.context.report()
@@ -185,21 +185,21 @@ async def test_nothing_is_changed_while_a_run_is_under_way_or_another_process_ow
 
 async def test_an_edit_while_a_message_is_on_its_way_is_refused_or_counts(tmp_path: Path) -> None:
     hangs = Reply((Hang(),), when="[go]")
-    async with engine_bench(tmp_path, SUMMARY, ROUND, PLAIN, PLAIN, PLAIN, hangs, settings=SETTINGS) as bench:
-        conversation = await started(bench)
+    async with engine_harness(tmp_path, SUMMARY, ROUND, PLAIN, PLAIN, PLAIN, hangs, settings=SETTINGS) as harness:
+        conversation = await started(harness)
         asking = asyncio.create_task(conversation.say("[go] now"))
         edited = await conversation.context.prune()
         await asking
-        await until(lambda: len(bench.provider.requests) == 5)
-        assert isinstance(edited, Refused) or "\\n...\\n" in sent(bench)
+        await until(lambda: len(harness.provider.requests) == 5)
+        assert isinstance(edited, Refused) or "\\n...\\n" in sent(harness)
         conversation.cancel()
         await conversation.wait_idle()
 
 
 async def test_an_image_that_the_model_refuses_makes_no_later_request_fail(tmp_path: Path) -> None:
     refusal = Reply((Fail("the server refused an image: too large.", "refused_image", retryable=False),), when="[go]")
-    async with engine_bench(tmp_path, PLAIN, refusal, PLAIN, settings=SETTINGS) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, PLAIN, refusal, PLAIN, settings=SETTINGS) as harness:
+        conversation = await harness.conversation()
         image = await conversation.attach(b"\x89PNG")
         for number in range(2):
             await conversation.say(f"[go] {number}", (image.id,))
@@ -211,13 +211,13 @@ async def test_an_image_that_the_model_refuses_makes_no_later_request_fail(tmp_p
         )
         await conversation.retry()
         assert isinstance(await conversation.wait_idle(), Idle)
-        assert sent(bench).count(REMOVED_IMAGE) == 1, "the image that was accepted before stays"
+        assert sent(harness).count(REMOVED_IMAGE) == 1, "the image that was accepted before stays"
         assert [(each.seq, each.kind) for each in conversation.record.omitted] == [(3, OmissionKind.IMAGE)]
 
 
 async def test_an_edit_of_a_view_that_was_changed_meanwhile_takes_nothing_back(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, *REPLIES, settings=SETTINGS) as bench:
-        conversation = await started(bench)
+    async with engine_harness(tmp_path, *REPLIES, settings=SETTINGS) as harness:
+        conversation = await started(harness)
         edits = await asyncio.gather(conversation.context.prune(), conversation.context.strip_images())
         assert [edit for edit in edits if isinstance(edit, Refused)] == [Refused(context_manager.CHANGED)]
         [made] = [edit for edit in edits if isinstance(edit, Edited)]
@@ -225,9 +225,9 @@ async def test_an_edit_of_a_view_that_was_changed_meanwhile_takes_nothing_back(t
 
 
 async def test_the_prompt_that_is_shown_is_the_one_that_is_sent(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, *REPLIES, settings=SETTINGS) as bench:
-        conversation = await started(bench, 1)
-        shown, request = await conversation.context.prompt(), bench.provider.requests[-1]
+    async with engine_harness(tmp_path, *REPLIES, settings=SETTINGS) as harness:
+        conversation = await started(harness, 1)
+        shown, request = await conversation.context.prompt(), harness.provider.requests[-1]
         texts = [one.section.text for one in shown.sections]
         assert ("\n\n".join(texts[:-1]), texts[-1]) == request.system
         assert shown.tools == tuple(tool.name for tool in request.tools)
@@ -237,8 +237,8 @@ async def test_the_prompt_that_is_shown_is_the_one_that_is_sent(tmp_path: Path) 
 
 @pytest.mark.parametrize("counted", [False, True])
 async def test_the_tokens_of_the_prompts_sections_are_two_shares_of_the_context(tmp_path: Path, counted: bool) -> None:
-    async with engine_bench(tmp_path, *REPLIES, settings=SETTINGS) as bench:
-        conversation = await started(bench, 1) if counted else await bench.conversation()
+    async with engine_harness(tmp_path, *REPLIES, settings=SETTINGS) as harness:
+        conversation = await started(harness, 1) if counted else await harness.conversation()
         shares = dict((await conversation.context.report()).measured.shares)
         shown = await conversation.context.prompt()
         sums = dict.fromkeys((Filling.SYSTEM, Filling.INSTRUCTIONS), 0)

@@ -32,58 +32,58 @@ from engine.updates import (
     ToolEnded,
     ToolStarted,
 )
-from tests.support.engine import Bench, StubTool, engine_bench, until
+from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tools.contract import JsonObject, OutputChunk, ToolContext, ToolInputError
 
 HELLO = Reply((Text("hello there", 3),))
 BASH = Reply((Text("I look."), ScriptedCall("bash", '{"command": "ls"}', "t1")))
 
 
-async def saved(bench: Bench, conversation_id: str) -> list[tuple[str, str]]:
+async def saved(harness: EngineHarness, conversation_id: str) -> list[tuple[str, str]]:
     """(role, first text) of every stored message."""
-    rows = await bench.store.messages(conversation_id)
+    rows = await harness.store.messages(conversation_id)
     return [(row.role.value, next((b.text for b in row.blocks if isinstance(b, TextBlock)), "")) for row in rows]
 
 
 async def test_a_message_is_answered_and_both_are_stored(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, HELLO) as harness:
+        conversation = await harness.conversation()
         accepted = await conversation.say("hi")
         assert isinstance(await conversation.wait_idle(), Idle)
         assert isinstance(accepted, Accepted)
-        assert await saved(bench, conversation.id) == [("user", "hi"), ("assistant", "hello there")]
+        assert await saved(harness, conversation.id) == [("user", "hi"), ("assistant", "hello there")]
         assert conversation.record.title == "hi"
-        assert (await bench.store.messages(conversation.id))[0].id == accepted.message_id
+        assert (await harness.store.messages(conversation.id))[0].id == accepted.message_id
 
 
 async def test_every_piece_comes_before_the_saved_message_and_that_before_the_state(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("hi")
         await conversation.wait_idle()
-        kinds = [type(update) for update in bench.updates]
+        kinds = [type(update) for update in harness.updates]
         assert kinds[0] is Snapshot
         last_text = len(kinds) - 1 - kinds[::-1].index(TextArrived)
         last_saved = len(kinds) - 1 - kinds[::-1].index(MessageSaved)
         assert last_text < last_saved < len(kinds) - 1
         assert kinds[-2:] == [StateChanged, AnswerEnded]
-        assert "".join(update.text for update in bench.seen(TextArrived)) == "hello there"
+        assert "".join(update.text for update in harness.seen(TextArrived)) == "hello there"
 
 
 async def test_a_tool_runs_and_its_result_goes_back_to_the_model(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, BASH, HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, BASH, HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("look")
         await conversation.wait_idle()
-        assert bench.tool.calls == [{"command": "ls"}]
-        assert bench.provider.requests[1].messages[-1] == ModelMessage(
+        assert harness.tool.calls == [{"command": "ls"}]
+        assert harness.provider.requests[1].messages[-1] == ModelMessage(
             Role.USER, (ToolResultBlock("t1", (TextBlock("ran ls"),)),)
         )
-        assert [u.call.id for u in bench.seen(ToolStarted)] == ["t1"]
-        assert bench.seen(ToolEnded)[0].result.status is ToolStatus.SUCCESS
-        assert bench.seen(RunEnded)[0].iterations == 2
-        [call] = await bench.store.tool_calls(
-            conversation.id, [row.id for row in await bench.store.messages(conversation.id)]
+        assert [u.call.id for u in harness.seen(ToolStarted)] == ["t1"]
+        assert harness.seen(ToolEnded)[0].result.status is ToolStatus.SUCCESS
+        assert harness.seen(RunEnded)[0].iterations == 2
+        [call] = await harness.store.tool_calls(
+            conversation.id, [row.id for row in await harness.store.messages(conversation.id)]
         )
         assert (call.status, call.display_json) == (ToolStatus.SUCCESS, '{"type":"plain","text":"shown"}')
 
@@ -100,23 +100,23 @@ async def test_a_tool_runs_and_its_result_goes_back_to_the_model(tmp_path: Path)
 async def test_arguments_that_make_no_sense_are_an_error_result_and_run_nothing(
     tmp_path: Path, arguments: str, said: str
 ) -> None:
-    async with engine_bench(tmp_path, Reply((ScriptedCall("bash", arguments, "t1"),)), HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, Reply((ScriptedCall("bash", arguments, "t1"),)), HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("go")
         await conversation.wait_idle()
-        result = bench.seen(ToolEnded)[0].result
+        result = harness.seen(ToolEnded)[0].result
         assert said in result.text
         assert result.is_error
-        assert bench.tool.calls == []
+        assert harness.tool.calls == []
 
 
 async def test_an_unknown_tool_and_a_broken_tool_are_error_results(tmp_path: Path) -> None:
     script = (Reply((ScriptedCall("nope", "{}", "t1"), ScriptedCall("bash", "{}", "t2"))), HELLO)
-    async with engine_bench(tmp_path, *script, tool=StubTool(breaks=True)) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, *script, tool=StubTool(breaks=True)) as harness:
+        conversation = await harness.conversation()
         await conversation.say("go")
         await conversation.wait_idle()
-        texts = [update.result.text for update in bench.seen(ToolEnded)]
+        texts = [update.result.text for update in harness.seen(ToolEnded)]
         assert texts == [
             "nope: no such tool. There are: bash, spawn_agents, spawn_task",
             "bash failed: RuntimeError: broken inside",
@@ -124,41 +124,41 @@ async def test_an_unknown_tool_and_a_broken_tool_are_error_results(tmp_path: Pat
 
 
 async def test_a_busy_conversation_refuses_a_message_and_says_why(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, Reply((Text("a"), Hang()))) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, Reply((Text("a"), Hang()))) as harness:
+        conversation = await harness.conversation()
         await conversation.say("first")
         assert await conversation.say("second") == Refused("agent is busy — press Esc to cancel")
-        assert await saved(bench, conversation.id) == [("user", "first")]
+        assert await saved(harness, conversation.id) == [("user", "first")]
 
 
 async def test_escape_while_the_model_writes_closes_the_stream_and_keeps_no_text(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, Reply((Text("half an answer"), Hang())), HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, Reply((Text("half an answer"), Hang())), HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("hi")
-        await until(lambda: bench.seen(TextArrived))
+        await until(lambda: harness.seen(TextArrived))
         conversation.cancel()
         assert isinstance(await conversation.wait_idle(), Idle)
-        assert bench.provider.dropped == 1
-        assert bench.seen(LiveTextDropped) == [LiveTextDropped(cancelled=True)]
-        assert await saved(bench, conversation.id) == [("user", "hi"), ("system", "Stopped by you after 0 s")]
-        assert bench.seen(StateChanged)[-1].resumable
+        assert harness.provider.dropped == 1
+        assert harness.seen(LiveTextDropped) == [LiveTextDropped(cancelled=True)]
+        assert await saved(harness, conversation.id) == [("user", "hi"), ("system", "Stopped by you after 0 s")]
+        assert harness.seen(StateChanged)[-1].resumable
         await conversation.retry()
         await conversation.wait_idle()
-        assert (await saved(bench, conversation.id))[-1] == ("assistant", "hello there")
-        assert bench.provider.requests[-1].messages == (ModelMessage(Role.USER, (TextBlock("hi"),)),)
+        assert (await saved(harness, conversation.id))[-1] == ("assistant", "hello there")
+        assert harness.provider.requests[-1].messages == (ModelMessage(Role.USER, (TextBlock("hi"),)),)
 
 
 async def test_escape_while_a_tool_runs_stops_it_and_answers_every_call(tmp_path: Path) -> None:
     three = Reply(tuple(ScriptedCall("bash", "{}", f"t{n}") for n in (1, 2, 3)))
     tool = StubTool(release=asyncio.Event())
-    async with engine_bench(tmp_path, three, HELLO, tool=tool) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, three, HELLO, tool=tool) as harness:
+        conversation = await harness.conversation()
         await conversation.say("go")
         await tool.started.wait()
         conversation.cancel()
         assert isinstance(await conversation.wait_idle(), Idle)
         assert tool.stopped == 1
-        rows = await bench.store.messages(conversation.id)
+        rows = await harness.store.messages(conversation.id)
         results = [b for row in rows for b in row.blocks if isinstance(b, ToolResultBlock)]
         assert [(r.tool_use_id, r.content[0], r.is_error) for r in results] == [
             ("t1", TextBlock("Cancelled by user"), True),
@@ -168,68 +168,70 @@ async def test_escape_while_a_tool_runs_stops_it_and_answers_every_call(tmp_path
         assert rows[-1].blocks == (TextBlock("Stopped by you after 0 s · 3 processes ended"),)
         assert await conversation.say("and now?") != Refused("")
         await conversation.wait_idle()
-        assert (await saved(bench, conversation.id))[-1] == ("assistant", "hello there")
+        assert (await saved(harness, conversation.id))[-1] == ("assistant", "hello there")
 
 
 @pytest.mark.parametrize("slow", [False, True])
 async def test_killing_is_never_cut_short_and_its_count_is_told(tmp_path: Path, slow: bool) -> None:
     tool = StubTool(release=asyncio.Event(), dying=asyncio.Event())
-    async with engine_bench(tmp_path, BASH, tool=tool) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, BASH, tool=tool) as harness:
+        conversation = await harness.conversation()
         await conversation.say("go")
         await tool.started.wait()
         conversation.cancel()
         await until(lambda: isinstance(conversation.state, Idle if slow else Cancelling))
         assert tool.dying is not None
         tool.dying.set()
-        await until(lambda: any("3 processes ended" in text for text in notices(bench)))
+        await until(lambda: any("3 processes ended" in text for text in notices(harness)))
         expected = ["Stopped by you after 0 s", "Stopped: 3 processes ended"]
-        assert notices(bench) == (expected if slow else ["Stopped by you after 0 s · 3 processes ended"])
+        assert notices(harness) == (expected if slow else ["Stopped by you after 0 s · 3 processes ended"])
 
 
-def notices(bench: Bench) -> list[str]:
+def notices(harness: EngineHarness) -> list[str]:
     """The quiet rows saved so far."""
-    rows = (update.message for update in bench.seen(MessageSaved))
+    rows = (update.message for update in harness.seen(MessageSaved))
     return [row.blocks[0].text for row in rows if row.origin is Origin.NOTICE and isinstance(row.blocks[0], TextBlock)]
 
 
 async def test_a_question_waits_for_its_answer_and_a_rule_answers_the_next_one(tmp_path: Path) -> None:
     again = Reply((ScriptedCall("bash", '{"command": "make test"}', "t2"),))
     first = Reply((ScriptedCall("bash", '{"command": "make test"}', "t1"),))
-    async with engine_bench(tmp_path, first, again, HELLO) as bench:
-        conversation = await bench.conversation(PermissionMode.ASK)
+    async with engine_harness(tmp_path, first, again, HELLO) as harness:
+        conversation = await harness.conversation(PermissionMode.ASK)
         await conversation.say("test it")
         await until(lambda: isinstance(conversation.state, AwaitingApproval))
         question = conversation.question
         assert question is not None
         assert (question.rule, question.call.id) == ("bash(make test)", "t1")
-        assert bench.tool.calls == []
+        assert harness.tool.calls == []
         await conversation.answer("t1", ApprovalAnswer(ApprovalChoice.ALWAYS))
         await conversation.wait_idle()
-        (kept,) = bench.rules.kept
+        (kept,) = harness.rules.kept
         assert (kept.text, kept.project) == ("bash(make test)", str(project_of(conversation.record.cwd)))
-        assert len(bench.tool.calls) == 2
-        assert len([u for u in bench.seen(ApprovalAsked) if u.question]) == 1
+        assert len(harness.tool.calls) == 2
+        assert len([u for u in harness.seen(ApprovalAsked) if u.question]) == 1
         assert ("system", "bash: always allowed in this project: bash(make test)") in await saved(
-            bench, conversation.id
+            harness, conversation.id
         )
 
 
 async def test_a_rule_that_does_not_match_the_call_is_refused_and_the_question_stays_open(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, Reply((ScriptedCall("bash", '{"command": "make test"}', "t1"),)), HELLO) as bench:
-        conversation = await bench.conversation(PermissionMode.ASK)
+    async with engine_harness(
+        tmp_path, Reply((ScriptedCall("bash", '{"command": "make test"}', "t1"),)), HELLO
+    ) as harness:
+        conversation = await harness.conversation(PermissionMode.ASK)
         await conversation.say("test it")
         await until(lambda: isinstance(conversation.state, AwaitingApproval))
         receipt = await conversation.answer("t1", ApprovalAnswer(ApprovalChoice.ALWAYS, rule="bash(make lint*)"))
         expected = "This rule does not match: begin with the words of the command, such as `make test`."
         assert receipt == Refused(expected)
-        assert (bench.rules.kept, isinstance(conversation.state, AwaitingApproval)) == ([], True)
+        assert (harness.rules.kept, isinstance(conversation.state, AwaitingApproval)) == ([], True)
         assert (
             await conversation.answer("t1", ApprovalAnswer(ApprovalChoice.CONVERSATION, rule="bash(make*)"))
             == Accepted()
         )
         await conversation.wait_idle()
-        assert (bench.rules.kept, len(bench.tool.calls)) == ([], 1)
+        assert (harness.rules.kept, len(harness.tool.calls)) == ([], 1)
 
 
 class Doomed(StubTool):
@@ -240,12 +242,12 @@ class Doomed(StubTool):
 
 
 async def test_what_could_not_work_is_not_asked_about(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, BASH, HELLO, tool=Doomed()) as bench:
-        conversation = await bench.conversation(PermissionMode.ASK)
+    async with engine_harness(tmp_path, BASH, HELLO, tool=Doomed()) as harness:
+        conversation = await harness.conversation(PermissionMode.ASK)
         await conversation.say("go")
         await conversation.wait_idle()
-        assert bench.seen(ApprovalAsked) == []
-        assert bench.seen(ToolEnded)[0].result.text == "bash: it was not read."
+        assert harness.seen(ApprovalAsked) == []
+        assert harness.seen(ToolEnded)[0].result.text == "bash: it was not read."
 
 
 def asks_for(conversation: Conversation, call: str) -> bool:
@@ -253,15 +255,15 @@ def asks_for(conversation: Conversation, call: str) -> bool:
 
 
 async def test_a_deny_with_a_reason_is_what_the_model_reads(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, BASH, HELLO) as bench:
-        conversation = await bench.conversation(PermissionMode.ASK)
+    async with engine_harness(tmp_path, BASH, HELLO) as harness:
+        conversation = await harness.conversation(PermissionMode.ASK)
         await conversation.say("go")
         await until(lambda: conversation.question)
         await conversation.answer("t1", ApprovalAnswer(ApprovalChoice.DENY, "use make"))
         await conversation.wait_idle()
-        assert bench.seen(ToolEnded)[0].result.text == "User denied permission to run bash: use make"
-        assert bench.tool.calls == []
-        assert [text for role, text in await saved(bench, conversation.id) if role == "system"] == []
+        assert harness.seen(ToolEnded)[0].result.text == "User denied permission to run bash: use make"
+        assert harness.tool.calls == []
+        assert [text for role, text in await saved(harness, conversation.id) if role == "system"] == []
 
 
 async def test_the_row_of_a_yes_names_the_call_in_short(tmp_path: Path) -> None:
@@ -270,105 +272,107 @@ async def test_the_row_of_a_yes_names_the_call_in_short(tmp_path: Path) -> None:
         ScriptedCall("bash", f'{{"command": "{command}"}}', "t1"),
         ScriptedCall("bash", '{"command": "ls"}', "t2"),
     ))
-    async with engine_bench(tmp_path, calls, HELLO) as bench:
-        conversation = await bench.conversation(PermissionMode.ASK)
+    async with engine_harness(tmp_path, calls, HELLO) as harness:
+        conversation = await harness.conversation(PermissionMode.ASK)
         await conversation.say("go")
         for call in ("t1", "t2"):
             await until(partial(asks_for, conversation, call))
             await conversation.answer(call, ApprovalAnswer(ApprovalChoice.ONCE))
         await conversation.wait_idle()
-        assert [text for role, text in await saved(bench, conversation.id) if role == "system"] == [
+        assert [text for role, text in await saved(harness, conversation.id) if role == "system"] == [
             f"bash {command[:59]}…: allowed once",
             "bash ls: allowed once",
         ]
 
 
 async def test_plan_mode_refuses_without_asking(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, BASH, HELLO) as bench:
-        conversation = await bench.conversation(PermissionMode.PLAN)
+    async with engine_harness(tmp_path, BASH, HELLO) as harness:
+        conversation = await harness.conversation(PermissionMode.PLAN)
         await conversation.say("go")
         await conversation.wait_idle()
-        assert bench.seen(ToolEnded)[0].result.text == "Permission mode 'plan' does not allow bash."
+        assert harness.seen(ToolEnded)[0].result.text == "Permission mode 'plan' does not allow bash."
 
 
 async def test_a_retry_is_announced_and_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.machine.reply.LONGEST_WAIT", 0.0)
-    async with engine_bench(tmp_path, Reply((Text("par"), Fail("overloaded"))), HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, Reply((Text("par"), Fail("overloaded"))), HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("hi")
         await conversation.wait_idle()
-        assert bench.seen(RetryScheduled) == [RetryScheduled(1, 0.0, "overloaded")]
-        assert bench.seen(LiveTextDropped) == [LiveTextDropped(cancelled=False)]
-        assert await saved(bench, conversation.id) == [("user", "hi"), ("assistant", "hello there")]
+        assert harness.seen(RetryScheduled) == [RetryScheduled(1, 0.0, "overloaded")]
+        assert harness.seen(LiveTextDropped) == [LiveTextDropped(cancelled=False)]
+        assert await saved(harness, conversation.id) == [("user", "hi"), ("assistant", "hello there")]
 
 
 async def test_a_rejected_key_is_an_error_that_a_message_leaves(tmp_path: Path) -> None:
     refused = Reply((Fail("API key rejected: set ANTHROPIC_API_KEY", "auth", retryable=False),))
-    async with engine_bench(tmp_path, refused, HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, refused, HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("hi")
         state = await conversation.wait_idle()
         assert isinstance(state, Errored)
         assert state.message == "API key rejected: set ANTHROPIC_API_KEY"
-        assert bench.seen(RunEnded)[0].error_code == "auth"
+        assert harness.seen(RunEnded)[0].error_code == "auth"
         await conversation.say("again")
         assert isinstance(await conversation.wait_idle(), Idle)
 
 
 async def test_a_cut_reply_is_continued_into_one_message(tmp_path: Path) -> None:
     half = Reply((Text("one "),), StopReason.MAX_TOKENS)
-    async with engine_bench(tmp_path, half, Reply((Text("two"),))) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, half, Reply((Text("two"),))) as harness:
+        conversation = await harness.conversation()
         await conversation.say("count")
         await conversation.wait_idle()
-        assert await saved(bench, conversation.id) == [("user", "count"), ("assistant", "one two")]
-        assert bench.provider.requests[1].messages[1] == ModelMessage(Role.ASSISTANT, (TextBlock("one "),))
+        assert await saved(harness, conversation.id) == [("user", "count"), ("assistant", "one two")]
+        assert harness.provider.requests[1].messages[1] == ModelMessage(Role.ASSISTANT, (TextBlock("one "),))
 
 
 async def test_turn_and_budget_and_time_caps_end_a_run_with_their_code(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, BASH, BASH, Reply((Hang(),))) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, BASH, BASH, Reply((Hang(),))) as harness:
+        conversation = await harness.conversation()
         for caps in (RunCaps(max_turns=1), RunCaps(max_budget_usd=0.005), RunCaps(timeout=0.05)):
             await conversation.say("go", caps=caps)
             await conversation.wait_idle()
-        assert [u.error_code for u in bench.seen(RunEnded)] == ["iteration_limit", "budget", "timeout"]
+        assert [u.error_code for u in harness.seen(RunEnded)] == ["iteration_limit", "budget", "timeout"]
 
 
 async def test_the_meter_follows_each_reply(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("hi")
         await conversation.wait_idle()
-        assert bench.seen(ContextChanged)[-1] == ContextChanged(120, 200_000, estimated=False, cost_usd=0.01, used=120)
-        stored = await bench.store.conversation(conversation.id)
+        assert harness.seen(ContextChanged)[-1] == ContextChanged(
+            120, 200_000, estimated=False, cost_usd=0.01, used=120
+        )
+        stored = await harness.store.conversation(conversation.id)
         assert stored is not None
         assert stored.context_tokens == 120
 
 
 async def test_a_tool_id_that_was_used_before_is_rewritten(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, BASH, BASH, HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, BASH, BASH, HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("go")
         await conversation.wait_idle()
-        assert [u.call.id for u in bench.seen(ToolStarted)] == ["t1", "t1_dedup_1"]
+        assert [u.call.id for u in harness.seen(ToolStarted)] == ["t1", "t1_dedup_1"]
 
 
 async def test_images_are_stored_and_sent_before_the_text(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, HELLO) as harness:
+        conversation = await harness.conversation()
         image = await conversation.attach(b"png bytes")
         await conversation.say("what is this?", [image.id])
         await conversation.wait_idle()
-        request = bench.provider.requests[0]
+        request = harness.provider.requests[0]
         assert request.images[image.id].data == b"png bytes"
         assert type(request.messages[0].blocks[0]).__name__ == "ImageBlock"
 
 
 async def test_a_subscriber_that_comes_late_gets_what_is_streaming(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, Reply((Text("live text"), Hang()))) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, Reply((Text("live text"), Hang()))) as harness:
+        conversation = await harness.conversation()
         await conversation.say("hi")
-        await until(lambda: bench.seen(TextArrived))
+        await until(lambda: harness.seen(TextArrived))
         late: list[object] = []
         end = await conversation.subscribe(late.append)
         assert isinstance(late[0], Snapshot)
@@ -382,8 +386,8 @@ async def test_a_subscriber_that_comes_late_gets_what_is_streaming(tmp_path: Pat
 
 async def test_a_subscriber_that_comes_late_gets_the_clock_and_the_output_of_what_runs(tmp_path: Path) -> None:
     tool = StubTool(release=asyncio.Event())
-    async with engine_bench(tmp_path, BASH, HELLO, tool=tool) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, BASH, HELLO, tool=tool) as harness:
+        conversation = await harness.conversation()
         await conversation.say("go")
         await tool.started.wait()
         tool.contexts[0].report(OutputChunk("x" * 5000 + "the newest line\n"))
@@ -396,7 +400,7 @@ async def test_a_subscriber_that_comes_late_gets_the_clock_and_the_output_of_wha
         assert first.running is not None
         assert (first.running.call_id, len(first.running.tail)) == ("t1", 4096)
         assert first.running.tail.endswith("the newest line\n")
-        assert first.state_since == second.state_since == bench.seen(StateChanged)[-1].since
+        assert first.state_since == second.state_since == harness.seen(StateChanged)[-1].since
         assert 0 < first.run_started <= first.running.started
         assert tool.release is not None
         tool.release.set()
@@ -408,17 +412,17 @@ async def test_a_subscriber_that_comes_late_gets_the_clock_and_the_output_of_wha
 
 
 async def test_small_amounts_are_said_in_dollars_without_an_exponent(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, BASH) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, BASH) as harness:
+        conversation = await harness.conversation()
         await conversation.say("go", caps=RunCaps(max_budget_usd=0.00001))
         await conversation.wait_idle()
-        assert bench.seen(RunEnded)[0].error == "The budget of $0.00001 for this run is used up ($0.01 spent)."
+        assert harness.seen(RunEnded)[0].error == "The budget of $0.00001 for this run is used up ($0.01 spent)."
 
 
 async def test_two_conversations_run_at_once_and_escape_stops_only_one(tmp_path: Path) -> None:
     tool = StubTool(release=asyncio.Event())
-    async with engine_bench(tmp_path, BASH, BASH, HELLO, tool=tool) as bench:
-        one, two = await bench.conversation(), await bench.conversation()
+    async with engine_harness(tmp_path, BASH, BASH, HELLO, tool=tool) as harness:
+        one, two = await harness.conversation(), await harness.conversation()
         await one.say("go")
         await two.say("go")
         await until(lambda: len(tool.contexts) == 2)
@@ -431,46 +435,46 @@ async def test_two_conversations_run_at_once_and_escape_stops_only_one(tmp_path:
 
 
 async def test_interrupt_and_say_stops_the_run_and_sends(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, Reply((Text("a"), Hang())), HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, Reply((Text("a"), Hang())), HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("first")
-        await until(lambda: bench.seen(TextArrived))
+        await until(lambda: harness.seen(TextArrived))
         await conversation.interrupt_and_say("second")
         await conversation.wait_idle()
-        roles = [role for role, _ in await saved(bench, conversation.id)]
+        roles = [role for role, _ in await saved(harness, conversation.id)]
         assert roles == ["user", "system", "user", "assistant"]
 
 
 async def test_drafts_and_modes_survive_a_restart(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path) as harness:
+        conversation = await harness.conversation()
         await conversation.change(ConversationChanges(draft="half a thou", permission_mode=PermissionMode.PLAN))
         kept = conversation.id
-    async with engine_bench(tmp_path) as bench:
-        conversation = await bench.engine.open(kept)
+    async with engine_harness(tmp_path) as harness:
+        conversation = await harness.engine.open(kept)
         assert conversation.record.draft == "half a thou"
         assert conversation.record.permission_mode is PermissionMode.PLAN
 
 
 async def test_a_running_conversation_is_cancelled_at_close_and_valid_after_it(tmp_path: Path) -> None:
     tool = StubTool(release=asyncio.Event())
-    async with engine_bench(tmp_path, BASH, tool=tool) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, BASH, tool=tool) as harness:
+        conversation = await harness.conversation()
         await conversation.say("go")
         await tool.started.wait()
         kept = conversation.id
     assert tool.stopped == 1
-    async with engine_bench(tmp_path, HELLO) as bench:
-        conversation = await bench.engine.open(kept)
+    async with engine_harness(tmp_path, HELLO) as harness:
+        conversation = await harness.engine.open(kept)
         await conversation.retry()
         await conversation.wait_idle()
-        assert bench.provider.requests[0].messages[-1].blocks == (
+        assert harness.provider.requests[0].messages[-1].blocks == (
             ToolResultBlock("t1", (TextBlock("Cancelled by user"),), is_error=True),
         )
 
 
 async def test_a_conversation_that_another_process_owns_is_read_only(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path) as owner, engine_bench(tmp_path) as second:
+    async with engine_harness(tmp_path) as owner, engine_harness(tmp_path) as second:
         conversation = await owner.conversation()
         seen = await second.engine.open(conversation.id)
         assert "read-only" in seen.read_only
@@ -480,30 +484,30 @@ async def test_a_conversation_that_another_process_owns_is_read_only(tmp_path: P
 
 
 async def test_a_working_directory_that_is_none_is_refused_by_name(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path) as bench:
+    async with engine_harness(tmp_path) as harness:
         missing, file = tmp_path / "missing", tmp_path / "file"
         file.touch()
         with pytest.raises(EngineError, match="missing"):
-            await bench.engine.create(ConversationOptions(missing, "scripted/main"))
+            await harness.engine.create(ConversationOptions(missing, "scripted/main"))
         with pytest.raises(EngineError, match="not a directory"):
-            await bench.engine.create(ConversationOptions(file, "scripted/main"))
+            await harness.engine.create(ConversationOptions(file, "scripted/main"))
 
 
 async def test_an_unknown_provider_is_an_error_and_the_message_stays(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path) as bench:
-        conversation = await bench.engine.create(ConversationOptions(bench.cwd, "nobody/x"))
+    async with engine_harness(tmp_path) as harness:
+        conversation = await harness.engine.create(ConversationOptions(harness.cwd, "nobody/x"))
         await conversation.say("hi")
         state = await conversation.wait_idle()
         assert isinstance(state, Errored)
-        assert [m.origin for m in await bench.store.messages(conversation.id)] == [Origin.HUMAN]
+        assert [m.origin for m in await harness.store.messages(conversation.id)] == [Origin.HUMAN]
 
 
 async def test_a_run_leaves_its_events_and_a_trace_of_model_and_tool_spans(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, BASH, HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, BASH, HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("go")
         await conversation.wait_idle()
-    with sqlite3.connect(bench.store.path) as database:
+    with sqlite3.connect(harness.store.path) as database:
         events = [row[0] for row in database.execute("SELECT type FROM events ORDER BY seq")]
         spans = database.execute("SELECT kind, name, iteration, status FROM spans WHERE kind != 'agent'").fetchall()
     database.close()

@@ -11,7 +11,7 @@ from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import Role, StopReason, TextBlock, Usage
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError
 from engine.providers.scripted import Fail, Reply, Text
-from tests.support.engine import engine_bench
+from tests.support.engine import engine_harness
 
 KEY = "sk-ant-planted-0123456789"
 REQUEST = ModelRequest("m", ("system",), (ModelMessage(Role.USER, (TextBlock(f"my key is {KEY}"),)),))
@@ -51,8 +51,8 @@ def test_old_failures_go_and_a_large_file_is_set_aside(tmp_path: Path) -> None:
 async def test_a_conversation_leaves_its_replies_and_failures_there(tmp_path: Path) -> None:
     script = (Reply((Text("hi"),)), Reply((Fail("bad request", "invalid_request", retryable=False),)))
     settings = EngineSettings(diagnostics=Diagnostics(tmp_path / "logs"))
-    async with engine_bench(tmp_path, *script, settings=settings) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, *script, settings=settings) as harness:
+        conversation = await harness.conversation()
         for _ in range(2):
             await conversation.say("x")
             await conversation.wait_idle()

@@ -18,7 +18,7 @@ from engine.records import PermissionMode
 from engine.records.effort import LEVELS, Effort, nearest
 from engine.store import StorePaths, open_store
 from engine.updates import Noticed
-from tests.support.engine import Bench, StubTool, engine_bench, until
+from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 
 LOOKS = Reply((ScriptedCall("bash", '{"command": "ls"}', "t1"),))
 DONE = Reply((Text("Done."),))
@@ -26,8 +26,8 @@ SPAWNS = Reply((ScriptedCall("spawn_agents", json.dumps({"tasks": [{"task": "TAS
 SUBMITS = Reply((ScriptedCall("submit_result", '{"result": "first"}'),), when="TASK one")
 
 
-def sent(bench: Bench) -> list[Effort]:
-    return [request.effort for request in bench.provider.requests]
+def sent(harness: EngineHarness) -> list[Effort]:
+    return [request.effort for request in harness.provider.requests]
 
 
 @pytest.mark.parametrize(
@@ -56,11 +56,11 @@ def test_the_nearest_level_is_always_one_that_the_model_knows() -> None:
 
 
 async def test_a_conversation_begins_with_its_effort_and_a_change_counts_from_the_next_run(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, LOOKS, DONE, DONE, DONE) as bench:
-        tool = bench.engine.ports.tools["bash"]
+    async with engine_harness(tmp_path, LOOKS, DONE, DONE, DONE) as harness:
+        tool = harness.engine.ports.tools["bash"]
         assert isinstance(tool, StubTool)
-        options = ConversationOptions(bench.cwd, "scripted/main", permission_mode=PermissionMode.AUTO)
-        conversation = await bench.engine.create(replace(options, effort=Effort.HIGH))
+        options = ConversationOptions(harness.cwd, "scripted/main", permission_mode=PermissionMode.AUTO)
+        conversation = await harness.engine.create(replace(options, effort=Effort.HIGH))
         await conversation.say("look")
         await until(tool.started.is_set)
         await conversation.change(ConversationChanges(effort=Effort.LOW))
@@ -70,21 +70,21 @@ async def test_a_conversation_begins_with_its_effort_and_a_change_counts_from_th
         await conversation.change(ConversationChanges(effort=Effort.DEFAULT))
         await conversation.say("again")
         await conversation.wait_idle()
-    assert sent(bench) == [Effort.HIGH, Effort.HIGH, Effort.LOW, Effort.DEFAULT]
+    assert sent(harness) == [Effort.HIGH, Effort.HIGH, Effort.LOW, Effort.DEFAULT]
 
 
 async def test_an_effort_is_stored_and_goes_with_a_fork_and_through_export_and_import(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path / "one", DONE) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path / "one", DONE) as harness:
+        conversation = await harness.conversation()
         await conversation.say("hello")
         await conversation.wait_idle()
         await conversation.change(ConversationChanges(effort=Effort.MAX))
-        fork = await bench.engine.fork(conversation.id)
-        part = await bench.engine.fork(conversation.id, 1)
-        stored = await bench.store.conversation(conversation.id)
+        fork = await harness.engine.fork(conversation.id)
+        part = await harness.engine.fork(conversation.id, 1)
+        stored = await harness.store.conversation(conversation.id)
         assert stored is not None
         assert (stored.effort, fork.record.effort, part.record.effort) == (Effort.MAX,) * 3
-        document = json.loads(json.dumps(await bench.store.library.export(conversation.id)))
+        document = json.loads(json.dumps(await harness.store.library.export(conversation.id)))
     store = await open_store(StorePaths.under(tmp_path / "two"))
     try:
         imported = await store.library.import_conversation(document, 9.0, ImportTerms(tmp_path, "scripted/main"))
@@ -100,25 +100,25 @@ async def test_a_sub_agent_has_the_effort_of_its_profile_or_else_its_parents(
     tmp_path: Path, own: str, taken: Effort
 ) -> None:
     done = Reply((Text("Both are back."),), when="Sub-agent results")
-    async with engine_bench(tmp_path, SPAWNS, SUBMITS, done) as bench:
-        assert bench.engine.ports.profiles is not None
+    async with engine_harness(tmp_path, SPAWNS, SUBMITS, done) as harness:
+        assert harness.engine.ports.profiles is not None
         profile = Profile("general", effort=own)
-        bench.engine.ports.profiles.resolve = lambda name, cwd: profile  # type: ignore[method-assign]  # the one of the test
-        parent = await bench.conversation()
+        harness.engine.ports.profiles.resolve = lambda name, cwd: profile  # type: ignore[method-assign]  # the one of the test
+        parent = await harness.conversation()
         await parent.change(ConversationChanges(effort=Effort.HIGH))
         await parent.say("begin")
         await parent.wait_idle()
-    assert sent(bench) == [Effort.HIGH, taken, Effort.HIGH]
+    assert sent(harness) == [Effort.HIGH, taken, Effort.HIGH]
 
 
 async def test_a_question_beside_the_conversation_has_no_effort(tmp_path: Path) -> None:
     names = Reply((Text("A title"),), when="Assistant:")
-    async with engine_bench(tmp_path, DONE, names, settings=EngineSettings(auto_title=True)) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, DONE, names, settings=EngineSettings(auto_title=True)) as harness:
+        conversation = await harness.conversation()
         await conversation.change(ConversationChanges(effort=Effort.MAX))
         await conversation.say("hello")
-        await until(lambda: len(bench.provider.requests) == 2)
-    assert sent(bench) == [Effort.MAX, Effort.DEFAULT]
+        await until(lambda: len(harness.provider.requests) == 2)
+    assert sent(harness) == [Effort.MAX, Effort.DEFAULT]
 
 
 class NoticingProvider(ScriptedProvider):
@@ -132,8 +132,8 @@ class NoticingProvider(ScriptedProvider):
 
 async def test_what_a_provider_says_about_a_refusal_reaches_the_user(tmp_path: Path) -> None:
     provider = NoticingProvider({"main": Script((DONE,))})
-    async with engine_bench(tmp_path, provider=provider) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, provider=provider) as harness:
+        conversation = await harness.conversation()
         await conversation.say("hello")
         await conversation.wait_idle()
-        assert [notice.text for notice in bench.seen(Noticed)] == ["m does not accept effort max"]
+        assert [notice.text for notice in harness.seen(Noticed)] == ["m does not accept effort max"]

@@ -12,7 +12,7 @@ from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import ToolResultBlock, text_in
 from engine.ports.instructions import PromptFile, PromptFileKind
 from engine.providers.scripted import Reply, ScriptedCall, Text
-from tests.support.engine import Bench, engine_bench
+from tests.support.engine import EngineHarness, engine_harness
 from tools.files.ledger import ReadLedger
 from tools.read_file import ReadFile
 
@@ -37,8 +37,8 @@ def read(*paths: str) -> Reply:
     return Reply(tuple(ScriptedCall("read_file", json.dumps({"path": path})) for path in paths))
 
 
-async def results(bench: Bench, conversation_id: str) -> list[str]:
-    rows = await bench.store.messages(conversation_id)
+async def results(harness: EngineHarness, conversation_id: str) -> list[str]:
+    rows = await harness.store.messages(conversation_id)
     return [text_in(block.content) for row in rows for block in row.blocks if isinstance(block, ToolResultBlock)]
 
 
@@ -56,21 +56,21 @@ def work(tmp_path: Path) -> Path:
 
 async def test_the_first_result_from_a_folder_has_its_file_and_no_later_one(tmp_path: Path, work: Path) -> None:
     replies = (read("a.py"), read("sub/b.py", "sub/c.py"), read("sub/c.py"), DONE, read("sub/b.py"), DONE)
-    async with engine_bench(tmp_path, *replies, tools=(ReadFile(ReadLedger()),), settings=settings()) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, *replies, tools=(ReadFile(ReadLedger()),), settings=settings()) as harness:
+        conversation = await harness.conversation()
         for _ in range(2):
             await conversation.say("go")
             await conversation.wait_idle()
         plain = "     1\tpass"
         heading = f"[Instructions for files in {work}/sub, from {work}/sub/AGENTS.md: 9 characters]"
-        assert await results(bench, conversation.id) == [plain, f"{plain}\n\n{heading}\nxxxxxxxxx", *[plain] * 3]
-        assert all("Instructions for" not in request.system[0] for request in bench.provider.requests)
+        assert await results(harness, conversation.id) == [plain, f"{plain}\n\n{heading}\nxxxxxxxxx", *[plain] * 3]
+        assert all("Instructions for" not in request.system[0] for request in harness.provider.requests)
 
 
 async def test_what_the_model_no_longer_sees_is_said_again(tmp_path: Path, work: Path) -> None:
     replies = (read("sub/b.py"), DONE, read("a.py"), DONE, read("sub/c.py"), DONE)
-    async with engine_bench(tmp_path, *replies, tools=(ReadFile(ReadLedger()),), settings=settings()) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, *replies, tools=(ReadFile(ReadLedger()),), settings=settings()) as harness:
+        conversation = await harness.conversation()
         for number in range(3):
             if number == 2:
                 report = await conversation.context.report()
@@ -78,14 +78,14 @@ async def test_what_the_model_no_longer_sees_is_said_again(tmp_path: Path, work:
                 await conversation.context.omit(part)
             await conversation.say("go")
             await conversation.wait_idle()
-        said = [text.count("xxxxxxxxx") for text in await results(bench, conversation.id)]
+        said = [text.count("xxxxxxxxx") for text in await results(harness, conversation.id)]
         assert said == [1, 0, 1]
 
 
 async def test_no_more_is_added_than_there_is_room_for(tmp_path: Path, work: Path) -> None:
     tool = ReadFile(ReadLedger())
-    async with engine_bench(tmp_path, read("sub/b.py"), DONE, tools=(tool,), settings=settings(40_001)) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, read("sub/b.py"), DONE, tools=(tool,), settings=settings(40_001)) as harness:
+        conversation = await harness.conversation()
         await conversation.say("go")
         await conversation.wait_idle()
-        assert await results(bench, conversation.id) == ["     1\tpass"]
+        assert await results(harness, conversation.id) == ["     1\tpass"]

@@ -18,7 +18,7 @@ from engine.machine.states import AwaitingLlm, Idle, ToolExecuting, is_busy
 from engine.ports import ConversationChanges
 from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.updates import ConversationChanged, MessageSaved, Snapshot, StateChanged, ToolEnded, Update
-from tests.support.engine import Bench, StubTool, engine_bench, until
+from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 
 HELLO = Reply((Text("Hello."),))
 AGAIN = Reply((Text("Again."),))
@@ -32,7 +32,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def watched(second: Bench, conversation: Conversation) -> AsyncIterator[tuple[Conversation, list[Update]]]:
+async def watched(
+    second: EngineHarness, conversation: Conversation
+) -> AsyncIterator[tuple[Conversation, list[Update]]]:
     seen: list[Update] = []
     other = await second.engine.open(conversation.id)
     leave = await other.subscribe(seen.append)
@@ -48,7 +50,7 @@ def words(seen: list[Update]) -> list[str]:
 async def test_what_the_owner_stores_is_told_in_order(tmp_path: Path) -> None:
     tool = StubTool(release=asyncio.Event())
     assert tool.release is not None
-    async with engine_bench(tmp_path, HELLO, BASH, AGAIN, tool=tool) as owner, engine_bench(tmp_path) as second:
+    async with engine_harness(tmp_path, HELLO, BASH, AGAIN, tool=tool) as owner, engine_harness(tmp_path) as second:
         conversation = await owner.conversation()
         await conversation.say("one")
         await conversation.wait_idle()
@@ -72,7 +74,7 @@ async def test_what_the_owner_stores_is_told_in_order(tmp_path: Path) -> None:
 
 
 async def test_a_title_of_the_owner_is_told(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path) as owner, engine_bench(tmp_path) as second:
+    async with engine_harness(tmp_path) as owner, engine_harness(tmp_path) as second:
         conversation = await owner.conversation()
         async with watched(second, conversation) as (other, seen):
             await conversation.change(ConversationChanges(title="Another name"))
@@ -81,7 +83,7 @@ async def test_a_title_of_the_owner_is_told(tmp_path: Path) -> None:
 
 
 async def test_a_window_has_the_conversation_once_its_owner_lets_go(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, HELLO) as owner, engine_bench(tmp_path, AGAIN) as second:
+    async with engine_harness(tmp_path, HELLO) as owner, engine_harness(tmp_path, AGAIN) as second:
         conversation = await owner.conversation()
         await conversation.say("one")
         await conversation.wait_idle()
@@ -98,9 +100,9 @@ async def test_a_window_has_the_conversation_once_its_owner_lets_go(tmp_path: Pa
 
 async def test_of_two_windows_one_has_it_and_the_other_follows_that_one(tmp_path: Path) -> None:
     async with (
-        engine_bench(tmp_path) as owner,
-        engine_bench(tmp_path, HELLO) as second,
-        engine_bench(tmp_path, AGAIN) as third,
+        engine_harness(tmp_path) as owner,
+        engine_harness(tmp_path, HELLO) as second,
+        engine_harness(tmp_path, AGAIN) as third,
     ):
         conversation = await owner.conversation()
         async with watched(second, conversation) as (one, _), watched(third, conversation) as (other, _):
@@ -114,7 +116,7 @@ async def test_of_two_windows_one_has_it_and_the_other_follows_that_one(tmp_path
 
 
 async def test_nobody_who_looks_on_means_no_looks_and_no_taking(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path) as owner, engine_bench(tmp_path) as second:
+    async with engine_harness(tmp_path) as owner, engine_harness(tmp_path) as second:
         unwatched, conversation = await owner.conversation(), await owner.conversation()
         left = await second.engine.open(unwatched.id)
         await owner.engine.forget(unwatched.id)
@@ -125,7 +127,7 @@ async def test_nobody_who_looks_on_means_no_looks_and_no_taking(tmp_path: Path) 
 
 
 async def test_a_deleted_conversation_is_not_taken(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, HELLO) as owner, engine_bench(tmp_path) as second:
+    async with engine_harness(tmp_path, HELLO) as owner, engine_harness(tmp_path) as second:
         conversation = await owner.conversation()
         async with watched(second, conversation) as (other, _):
             await conversation.change(ConversationChanges(deleted=True))

@@ -11,7 +11,7 @@ from engine.executor.governor import Governor
 from engine.machine.states import Idle
 from engine.providers.scripted import Fail, Reply, Text
 from engine.updates import Noticed, Paced
-from tests.support.engine import engine_bench, until
+from tests.support.engine import engine_harness, until
 
 HELLO = Reply((Text("hello"),))
 LIMITED = Reply((Fail("rate limited", "rate_limit", retryable=False),))
@@ -41,25 +41,25 @@ async def test_a_call_after_a_rate_limit_waits_and_says_so_where_it_is_felt(
 ) -> None:
     monkeypatch.setattr(governor, "DELAY_PER_STEP", 0.1)
     monkeypatch.setattr(pacing, "LEAST_TOLD", least)
-    async with engine_bench(tmp_path, LIMITED, HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, LIMITED, HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("one")
         await conversation.wait_idle()
         await conversation.say("two")
         assert isinstance(await conversation.wait_idle(), Idle)
-        assert [one.seconds for one in bench.seen(Paced)] == pytest.approx(told, abs=0.01)
-        assert not bench.seen(Noticed), "a wait is no event of the conversation"
-        assert len(bench.provider.requests) == 2
+        assert [one.seconds for one in harness.seen(Paced)] == pytest.approx(told, abs=0.01)
+        assert not harness.seen(Noticed), "a wait is no event of the conversation"
+        assert len(harness.provider.requests) == 2
 
 
 async def test_escape_ends_the_wait_before_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(governor, "DELAY_PER_STEP", 1_000.0)
-    async with engine_bench(tmp_path, LIMITED, HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, LIMITED, HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("one")
         await conversation.wait_idle()
         await conversation.say("two")
-        await until(lambda: bench.seen(Paced))
+        await until(lambda: harness.seen(Paced))
         conversation.cancel()
         assert isinstance(await conversation.wait_idle(), Idle)
-        assert len(bench.provider.requests) == 1
+        assert len(harness.provider.requests) == 1

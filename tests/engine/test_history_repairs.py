@@ -24,7 +24,7 @@ from engine.machine.messages import (
 from engine.machine.texts import INTERRUPTED
 from engine.ports import AppendMessage
 from engine.providers.scripted import Reply, Text
-from tests.support.engine import Bench, engine_bench
+from tests.support.engine import EngineHarness, engine_harness
 from tests.support.storage import move, new_id, query
 
 Said: TypeAlias = tuple[Role, tuple[Block, ...]]
@@ -54,26 +54,26 @@ def e(call: str) -> ToolResultBlock:
     return ToolResultBlock(call, (TextBlock(MISSING_RESULT),), is_error=True)
 
 
-async def asked_after(bench: Bench, history: Sequence[Said]) -> list[Said]:
+async def asked_after(harness: EngineHarness, history: Sequence[Said]) -> list[Said]:
     """Messages to the model when the user says `next` after this history, without that message's own notes."""
-    conversation = await bench.conversation()
+    conversation = await harness.conversation()
     for role, blocks in history:
         origin = Origin.HUMAN if role is Role.USER else Origin.LLM
         message = AppendMessage(NewMessage(new_id(), role, origin, blocks))
-        await bench.store.commit(move(conversation.id, message))
-    before = await bench.store.messages(conversation.id)
-    await bench.engine.forget(conversation.id)
-    again = await bench.engine.open(conversation.id)
+        await harness.store.commit(move(conversation.id, message))
+    before = await harness.store.messages(conversation.id)
+    await harness.engine.forget(conversation.id)
+    again = await harness.engine.open(conversation.id)
     await again.say("next")
     await again.wait_idle()
-    after = await bench.store.messages(conversation.id)
+    after = await harness.store.messages(conversation.id)
     assert after[: len(before)] == before, "the store keeps what it has"
     numbers = [message.message_number for message in after]
     turns = [message.turn_number for message in after]
     for turn in set(turns):
         mine = [number for number, own in zip(numbers, turns, strict=True) if own == turn]
         assert mine == list(range(len(mine)))
-    sent = [(message.role, message.blocks) for message in bench.provider.requests[-1].messages]
+    sent = [(message.role, message.blocks) for message in harness.provider.requests[-1].messages]
     return [(role, tuple(block for block in blocks if not _is_note(block))) for role, blocks in sent]
 
 
@@ -111,8 +111,8 @@ CLEAN: dict[str, tuple[list[Said], list[Said]]] = {
 
 @pytest.mark.parametrize(("history", "sent"), CLEAN.values(), ids=CLEAN)
 async def test_the_vectors_of_the_specification(tmp_path: Path, history: list[Said], sent: list[Said]) -> None:
-    async with engine_bench(tmp_path, HELLO) as bench:
-        assert await asked_after(bench, history) == sent
+    async with engine_harness(tmp_path, HELLO) as harness:
+        assert await asked_after(harness, history) == sent
 
 
 FOREIGN: dict[str, tuple[list[Said], list[Said]]] = {
@@ -133,9 +133,9 @@ FOREIGN: dict[str, tuple[list[Said], list[Said]]] = {
 async def test_an_unknown_pattern_is_kept_as_text_and_the_log_is_warned(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, history: list[Said], sent: list[Said]
 ) -> None:
-    async with engine_bench(tmp_path, HELLO) as bench:
+    async with engine_harness(tmp_path, HELLO) as harness:
         with caplog.at_level(logging.WARNING, LOGGER):
-            assert await asked_after(bench, history) == sent
+            assert await asked_after(harness, history) == sent
     assert any("holds blocks of another role: kept as text" in message for message in caplog.messages)
 
 
@@ -155,34 +155,34 @@ async def test_an_unknown_pattern_is_kept_as_text_and_the_log_is_warned(
 async def test_a_message_that_cannot_be_read_costs_only_itself(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, stored: str, text: str
 ) -> None:
-    async with engine_bench(tmp_path, HELLO, HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, HELLO, HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("first")
         await conversation.wait_idle()
-        await bench.engine.forget(conversation.id)
+        await harness.engine.forget(conversation.id)
         sql = "UPDATE messages SET content_json = ?, usage_json = 'x', flags_json = '[]' WHERE seq = 2"
-        query(bench.store.path, sql, stored)
+        query(harness.store.path, sql, stored)
         with caplog.at_level(logging.WARNING, "engine.store.messages"):
-            again = await bench.engine.open(conversation.id)
+            again = await harness.engine.open(conversation.id)
             await again.say("next")
             await again.wait_idle()
-        messages = await bench.store.messages(conversation.id)
+        messages = await harness.store.messages(conversation.id)
         assert messages[1].blocks == (TextBlock(f"(Phoenix cannot read this part) {text}"),)
         assert (messages[1].usage, messages[1].cut) == (None, "")
-        assert query(bench.store.path, "SELECT content_json FROM messages WHERE seq = 2") == [(stored,)]
-        assert len(bench.provider.requests) == 2
+        assert query(harness.store.path, "SELECT content_json FROM messages WHERE seq = 2") == [(stored,)]
+        assert len(harness.provider.requests) == 2
         assert any("cannot be read whole" in message for message in caplog.messages)
 
 
 async def test_a_part_that_cannot_be_read_leaves_the_others_of_its_message(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("first")
         await conversation.wait_idle()
-        await bench.engine.forget(conversation.id)
+        await harness.engine.forget(conversation.id)
         parts = '[{"type":"text","text":"before"},{"type":"video"},{"type":"text","text":"after"}]'
-        query(bench.store.path, "UPDATE messages SET content_json = ? WHERE seq = 2", parts)
-        [_, answer] = await bench.store.messages(conversation.id)
+        query(harness.store.path, "UPDATE messages SET content_json = ? WHERE seq = 2", parts)
+        [_, answer] = await harness.store.messages(conversation.id)
         assert [block.text for block in answer.blocks if isinstance(block, TextBlock)] == [
             "before",
             '(Phoenix cannot read this part) {"type":"video"}',

@@ -9,22 +9,22 @@ from engine.executor.model_call import unique_calls
 from engine.machine.messages import ToolUseBlock, text_in
 from engine.machine.states import Idle
 from engine.providers.scripted import Reply, ScriptedCall, Text
-from tests.support.engine import Bench, engine_bench
+from tests.support.engine import EngineHarness, engine_harness
 
 
-def sent(bench: Bench) -> list[str]:
-    return [text_in(message.blocks) for message in bench.provider.requests[-1].messages]
+def sent(harness: EngineHarness) -> list[str]:
+    return [text_in(message.blocks) for message in harness.provider.requests[-1].messages]
 
 
 async def test_only_the_newest_turns_are_sent_and_all_are_kept(tmp_path: Path) -> None:
     replies = [Reply((Text(f"answer {n}"),)) for n in range(4)]
-    async with engine_bench(tmp_path, *replies, settings=EngineSettings(history_turns=2)) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, *replies, settings=EngineSettings(history_turns=2)) as harness:
+        conversation = await harness.conversation()
         for n in range(4):
             await conversation.say(f"ask {n}")
             await conversation.wait_idle()
-        assert sent(bench) == ["ask 2", "answer 2", "ask 3"]
-        assert len(await bench.store.messages(conversation.id)) == 8
+        assert sent(harness) == ["ask 2", "answer 2", "ask 3"]
+        assert len(await harness.store.messages(conversation.id)) == 8
         report = await conversation.context.report()
         assert report.measured.messages == 4
 
@@ -33,15 +33,15 @@ async def test_an_id_of_a_call_that_is_no_longer_sent_is_not_used_again(tmp_path
     """A server that numbers the calls of each request would break the record of the earlier one."""
     call = Reply((ScriptedCall("bash", '{"command": "ls"}', "call_0"),))
     script = (call, Reply((Text("a"),)), call, Reply((Text("b"),)))
-    async with engine_bench(tmp_path, *script, settings=EngineSettings(history_turns=1)) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, *script, settings=EngineSettings(history_turns=1)) as harness:
+        conversation = await harness.conversation()
         for text in ("first", "second"):
             await conversation.say(text)
             await conversation.wait_idle()
-        rows = await bench.store.messages(conversation.id)
+        rows = await harness.store.messages(conversation.id)
         calls = [block.id for row in rows for block in row.blocks if isinstance(block, ToolUseBlock)]
         assert calls == ["call_0", "call_0_dedup_1"]
-        assert sent(bench)[0] == "second"
+        assert sent(harness)[0] == "second"
 
 
 async def test_an_id_of_a_call_that_was_summarized_is_not_used_again(tmp_path: Path) -> None:
@@ -49,8 +49,8 @@ async def test_an_id_of_a_call_that_was_summarized_is_not_used_again(tmp_path: P
     answers = [Reply((Text(f"answer {n}, in more words than its summary has"),)) for n in range(7)]
     script = (call, *answers, call, Reply((Text("b"),)), call)
     summary = Reply((Text("so far"),), when="Write the summary now.")
-    async with engine_bench(tmp_path, summary, *script, Reply((Text("c"),))) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, summary, *script, Reply((Text("c"),))) as harness:
+        conversation = await harness.conversation()
         for n in range(7):
             await conversation.say(str(n))
             await conversation.wait_idle()
@@ -60,7 +60,7 @@ async def test_an_id_of_a_call_that_was_summarized_is_not_used_again(tmp_path: P
         for text in ("again", "and again"):
             await conversation.say(text)
             assert isinstance(await conversation.wait_idle(), Idle)
-        rows = await bench.store.messages(conversation.id)
+        rows = await harness.store.messages(conversation.id)
         calls = [block.id for row in rows for block in row.blocks if isinstance(block, ToolUseBlock)]
         assert calls == ["call_0", "call_0_dedup_1", "call_0_dedup_2"]
 

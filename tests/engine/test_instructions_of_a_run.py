@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.executor.engine_settings import EngineSettings
 from engine.ports.instructions import PromptFile, PromptFileKind
 from engine.providers.scripted import Reply, ScriptedCall, Text
-from tests.support.engine import engine_bench
+from tests.support.engine import engine_harness
 
 CALL = Reply((ScriptedCall("bash", '{"command": "ls"}'),))
 DONE = Reply((Text("Done."),))
@@ -33,15 +33,15 @@ class Rules:
 async def test_every_request_of_a_run_says_what_its_first_one_said(tmp_path: Path) -> None:
     rules = Rules()
     settings = EngineSettings(instructions=rules, auto_title=False)
-    async with engine_bench(tmp_path, CALL, CALL, DONE, DONE, settings=settings) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, CALL, CALL, DONE, DONE, settings=settings) as harness:
+        conversation = await harness.conversation()
         await conversation.say("first")
         await conversation.wait_idle()
-        said = [request.system[0] for request in bench.provider.requests]
+        said = [request.system[0] for request in harness.provider.requests]
         assert len(said) == 3
         assert len(set(said)) == 1
         assert "Version 1 of the rules." in said[0]
         assert len(rules.read) == 1
         await conversation.say("second")
         await conversation.wait_idle()
-        assert "Version 2 of the rules." in bench.provider.requests[-1].system[0]
+        assert "Version 2 of the rules." in harness.provider.requests[-1].system[0]

@@ -15,7 +15,7 @@ from engine.machine.states import is_busy
 from engine.ports import ConversationChanges, StorageError
 from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.records import StoredMessage
-from tests.support.engine import Bench, StubTool, engine_bench, until
+from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tests.support.storage import query
 
 LOGGER = "engine.executor.user_requests"
@@ -39,19 +39,19 @@ async def test_a_new_one_is_created_a_running_one_queues_and_a_resting_one_goes_
     caplog.set_level(logging.INFO, LOGGER)
     tool = StubTool(release=asyncio.Event())
     assert tool.release is not None
-    async with engine_bench(tmp_path, CALLS, *REPLIES, tool=tool) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, CALLS, *REPLIES, tool=tool) as harness:
+        conversation = await harness.conversation()
         await conversation.say("first")
         await tool.started.wait()
         assert isinstance(await conversation.say("second"), Refused)
         assert isinstance(await conversation.queue.add("second"), Accepted)
         tool.release.set()
-        await until(lambda: len(bench.provider.requests) == 3 and not is_busy(conversation.state))
-        await bench.engine.forget(conversation.id)
-        again = await bench.engine.open(conversation.id)
+        await until(lambda: len(harness.provider.requests) == 3 and not is_busy(conversation.state))
+        await harness.engine.forget(conversation.id)
+        again = await harness.engine.open(conversation.id)
         await again.say("third")
         await again.wait_idle()
-        messages = await bench.store.messages(conversation.id)
+        messages = await harness.store.messages(conversation.id)
         assert words(messages) == [
             *("first", "ran sleep", "Slept.", "second", "Yes.", "third", "Again."),
         ]
@@ -64,32 +64,32 @@ async def test_a_new_one_is_created_a_running_one_queues_and_a_resting_one_goes_
 
 
 async def test_a_known_id_is_never_created_a_second_time(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, Reply((Text("Hello."),))) as bench:
-        options = ConversationOptions(bench.cwd, "scripted/main", id="mine")
-        conversation = await bench.engine.create(options)
+    async with engine_harness(tmp_path, Reply((Text("Hello."),))) as harness:
+        options = ConversationOptions(harness.cwd, "scripted/main", id="mine")
+        conversation = await harness.engine.create(options)
         await conversation.say("hello")
         await conversation.wait_idle()
         with pytest.raises(StorageError, match="The conversation mine already exists"):
-            await bench.engine.create(options)
-        assert words(await bench.store.messages("mine")) == ["hello", "Hello."]
+            await harness.engine.create(options)
+        assert words(await harness.store.messages("mine")) == ["hello", "Hello."]
         with pytest.raises(EngineError, match=r"There is no conversation nobody\. `phoenix conversations list`"):
-            await bench.engine.open("nobody")
+            await harness.engine.open("nobody")
         with pytest.raises(EngineError, match="There is no conversation nobody"):
-            await bench.engine.change("nobody", ConversationChanges(title="somebody"))
+            await harness.engine.change("nobody", ConversationChanges(title="somebody"))
 
 
 async def test_one_that_takes_its_time_to_close_keeps_no_other_from_being_opened(tmp_path: Path) -> None:
     tool = StubTool(release=asyncio.Event(), dying=asyncio.Event())
     asks = Reply((ScriptedCall("bash", '{"command": "make"}'),))
-    async with engine_bench(tmp_path, asks, tool=tool) as bench:
-        slow, other = await bench.conversation(), await bench.conversation()
-        await bench.engine.forget(other.id)
+    async with engine_harness(tmp_path, asks, tool=tool) as harness:
+        slow, other = await harness.conversation(), await harness.conversation()
+        await harness.engine.forget(other.id)
         await slow.say("begin")
         await tool.started.wait()
-        closing = asyncio.create_task(bench.engine.forget(slow.id))
+        closing = asyncio.create_task(harness.engine.forget(slow.id))
         await until(lambda: tool.stopped)
-        again = asyncio.create_task(bench.engine.open(slow.id))
-        assert (await bench.engine.open(other.id)).id == other.id
+        again = asyncio.create_task(harness.engine.open(slow.id))
+        assert (await harness.engine.open(other.id)).id == other.id
         assert not again.done()
         assert tool.dying is not None
         tool.dying.set()
@@ -98,13 +98,13 @@ async def test_one_that_takes_its_time_to_close_keeps_no_other_from_being_opened
 
 
 async def test_one_that_is_created_but_not_started_waits_with_its_draft(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path) as bench:
-        conversation = await bench.engine.create(ConversationOptions(bench.cwd, "scripted/main", "later"))
+    async with engine_harness(tmp_path) as harness:
+        conversation = await harness.engine.create(ConversationOptions(harness.cwd, "scripted/main", "later"))
         await conversation.change(ConversationChanges(draft="what to do"))
-        await bench.engine.forget(conversation.id)
-        (row,) = await bench.engine.list()
+        await harness.engine.forget(conversation.id)
+        (row,) = await harness.engine.list()
         assert (row.title, row.state_name, row.has_draft, row.message_count) == ("later", "idle", True, 0)
-        assert bench.provider.requests == []
+        assert harness.provider.requests == []
 
 
 async def test_a_sub_agent_is_created_reads_on_while_it_works_and_is_reactivated_with_its_history(
@@ -114,7 +114,7 @@ async def test_a_sub_agent_is_created_reads_on_while_it_works_and_is_reactivated
     tool = StubTool(release=asyncio.Event())
     assert tool.release is not None
     spawn = '{"task_description": "look", "initial_prompt": "TASK one"}'
-    async with engine_bench(
+    async with engine_harness(
         tmp_path,
         Reply((ScriptedCall("submit_result", '{"result": "third"}', "r2"),), when="and once more"),
         Reply((ScriptedCall("submit_result", '{"result": "second"}', "r1"),), when="look there too"),
@@ -122,19 +122,19 @@ async def test_a_sub_agent_is_created_reads_on_while_it_works_and_is_reactivated
         Reply((ScriptedCall("spawn_task", spawn, "s1"),), when="begin"),
         Reply((Text("ok"),), always=True),
         tool=tool,
-    ) as bench:
-        parent = await bench.conversation()
+    ) as harness:
+        parent = await harness.conversation()
         await parent.say("begin")
         await tool.started.wait()
-        agent_id = (await bench.store.agents.rows(parent.id))[0].id
-        sub_agents = bench.engine.sub_agents
+        agent_id = (await harness.store.agents.rows(parent.id))[0].id
+        sub_agents = harness.engine.sub_agents
         assert sub_agents is not None
         await sub_agents.hint(agent_id, "look there too")
         tool.release.set()
-        await ended(bench, agent_id, parent.id, "second")
+        await ended(harness, agent_id, parent.id, "second")
         await sub_agents.hint(agent_id, "and once more")
-        await ended(bench, agent_id, parent.id, "third")
-        said = words(await bench.store.messages(agent_id))
+        await ended(harness, agent_id, parent.id, "third")
+        said = words(await harness.store.messages(agent_id))
         assert said[0] == "TASK one"
         assert [one for one in said if one in {"TASK one", "ran sleep", "look there too", "and once more"}] == [
             "TASK one",
@@ -149,9 +149,9 @@ async def test_a_sub_agent_is_created_reads_on_while_it_works_and_is_reactivated
         ]
 
 
-async def ended(bench: Bench, agent_id: str, parent_id: str, result: str) -> None:
+async def ended(harness: EngineHarness, agent_id: str, parent_id: str, result: str) -> None:
     """Wait until a sub-agent has ended with this and its parent rests."""
-    sub_agents = bench.engine.sub_agents
+    sub_agents = harness.engine.sub_agents
     assert sub_agents is not None
 
     def has_result() -> bool:
@@ -164,16 +164,16 @@ async def ended(bench: Bench, agent_id: str, parent_id: str, result: str) -> Non
 
 async def test_the_run_of_a_sub_agent_is_stored_with_its_limits_and_the_run_it_works_for(tmp_path: Path) -> None:
     tasks = '{"tasks": [{"task": "TASK one", "priority": "high", "timeout": 12.5, "profile": "review"}]}'
-    async with engine_bench(
+    async with engine_harness(
         tmp_path,
         Reply((ScriptedCall("submit_result", '{"result": "42"}', "r1"),), when="TASK one"),
         Reply((ScriptedCall("spawn_agents", tasks, "s1"),), when="begin"),
         Reply((Text("Done."),), when="Sub-agent results"),
-    ) as bench:
-        parent = await bench.conversation()
+    ) as harness:
+        parent = await harness.conversation()
         await parent.say("begin")
         await parent.wait_idle()
         sql = "SELECT id, type, priority, timeout_ms, parent_run_id FROM runs ORDER BY rowid"
-        own, agents = query(bench.store.path, sql)
+        own, agents = query(harness.store.path, sql)
         assert own[1:] == ("general", "normal", 0, None)  # no limit
         assert agents[1:] == ("code_review", "high", 12_500, own[0])

@@ -12,23 +12,23 @@ from engine.executor.requests import Accepted
 from engine.machine.messages import TextBlock
 from engine.machine.states import Idle
 from engine.machine.views import CompactionKind
-from tests.support.engine import Bench, Providers, engine_bench
+from tests.support.engine import EngineHarness, Providers, engine_harness
 from tests.support.long_run import FACTS, LongRunProvider, LongTool
 
 SETTINGS = EngineSettings(max_iterations=1_000, auto_title=False)
 STEPS = 500
 
 
-async def last_answer(bench: Bench, conversation: Conversation) -> str:
-    (block,) = (await bench.store.messages(conversation.id))[-1].blocks
+async def last_answer(harness: EngineHarness, conversation: Conversation) -> str:
+    (block,) = (await harness.store.messages(conversation.id))[-1].blocks
     assert isinstance(block, TextBlock)
     return block.text
 
 
-async def ask(bench: Bench, conversation: Conversation, text: str) -> str:
+async def ask(harness: EngineHarness, conversation: Conversation, text: str) -> str:
     assert isinstance(await conversation.say(text), Accepted)
     assert isinstance(await conversation.wait_idle(), Idle)
-    return await last_answer(bench, conversation)
+    return await last_answer(harness, conversation)
 
 
 @pytest.mark.parametrize("window", [32_000, 200_000])
@@ -36,11 +36,11 @@ async def test_500_tool_calls_end_in_any_window_without_one_request_that_is_refu
     tmp_path: Path, window: int
 ) -> None:
     provider, tool = LongRunProvider(window, STEPS, checked_every=window // 32_000), LongTool()
-    async with engine_bench(tmp_path, tool=tool, settings=SETTINGS, providers=Providers(provider)) as bench:
-        conversation = await bench.conversation()
-        assert await ask(bench, conversation, "Do all the steps.") == "done"
+    async with engine_harness(tmp_path, tool=tool, settings=SETTINGS, providers=Providers(provider)) as harness:
+        conversation = await harness.conversation()
+        assert await ask(harness, conversation, "Do all the steps.") == "done"
         assert (len(tool.calls), provider.overflows) == (STEPS, 0)
-        made = await bench.store.library.compactions(conversation.id)
+        made = await harness.store.library.compactions(conversation.id)
         kinds = [one.facts.kind for one in made]
         assert kinds.count(CompactionKind.SUMMARY) == provider.summaries
         assert kinds.count(CompactionKind.NONE) == 0
@@ -50,5 +50,5 @@ async def test_500_tool_calls_end_in_any_window_without_one_request_that_is_refu
         if window == 32_000:
             assert provider.summaries > 20
             for number in range(1, FACTS + 1):
-                answer = await ask(bench, conversation, f"What is FACT-{number}?")
+                answer = await ask(harness, conversation, f"What is FACT-{number}?")
                 assert answer == f"FACT-{number} = value{number * 7919}", "kept through every summary"

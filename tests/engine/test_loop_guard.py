@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from engine.executor.loop_guard import LoopGuard, Verdict
+from engine.executor.loop_guard import LoopGuard, LoopVerdict
 from engine.machine.messages import Origin, TextBlock, ToolCall, ToolResultBlock
 from engine.machine.states import Idle
 from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.updates import MessageSaved, RunEnded
-from tests.support.engine import Bench, StubTool, engine_bench
+from tests.support.engine import EngineHarness, StubTool, engine_harness
 from tools.contract import ToolClass
 
 
@@ -20,62 +20,62 @@ def asks(arguments: str = '{"command": "ls"}', times: int = 1) -> tuple[Reply, .
     return tuple(Reply((ScriptedCall("bash", arguments),)) for _ in range(times))
 
 
-def results(bench: Bench) -> list[str]:
-    blocks = [block for update in bench.seen(MessageSaved) for block in update.message.blocks]
+def results(harness: EngineHarness) -> list[str]:
+    blocks = [block for update in harness.seen(MessageSaved) for block in update.message.blocks]
     parts = [part for block in blocks if isinstance(block, ToolResultBlock) for part in block.content]
     return [part.text for part in parts if isinstance(part, TextBlock)]
 
 
 async def test_the_third_time_is_said_and_the_fifth_ends_the_run(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, *asks(times=140)) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, *asks(times=140)) as harness:
+        conversation = await harness.conversation()
         await conversation.say("go")
         assert isinstance(await conversation.wait_idle(), Idle)
-        assert len(bench.tool.calls) == 5
-        assert ["3 times. " in text for text in results(bench)] == [False, False, True, False, False]
-        assert "4 times. " in results(bench)[3]
-        (ended,) = bench.seen(RunEnded)
+        assert len(harness.tool.calls) == 5
+        assert ["3 times. " in text for text in results(harness)] == [False, False, True, False, False]
+        assert "4 times. " in results(harness)[3]
+        (ended,) = harness.seen(RunEnded)
         assert (ended.status, ended.error_code) == ("failure", "loop")
         assert ended.error == "Stopped: repeated tool calls without progress"
-        notices = [update.message for update in bench.seen(MessageSaved) if update.message.origin is Origin.NOTICE]
+        notices = [update.message for update in harness.seen(MessageSaved) if update.message.origin is Origin.NOTICE]
         assert [notice.blocks for notice in notices] == [(TextBlock(ended.error),)]
 
 
 async def test_the_next_message_begins_to_count_anew(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, *asks(times=9), Reply((Text("done"),))) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, *asks(times=9), Reply((Text("done"),))) as harness:
+        conversation = await harness.conversation()
         await conversation.say("go")
         await conversation.wait_idle()
         await conversation.say("again")
         await conversation.wait_idle()
-        assert [ended.error_code for ended in bench.seen(RunEnded)] == ["loop", ""]
+        assert [ended.error_code for ended in harness.seen(RunEnded)] == ["loop", ""]
 
 
 async def test_a_sub_command_that_is_never_run_counts_too(tmp_path: Path) -> None:
     """Each call names other arguments, and each gets the same refusal."""
     script = [Reply((ScriptedCall("nothing", f'{{"n": {n}}}'),)) for n in range(20)]
-    async with engine_bench(tmp_path, *script) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, *script) as harness:
+        conversation = await harness.conversation()
         await conversation.say("go")
         await conversation.wait_idle()
-        assert len(bench.provider.requests) == 6
-        (ended,) = bench.seen(RunEnded)
+        assert len(harness.provider.requests) == 6
+        (ended,) = harness.seen(RunEnded)
         assert ended.error_code == "loop"
 
 
 async def test_forty_different_reads_end_no_run(tmp_path: Path) -> None:
     tool = StubTool("read_file", ToolClass.READ)
     script = [Reply((ScriptedCall("read_file", f'{{"command": "{n}"}}'),)) for n in range(40)]
-    async with engine_bench(tmp_path, *script, Reply((Text("read"),)), tool=tool) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, *script, Reply((Text("read"),)), tool=tool) as harness:
+        conversation = await harness.conversation()
         await conversation.say("go")
         await conversation.wait_idle()
         assert len(tool.calls) == 40
-        (ended,) = bench.seen(RunEnded)
+        (ended,) = harness.seen(RunEnded)
         assert ended.status == "success"
 
 
-def judged(guard: LoopGuard, name: str, arguments: str, result: str) -> Verdict:
+def judged(guard: LoopGuard, name: str, arguments: str, result: str) -> LoopVerdict:
     kinds = {"write_file": ToolClass.EDIT, "patch": ToolClass.EDIT, "bash": ToolClass.RUN, "unknown": None}
     failed = result.startswith("error")
     return guard.judge(ToolCall("t", name, arguments), kinds.get(name, ToolClass.READ), result, failed=failed)

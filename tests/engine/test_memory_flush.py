@@ -17,9 +17,9 @@ from engine.executor.requests import Accepted
 from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import Compacting, Idle
 from engine.ports import ModelInfo, ModelRequest
-from engine.providers.scripted import Fail, Hang, Part, Reply, Script, ScriptedCall, ScriptedProvider, Text
-from engine.records.calls import CallPurpose
-from tests.support.engine import Bench, engine_bench, until
+from engine.providers.scripted import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, ScriptPart, Text
+from engine.records.model_calls import CallPurpose
+from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.storage import query
 
 FLUSHING = EngineSettings(auto_title=False, memory_flush=True)
@@ -28,7 +28,7 @@ SUMMARY = Reply((Text("the plan is kept"),), when="Write the summary now.", alwa
 TODAY = time.strftime("%Y-%m-%d", time.gmtime())
 
 
-def flush(*parts: Part) -> Reply:
+def flush(*parts: ScriptPart) -> Reply:
     return Reply(parts, when=MARK)
 
 
@@ -54,8 +54,8 @@ async def compact(conversation: Conversation) -> None:
     await conversation.wait_idle()
 
 
-def flushes(bench: Bench) -> list[ModelRequest]:
-    return [request for request in bench.provider.requests if MARK in str(request.messages)]
+def flushes(harness: EngineHarness) -> list[ModelRequest]:
+    return [request for request in harness.provider.requests if MARK in str(request.messages)]
 
 
 def notes(home: Path) -> dict[str, str]:
@@ -71,15 +71,15 @@ def results(request: ModelRequest) -> list[tuple[bool, str]]:
 
 
 async def test_a_summary_is_preceded_by_one_flush_with_the_default_prompt_and_two_tools(tmp_path: Path) -> None:
-    async with engine_bench(
+    async with engine_harness(
         tmp_path, SUMMARY, flush(write()), NO_REPLY, *talk(), settings=FLUSHING, memory=True
-    ) as bench:
-        conversation = await bench.conversation()
+    ) as harness:
+        conversation = await harness.conversation()
         await say(conversation, *range(8))
         before = conversation.record.message_count
         await compact(conversation)
         assert conversation.record.summary.startswith("the plan is kept")
-        first, second = flushes(bench)
+        first, second = flushes(harness)
         (asked,) = first.messages[0].blocks
         assert isinstance(asked, TextBlock)
         assert asked.text.endswith(
@@ -94,25 +94,25 @@ async def test_a_summary_is_preceded_by_one_flush_with_the_default_prompt_and_tw
             rf"## \d\d:\d\d UTC, conversation {conversation.id}\nwe use tabs\n", notes(tmp_path)[f"{TODAY}.md"]
         )
         assert conversation.record.message_count == before + 1, "the notice of the summary alone"
-        spent = {one.purpose: one for one in await bench.store.library.calls(conversation.id)}
+        spent = {one.purpose: one for one in await harness.store.library.calls(conversation.id)}
         assert (spent[CallPurpose.MEMORY].calls, spent[CallPurpose.MEMORY].totals.cost_usd) == (2, 0.02)
 
 
 async def test_an_existing_file_is_appended_and_no_reply_makes_none(tmp_path: Path) -> None:
     replies = (flush(write(content="one")), NO_REPLY, flush(write(content="two")), NO_REPLY, NO_REPLY)
-    async with engine_bench(tmp_path, SUMMARY, *replies, *talk(), settings=FLUSHING, memory=True) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, SUMMARY, *replies, *talk(), settings=FLUSHING, memory=True) as harness:
+        conversation = await harness.conversation()
         for first in (0, 4, 8):
             await say(conversation, *range(first, first + 4))
             await compact(conversation)
         text = notes(tmp_path)[f"{TODAY}.md"]
         assert text.index("one") < text.index("two")
-        assert (len(flushes(bench)), text.count("## ")) == (5, 2)
+        assert (len(flushes(harness)), text.count("## ")) == (5, 2)
 
 
 async def test_no_reply_alone_makes_no_file(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, SUMMARY, NO_REPLY, *talk(), settings=FLUSHING, memory=True) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, SUMMARY, NO_REPLY, *talk(), settings=FLUSHING, memory=True) as harness:
+        conversation = await harness.conversation()
         await say(conversation, *range(6))
         await compact(conversation)
         assert (conversation.record.summary != "", notes(tmp_path)) == (True, {})
@@ -120,19 +120,19 @@ async def test_no_reply_alone_makes_no_file(tmp_path: Path) -> None:
 
 async def test_a_flush_is_not_repeated_for_the_same_count_also_after_a_restart(tmp_path: Path) -> None:
     failing = Reply((Fail("down", retryable=False),), when="Write the summary now.")
-    async with engine_bench(tmp_path, failing, NO_REPLY, *talk(), settings=FLUSHING, memory=True) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, failing, NO_REPLY, *talk(), settings=FLUSHING, memory=True) as harness:
+        conversation = await harness.conversation()
         await say(conversation, *range(8))
         await compact(conversation)
-        assert (conversation.record.summary, len(flushes(bench))) == ("", 1)
+        assert (conversation.record.summary, len(flushes(harness))) == ("", 1)
         key = conversation.id
     assert query(tmp_path / "phoenix.db", "SELECT flush_compaction_count, compaction_count FROM conversations") == [
         (0, 0)
     ]
-    async with engine_bench(tmp_path, SUMMARY, NO_REPLY, settings=FLUSHING, memory=True) as bench:
-        conversation = await bench.engine.open(key)
+    async with engine_harness(tmp_path, SUMMARY, NO_REPLY, settings=FLUSHING, memory=True) as harness:
+        conversation = await harness.engine.open(key)
         await compact(conversation)
-        assert (conversation.record.summary != "", len(flushes(bench))) == (True, 0)
+        assert (conversation.record.summary != "", len(flushes(harness))) == (True, 0)
 
 
 @pytest.mark.parametrize(
@@ -151,17 +151,17 @@ async def test_a_flush_is_not_repeated_for_the_same_count_also_after_a_restart(t
     ],
 )
 async def test_a_write_elsewhere_is_an_error_of_the_tool_and_writes_nothing(tmp_path: Path, path: str) -> None:
-    async with engine_bench(
+    async with engine_harness(
         tmp_path, SUMMARY, flush(write(path)), NO_REPLY, *talk(), settings=FLUSHING, memory=True
-    ) as bench:
-        conversation = await bench.conversation()
+    ) as harness:
+        conversation = await harness.conversation()
         await say(conversation, *range(6))
         await compact(conversation)
-        ((is_error, text),) = results(flushes(bench)[1])
+        ((is_error, text),) = results(flushes(harness)[1])
         assert is_error
         assert text == f"write_file: {memory_flush.ONLY_NOTES.format(date=TODAY)}"
         assert (conversation.record.summary != "", notes(tmp_path)) == (True, {})
-        assert list(bench.cwd.iterdir()) == []
+        assert list(harness.cwd.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -177,40 +177,42 @@ async def test_a_write_elsewhere_is_an_error_of_the_tool_and_writes_nothing(tmp_
     ],
 )
 async def test_a_wrong_call_is_answered_and_the_summary_follows(tmp_path: Path, call: ScriptedCall, text: str) -> None:
-    async with engine_bench(tmp_path, SUMMARY, flush(call), NO_REPLY, *talk(), settings=FLUSHING, memory=True) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(
+        tmp_path, SUMMARY, flush(call), NO_REPLY, *talk(), settings=FLUSHING, memory=True
+    ) as harness:
+        conversation = await harness.conversation()
         await say(conversation, *range(6))
         await compact(conversation)
-        ((is_error, said),) = results(flushes(bench)[1])
+        ((is_error, said),) = results(flushes(harness)[1])
         assert is_error
         assert said.startswith(text)
         assert (conversation.record.summary != "", notes(tmp_path)) == (True, {})
-        assert bench.tool.calls == []
+        assert harness.tool.calls == []
 
 
 async def test_a_model_that_never_stops_gets_five_replies(tmp_path: Path) -> None:
     endless = Reply((ScriptedCall("read_file", f'{{"path": "memory/{TODAY}.md"}}'),), when=MARK, always=True)
-    async with engine_bench(tmp_path, SUMMARY, endless, *talk(), settings=FLUSHING, memory=True) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, SUMMARY, endless, *talk(), settings=FLUSHING, memory=True) as harness:
+        conversation = await harness.conversation()
         await say(conversation, *range(6))
         await compact(conversation)
-        assert (len(flushes(bench)), conversation.record.summary != "") == (5, True)
+        assert (len(flushes(harness)), conversation.record.summary != "") == (5, True)
 
 
 async def test_twenty_calls_of_one_reply_are_answered_and_eight_are_made(tmp_path: Path) -> None:
     many = flush(*(write(content=f"fact {number}") for number in range(20)))
-    async with engine_bench(tmp_path, SUMMARY, many, NO_REPLY, *talk(), settings=FLUSHING, memory=True) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, SUMMARY, many, NO_REPLY, *talk(), settings=FLUSHING, memory=True) as harness:
+        conversation = await harness.conversation()
         await say(conversation, *range(6))
         await compact(conversation)
-        assert [is_error for is_error, _ in results(flushes(bench)[1])] == [False] * 8 + [True] * 12
+        assert [is_error for is_error, _ in results(flushes(harness)[1])] == [False] * 8 + [True] * 12
         assert notes(tmp_path)[f"{TODAY}.md"].count("fact") == 8
 
 
 @pytest.mark.parametrize("trouble", [Fail("down"), Fail("no such tool", kind="invalid_request", retryable=False)])
 async def test_a_flush_that_fails_prevents_no_summary(tmp_path: Path, trouble: Fail) -> None:
-    async with engine_bench(tmp_path, SUMMARY, flush(trouble), *talk(), settings=FLUSHING, memory=True) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, SUMMARY, flush(trouble), *talk(), settings=FLUSHING, memory=True) as harness:
+        conversation = await harness.conversation()
         await say(conversation, *range(6))
         await compact(conversation)
         assert conversation.record.summary.startswith("the plan is kept")
@@ -218,21 +220,21 @@ async def test_a_flush_that_fails_prevents_no_summary(tmp_path: Path, trouble: F
 
 async def test_a_slow_flush_ends_at_its_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_flush, "TIME_LIMIT", 0.05)
-    async with engine_bench(
+    async with engine_harness(
         tmp_path, SUMMARY, flush(write()), flush(Hang()), *talk(), settings=FLUSHING, memory=True
-    ) as bench:
-        conversation = await bench.conversation()
+    ) as harness:
+        conversation = await harness.conversation()
         await say(conversation, *range(6))
         await compact(conversation)
         assert (conversation.record.summary != "", len(notes(tmp_path))) == (True, 1)
 
 
 async def test_esc_stops_a_flush_and_the_summary_with_it(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, SUMMARY, flush(Hang()), *talk(), settings=FLUSHING, memory=True) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, SUMMARY, flush(Hang()), *talk(), settings=FLUSHING, memory=True) as harness:
+        conversation = await harness.conversation()
         await say(conversation, *range(6))
         assert isinstance(await conversation.context.compact(), Accepted)
-        await until(lambda: flushes(bench))
+        await until(lambda: flushes(harness))
         assert isinstance(conversation.state, Compacting)
         conversation.cancel()
         assert isinstance(await conversation.wait_idle(), Idle)
@@ -241,37 +243,37 @@ async def test_esc_stops_a_flush_and_the_summary_with_it(tmp_path: Path) -> None
 
 async def test_a_flush_that_is_stopped_after_it_wrote_is_not_made_again(tmp_path: Path) -> None:
     replies = (SUMMARY, flush(write()), flush(Hang()), flush(write(content="again")), NO_REPLY)
-    async with engine_bench(tmp_path, *replies, *talk(), settings=FLUSHING, memory=True) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, *replies, *talk(), settings=FLUSHING, memory=True) as harness:
+        conversation = await harness.conversation()
         await say(conversation, *range(6))
         assert isinstance(await conversation.context.compact(), Accepted)
-        await until(lambda: len(flushes(bench)) == 2)
+        await until(lambda: len(flushes(harness)) == 2)
         conversation.cancel()
         assert isinstance(await conversation.wait_idle(), Idle)
         await compact(conversation)
-        assert (len(flushes(bench)), conversation.record.summary != "") == (2, True)
+        assert (len(flushes(harness)), conversation.record.summary != "") == (2, True)
         assert "again" not in notes(tmp_path)[f"{TODAY}.md"]
 
 
 async def test_a_flush_precedes_a_summary_in_the_background(tmp_path: Path) -> None:
     settings = replace(FLUSHING, compact_after_runs=True, compact_messages=8)
     replies = (SUMMARY, flush(write()), NO_REPLY)
-    async with engine_bench(tmp_path, *replies, *talk(), settings=settings, memory=True) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, *replies, *talk(), settings=settings, memory=True) as harness:
+        conversation = await harness.conversation()
         await say(conversation, *range(5))
         await until(lambda: conversation.record.summary)
-        assert (len(flushes(bench)), len(notes(tmp_path))) == (2, 1)
+        assert (len(flushes(harness)), len(notes(tmp_path))) == (2, 1)
 
 
 async def test_a_folder_that_cannot_be_written_prevents_no_summary(tmp_path: Path) -> None:
     (tmp_path / "memory").write_text("a file")
-    async with engine_bench(
+    async with engine_harness(
         tmp_path, SUMMARY, flush(write()), NO_REPLY, *talk(), settings=FLUSHING, memory=True
-    ) as bench:
-        conversation = await bench.conversation()
+    ) as harness:
+        conversation = await harness.conversation()
         await say(conversation, *range(6))
         await compact(conversation)
-        ((is_error, _),) = results(flushes(bench)[1])
+        ((is_error, _),) = results(flushes(harness)[1])
         assert (is_error, conversation.record.summary != "") == (True, True)
 
 
@@ -289,8 +291,8 @@ async def test_there_is_no_flush_where_it_is_not_wanted(tmp_path: Path, why: str
     settings = replace(FLUSHING, memory_flush=why != "switched off")
     full: list[str] = []
     settings = replace(settings, why_full=lambda: full[0] if full else "")
-    async with engine_bench(tmp_path, provider=provider, settings=settings, memory=why != "no memory") as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, provider=provider, settings=settings, memory=why != "no memory") as harness:
+        conversation = await harness.conversation()
         await say(conversation, *range(6))
         if why == "memory short":
             full.append("Memory is short.")
@@ -299,42 +301,42 @@ async def test_there_is_no_flush_where_it_is_not_wanted(tmp_path: Path, why: str
             session.run.caps = replace(session.run.caps, max_budget_usd=0.01)
             session.run.cost_usd = 0.02
         await compact(conversation)
-        assert (conversation.record.summary != "", flushes(bench)) == (True, [])
+        assert (conversation.record.summary != "", flushes(harness)) == (True, [])
 
 
 async def test_the_cheap_model_writes_the_notes(tmp_path: Path) -> None:
     provider = ScriptedProvider({"main": Script((SUMMARY, *talk())), "small": Script((NO_REPLY,))})
     settings = replace(FLUSHING, cheap_model="scripted/small")
-    async with engine_bench(tmp_path, provider=provider, settings=settings, memory=True) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, provider=provider, settings=settings, memory=True) as harness:
+        conversation = await harness.conversation()
         await say(conversation, *range(6))
         await compact(conversation)
-        assert [request.model for request in flushes(bench)] == ["small"]
+        assert [request.model for request in flushes(harness)] == ["small"]
 
 
 async def test_old_results_are_shortened_without_a_flush(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, SUMMARY, NO_REPLY, *talk(), settings=FLUSHING, memory=True) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, SUMMARY, NO_REPLY, *talk(), settings=FLUSHING, memory=True) as harness:
+        conversation = await harness.conversation()
         await say(conversation, 0)
         await compact(conversation)
-        assert (conversation.record.summary, flushes(bench)) == ("", [])
+        assert (conversation.record.summary, flushes(harness)) == ("", [])
 
 
 async def test_purged_exported_and_imported_conversations_leave_the_notes_alone(tmp_path: Path) -> None:
-    async with engine_bench(
+    async with engine_harness(
         tmp_path, SUMMARY, flush(write()), NO_REPLY, *talk(), settings=FLUSHING, memory=True
-    ) as bench:
-        conversation = await bench.conversation()
+    ) as harness:
+        conversation = await harness.conversation()
         await say(conversation, *range(6))
         await compact(conversation)
         before = notes(tmp_path)
-        assert "we use tabs" not in str(await bench.store.library.export(conversation.id))
-        await bench.engine.forget(conversation.id)
-        await bench.store.library.purge(conversation.id)
+        assert "we use tabs" not in str(await harness.store.library.export(conversation.id))
+        await harness.engine.forget(conversation.id)
+        await harness.store.library.purge(conversation.id)
         assert notes(tmp_path) == before
-        memory = bench.engine.ports.memory
+        memory = harness.engine.ports.memory
         assert memory is not None
-        found = await memory.search("tabs", (await memory.project(bench.cwd),), 5)
+        found = await memory.search("tabs", (await memory.project(harness.cwd),), 5)
         assert len(found.hits) == 1
     with sqlite3.connect(tmp_path / "phoenix.db") as database:
         assert database.execute("SELECT count(*) FROM conversations").fetchone() == (0,)

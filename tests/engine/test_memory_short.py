@@ -15,7 +15,7 @@ from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import Idle
 from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.updates import Noticed
-from tests.support.engine import StubTool, engine_bench, until
+from tests.support.engine import StubTool, engine_harness, until
 
 WHY = "Memory is short, so nothing new begins."
 SAYS = Reply((Text("one"),), always=True)
@@ -33,37 +33,37 @@ class Gauge:
 
 async def test_nothing_new_begins_and_all_begins_again(tmp_path: Path) -> None:
     gauge = Gauge()
-    async with engine_bench(tmp_path, SAYS, settings=gauge.settings) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, SAYS, settings=gauge.settings) as harness:
+        conversation = await harness.conversation()
         await conversation.say("a")
         await conversation.wait_idle()
-        other = await bench.engine.create(ConversationOptions(bench.cwd, "scripted/main"))
-        await bench.engine.forget(other.id)
-        gauge.is_short, asked = True, len(bench.provider.requests)
+        other = await harness.engine.create(ConversationOptions(harness.cwd, "scripted/main"))
+        await harness.engine.forget(other.id)
+        gauge.is_short, asked = True, len(harness.provider.requests)
         assert await conversation.say("b") == Refused(WHY)
         assert await conversation.retry() == Refused(WHY)
         assert await conversation.interrupt_and_say("b") == Refused(WHY)
         for work in (
-            bench.engine.create(ConversationOptions(bench.cwd, "scripted/main")),
-            bench.engine.open(other.id),
-            bench.engine.fork(conversation.id),
+            harness.engine.create(ConversationOptions(harness.cwd, "scripted/main")),
+            harness.engine.open(other.id),
+            harness.engine.fork(conversation.id),
         ):
             with pytest.raises(MemoryShort, match="Memory is short"):
                 await work
-        assert await bench.engine.open(conversation.id) is conversation
+        assert await harness.engine.open(conversation.id) is conversation
         assert len((await conversation.history(1 << 40, 9)).messages) == 2
-        assert len(bench.provider.requests) == asked
+        assert len(harness.provider.requests) == asked
         gauge.is_short = False
         assert isinstance(await conversation.say("b"), Accepted)
         await conversation.wait_idle()
-        assert (await bench.engine.open(other.id)).id == other.id
+        assert (await harness.engine.open(other.id)).id == other.id
 
 
 async def test_what_runs_is_not_stopped_by_a_message_that_is_refused(tmp_path: Path) -> None:
     gauge = Gauge()
     tool = StubTool(release=asyncio.Event())
-    async with engine_bench(tmp_path, LISTS, SAYS, tool=tool, settings=gauge.settings) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, LISTS, SAYS, tool=tool, settings=gauge.settings) as harness:
+        conversation = await harness.conversation()
         await conversation.say("list")
         await tool.started.wait()
         gauge.is_short = True
@@ -74,7 +74,7 @@ async def test_what_runs_is_not_stopped_by_a_message_that_is_refused(tmp_path: P
         await conversation.wait_idle()
         await until(lambda: conversation.queue.held)
         assert [one.text for one in conversation.queue.waiting] == ["later"]
-        assert any(WHY in one.text for one in bench.seen(Noticed))
+        assert any(WHY in one.text for one in harness.seen(Noticed))
         gauge.is_short = False
         await conversation.queue.go_on()
         await until(lambda: not conversation.queue.waiting and isinstance(conversation.state, Idle))
@@ -88,15 +88,15 @@ async def test_a_model_is_told_why_no_sub_agent_begins(tmp_path: Path, name: str
         (ScriptedCall("bash", '{"command": "ls"}', "t1"), ScriptedCall(name, json.dumps(order), "t2")), when="begin"
     )
     tool = StubTool(release=asyncio.Event())
-    async with engine_bench(tmp_path, spawns, SAYS, tool=tool, settings=gauge.settings) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, spawns, SAYS, tool=tool, settings=gauge.settings) as harness:
+        conversation = await harness.conversation()
         await conversation.say("begin")
         await tool.started.wait()
         gauge.is_short = True
         assert tool.release is not None
         tool.release.set()
         await conversation.wait_idle()
-        sub_agents = bench.engine.sub_agents
+        sub_agents = harness.engine.sub_agents
         assert sub_agents is not None
         assert sub_agents.views(conversation.id) == ()
         found = [

@@ -18,15 +18,15 @@ from engine.machine.states import Errored, Idle, is_busy
 from engine.providers.scripted import Fail, Hang, Reply, ScriptedCall, Text
 from engine.records import QueuedMessage
 from engine.updates import MessageSaved, QueueChanged
-from tests.support.engine import Bench, StubTool, engine_bench, until
+from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 
 HELLO = Reply((Text("hello there", 3),))
 HANGS = Reply((Text("thinking"), Hang()))
 
 
-async def said(bench: Bench, conversation: Conversation) -> list[str]:
+async def said(harness: EngineHarness, conversation: Conversation) -> list[str]:
     """The user's own messages, in order."""
-    rows = await bench.store.messages(conversation.id)
+    rows = await harness.store.messages(conversation.id)
     return [
         block.text for row in rows if row.origin is Origin.HUMAN for block in row.blocks if isinstance(block, TextBlock)
     ]
@@ -41,72 +41,72 @@ async def rested(conversation: Conversation, condition: Callable[[], object]) ->
 
 
 async def test_what_was_queued_while_the_agent_worked_is_sent_one_by_one_in_order(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, HELLO, HELLO, HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, HELLO, HELLO, HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("first")
         assert isinstance(await conversation.queue.add("second"), Accepted)
         assert isinstance(await conversation.queue.add("third", caps=RunCaps(max_turns=3)), Accepted)
-        await rested(conversation, lambda: len(bench.provider.requests) == 3)
-        assert await said(bench, conversation) == ["first", "second", "third"]
-        assert [len(request.messages) for request in bench.provider.requests] == [1, 3, 5]
-        assert await bench.store.queue.queued(conversation.id) == ()
+        await rested(conversation, lambda: len(harness.provider.requests) == 3)
+        assert await said(harness, conversation) == ["first", "second", "third"]
+        assert [len(request.messages) for request in harness.provider.requests] == [1, 3, 5]
+        assert await harness.store.queue.queued(conversation.id) == ()
         assert texts(conversation) == []
 
 
 async def test_the_message_leaves_the_queue_in_the_very_transaction_that_stores_it(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, HELLO, HANGS) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, HELLO, HANGS) as harness:
+        conversation = await harness.conversation()
         await conversation.say("first")
         await conversation.queue.add("second")
         states: list[tuple[list[str], int]] = []
-        stored = bench.store.commit
+        stored = harness.store.commit
 
         async def watched(move: object) -> object:
-            before = len(await said(bench, conversation)), len(await bench.store.queue.queued(conversation.id))
+            before = len(await said(harness, conversation)), len(await harness.store.queue.queued(conversation.id))
             committed = await stored(move)  # type: ignore[arg-type] # as it came
-            after = len(await said(bench, conversation)), len(await bench.store.queue.queued(conversation.id))
+            after = len(await said(harness, conversation)), len(await harness.store.queue.queued(conversation.id))
             if before != after:
                 states.append(([str(before), str(after)], 0))
             return committed
 
-        bench.store.commit = watched  # type: ignore[method-assign, assignment] # the engine calls it by name
-        await until(lambda: len(bench.provider.requests) == 2)
+        harness.store.commit = watched  # type: ignore[method-assign, assignment] # the engine calls it by name
+        await until(lambda: len(harness.provider.requests) == 2)
         assert [pair for pair, _ in states] == [["(1, 1)", "(2, 0)"]]
 
 
 async def test_a_stop_holds_the_queue_until_the_user_goes_on(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, HANGS, HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, HANGS, HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("first")
-        await until(lambda: len(bench.provider.requests) == 1)
+        await until(lambda: len(harness.provider.requests) == 1)
         await conversation.queue.add("second")
         conversation.cancel()
         assert isinstance(await conversation.wait_idle(), Idle)
         assert (texts(conversation), conversation.queue.held) == (["second"], True)
-        assert bench.seen(QueueChanged)[-1] == QueueChanged(conversation.queue.waiting, True)
+        assert harness.seen(QueueChanged)[-1] == QueueChanged(conversation.queue.waiting, True)
         await conversation.queue.go_on()
-        await rested(conversation, lambda: len(bench.provider.requests) == 2)
-        assert await said(bench, conversation) == ["first", "second"]
+        await rested(conversation, lambda: len(harness.provider.requests) == 2)
+        assert await said(harness, conversation) == ["first", "second"]
         assert conversation.queue.held is False
 
 
 async def test_a_held_queue_that_is_emptied_is_told_as_empty(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, HANGS) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, HANGS) as harness:
+        conversation = await harness.conversation()
         await conversation.say("first")
-        await until(lambda: len(bench.provider.requests) == 1)
+        await until(lambda: len(harness.provider.requests) == 1)
         await conversation.queue.add("second")
         conversation.cancel()
         await conversation.wait_idle()
         await conversation.queue.remove(conversation.queue.waiting[0].id)
-        assert bench.seen(QueueChanged)[-1].waiting == ()
+        assert harness.seen(QueueChanged)[-1].waiting == ()
 
 
 async def test_a_message_queued_in_the_moment_of_a_stop_is_held_too(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, HANGS) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, HANGS) as harness:
+        conversation = await harness.conversation()
         await conversation.say("first")
-        await until(lambda: len(bench.provider.requests) == 1)
+        await until(lambda: len(harness.provider.requests) == 1)
         adding = asyncio.create_task(conversation.queue.add("second"))
         await asyncio.sleep(0)
         conversation.cancel()
@@ -116,8 +116,8 @@ async def test_a_message_queued_in_the_moment_of_a_stop_is_held_too(tmp_path: Pa
 
 
 async def test_an_error_holds_the_queue_and_a_good_retry_lets_it_go_on(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, Reply((Fail("no key", "auth", retryable=False),)), HELLO, HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, Reply((Fail("no key", "auth", retryable=False),)), HELLO, HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("first")
         await conversation.queue.add("second")
         assert isinstance(await conversation.wait_idle(), Errored)
@@ -125,64 +125,64 @@ async def test_an_error_holds_the_queue_and_a_good_retry_lets_it_go_on(tmp_path:
         await conversation.queue.go_on()
         assert texts(conversation) == ["second"]
         await conversation.retry()
-        await rested(conversation, lambda: len(bench.provider.requests) == 3)
-        assert await said(bench, conversation) == ["first", "second"]
+        await rested(conversation, lambda: len(harness.provider.requests) == 3)
+        assert await said(harness, conversation) == ["first", "second"]
 
 
 async def test_a_restart_sends_nothing_and_keeps_what_waits_in_order(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, HANGS) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, HANGS) as harness:
+        conversation = await harness.conversation()
         await conversation.say("first")
-        await until(lambda: len(bench.provider.requests) == 1)
+        await until(lambda: len(harness.provider.requests) == 1)
         for text in ("one", "two", "three"):
             await conversation.queue.add(text)
         [_, _, last] = conversation.queue.waiting
         await conversation.queue.move(last.id, 0)
         conversation_id = conversation.id
-    async with engine_bench(tmp_path, HELLO, HELLO, HELLO) as bench:
-        conversation = await bench.engine.open(conversation_id)
+    async with engine_harness(tmp_path, HELLO, HELLO, HELLO) as harness:
+        conversation = await harness.engine.open(conversation_id)
         assert (texts(conversation), conversation.queue.held) == (["three", "one", "two"], True)
-        assert bench.provider.requests == []
+        assert harness.provider.requests == []
         await conversation.queue.go_on()
-        await rested(conversation, lambda: len(bench.provider.requests) == 3)
-        assert await said(bench, conversation) == ["first", "three", "one", "two"]
+        await rested(conversation, lambda: len(harness.provider.requests) == 3)
+        assert await said(harness, conversation) == ["first", "three", "one", "two"]
 
 
 async def test_interrupt_and_send_goes_ahead_of_the_queue_and_does_not_hold_it(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, HANGS, HELLO, HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, HANGS, HELLO, HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("first")
-        await until(lambda: len(bench.provider.requests) == 1)
+        await until(lambda: len(harness.provider.requests) == 1)
         await conversation.queue.add("later")
         await conversation.interrupt_and_say("now")
-        await rested(conversation, lambda: len(bench.provider.requests) == 3)
-        assert await said(bench, conversation) == ["first", "now", "later"]
+        await rested(conversation, lambda: len(harness.provider.requests) == 3)
+        assert await said(harness, conversation) == ["first", "now", "later"]
 
 
 async def test_one_of_the_queue_is_sent_now_and_the_others_follow(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, HANGS, HELLO, HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, HANGS, HELLO, HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("first")
-        await until(lambda: len(bench.provider.requests) == 1)
+        await until(lambda: len(harness.provider.requests) == 1)
         await conversation.queue.add("one")
         await conversation.queue.add("two")
         assert isinstance(await conversation.queue.send_now(conversation.queue.waiting[1].id), Accepted)
-        await rested(conversation, lambda: len(bench.provider.requests) == 3)
-        assert await said(bench, conversation) == ["first", "two", "one"]
+        await rested(conversation, lambda: len(harness.provider.requests) == 3)
+        assert await said(harness, conversation) == ["first", "two", "one"]
 
 
 async def test_a_queued_message_is_edited_removed_and_gone_ones_are_refused(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, HANGS) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, HANGS) as harness:
+        conversation = await harness.conversation()
         await conversation.say("first")
-        await until(lambda: len(bench.provider.requests) == 1)
+        await until(lambda: len(harness.provider.requests) == 1)
         queue = conversation.queue
         await queue.add("one")
         await queue.add("two")
         one, two = queue.waiting
         await queue.edit(one.id, "1")
         await queue.remove(two.id)
-        assert await bench.store.queue.queued(conversation.id) == (QueuedMessage(one.id, "1"),)
+        assert await harness.store.queue.queued(conversation.id) == (QueuedMessage(one.id, "1"),)
         await queue.edit(one.id, "  ")
         assert queue.waiting == ()
         for refused in (await queue.edit(one.id, "x"), await queue.move(one.id, 0), await queue.remove(one.id)):
@@ -191,30 +191,30 @@ async def test_a_queued_message_is_edited_removed_and_gone_ones_are_refused(tmp_
 
 
 async def test_what_cannot_be_sent_stays_in_the_queue_with_the_reason(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, HELLO, HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, HELLO, HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("first")
         await conversation.queue.add("look", ["no-such-image"])
         await until(lambda: conversation.queue.held)
         assert texts(conversation) == ["look"]
-        assert await said(bench, conversation) == ["first"]
+        assert await said(harness, conversation) == ["first"]
 
 
 async def test_the_queue_is_told_after_the_message_is_in_the_transcript(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, HELLO, HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, HELLO, HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("first")
         await conversation.queue.add("second")
-        await rested(conversation, lambda: len(bench.provider.requests) == 2)
-        kinds = [type(update).__name__ for update in bench.updates if isinstance(update, MessageSaved | QueueChanged)]
+        await rested(conversation, lambda: len(harness.provider.requests) == 2)
+        kinds = [type(update).__name__ for update in harness.updates if isinstance(update, MessageSaved | QueueChanged)]
         assert kinds == [*["MessageSaved"] * 1, "QueueChanged", *["MessageSaved"] * 2, "QueueChanged", "MessageSaved"]
 
 
 async def test_the_queue_has_an_end(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, HANGS) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, HANGS) as harness:
+        conversation = await harness.conversation()
         await conversation.say("first")
-        await until(lambda: len(bench.provider.requests) == 1)
+        await until(lambda: len(harness.provider.requests) == 1)
         conversation.queue.waiting = tuple(QueuedMessage(str(number), "x") for number in range(MOST_WAITING))
         assert isinstance(await conversation.queue.add("one more"), Refused)
 
@@ -231,8 +231,8 @@ def test_any_changes_leave_the_same_order_in_memory_and_on_disk(
     changes: list[tuple[str, int, int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     async def run() -> None:
-        async with engine_bench(tmp_path_factory.mktemp("queue"), HANGS) as bench:
-            conversation = await bench.conversation()
+        async with engine_harness(tmp_path_factory.mktemp("queue"), HANGS) as harness:
+            conversation = await harness.conversation()
             await conversation.say("first")
             queue, expected = conversation.queue, list[str]()
             for number, (what, at, to) in enumerate(changes):
@@ -253,7 +253,7 @@ def test_any_changes_leave_the_same_order_in_memory_and_on_disk(
                         await queue.edit(chosen.id, f"e{number}")
                         expected[at] = f"e{number}"
                 assert [one.text for one in queue.waiting] == expected
-            stored = await bench.store.queue.queued(conversation.id)
+            stored = await harness.store.queue.queued(conversation.id)
             assert [one.text for one in stored] == expected
 
     asyncio.run(run())
@@ -262,26 +262,26 @@ def test_any_changes_leave_the_same_order_in_memory_and_on_disk(
 async def test_a_shell_line_waits_like_a_message_and_runs_in_its_turn(tmp_path: Path) -> None:
     gate = asyncio.Event()
     first = Reply((Text("hello"), ScriptedCall("bash", '{"command": "wait"}', "t1")))
-    async with engine_bench(tmp_path, first, HELLO, HELLO, tool=StubTool(release=gate)) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, first, HELLO, HELLO, tool=StubTool(release=gate)) as harness:
+        conversation = await harness.conversation()
         await conversation.say("first")
-        await bench.tool.started.wait()
+        await harness.tool.started.wait()
         await conversation.queue.add("!make test", is_shell=True)
         await conversation.queue.add("second")
         await conversation.queue.add("!! ls", is_shell=True)
-        assert [one.is_shell for one in await bench.store.queue.queued(conversation.id)] == [True, False, True]
+        assert [one.is_shell for one in await harness.store.queue.queued(conversation.id)] == [True, False, True]
         gate.set()
-        await rested(conversation, lambda: len(bench.tool.calls) == 3 and not conversation.queue.waiting)
-        assert [call["command"] for call in bench.tool.calls] == ["wait", "make test", "ls"]
-        assert await bench.store.queue.queued(conversation.id) == ()
-        told = [row.origin for row in await bench.store.messages(conversation.id) if row.role is Role.USER]
+        await rested(conversation, lambda: len(harness.tool.calls) == 3 and not conversation.queue.waiting)
+        assert [call["command"] for call in harness.tool.calls] == ["wait", "make test", "ls"]
+        assert await harness.store.queue.queued(conversation.id) == ()
+        told = [row.origin for row in await harness.store.messages(conversation.id) if row.role is Role.USER]
         assert told.count(Origin.HUMAN) == 2
         assert told.count(Origin.NOTICE) == 1, "the line with one ! is said to the model, the other is not"
 
 
 async def test_a_shell_line_that_lost_its_sign_is_a_message(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, HANGS, HELLO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, HANGS, HELLO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("first")
         await until(lambda: is_busy(conversation.state))
         await conversation.queue.add("!ls", is_shell=True)

@@ -16,14 +16,14 @@ from engine.executor import governor, pacing, rate_window
 from engine.machine.messages import Role, TextBlock
 from engine.machine.states import Idle
 from engine.ports import LimitsTold, ModelMessage, ModelReply, ModelRequest, Provider, ProviderError, Unit
+from engine.providers.anthropic.anthropic_settings import AnthropicSettings
 from engine.providers.anthropic.client import AnthropicProvider
-from engine.providers.anthropic.settings import AnthropicSettings
 from engine.providers.openai_compatible.client import OpenAiCompatibleProvider
-from engine.providers.openai_compatible.settings import OpenAiCompatibleSettings
+from engine.providers.openai_compatible.openai_settings import OpenAiCompatibleSettings
 from engine.records import PermissionMode
 from engine.updates import Noticed, Paced, RetryScheduled
 from tests.support import loopback_openai
-from tests.support.engine import Bench, Providers, engine_bench, until
+from tests.support.engine import EngineHarness, Providers, engine_harness, until
 from tests.support.loopback import serve
 from tests.support.loopback_limits import Headers, LimitedServer, anthropic_headers, limit_alone, openai_headers
 
@@ -52,12 +52,12 @@ def claude(url: str, **more: Any) -> Provider:
     return AnthropicProvider(AnthropicSettings(name="limited", base_url=url, api_key="k" * 20, **more))
 
 
-async def asked(bench: Bench, times: int) -> None:
+async def asked(harness: EngineHarness, times: int) -> None:
     """Ask `times` in a new conversation, one after the other."""
-    conversation = await bench.engine.create(
-        ConversationOptions(bench.cwd, "limited/m", permission_mode=PermissionMode.AUTO)
+    conversation = await harness.engine.create(
+        ConversationOptions(harness.cwd, "limited/m", permission_mode=PermissionMode.AUTO)
     )
-    await conversation.subscribe(bench.updates.append)
+    await conversation.subscribe(harness.updates.append)
     for number in range(times):
         await conversation.say(f"message {number}")
         assert isinstance(await conversation.wait_idle(), Idle)
@@ -79,19 +79,19 @@ async def test_with_the_limit_in_the_headers_no_call_is_refused(
     server = LimitedServer(window=MINUTE, headers=headers, is_fixed=is_fixed)
     async with serve(server) as loopback:
         provider = make(loopback.url)
-        async with engine_bench(tmp_path, providers=Providers(provider, "limited")) as bench:
-            await asked(bench, 6)
+        async with engine_harness(tmp_path, providers=Providers(provider, "limited")) as harness:
+            await asked(harness, 6)
             assert (server.answers, server.refusals) == (6, [])
-            assert bench.seen(Paced)
-            assert not bench.seen(Noticed)
+            assert harness.seen(Paced)
+            assert not harness.seen(Noticed)
 
 
 async def test_without_a_known_limit_the_server_has_to_refuse_first(tmp_path: Path) -> None:
     server = LimitedServer(window=MINUTE)
     async with serve(server) as loopback:
         providers = Providers(compatible(loopback.url), "limited")
-        async with engine_bench(tmp_path, providers=providers) as bench:
-            await asked(bench, 3)
+        async with engine_harness(tmp_path, providers=providers) as harness:
+            await asked(harness, 3)
             assert server.refusals == [2]
 
 
@@ -102,8 +102,8 @@ async def test_a_limit_of_the_configuration_holds_without_any_header(tmp_path: P
             server.answers = 0
             providers = Providers(make(loopback.url, tokens_per_minute=server.limit), "limited")
             (tmp_path / make.__name__).mkdir()
-            async with engine_bench(tmp_path / make.__name__, providers=providers) as bench:
-                await asked(bench, 5)
+            async with engine_harness(tmp_path / make.__name__, providers=providers) as harness:
+                await asked(harness, 5)
             assert server.answers == 5
             assert server.refusals == []
             await asyncio.wait_for(_empty(server), 10)
@@ -134,8 +134,8 @@ async def test_sub_agents_share_the_limit_of_their_model(tmp_path: Path) -> None
     server = Spawning(window=MINUTE, headers=openai_headers)
     async with serve(server) as loopback:
         providers = Providers(compatible(loopback.url), "limited")
-        async with engine_bench(tmp_path, providers=providers) as bench:
-            await asked(bench, 1)
+        async with engine_harness(tmp_path, providers=providers) as harness:
+            await asked(harness, 1)
             assert server.refusals == []
             assert server.answers == 5  # the parent twice, each of three sub-agents once
 
@@ -144,9 +144,9 @@ async def test_conversations_at_once_share_the_limit_of_their_model(tmp_path: Pa
     server = LimitedServer(window=MINUTE, headers=openai_headers)
     async with serve(server) as loopback:
         providers = Providers(compatible(loopback.url), "limited")
-        async with engine_bench(tmp_path, providers=providers) as bench:
-            await asked(bench, 1)
-            await asyncio.gather(*(asked(bench, 2) for _ in range(3)))
+        async with engine_harness(tmp_path, providers=providers) as harness:
+            await asked(harness, 1)
+            await asyncio.gather(*(asked(harness, 2) for _ in range(3)))
             assert (server.answers, server.refusals) == (7, [])
 
 
@@ -158,15 +158,15 @@ async def test_escape_ends_the_wait_at_once_and_nothing_is_sent(
     server = LimitedServer(window=250.0, headers=limit_alone)
     async with serve(server) as loopback:
         providers = Providers(compatible(loopback.url), "limited")
-        async with engine_bench(tmp_path, providers=providers) as bench:
-            await asked(bench, 2)
-            conversation = bench.engine.live()[0]
+        async with engine_harness(tmp_path, providers=providers) as harness:
+            await asked(harness, 2)
+            conversation = harness.engine.live()[0]
             await conversation.say("third")
-            await until(lambda: bench.seen(Paced))
+            await until(lambda: harness.seen(Paced))
             conversation.cancel()
             assert isinstance(await conversation.wait_idle(), Idle)
             assert server.answers == 2
-            assert bench.seen(Paced)[0].seconds == pytest.approx(250, abs=50)
+            assert harness.seen(Paced)[0].seconds == pytest.approx(250, abs=50)
 
 
 HOSTILE = (
@@ -186,27 +186,27 @@ async def test_hostile_headers_fail_no_call_and_delay_it_for_a_minute_at_most(tm
     server = LimitedServer(limit=10**9, window=MINUTE, headers=lambda _: lines)
     async with serve(server) as loopback:
         providers = Providers(compatible(loopback.url), "limited")
-        async with engine_bench(tmp_path, providers=providers) as bench:
-            await asked(bench, 3)
+        async with engine_harness(tmp_path, providers=providers) as harness:
+            await asked(harness, 3)
             assert server.answers == 3
-            assert all(update.seconds <= MINUTE + 0.15 for update in bench.seen(Paced))
+            assert all(update.seconds <= MINUTE + 0.15 for update in harness.seen(Paced))
 
 
 async def test_a_hostile_retry_after_delays_other_conversations_for_a_minute_at_most(tmp_path: Path) -> None:
     server = LimitedServer(limit=1, window=MINUTE, retry_after="86400")
     async with serve(server) as loopback:
         provider = compatible(loopback.url)
-        async with engine_bench(tmp_path, providers=Providers(provider, "limited")) as bench:
-            conversation = await bench.engine.create(ConversationOptions(bench.cwd, "limited/m"))
-            await conversation.subscribe(bench.updates.append)
+        async with engine_harness(tmp_path, providers=Providers(provider, "limited")) as harness:
+            conversation = await harness.engine.create(ConversationOptions(harness.cwd, "limited/m"))
+            await conversation.subscribe(harness.updates.append)
             await conversation.say("one")
-            await until(lambda: bench.seen(RetryScheduled))
+            await until(lambda: harness.seen(RetryScheduled))
             conversation.cancel()
             await conversation.wait_idle()
             server.limit = 1_000
-            await asked(bench, 1)
+            await asked(harness, 1)
             assert server.answers == 1
-            assert 0 < max(update.seconds for update in bench.seen(Paced)) <= MINUTE
+            assert 0 < max(update.seconds for update in harness.seen(Paced)) <= MINUTE
 
 
 @pytest.mark.parametrize(

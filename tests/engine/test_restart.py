@@ -15,7 +15,7 @@ from engine.machine.states import Idle
 from engine.providers.scripted import Hang, Reply, Text
 from engine.updates import Snapshot, Update
 from tests.support.crash_child import STAGES
-from tests.support.engine import Bench, engine_bench
+from tests.support.engine import EngineHarness, engine_harness
 
 INTERRUPTED = "[Tool execution interrupted by restart]"
 ANSWER = Reply((Text("done"),))
@@ -39,20 +39,20 @@ async def killed_at(home: Path, stage: str) -> None:
     await child.communicate()
 
 
-async def reopened(bench: Bench) -> Conversation:
-    [summary] = await bench.engine.list()
-    return await bench.engine.open(summary.id)
+async def reopened(harness: EngineHarness) -> Conversation:
+    [summary] = await harness.engine.list()
+    return await harness.engine.open(summary.id)
 
 
 @pytest.mark.parametrize("stage", STAGES)
 async def test_a_killed_conversation_is_idle_and_valid_after_a_restart(tmp_path: Path, stage: str) -> None:
     await killed_at(tmp_path, stage)
-    async with engine_bench(tmp_path, ANSWER) as bench:
-        conversation = await reopened(bench)
+    async with engine_harness(tmp_path, ANSWER) as harness:
+        conversation = await reopened(harness)
         assert isinstance(conversation.state, Idle)
-        assert bench.provider.requests == [], "nothing is sent to a model at boot"
-        assert bench.tool.calls == [], "no command runs twice"
-        rows = await bench.store.messages(conversation.id)
+        assert harness.provider.requests == [], "nothing is sent to a model at boot"
+        assert harness.tool.calls == [], "no command runs twice"
+        rows = await harness.store.messages(conversation.id)
         results = [b for row in rows for b in row.blocks if isinstance(b, ToolResultBlock)]
         assert [(b.tool_use_id, _said(b), b.is_error) for b in results] == RESULTS[stage]
         assert [row.role for row in rows if row.role is not Role.SYSTEM] == [Role.USER, Role.ASSISTANT, Role.USER][
@@ -63,26 +63,26 @@ async def test_a_killed_conversation_is_idle_and_valid_after_a_restart(tmp_path:
 @pytest.mark.parametrize("stage", ["streaming", "second tool"])
 async def test_an_interrupted_turn_is_resumed_on_request(tmp_path: Path, stage: str) -> None:
     await killed_at(tmp_path, stage)
-    async with engine_bench(tmp_path, ANSWER) as bench:
-        conversation = await reopened(bench)
+    async with engine_harness(tmp_path, ANSWER) as harness:
+        conversation = await reopened(harness)
         await conversation.retry()
         assert isinstance(await conversation.wait_idle(), Idle)
-        assert (await bench.store.messages(conversation.id))[-1].blocks == (TextBlock("done"),)
+        assert (await harness.store.messages(conversation.id))[-1].blocks == (TextBlock("done"),)
 
 
 async def test_a_second_boot_changes_nothing(tmp_path: Path) -> None:
     await killed_at(tmp_path, "second tool")
-    async with engine_bench(tmp_path) as bench:
-        first = await bench.store.messages((await reopened(bench)).id)
-    async with engine_bench(tmp_path) as bench:
-        assert not any(recovery.changed for recovery in await bench.engine.start())
-        assert await bench.store.messages((await reopened(bench)).id) == first
+    async with engine_harness(tmp_path) as harness:
+        first = await harness.store.messages((await reopened(harness)).id)
+    async with engine_harness(tmp_path) as harness:
+        assert not any(recovery.changed for recovery in await harness.engine.start())
+        assert await harness.store.messages((await reopened(harness)).id) == first
 
 
 @pytest.mark.parametrize("boots", [0, 1])
 async def test_what_a_command_of_the_user_printed_waits_for_no_answer(tmp_path: Path, boots: int) -> None:
-    async with engine_bench(tmp_path, ANSWER) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, ANSWER) as harness:
+        conversation = await harness.conversation()
         await conversation.say("hi")
         await conversation.wait_idle()
         await conversation.shell("ls", send_to_model=True)
@@ -90,13 +90,13 @@ async def test_what_a_command_of_the_user_printed_waits_for_no_answer(tmp_path: 
         if not boots:
             assert not await _is_resumable(conversation)
             return
-    async with engine_bench(tmp_path, ANSWER) as bench:
-        conversation = await reopened(bench)
+    async with engine_harness(tmp_path, ANSWER) as harness:
+        conversation = await reopened(harness)
         assert not await _is_resumable(conversation)
         assert await conversation.retry() == Refused("Nothing to retry")
         await conversation.say("and?")
         await conversation.wait_idle()
-        rows = [row for row in await bench.store.messages(conversation.id) if row.role is not Role.SYSTEM]
+        rows = [row for row in await harness.store.messages(conversation.id) if row.role is not Role.SYSTEM]
         assert [(_text(row.blocks), row.turn_number) for row in rows] == [
             ("hi", 0),
             ("done", 0),
@@ -107,20 +107,20 @@ async def test_what_a_command_of_the_user_printed_waits_for_no_answer(tmp_path: 
 
 
 async def test_a_prompt_that_was_stopped_still_waits_behind_a_command_of_the_user(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, Reply((Hang(),)), ANSWER) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, Reply((Hang(),)), ANSWER) as harness:
+        conversation = await harness.conversation()
         await conversation.say("hi")
         conversation.cancel()
         await conversation.wait_idle()
         await conversation.shell("ls", send_to_model=True)
         await conversation.wait_idle()
         assert await _is_resumable(conversation)
-    async with engine_bench(tmp_path, ANSWER) as bench:
-        conversation = await reopened(bench)
+    async with engine_harness(tmp_path, ANSWER) as harness:
+        conversation = await reopened(harness)
         assert await _is_resumable(conversation)
         await conversation.retry()
         await conversation.wait_idle()
-        assert _text((await bench.store.messages(conversation.id))[-1].blocks) == "done"
+        assert _text((await harness.store.messages(conversation.id))[-1].blocks) == "done"
 
 
 async def _is_resumable(conversation: Conversation) -> bool:

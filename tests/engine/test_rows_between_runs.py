@@ -14,7 +14,7 @@ from engine.machine.messages import TextBlock
 from engine.ports import ModelMessage
 from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.records import StoredMessage
-from tests.support.engine import Bench, engine_bench
+from tests.support.engine import EngineHarness, engine_harness
 
 ONE, TWO, THREE = (Reply((Text(text),)) for text in ("one", "two", "three"))
 LOOK = Reply((Text("I look."), ScriptedCall("bash", '{"command": "ls"}', "t1")))
@@ -23,10 +23,10 @@ LOOK = Reply((Text("I look."), ScriptedCall("bash", '{"command": "ls"}', "t1")))
 class Reads:
     """Counts the reads of whole conversations; a snapshot reads with a limit."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, harness: EngineHarness) -> None:
         self.count = 0
-        self._read = bench.store.messages
-        bench.store.messages = self.messages  # type: ignore[method-assign, assignment] # counted, then the real one
+        self._read = harness.store.messages
+        harness.store.messages = self.messages  # type: ignore[method-assign, assignment] # counted, then the real one
 
     async def messages(
         self, conversation_id: str, *, first_seq: int = 1, last_seq: int | None = None, limit: int | None = None
@@ -44,19 +44,19 @@ def texts(messages: Sequence[ModelMessage]) -> list[str]:
 
 
 async def test_the_second_message_reads_nothing_again_and_sends_everything(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, ONE, LOOK, TWO, THREE) as bench:
-        reads, conversation = Reads(bench), await bench.conversation()
+    async with engine_harness(tmp_path, ONE, LOOK, TWO, THREE) as harness:
+        reads, conversation = Reads(harness), await harness.conversation()
         for text in ("a", "b", "c"):
             await conversation.say(text)
             await conversation.wait_idle()
         assert reads.count == 1
-        assert texts(bench.provider.requests[-1].messages) == ["a", "one", "b", "I look.", "two", "c"]
+        assert texts(harness.provider.requests[-1].messages) == ["a", "one", "b", "I look.", "two", "c"]
 
 
 async def test_nothing_is_kept_once_nobody_looks_on(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, ONE, TWO, THREE) as bench:
-        reads = Reads(bench)
-        conversation = await bench.engine.create(ConversationOptions(bench.cwd, "scripted/main"))
+    async with engine_harness(tmp_path, ONE, TWO, THREE) as harness:
+        reads = Reads(harness)
+        conversation = await harness.engine.create(ConversationOptions(harness.cwd, "scripted/main"))
         leave, leave_too = [await conversation.subscribe(lambda _update: None) for _ in range(2)]
         await conversation.say("a")
         await conversation.wait_idle()
@@ -72,12 +72,12 @@ async def test_nothing_is_kept_once_nobody_looks_on(tmp_path: Path) -> None:
         await conversation.say("c")
         await conversation.wait_idle()
         assert reads.count == 3
-        assert texts(bench.provider.requests[-1].messages) == ["a", "one", "b", "two", "c"]
+        assert texts(harness.provider.requests[-1].messages) == ["a", "one", "b", "two", "c"]
 
 
 async def test_a_long_conversation_is_not_kept(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, ONE, TWO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, ONE, TWO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("a")
         await conversation.wait_idle()
         rows = await conversation._session.rows()
@@ -90,8 +90,8 @@ async def test_a_long_conversation_is_not_kept(tmp_path: Path) -> None:
 
 
 async def test_many_short_messages_are_kept(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, ONE, TWO) as bench:
-        reads, conversation = Reads(bench), await bench.conversation()
+    async with engine_harness(tmp_path, ONE, TWO) as harness:
+        reads, conversation = Reads(harness), await harness.conversation()
         await conversation.say("a")
         await conversation.wait_idle()
         rows = await conversation._session.rows()
@@ -103,8 +103,8 @@ async def test_many_short_messages_are_kept(tmp_path: Path) -> None:
 
 
 async def test_a_message_that_was_read_already_is_not_counted_twice(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, ONE, TWO) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, ONE, TWO) as harness:
+        conversation = await harness.conversation()
         await conversation.say("a")
         await conversation.wait_idle()
         session = conversation._session
@@ -114,12 +114,12 @@ async def test_a_message_that_was_read_already_is_not_counted_twice(tmp_path: Pa
         assert tuple(await session.rows()) == rows
         await conversation.say("b")
         await conversation.wait_idle()
-        assert texts(bench.provider.requests[-1].messages) == ["a", "one", "b"]
+        assert texts(harness.provider.requests[-1].messages) == ["a", "one", "b"]
 
 
 async def test_a_closed_conversation_keeps_nothing(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, ONE) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, ONE) as harness:
+        conversation = await harness.conversation()
         await conversation.say("a")
         await conversation.wait_idle()
         await conversation.close()

@@ -14,8 +14,8 @@ from engine.machine.states import AwaitingApproval
 from engine.providers.scripted import Reply, ScriptedCall
 from engine.records import PermissionMode
 from engine.rule_store import ActiveRule, RuleStore
-from phoenix_tui.config.rules import RuleFile
-from tests.support.engine import engine_bench, until
+from phoenix_tui.config.rule_file import RuleFile
+from tests.support.engine import engine_harness, until
 from tests.support.fake_rules import NOW, rule_desk
 
 
@@ -137,22 +137,22 @@ def test_a_broken_file_is_named_and_left_as_it_is(desk: RuleStore, file: RuleFil
 @pytest.fixture
 async def asked(tmp_path: Path) -> AsyncIterator[Any]:
     calls = [Reply((ScriptedCall("bash", f'{{"command": "make test {n}"}}', f"t{n}"),)) for n in (1, 2)]
-    async with engine_bench(tmp_path, *calls) as bench:
-        conversation = await bench.conversation(PermissionMode.ASK)
+    async with engine_harness(tmp_path, *calls) as harness:
+        conversation = await harness.conversation(PermissionMode.ASK)
         await conversation.say("test it")
         await until(lambda: isinstance(conversation.state, AwaitingApproval))
-        yield bench, conversation
+        yield harness, conversation
 
 
 @pytest.mark.parametrize("choice", [ApprovalChoice.ALWAYS, ApprovalChoice.CONVERSATION])
 async def test_a_rule_taken_back_lets_the_next_call_ask_again(asked: Any, choice: ApprovalChoice) -> None:
-    bench, conversation = asked
+    harness, conversation = asked
     assert await conversation.answer("t1", ApprovalAnswer(choice)) == Accepted()
-    (rule,) = bench.engine.rules.all()
+    (rule,) = harness.engine.rules.all()
     assert (rule.text, rule.conversation_id) == (
         "bash(make test 1)",
         conversation.id if choice is ApprovalChoice.CONVERSATION else "",
     )
-    bench.engine.rules.remove(rule)
-    assert bench.engine.rules.all() == ()
+    harness.engine.rules.remove(rule)
+    assert harness.engine.rules.all() == ()
     await until(lambda: conversation.question is not None and conversation.question.call.id == "t2")

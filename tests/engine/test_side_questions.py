@@ -10,7 +10,7 @@ from engine.machine.messages import TextBlock
 from engine.machine.states import is_busy
 from engine.ports import ProviderError
 from engine.providers.scripted import Fail, Hang, Reply, Text
-from tests.support.engine import engine_bench, until
+from tests.support.engine import engine_harness, until
 
 BESIDE = "The question beside the conversation"
 ANSWER = Reply((Text("The second try reuses a closed socket."),))
@@ -18,14 +18,14 @@ ASIDE = Reply((Text("Because of the pool."),), when=BESIDE)
 
 
 async def test_it_is_answered_from_what_was_said_and_stored_nowhere(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, ANSWER, ASIDE, Reply((Hang(),))) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, ANSWER, ASIDE, Reply((Hang(),))) as harness:
+        conversation = await harness.conversation()
         await conversation.say("why does the retry hang?")
         await conversation.wait_idle()
         rows = conversation.record.message_count
         spent = conversation.record.totals
         assert await conversation.side.ask("why closed?") == "Because of the pool."
-        asked = bench.provider.requests[1]
+        asked = harness.provider.requests[1]
         (block,) = asked.messages[-1].blocks
         assert isinstance(block, TextBlock)
         assert "why does the retry hang?" in block.text
@@ -37,17 +37,17 @@ async def test_it_is_answered_from_what_was_said_and_stored_nowhere(tmp_path: Pa
 
 
 async def test_the_agent_works_on_meanwhile(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, Reply((Hang(),)), ASIDE) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, Reply((Hang(),)), ASIDE) as harness:
+        conversation = await harness.conversation()
         await conversation.say("work")
-        await until(lambda: bool(bench.provider.requests))
+        await until(lambda: bool(harness.provider.requests))
         assert await conversation.side.ask("why?") == "Because of the pool."
         assert is_busy(conversation.state)
 
 
 async def test_a_model_that_cannot_be_asked_says_why(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, ANSWER, Reply((Fail("It is overloaded."),), when=BESIDE)) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, ANSWER, Reply((Fail("It is overloaded."),), when=BESIDE)) as harness:
+        conversation = await harness.conversation()
         await conversation.say("hello")
         await conversation.wait_idle()
         with pytest.raises(ProviderError, match="overloaded"):
@@ -62,13 +62,13 @@ PROPOSES = "most likely send next"
     [("“Run the\ntests again.”", "Run the tests again."), ("NONE.", ""), ("", ""), ("word " * 40, "")],
 )
 async def test_the_next_message_is_proposed_in_one_line_and_paid_for(tmp_path: Path, said: str, proposed: str) -> None:
-    async with engine_bench(tmp_path, ANSWER, Reply((Text(said),), when="Assistant:")) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, ANSWER, Reply((Text(said),), when="Assistant:")) as harness:
+        conversation = await harness.conversation()
         await conversation.say("why does the retry hang?")
         await conversation.wait_idle()
         spent = conversation.record.totals
         assert await conversation.side.suggestion() == proposed
-        asked = bench.provider.requests[1]
+        asked = harness.provider.requests[1]
         assert PROPOSES in " ".join(asked.system)
         assert asked.messages[-1].blocks == (
             TextBlock("User: why does the retry hang?\n\nAssistant: The second try reuses a closed socket."),
@@ -77,7 +77,7 @@ async def test_the_next_message_is_proposed_in_one_line_and_paid_for(tmp_path: P
 
 
 async def test_before_anything_was_answered_nothing_is_proposed_and_nobody_asked(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path) as harness:
+        conversation = await harness.conversation()
         assert await conversation.side.suggestion() == ""
-        assert bench.provider.requests == []
+        assert harness.provider.requests == []

@@ -13,14 +13,14 @@ from engine.ports import Committed, Move, StorageError
 from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.store import SqliteStore
 from engine.updates import RunEnded
-from tests.support.engine import Bench, engine_bench
+from tests.support.engine import EngineHarness, engine_harness
 
 FULL = "The disk is full: free some space."
 HELLO = Reply((Text("hello"),))
 
 
 def break_after(
-    bench: Bench,
+    harness: EngineHarness,
     monkeypatch: pytest.MonkeyPatch,
     commits: int,
     failures: int = 10**6,
@@ -42,21 +42,21 @@ def break_after(
 async def test_a_message_that_cannot_be_stored_is_refused_and_the_model_is_not_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with engine_bench(tmp_path, HELLO) as bench:
-        conversation = await bench.conversation()
-        break_after(bench, monkeypatch, 0)
+    async with engine_harness(tmp_path, HELLO) as harness:
+        conversation = await harness.conversation()
+        break_after(harness, monkeypatch, 0)
         assert await conversation.say("hi") == Refused(FULL)
         assert isinstance(conversation.state, Errored)
-        assert bench.provider.requests == []
-        assert await bench.store.messages(conversation.id) == []
+        assert harness.provider.requests == []
+        assert await harness.store.messages(conversation.id) == []
 
 
 async def test_once_the_store_works_again_the_same_message_goes_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with engine_bench(tmp_path, HELLO) as bench:
-        conversation = await bench.conversation()
-        break_after(bench, monkeypatch, 0, failures=2)
+    async with engine_harness(tmp_path, HELLO) as harness:
+        conversation = await harness.conversation()
+        break_after(harness, monkeypatch, 0, failures=2)
         assert isinstance(await conversation.say("hi"), Refused)
         assert isinstance(await conversation.say("hi"), Refused)
         assert isinstance(await conversation.say("hi"), Accepted)
@@ -66,12 +66,12 @@ async def test_once_the_store_works_again_the_same_message_goes_through(
 async def test_a_mistake_of_phoenix_itself_leaves_no_conversation_stuck(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with engine_bench(tmp_path, HELLO) as bench:
-        conversation = await bench.conversation()
-        break_after(bench, monkeypatch, 1, failures=1, error=KeyError("no such column"))
+    async with engine_harness(tmp_path, HELLO) as harness:
+        conversation = await harness.conversation()
+        break_after(harness, monkeypatch, 1, failures=1, error=KeyError("no such column"))
         await conversation.say("hi")
         assert isinstance(await conversation.wait_idle(), Errored)
-        assert "Internal error" in bench.seen(RunEnded)[-1].error
+        assert "Internal error" in harness.seen(RunEnded)[-1].error
         assert isinstance(await conversation.retry(), Accepted)
         assert isinstance(await conversation.wait_idle(), Idle)
 
@@ -81,17 +81,17 @@ async def test_a_run_that_loses_its_store_ends_and_the_conversation_is_valid_aft
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: int
 ) -> None:
     tools = Reply((ScriptedCall("bash", "{}", "t1"), ScriptedCall("bash", "{}", "t2")))
-    async with engine_bench(tmp_path, tools, HELLO, HELLO) as bench:
-        conversation = await bench.conversation()
-        break_after(bench, monkeypatch, stored, failures=1)
+    async with engine_harness(tmp_path, tools, HELLO, HELLO) as harness:
+        conversation = await harness.conversation()
+        break_after(harness, monkeypatch, stored, failures=1)
         await conversation.say("go")
         state = await conversation.wait_idle()
         assert isinstance(state, Errored)
         assert (state.kind, state.message) == ("storage", FULL)
-        assert bench.seen(RunEnded)[-1].error_code == "storage"
+        assert harness.seen(RunEnded)[-1].error_code == "storage"
         await conversation.say("again")
         assert isinstance(await conversation.wait_idle(), Idle)
-        rows = await bench.store.messages(conversation.id)
+        rows = await harness.store.messages(conversation.id)
         assert rows[-1].blocks == (TextBlock("hello"),)
         answered = [b.tool_use_id for row in rows for b in row.blocks if isinstance(b, ToolResultBlock)]
         assert answered == ([] if stored == 1 else ["t1", "t2"])

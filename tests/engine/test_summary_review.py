@@ -9,13 +9,13 @@ from pathlib import Path
 from engine.conversation import Conversation
 from engine.executor.compacting import DISCARDED
 from engine.executor.engine_settings import EngineSettings
-from engine.executor.requests import Accepted, DropSummary, Proposal, SummarizeAgain, TakeSummary, Verdict
+from engine.executor.requests import Accepted, DropSummary, Proposal, SummarizeAgain, SummaryDecision, TakeSummary
 from engine.executor.summarizing import TOO_LONG
 from engine.machine.messages import Role, TextBlock, Usage
 from engine.machine.states import Compacting, Idle
 from engine.providers.scripted import Fail, Reply, Text
 from engine.updates import MessageSaved
-from tests.support.engine import Bench, engine_bench, until
+from tests.support.engine import EngineHarness, engine_harness, until
 
 WANTED = "Write the summary now."
 QUIET = EngineSettings(auto_title=False)
@@ -26,18 +26,18 @@ def made(text: str) -> Reply:
     return Reply((Text(text),), usage=Usage(500, 40), when=WANTED)
 
 
-async def talked(bench: Bench) -> Conversation:
-    conversation = await bench.conversation()
+async def talked(harness: EngineHarness) -> Conversation:
+    conversation = await harness.conversation()
     for number in range(5):
         assert isinstance(await conversation.say(f"[go] {number}"), Accepted)
         await conversation.wait_idle()
     return conversation
 
 
-def notice(bench: Bench) -> str:
+def notice(harness: EngineHarness) -> str:
     texts = [
         block.text
-        for update in bench.seen(MessageSaved)
+        for update in harness.seen(MessageSaved)
         if update.message.role is Role.SYSTEM
         for block in update.message.blocks
         if isinstance(block, TextBlock)
@@ -48,21 +48,21 @@ def notice(bench: Bench) -> str:
 class Reader:
     """Decides as prescribed, and keeps the shown proposals."""
 
-    def __init__(self, *verdicts: Callable[[Proposal], Verdict]) -> None:
+    def __init__(self, *verdicts: Callable[[Proposal], SummaryDecision]) -> None:
         self.shown: list[Proposal] = []
         self._verdicts = list(verdicts)
 
-    async def __call__(self, proposal: Proposal) -> Verdict:
+    async def __call__(self, proposal: Proposal) -> SummaryDecision:
         self.shown.append(proposal)
         return self._verdicts.pop(0)(proposal)
 
 
-def take(proposal: Proposal) -> Verdict:
+def take(proposal: Proposal) -> SummaryDecision:
     return TakeSummary(proposal.summary)
 
 
-async def reviewed(bench: Bench, reader: Reader) -> Conversation:
-    conversation = await talked(bench)
+async def reviewed(harness: EngineHarness, reader: Reader) -> Conversation:
+    conversation = await talked(harness)
     assert isinstance(await conversation.context.compact("the names", reader), Accepted)
     await conversation.wait_idle()
     assert isinstance(conversation.state, Idle)
@@ -70,9 +70,9 @@ async def reviewed(bench: Bench, reader: Reader) -> Conversation:
 
 
 async def test_what_was_shown_is_what_the_model_gets(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, made("the plan"), *ANSWERS, settings=QUIET) as bench:
+    async with engine_harness(tmp_path, made("the plan"), *ANSWERS, settings=QUIET) as harness:
         reader = Reader(take)
-        conversation = await reviewed(bench, reader)
+        conversation = await reviewed(harness, reader)
         (shown,) = reader.shown
         assert shown.summary.startswith("the plan\n\nThe user's own words")
         assert (shown.summarized, shown.kept) == (6, 4)
@@ -81,46 +81,46 @@ async def test_what_was_shown_is_what_the_model_gets(tmp_path: Path) -> None:
 
 
 async def test_a_changed_summary_takes_effect_as_it_was_written(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, made("the plan"), *ANSWERS, settings=QUIET) as bench:
+    async with engine_harness(tmp_path, made("the plan"), *ANSWERS, settings=QUIET) as harness:
         reader = Reader(lambda _: TakeSummary("my own words"))
-        conversation = await reviewed(bench, reader)
+        conversation = await reviewed(harness, reader)
         assert conversation.record.summary == "my own words"
-        stored = await bench.store.conversation(conversation.id)
+        stored = await harness.store.conversation(conversation.id)
         assert stored is not None
         assert stored.summary == "my own words"
 
 
 async def test_another_one_is_made_with_the_hint_and_both_are_paid_for(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, made("first"), made("second"), *ANSWERS, settings=QUIET) as bench:
+    async with engine_harness(tmp_path, made("first"), made("second"), *ANSWERS, settings=QUIET) as harness:
         reader = Reader(lambda _: SummarizeAgain("the tables"), take)
-        conversation = await reviewed(bench, reader)
+        conversation = await reviewed(harness, reader)
         assert [shown.summary.partition("\n")[0] for shown in reader.shown] == ["first", "second"]
-        assert "the tables" in str(bench.provider.requests[-1].messages[-1].blocks)
+        assert "the tables" in str(harness.provider.requests[-1].messages[-1].blocks)
         assert conversation.record.summary.startswith("second")
         assert conversation.record.totals.input_tokens == 5 * 100 + 2 * 500
 
 
 async def test_what_cannot_be_done_is_said_and_the_last_summary_still_stands(tmp_path: Path) -> None:
     failing = Reply((Fail("Out of money.", kind="billing"),), when=WANTED)
-    async with engine_bench(tmp_path, made("first"), failing, *ANSWERS, settings=QUIET) as bench:
+    async with engine_harness(tmp_path, made("first"), failing, *ANSWERS, settings=QUIET) as harness:
         reader = Reader(lambda _: TakeSummary("long " * 5_000), lambda _: SummarizeAgain(""), take)
-        conversation = await reviewed(bench, reader)
+        conversation = await reviewed(harness, reader)
         assert [shown.problem for shown in reader.shown] == ["", TOO_LONG, "Out of money."]
         assert conversation.record.summary.startswith("first")
 
 
 async def test_a_dropped_summary_changes_nothing(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, made("first"), *ANSWERS, settings=QUIET) as bench:
-        conversation = await reviewed(bench, Reader(lambda _: DropSummary()))
+    async with engine_harness(tmp_path, made("first"), *ANSWERS, settings=QUIET) as harness:
+        conversation = await reviewed(harness, Reader(lambda _: DropSummary()))
         assert conversation.record.summary == ""
-        assert notice(bench).startswith(DISCARDED)
+        assert notice(harness).startswith(DISCARDED)
 
 
 async def test_esc_while_one_reads_changes_nothing_and_the_next_is_shown_to_nobody(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, made("first"), made("second"), *ANSWERS, settings=QUIET) as bench:
-        conversation, reading = await talked(bench), asyncio.Event()
+    async with engine_harness(tmp_path, made("first"), made("second"), *ANSWERS, settings=QUIET) as harness:
+        conversation, reading = await talked(harness), asyncio.Event()
 
-        async def reads(_: Proposal) -> Verdict:
+        async def reads(_: Proposal) -> SummaryDecision:
             reading.set()
             await asyncio.Event().wait()
             raise AssertionError

@@ -19,7 +19,7 @@ from engine.ports import ConversationChanges
 from engine.providers.scripted import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, Text
 from engine.records import PermissionMode, TitleBy
 from engine.records.totals import Totals
-from tests.support.engine import Bench, engine_bench, until
+from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.waiting import PATIENCE
 
 ON = EngineSettings(auto_title=True)
@@ -30,117 +30,117 @@ NAMING = "Assistant:"
 NAMES = Reply((Text("“Closed socket in retries.”\n"),), when=NAMING)
 
 
-async def said(bench: Bench, text: str = "why does the retry hang?") -> Conversation:
+async def said(harness: EngineHarness, text: str = "why does the retry hang?") -> Conversation:
     """A conversation after its first answer."""
-    conversation = await bench.conversation()
+    conversation = await harness.conversation()
     await conversation.say(text)
     await conversation.wait_idle()
     return conversation
 
 
-def named(bench: Bench, conversation: Conversation) -> Callable[[], bool]:
+def named(harness: EngineHarness, conversation: Conversation) -> Callable[[], bool]:
     return lambda: conversation.record.title_by is TitleBy.MODEL
 
 
-def request_texts(bench: Bench, number: int) -> str:
-    request = bench.provider.requests[number]
+def request_texts(harness: EngineHarness, number: int) -> str:
+    request = harness.provider.requests[number]
     return "\n".join(b.text for message in request.messages for b in message.blocks if isinstance(b, TextBlock))
 
 
 async def test_the_first_answer_gives_a_title_and_its_cost_is_counted(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, ANSWER, NAMES, AGAIN, settings=ON) as bench:
-        conversation = await said(bench)
+    async with engine_harness(tmp_path, ANSWER, NAMES, AGAIN, settings=ON) as harness:
+        conversation = await said(harness)
         assert conversation.record.title == "why does the retry hang?"
-        await until(named(bench, conversation))
-        stored = await bench.store.conversation(conversation.id)
+        await until(named(harness, conversation))
+        stored = await harness.store.conversation(conversation.id)
         assert stored is not None
         assert stored.title == conversation.record.title == "Closed socket in retries"
         assert stored.totals == conversation.record.totals == Totals(200, 40, 0, 0, 0.02)
-        asked = bench.provider.requests[1]
+        asked = harness.provider.requests[1]
         assert asked.tools == ()
         assert asked.max_tokens == 1_024
-        assert request_texts(bench, 1) == (
+        assert request_texts(harness, 1) == (
             "User: why does the retry hang?\n\nAssistant: The second try reuses a closed socket."
         )
         await conversation.say("sure?")
         await conversation.wait_idle()
-        assert len(bench.provider.requests) == 3
-        assert "title" not in request_texts(bench, 2)
+        assert len(harness.provider.requests) == 3
+        assert "title" not in request_texts(harness, 2)
 
 
 async def test_a_run_with_tools_is_named_after_what_it_came_to(tmp_path: Path) -> None:
     looks = Reply((Text("I look."), ScriptedCall("bash", '{"command": "ls"}', "t1")))
-    async with engine_bench(tmp_path, looks, ANSWER, NAMES, settings=ON) as bench:
-        conversation = await said(bench)
-        await until(named(bench, conversation))
-        assert request_texts(bench, 2).endswith("Assistant: The second try reuses a closed socket.")
+    async with engine_harness(tmp_path, looks, ANSWER, NAMES, settings=ON) as harness:
+        conversation = await said(harness)
+        await until(named(harness, conversation))
+        assert request_texts(harness, 2).endswith("Assistant: The second try reuses a closed socket.")
 
 
 async def test_the_cheap_model_is_asked_where_there_is_one(tmp_path: Path) -> None:
     scripts = {"main": Script((ANSWER,)), "small": Script((NAMES,))}
     settings = replace(ON, cheap_model="scripted/small")
-    async with engine_bench(tmp_path, settings=settings, provider=ScriptedProvider(scripts)) as bench:
-        conversation = await said(bench)
-        await until(named(bench, conversation))
-        assert [request.model for request in bench.provider.requests] == ["main", "small"]
+    async with engine_harness(tmp_path, settings=settings, provider=ScriptedProvider(scripts)) as harness:
+        conversation = await said(harness)
+        await until(named(harness, conversation))
+        assert [request.model for request in harness.provider.requests] == ["main", "small"]
         assert conversation.record.model == "scripted/main"
 
 
 async def test_a_title_of_the_user_stays(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, ANSWER, settings=ON) as bench:
-        options = ConversationOptions(bench.cwd, "scripted/main", "mine", permission_mode=PermissionMode.AUTO)
-        conversation = await bench.engine.create(options)
+    async with engine_harness(tmp_path, ANSWER, settings=ON) as harness:
+        options = ConversationOptions(harness.cwd, "scripted/main", "mine", permission_mode=PermissionMode.AUTO)
+        conversation = await harness.engine.create(options)
         await conversation.say("hello")
         await conversation.wait_idle()
-        await bench.engine.forget(conversation.id)
-        assert len(bench.provider.requests) == 1
+        await harness.engine.forget(conversation.id)
+        assert len(harness.provider.requests) == 1
 
 
 async def test_a_title_given_while_the_model_thinks_of_one_stays(tmp_path: Path) -> None:
     slow = Reply((Hang(),), when=NAMING)
-    async with engine_bench(tmp_path, ANSWER, slow, settings=ON) as bench:
-        conversation = await said(bench)
-        await until(lambda: len(bench.provider.requests) == 2)
+    async with engine_harness(tmp_path, ANSWER, slow, settings=ON) as harness:
+        conversation = await said(harness)
+        await until(lambda: len(harness.provider.requests) == 2)
         await conversation.change(ConversationChanges(title="mine"))
         await conversation.change(ConversationChanges(suggested_title="the model's"))
-        stored = await bench.store.conversation(conversation.id)
+        stored = await harness.store.conversation(conversation.id)
         assert stored is not None
         assert (stored.title, stored.title_by) == ("mine", TitleBy.USER)
         assert conversation.record.title == "mine"
 
 
 async def test_the_next_turn_does_not_wait_and_closing_ends_the_request(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, ANSWER, Reply((Hang(),), when=NAMING), AGAIN, settings=ON) as bench:
-        conversation = await said(bench)
-        await until(lambda: len(bench.provider.requests) == 2)
+    async with engine_harness(tmp_path, ANSWER, Reply((Hang(),), when=NAMING), AGAIN, settings=ON) as harness:
+        conversation = await said(harness)
+        await until(lambda: len(harness.provider.requests) == 2)
         await conversation.say("and now?")
         await conversation.wait_idle()
-        assert len(bench.provider.requests) == 3
+        assert len(harness.provider.requests) == 3
         async with asyncio.timeout(PATIENCE):
-            await bench.engine.forget(conversation.id)
+            await harness.engine.forget(conversation.id)
 
 
 @pytest.mark.parametrize("local", [True, False])
 async def test_nobody_is_asked_where_it_is_off_or_the_model_runs_here(tmp_path: Path, local: bool) -> None:
-    async with engine_bench(tmp_path, ANSWER, settings=ON if local else None) as bench:
-        describe = bench.provider.describe
-        bench.provider.describe = lambda model: replace(describe(model), local=local)  # type: ignore[method-assign] # a model of this machine
-        conversation = await said(bench)
-        await bench.engine.forget(conversation.id)
-        assert len(bench.provider.requests) == 1
+    async with engine_harness(tmp_path, ANSWER, settings=ON if local else None) as harness:
+        describe = harness.provider.describe
+        harness.provider.describe = lambda model: replace(describe(model), local=local)  # type: ignore[method-assign] # a model of this machine
+        conversation = await said(harness)
+        await harness.engine.forget(conversation.id)
+        assert len(harness.provider.requests) == 1
 
 
 @pytest.mark.parametrize("reply", [Reply((Fail("out of order"),), when=NAMING), Reply((Text(" \n"),), when=NAMING)])
 async def test_a_failure_is_only_in_the_log(tmp_path: Path, reply: Reply, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "engine.background.titles")
-    async with engine_bench(tmp_path, ANSWER, reply, settings=ON) as bench:
-        conversation = await said(bench)
+    async with engine_harness(tmp_path, ANSWER, reply, settings=ON) as harness:
+        conversation = await said(harness)
         failed = isinstance(reply.parts[0], Fail)
         expected = 0.01 if failed else 0.02
         await until(lambda: "no title" in caplog.text if failed else conversation.record.totals.cost_usd == expected)
         assert conversation.record.title == "why does the retry hang?"
         assert conversation.record.totals.cost_usd == expected
-        assert not any(getattr(update, "error", "") for update in bench.updates)
+        assert not any(getattr(update, "error", "") for update in harness.updates)
 
 
 @pytest.mark.parametrize(

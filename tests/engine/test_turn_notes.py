@@ -18,7 +18,7 @@ from engine.providers.scripted import Fail, Hang, Reply, Script, ScriptedCall, S
 from engine.records import PermissionMode
 from engine.records.totals import Totals
 from engine.records.turns import TurnDigest
-from tests.support.engine import Bench, engine_bench, until
+from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.waiting import PATIENCE
 
 ON = EngineSettings(turn_summaries=True)
@@ -32,27 +32,27 @@ SUMS_UP = Reply((Text(SUMMARY),), when=SUMMING)
 KEPT = "Asked why the retry hangs. It reused a closed socket; fixed."
 
 
-async def worked(bench: Bench) -> Conversation:
+async def worked(harness: EngineHarness) -> Conversation:
     """A conversation after a turn with a tool."""
-    conversation = await bench.conversation()
+    conversation = await harness.conversation()
     await conversation.say(ASKED)
     await conversation.wait_idle()
     return conversation
 
 
-async def summaries(bench: Bench, conversation: Conversation) -> list[str]:
-    return [turn.summary for turn in await bench.store.library.turns(conversation.id)]
+async def summaries(harness: EngineHarness, conversation: Conversation) -> list[str]:
+    return [turn.summary for turn in await harness.store.library.turns(conversation.id)]
 
 
 async def test_a_turn_that_used_tools_is_summed_up_and_its_cost_is_counted(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, WORK, DONE, SUMS_UP, settings=ON) as bench:
-        conversation = await worked(bench)
+    async with engine_harness(tmp_path, WORK, DONE, SUMS_UP, settings=ON) as harness:
+        conversation = await worked(harness)
         await until(lambda: conversation.record.totals == Totals(300, 60, 0, 0, 0.03))
-        assert await summaries(bench, conversation) == [KEPT]
-        stored = await bench.store.conversation(conversation.id)
+        assert await summaries(harness, conversation) == [KEPT]
+        stored = await harness.store.conversation(conversation.id)
         assert stored is not None
         assert stored.totals == conversation.record.totals
-        asked = bench.provider.requests[2]
+        asked = harness.provider.requests[2]
         assert asked.tools == ()
         assert asked.max_tokens == 1_024
         (block,) = asked.messages[0].blocks
@@ -64,78 +64,80 @@ async def test_a_turn_that_used_tools_is_summed_up_and_its_cost_is_counted(tmp_p
 
 
 async def test_no_model_reads_a_summary_in_its_context(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, WORK, DONE, SUMS_UP, Reply((Text("Yes."),)), settings=ON) as bench:
-        conversation = await worked(bench)
+    async with engine_harness(tmp_path, WORK, DONE, SUMS_UP, Reply((Text("Yes."),)), settings=ON) as harness:
+        conversation = await worked(harness)
         await until(lambda: conversation.record.totals.input_tokens == 300)
         await conversation.say("sure?")
         await conversation.wait_idle()
-        assert "fixed." not in str(bench.provider.requests[-1].messages)
-        assert await summaries(bench, conversation) == [KEPT, ""]  # a short exchange is its own summary
+        assert "fixed." not in str(harness.provider.requests[-1].messages)
+        assert await summaries(harness, conversation) == [KEPT, ""]  # a short exchange is its own summary
 
 
 async def test_the_cheap_model_is_asked_where_there_is_one(tmp_path: Path) -> None:
     scripts = {"main": Script((WORK, DONE)), "small": Script((SUMS_UP,))}
     settings = replace(ON, cheap_model="scripted/small")
-    async with engine_bench(tmp_path, settings=settings, provider=ScriptedProvider(scripts)) as bench:
-        conversation = await worked(bench)
+    async with engine_harness(tmp_path, settings=settings, provider=ScriptedProvider(scripts)) as harness:
+        conversation = await worked(harness)
         await until(lambda: conversation.record.totals.input_tokens == 300)
-        assert [request.model for request in bench.provider.requests] == ["main", "main", "small"]
+        assert [request.model for request in harness.provider.requests] == ["main", "main", "small"]
 
 
 async def test_the_next_turn_does_not_wait_and_closing_ends_the_request(tmp_path: Path) -> None:
     hangs = Reply((Hang(),), when=SUMMING)
-    async with engine_bench(tmp_path, WORK, DONE, hangs, Reply((Text("Yes."),)), settings=ON) as bench:
-        conversation = await worked(bench)
-        await until(lambda: len(bench.provider.requests) == 3)
+    async with engine_harness(tmp_path, WORK, DONE, hangs, Reply((Text("Yes."),)), settings=ON) as harness:
+        conversation = await worked(harness)
+        await until(lambda: len(harness.provider.requests) == 3)
         await conversation.say("sure?")
         await conversation.wait_idle()
-        assert len(bench.provider.requests) == 4
+        assert len(harness.provider.requests) == 4
         async with asyncio.timeout(PATIENCE):
-            await bench.engine.forget(conversation.id)
-        assert bench.provider.dropped == 1
+            await harness.engine.forget(conversation.id)
+        assert harness.provider.dropped == 1
 
 
 async def test_a_failure_is_only_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "engine.background.turn_notes")
-    async with engine_bench(tmp_path, WORK, DONE, Reply((Fail("out of order"),), when=SUMMING), settings=ON) as bench:
-        conversation = await worked(bench)
+    async with engine_harness(
+        tmp_path, WORK, DONE, Reply((Fail("out of order"),), when=SUMMING), settings=ON
+    ) as harness:
+        conversation = await worked(harness)
         await until(lambda: "no summary of a turn" in caplog.text)
-        assert await summaries(bench, conversation) == [""]
-        assert not any(getattr(update, "error", "") for update in bench.updates)
+        assert await summaries(harness, conversation) == [""]
+        assert not any(getattr(update, "error", "") for update in harness.updates)
 
 
 @pytest.mark.parametrize("why", ["off", "local", "short"])
 async def test_nobody_is_asked_where_it_is_off_or_local_or_short(tmp_path: Path, why: str) -> None:
     replies = (Reply((Text("Yes."),)),) if why == "short" else (WORK, DONE)
-    async with engine_bench(tmp_path, *replies, settings=None if why == "off" else ON) as bench:
-        describe = bench.provider.describe
+    async with engine_harness(tmp_path, *replies, settings=None if why == "off" else ON) as harness:
+        describe = harness.provider.describe
         local = why == "local"
-        bench.provider.describe = lambda model: replace(describe(model), local=local)  # type: ignore[method-assign] # a model of this machine
-        conversation = await worked(bench)
-        await bench.engine.forget(conversation.id)
-        assert len(bench.provider.requests) == len(replies)
+        harness.provider.describe = lambda model: replace(describe(model), local=local)  # type: ignore[method-assign] # a model of this machine
+        conversation = await worked(harness)
+        await harness.engine.forget(conversation.id)
+        assert len(harness.provider.requests) == len(replies)
 
 
 async def test_a_run_that_was_stopped_or_failed_is_not_summed_up(tmp_path: Path) -> None:
     fails = Reply((Fail("no", retryable=False),))
-    async with engine_bench(tmp_path, WORK, fails, settings=ON) as bench:
-        conversation = await worked(bench)
-        await bench.engine.forget(conversation.id)
-        assert len(bench.provider.requests) == 2
+    async with engine_harness(tmp_path, WORK, fails, settings=ON) as harness:
+        conversation = await worked(harness)
+        await harness.engine.forget(conversation.id)
+        assert len(harness.provider.requests) == 2
 
 
 async def test_a_sub_agent_makes_none(tmp_path: Path) -> None:
     spawn = Reply((ScriptedCall("spawn_agents", '{"tasks": [{"task": "TASK one"}]}', "s1"),), when=ASKED)
     child = Reply((ScriptedCall("submit_result", '{"result": "42"}', "r1"),), when="TASK one")
     replies = (Reply((Text("sum"),), when=SUMMING, always=True), child, spawn, DONE)
-    async with engine_bench(tmp_path, *replies, settings=ON) as bench:
-        options = ConversationOptions(bench.cwd, "scripted/main", permission_mode=PermissionMode.AUTO)
-        conversation = await bench.engine.create(options)
+    async with engine_harness(tmp_path, *replies, settings=ON) as harness:
+        options = ConversationOptions(harness.cwd, "scripted/main", permission_mode=PermissionMode.AUTO)
+        conversation = await harness.engine.create(options)
         await conversation.say(ASKED)
         await conversation.wait_idle()
-        await until(lambda: sum(not request.tools for request in bench.provider.requests) == 1)
-        await bench.engine.forget(conversation.id)
-        assert sum(not request.tools for request in bench.provider.requests) == 1
+        await until(lambda: sum(not request.tools for request in harness.provider.requests) == 1)
+        await harness.engine.forget(conversation.id)
+        assert sum(not request.tools for request in harness.provider.requests) == 1
 
 
 def test_an_exchange_of_few_words_without_tools_needs_no_summary() -> None:

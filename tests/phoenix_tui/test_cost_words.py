@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.records.calls import CallPurpose, CallSum
+from engine.records.model_calls import CallPurpose, CallSum
 from engine.records.totals import Totals
 from phoenix_tui.text.cost_text import PURPOSES, call_lines
 

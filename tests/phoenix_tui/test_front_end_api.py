@@ -25,8 +25,8 @@ from phoenix_tui.features.onboarding_api import Onboarding
 from phoenix_tui.features.profiles_api import ProfilesApi
 from phoenix_tui.features.settings_api import SettingsApi
 from phoenix_tui.wiring.onboarding import ModelOffers
-from phoenix_tui.wiring.profiles import ProfileBoard
-from phoenix_tui.wiring.settings import SettingsBoard
+from phoenix_tui.wiring.profile_board import ProfileBoard
+from phoenix_tui.wiring.settings_board import SettingsBoard
 from tests.support.fake_agents import FakeSubAgents
 from tests.support.fake_context import FakeContext
 from tests.support.fake_engine import (

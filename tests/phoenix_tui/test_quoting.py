@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phoenix_tui.text.quoting import Passage, fenced, passages, quoted
+from phoenix_tui.text.quoting import DiffPassage, fenced, passages, quoted
 from tools.contract import DiffDisplay
 
 DIFF = """--- a
@@ -24,11 +24,15 @@ DIFF = """--- a
 
 
 def test_every_place_has_the_line_of_the_file_as_it_is_now() -> None:
-    assert passages(DIFF) == [Passage(1, "-one\n+eins"), Passage(3, "-three"), Passage(20, "+more\n+and more")]
+    assert passages(DIFF) == [
+        DiffPassage(1, "-one\n+eins"),
+        DiffPassage(3, "-three"),
+        DiffPassage(20, "+more\n+and more"),
+    ]
 
 
 def test_a_new_file_begins_at_its_first_line() -> None:
-    assert passages("--- /dev/null\n+++ b\n@@ -0,0 +1,2 @@\n+a\n+b\n") == [Passage(1, "+a\n+b")]
+    assert passages("--- /dev/null\n+++ b\n@@ -0,0 +1,2 @@\n+a\n+b\n") == [DiffPassage(1, "+a\n+b")]
 
 
 @pytest.mark.parametrize(("place", "words"), [(0, "About a.py, line 1:"), (2, "About a.py, line 20:"), (9, "line 20:")])

@@ -18,7 +18,7 @@ from phoenix_tui.linear.question_lines import question_lines as spoken
 from phoenix_tui.widgets.answer_gate import GRACE
 from phoenix_tui.widgets.answer_keys import TYPING_PAUSE
 from phoenix_tui.widgets.request_text import laid_out
-from phoenix_tui.widgets.unseen import RequestSight, Rows, unseen
+from phoenix_tui.widgets.unseen import RowRange, SeenRows, unseen
 from tests.support.clocks import SteppedClock
 from tests.support.fake_engine import question
 from tools.contract import DiffDisplay, PlainDisplay, ToolRequest
@@ -81,18 +81,18 @@ def test_no_row_is_wider_than_its_room_whatever_stands_in_it() -> None:
 
 @given(st.integers(0, 60), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=6))
 def test_unseen_is_every_row_in_no_range(total: int, ranges: list[tuple[int, int]]) -> None:
-    seen = [Rows(min(pair), max(pair)) for pair in ranges]
+    seen = [RowRange(min(pair), max(pair)) for pair in ranges]
     missing = {row for first, after in unseen(total, seen) for row in range(first, after)}
     assert missing == set(range(total)) - {row for first, after in seen for row in range(first, after)}
 
 
 def test_what_was_seen_in_another_width_counts_no_longer_and_nothing_shown_is_nothing_seen() -> None:
-    sight = RequestSight()
-    assert sight.refusal(10) is not None
-    sight.saw(80, 12, [Rows(0, 12)])
-    assert sight.refusal(10) is None
-    sight.saw(40, 24, [Rows(0, 10)])
-    refusal = sight.refusal(10)
+    seen_rows = SeenRows()
+    assert seen_rows.refusal(10) is not None
+    seen_rows.saw(80, 12, [RowRange(0, 12)])
+    assert seen_rows.refusal(10) is None
+    seen_rows.saw(40, 24, [RowRange(0, 10)])
+    refusal = seen_rows.refusal(10)
     assert refusal is not None
     assert (refusal.row, "14 rows were never visible" in refusal.words) == (10, True)
 
@@ -103,7 +103,7 @@ async def asked(shell: Any, request: ToolRequest) -> tuple[Any, Any, SteppedCloc
     shell.answering.clock, shell.answering.typed_at = time, 0.0
     panel.gate.clock = time
     conversation.ask(question(request=request))
-    await shell.until(lambda: panel.gate.sight.total)
+    await shell.until(lambda: panel.gate.seen_rows.total)
     shell.answering.since = panel.gate.since = time.seconds - TYPING_PAUSE
     return conversation, panel, time
 
@@ -185,7 +185,7 @@ async def test_the_sheet_of_all_approvals_holds_to_it_too(open_shell: Any, engin
         await shell.until(lambda: "1 approval waits" in shell.text and "echo 0" in shell.text)
         time = shell.top.question.gate.clock = SteppedClock()
         time.seconds = shell.top.question.gate.since + GRACE
-        await shell.until(lambda: shell.top.question.gate.sight.total)
+        await shell.until(lambda: shell.top.question.gate.seen_rows.total)
         assert "true 8" in shell.text
         await shell.pilot.press("y")
         await shell.until(lambda: "Not answered yet" in shell.text)

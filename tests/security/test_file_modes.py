@@ -32,7 +32,7 @@ from phoenix_tui.cli.new_file import write_new
 from phoenix_tui.commands.palette import Recent
 from phoenix_tui.config.credentials import save_key
 from phoenix_tui.config.project import find_project
-from phoenix_tui.config.rules import RuleFile
+from phoenix_tui.config.rule_file import RuleFile
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.config.write import set_value
@@ -40,7 +40,7 @@ from phoenix_tui.features.prompt_history import HISTORY_LIMIT, SLACK, PromptHist
 from phoenix_tui.lifecycle.crash_marker import OpenMark
 from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.partial_file import PartialFile
-from phoenix_tui.panes import memory
+from phoenix_tui.panes import saved_panes
 from phoenix_tui.terminal.attention import background
 from phoenix_tui.workspace.actions import spill_paste
 from tests.support.bounded import within
@@ -57,7 +57,7 @@ SECRET = "what was said"
 KEPT = "# stays as it is\n"
 LOCK = "0" * 32
 RULE = KeptRule("bash: ls", 1.0)
-TWO = memory.Panes(("a", "b"))
+TWO = saved_panes.Panes(("a", "b"))
 NOBODY, OTHER = 65534, 65533
 
 
@@ -206,7 +206,7 @@ WRITERS = {
     "open mark": Writer(f"open/{os.getpid()}.json", marked),
     "settings": Writer("config.toml", lambda home: set_value(home / "config.toml", "theme", "x"), replaces=True),
     "keys": Writer("credentials.toml", lambda home: save_key(home / "credentials.toml", "a", "sk-1"), replaces=True),
-    "panes": Writer("panes.json", lambda home: memory.remember(home, Path("/w"), TWO), replaces=True),
+    "panes": Writer("panes.json", lambda home: saved_panes.remember(home, Path("/w"), TWO), replaces=True),
     "palette": Writer("palette.json", lambda home: Recent(home / "palette.json").add("x"), replaces=True),
     "background": Writer("background.txt", lambda home: background.remember(home, light=True), replaces=True),
     "servers": Writer("servers.json", lambda home: accepted(home).accept("ollama/x"), replaces=True),
@@ -329,7 +329,7 @@ ELSEWHERE = {
     "tools/files/own_files.py": "the one place",
     "tools/files/opening.py": "folders of the user's project, made by a tool",
     "tools/files/atomic.py": "files of the user's project, written by a tool",
-    "engine/rewind/snapshots/places.py": "files of the user's project, put back",
+    "engine/rewind/snapshots/safe_files.py": "files of the user's project, put back",
     "engine/rewind/snapshots/restoring.py": "as above",
     "tools/process/placeholders.py": "in the user's project, in the place of what must not appear there",
     "tools/process/scratch.py": "below a folder of mkdtemp, which is closed to others",

@@ -52,27 +52,27 @@ ODD: dict[str, tuple[Callable[[Path], object], str]] = {
 async def test_what_is_no_file_of_this_folder_costs_one_sentence(
     tmp_path: Path, make: Callable[[Path], object], told: str, mode: PermissionMode
 ) -> None:
-    async with reading(tmp_path) as bench, asyncio.timeout(20):
-        make(bench.cwd / "odd")
-        [chip] = chips(await sent(bench, "look at @odd", mode))
+    async with reading(tmp_path) as harness, asyncio.timeout(20):
+        make(harness.cwd / "odd")
+        [chip] = chips(await sent(harness, "look at @odd", mode))
         assert chip.startswith(told)
 
 
 async def test_a_huge_file_is_read_as_far_as_it_is_attached(tmp_path: Path) -> None:
-    async with reading(tmp_path) as bench, asyncio.timeout(20):
-        with (bench.cwd / "huge").open("wb") as file:
+    async with reading(tmp_path) as harness, asyncio.timeout(20):
+        with (harness.cwd / "huge").open("wb") as file:
             file.write(b"line\n" * 3_000)
             file.truncate(2**40)
-        [chip] = chips(await sent(bench, "@huge"))
+        [chip] = chips(await sent(harness, "@huge"))
         assert chip == "huge: first 2,000 lines"
 
 
 async def test_an_image_that_is_none_and_one_beyond_the_limit_are_sentences(tmp_path: Path) -> None:
-    async with reading(tmp_path) as bench, asyncio.timeout(20):
-        with (bench.cwd / "huge.png").open("wb") as file:
+    async with reading(tmp_path) as harness, asyncio.timeout(20):
+        with (harness.cwd / "huge.png").open("wb") as file:
             file.truncate(2**40)
-        os.mkfifo(bench.cwd / "pipe.png")
-        blocks = await sent(bench, "@huge.png @pipe.png")
+        os.mkfifo(harness.cwd / "pipe.png")
+        blocks = await sent(harness, "@huge.png @pipe.png")
         assert not any(isinstance(block, ImageBlock) for block in blocks)
         assert [chip.startswith("not attached: ") for chip in chips(blocks)] == [True, True]
 
@@ -81,11 +81,11 @@ async def test_an_image_that_is_none_and_one_beyond_the_limit_are_sentences(tmp_
 @pytest.mark.parametrize("name", [".ssh/id_rsa", ".aws/credentials", ".netrc"])
 async def test_places_of_keys_are_not_attached_in_any_mode(tmp_path: Path, name: str, mode: PermissionMode) -> None:
     settings = EngineSettings(home=tmp_path / "project")  # the worst case: Phoenix was started in the home folder
-    async with reading(tmp_path, settings=settings) as bench:
-        (bench.cwd / name).parent.mkdir(exist_ok=True)
-        (bench.cwd / name).write_text("SECRET\n")
-        (bench.cwd / "innocent.txt").symlink_to(bench.cwd / name)
-        blocks = await sent(bench, f"@{name} @innocent.txt", mode)
+    async with reading(tmp_path, settings=settings) as harness:
+        (harness.cwd / name).parent.mkdir(exist_ok=True)
+        (harness.cwd / name).write_text("SECRET\n")
+        (harness.cwd / "innocent.txt").symlink_to(harness.cwd / name)
+        blocks = await sent(harness, f"@{name} @innocent.txt", mode)
         assert "SECRET" not in repr(blocks)
         assert [chip.split(":")[0] for chip in chips(blocks)] == ["not attached"]
 
@@ -93,11 +93,11 @@ async def test_places_of_keys_are_not_attached_in_any_mode(tmp_path: Path, name:
 async def test_phoenixs_own_files_are_never_attached_even_by_a_rule(tmp_path: Path) -> None:
     own = tmp_path / "project" / "state"
     settings = EngineSettings(own=(own,))
-    async with reading(tmp_path, settings=settings) as bench:
+    async with reading(tmp_path, settings=settings) as harness:
         own.mkdir()
         (own / "credentials.toml").write_text("SECRET\n")
-        bench.rules.add(KeptRule("read_file(*)", 0.0, ""))
-        blocks = await sent(bench, "@state/credentials.toml", PermissionMode.AUTO)
+        harness.rules.add(KeptRule("read_file(*)", 0.0, ""))
+        blocks = await sent(harness, "@state/credentials.toml", PermissionMode.AUTO)
         assert "SECRET" not in repr(blocks)
         assert chips(blocks) == ["not attached: state/credentials.toml belongs to Phoenix itself"]
 
@@ -109,21 +109,21 @@ async def test_a_file_outside_is_attached_only_where_read_file_would_not_ask(
     outside = tmp_path / "notes.txt"
     outside.write_text("OUTSIDE\n")
     there: list[PermissionMode] = []
-    async with reading(tmp_path) as bench:
+    async with reading(tmp_path) as harness:
         for mode in PermissionMode:
-            conversation = await bench.conversation(mode)
+            conversation = await harness.conversation(mode)
             await conversation.change(ConversationChanges(sandbox=sandbox))
-            blocks = await said(bench, conversation, f"see @{outside} and @../notes.txt")
+            blocks = await said(harness, conversation, f"see @{outside} and @../notes.txt")
             assert len(chips(blocks)) == 1
             there += [mode] if "OUTSIDE" in repr(blocks) else []
     assert there == ([PermissionMode.AUTO] if sandbox is SandboxMode.OFF else [])
 
 
 async def test_names_and_contents_cannot_speak_for_the_user(tmp_path: Path) -> None:
-    async with reading(tmp_path) as bench:
+    async with reading(tmp_path) as harness:
         odd = "a\x1b[2J\u202eb.txt"
-        (bench.cwd / odd).write_text("text\n")
-        [file] = attached_in(await sent(bench, f'@"{odd}"'))
+        (harness.cwd / odd).write_text("text\n")
+        [file] = attached_in(await sent(harness, f'@"{odd}"'))
         assert "\x1b" not in file.text + file.attached
         assert "\u202e" not in file.text + file.attached
 

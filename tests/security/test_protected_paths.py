@@ -25,7 +25,7 @@ from phoenix_tui.cli.setup import wide_folder
 from phoenix_tui.config.paths import find_paths
 from phoenix_tui.features.image_files import read_image
 from phoenix_tui.wiring.backend import own_paths
-from tests.support.engine import PlainImages, StubTool, engine_bench, until
+from tests.support.engine import PlainImages, StubTool, engine_harness, until
 from tests.support.plain_runner import PlainRunner
 from tools.contract import Access, Enforcement, ImageRejected, JsonObject, SandboxMode, Tool
 from tools.files.ledger import ReadLedger
@@ -181,12 +181,12 @@ async def called(
     folder.mkdir()
     replies = (Reply((ScriptedCall(tool.spec.name, json.dumps(wanted), "t1"),)), Reply((Text("done"),)))
     settings = EngineSettings(own=place(home, home).own, home=home)
-    async with engine_bench(folder, *replies, tool=cast("StubTool", tool), settings=settings) as bench:
+    async with engine_harness(folder, *replies, tool=cast("StubTool", tool), settings=settings) as harness:
         options = ConversationOptions(home, "scripted/main", permission_mode=mode)
-        conversation = await bench.engine.create(options)
+        conversation = await harness.engine.create(options)
         await conversation.say("look")
         await until(lambda: isinstance(conversation.state, AwaitingApproval | Idle))
-        blocks = [block for row in await bench.store.messages(conversation.id) for block in row.blocks]
+        blocks = [block for row in await harness.store.messages(conversation.id) for block in row.blocks]
         parts = [part for block in blocks if isinstance(block, ToolResultBlock) for part in block.content]
         return conversation.question, "\n".join(part.text for part in parts if isinstance(part, TextBlock))
 

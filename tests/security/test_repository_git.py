@@ -14,8 +14,8 @@ from phoenix_tui.features.uncommitted import uncommitted
 from phoenix_tui.widgets.completions import FileIndex
 from tests.support.plain_runner import PlainRunner
 from tools.contract import Command, Finished, ProcessRunner
-from tools.git import places
-from tools.git.places import find_repository
+from tools.git import repository
+from tools.git.repository import find_repository
 from tools.process.start import ProcessSettings, start_processes
 
 HOOKS = re.findall(
@@ -171,7 +171,7 @@ class Recording:
 async def test_every_git_runs_as_a_helper_with_a_folder_of_phoenix(work: Path) -> None:
     recording = Recording()
     assert await uncommitted(recording, work) is not None
-    own = str(Path(places.__file__).parent / "empty" / "sha1")
+    own = str(Path(repository.__file__).parent / "empty" / "sha1")
     assert {command.environment["GIT_DIR"] for command in recording.commands} == {own}
     assert all(not command.sandbox.network for command in recording.commands)
     assert all(command.timeout and command.keep_head <= 4 * 1024 * 1024 for command in recording.commands)

@@ -22,33 +22,33 @@ from phoenix_tui.cli.arguments import run_arguments
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import Setup, prepare
 from phoenix_tui.config.load import Layer, merge
-from phoenix_tui.config.profiles import with_profile
-from phoenix_tui.config.settings import Value
+from phoenix_tui.config.profile_layer import with_profile
+from phoenix_tui.config.settings import SettingValue
 from phoenix_tui.wiring.backend import open_the_store
 from phoenix_tui.wiring.resume import resumed_id
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
-from tests.support.engine import engine_bench
+from tests.support.engine import engine_harness
 from tools.contract import SandboxMode
 
 
 @pytest.mark.parametrize("sandbox", list(SandboxMode))
 async def test_the_sandbox_is_stored_and_a_copy_has_it(tmp_path: Path, sandbox: SandboxMode) -> None:
-    async with engine_bench(tmp_path) as bench:
-        options = ConversationOptions(bench.cwd, "scripted/main", sandbox=sandbox, sandbox_required=True)
-        conversation = await bench.engine.create(options)
-        copy = await bench.engine.fork(conversation.id)
-        await bench.engine.forget(conversation.id)
-        again = await bench.engine.open(conversation.id)
+    async with engine_harness(tmp_path) as harness:
+        options = ConversationOptions(harness.cwd, "scripted/main", sandbox=sandbox, sandbox_required=True)
+        conversation = await harness.engine.create(options)
+        copy = await harness.engine.fork(conversation.id)
+        await harness.engine.forget(conversation.id)
+        again = await harness.engine.open(conversation.id)
     for record in (again.record, copy.record):
         assert (record.sandbox, record.sandbox_required) == (sandbox, True)
 
 
 async def test_a_changed_sandbox_counts_as_chosen(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path) as harness:
+        conversation = await harness.conversation()
         assert not conversation.record.sandbox_required
         await conversation.change(ConversationChanges(sandbox=SandboxMode.READ_ONLY))
-        stored = await bench.store.conversation(conversation.id)
+        stored = await harness.store.conversation(conversation.id)
     assert stored is not None
     for record in (conversation.record, stored):
         assert (record.sandbox, record.sandbox_required) == (SandboxMode.READ_ONLY, True)
@@ -76,7 +76,7 @@ MODE_RANK: Final = {"auto": 4, "accept-edits": 3, "ask": 2, "plan": 1, "deny": 1
 
 
 def layer(name: str, box: str | None, mode: str | None) -> Layer:
-    values: dict[str, Value] = {}
+    values: dict[str, SettingValue] = {}
     if box is not None:
         values["sandbox"] = box
     if mode is not None:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from engine.ports.files import FileChange, FileKind, FileState
 from engine.records import ConversationQuery
 from engine.rewind.snapshots.contents import Contents
-from engine.rewind.snapshots.places import set_mode
 from engine.rewind.snapshots.restoring import Restoring
+from engine.rewind.snapshots.safe_files import set_mode
 from engine.store import StorePaths, open_store
 from engine.store.locks import forget, is_held
 from phoenix_tui.config.profile_files import ProfileFiles
@@ -26,7 +26,7 @@ from phoenix_tui.features.draft_codec import parsed
 from phoenix_tui.lifecycle.crash_marker import left_open
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.partial_file import ModelFileError
-from phoenix_tui.panes import memory
+from phoenix_tui.panes import saved_panes
 from phoenix_tui.styles.user_themes import theme_named
 from tests.support.cli import phoenix_in
 from tests.support.plain_runner import PlainRunner
@@ -157,8 +157,8 @@ def test_marks_and_panes_name_conversations_and_no_files(kind: str, place: Path)
     (state / "open" / "1.json").write_bytes(msgspec.json.encode({"conversation_id": text, "folder": str(place)}))
     assert left_open(state / "open", place) == text
     focus = -(10**12)
-    (state / memory.FILE).write_bytes(msgspec.json.encode({str(place): {"ids": [text, "x"], "focus": focus}}))
-    assert memory.recall(state, place).ids == (text, "x")
+    (state / saved_panes.FILE).write_bytes(msgspec.json.encode({str(place): {"ids": [text, "x"], "focus": focus}}))
+    assert saved_panes.recall(state, place).ids == (text, "x")
     assert untouched(place)
 
 
@@ -170,7 +170,7 @@ async def test_a_screen_starts_with_hostile_marks_and_panes_and_says_nothing_odd
     for number, text in enumerate(ids):
         content = msgspec.json.encode({"conversation_id": text, "folder": folder})
         (phoenix.home / "open" / f"{number}.json").write_bytes(content)
-    (phoenix.home / memory.FILE).write_bytes(msgspec.json.encode({folder: {"ids": ids, "focus": -9}}))
+    (phoenix.home / saved_panes.FILE).write_bytes(msgspec.json.encode({folder: {"ids": ids, "focus": -9}}))
     async with program(phoenix) as running:
         await running.ready()
         running.type(b"\r")  # conversations open at a crash are offered

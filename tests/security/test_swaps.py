@@ -22,7 +22,7 @@ from engine.ports import ConversationChanges
 from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.records import PermissionMode
 from engine.updates import ApprovalAsked, Question
-from tests.support.engine import Bench, StubTool, engine_bench, until
+from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tests.support.waiting import poll
 from tools.contract import SandboxMode, Tool, ToolContext
 from tools.files.ledger import ReadLedger
@@ -42,18 +42,20 @@ def call(name: str, **arguments: Any) -> Reply:
 @asynccontextmanager
 async def asking(
     folder: Path, tool: Tool, reply: Reply, mode: PermissionMode = PermissionMode.ASK, *, before: Swap | None = None
-) -> AsyncIterator[tuple[Bench, Conversation, Path]]:
+) -> AsyncIterator[tuple[EngineHarness, Conversation, Path]]:
     """A conversation whose call waits for a yes, and a folder outside of it."""
     outside = folder / "outside"
     outside.mkdir()
-    async with engine_bench(folder, reply, DONE, DONE, tool=cast("StubTool", tool)) as bench:
+    async with engine_harness(folder, reply, DONE, DONE, tool=cast("StubTool", tool)) as harness:
         if before is not None:
-            before(bench.cwd, outside)
-        conversation = await bench.engine.create(ConversationOptions(bench.cwd, "scripted/main", permission_mode=mode))
-        await conversation.subscribe(bench.updates.append)
+            before(harness.cwd, outside)
+        conversation = await harness.engine.create(
+            ConversationOptions(harness.cwd, "scripted/main", permission_mode=mode)
+        )
+        await conversation.subscribe(harness.updates.append)
         await conversation.say("do it")
         await until(lambda: isinstance(conversation.state, AwaitingApproval))
-        yield bench, conversation, outside
+        yield harness, conversation, outside
 
 
 async def yes(
@@ -71,8 +73,8 @@ async def yes(
     return conversation.question
 
 
-async def results(bench: Bench, conversation: Conversation) -> str:
-    blocks = [block for row in await bench.store.messages(conversation.id) for block in row.blocks]
+async def results(harness: EngineHarness, conversation: Conversation) -> str:
+    blocks = [block for row in await harness.store.messages(conversation.id) for block in row.blocks]
     parts = [part for block in blocks if isinstance(block, ToolResultBlock) for part in block.content]
     return "\n".join(part.text for part in parts if isinstance(part, TextBlock))
 
@@ -112,14 +114,14 @@ async def test_a_path_that_leads_elsewhere_after_the_question_is_asked_about_aga
     tmp_path: Path, path: str, swap: Swap, choice: ApprovalChoice
 ) -> None:
     async with asking(tmp_path, WriteFile(ReadLedger()), call("write_file", path=path, content="x\n")) as found:
-        bench, conversation, outside = found
-        swap(bench.cwd, outside)
+        harness, conversation, outside = found
+        swap(harness.cwd, outside)
         question = await yes(conversation, choice=choice)
-        assert question is not None, await results(bench, conversation)
+        assert question is not None, await results(harness, conversation)
         assert "changed after your approval" in question.reason
-        assert question.request.paths == (resolve(path, bench.cwd),)
+        assert question.request.paths == (resolve(path, harness.cwd),)
         assert not any(found.is_file() for found in outside.rglob("*"))
-        assert not any((bench.cwd / ".git").rglob("*"))
+        assert not any((harness.cwd / ".git").rglob("*"))
         # The second yes is for the new facts, which were shown.
         assert await yes(conversation) is None
         assert question.request.paths[0].read_text() == "x\n"
@@ -127,10 +129,10 @@ async def test_a_path_that_leads_elsewhere_after_the_question_is_asked_about_aga
 
 async def test_a_file_that_appeared_after_the_question_is_not_overwritten(tmp_path: Path) -> None:
     async with asking(tmp_path, WriteFile(ReadLedger()), call("write_file", path="a.txt", content="x\n")) as found:
-        bench, conversation, outside = found
-        appeared(bench.cwd, outside)
+        harness, conversation, outside = found
+        appeared(harness.cwd, outside)
         await yes(conversation)
-        assert (bench.cwd / "a.txt").read_text() == "another wrote this\n"
+        assert (harness.cwd / "a.txt").read_text() == "another wrote this\n"
 
 
 async def test_a_file_whose_content_changed_after_the_question_keeps_it(tmp_path: Path) -> None:
@@ -140,18 +142,18 @@ async def test_a_file_whose_content_changed_after_the_question_keeps_it(tmp_path
     def before(cwd: Path, outside: Path) -> None:
         (cwd / "a.txt").write_text("one\n")
 
-    async with engine_bench(
+    async with engine_harness(
         tmp_path, call("patch", path="a.txt", edits=edits), DONE, tool=cast(Any, Patch(ledger))
-    ) as bench:
-        before(bench.cwd, tmp_path)
-        conversation = await bench.conversation(PermissionMode.ASK)
-        context = ToolContext(conversation.id, "r", bench.cwd, outside_allowed=False, report=lambda _: None)
+    ) as harness:
+        before(harness.cwd, tmp_path)
+        conversation = await harness.conversation(PermissionMode.ASK)
+        context = ToolContext(conversation.id, "r", harness.cwd, outside_allowed=False, report=lambda _: None)
         await ReadFile(ledger).run({"path": "a.txt"}, context)
         await conversation.say("do it")
         await until(lambda: isinstance(conversation.state, AwaitingApproval))
-        (bench.cwd / "a.txt").write_text("one\nand more\n")
+        (harness.cwd / "a.txt").write_text("one\nand more\n")
         await yes(conversation)
-        assert (bench.cwd / "a.txt").read_text() == "one\nand more\n"
+        assert (harness.cwd / "a.txt").read_text() == "one\nand more\n"
 
 
 @pytest.mark.parametrize(
@@ -163,10 +165,10 @@ async def test_a_sandbox_that_changed_after_the_question_is_asked_about_again(
     tmp_path: Path, changes: ConversationChanges
 ) -> None:
     async with asking(tmp_path, StubTool(), call("bash", command="ls")) as found:
-        bench, conversation, _ = found
+        harness, conversation, _ = found
         await conversation.change(changes)
         question = await yes(conversation)
-        assert bench.tool.calls == []
+        assert harness.tool.calls == []
         assert question is not None
         assert f"the sandbox is {changes.sandbox}" in question.reason
 
@@ -174,38 +176,38 @@ async def test_a_sandbox_that_changed_after_the_question_is_asked_about_again(
 @pytest.mark.parametrize("mode", list(PermissionMode))
 async def test_a_mode_that_changed_after_the_question_decides_anew(tmp_path: Path, mode: PermissionMode) -> None:
     async with asking(tmp_path, StubTool(), call("bash", command="ls")) as found:
-        bench, conversation, _ = found
+        harness, conversation, _ = found
         await conversation.change(ConversationChanges(permission_mode=mode))
         question = await yes(conversation)
         match mode:
             case PermissionMode.PLAN | PermissionMode.DENY:
-                assert (question, bench.tool.calls) == (None, [])
+                assert (question, harness.tool.calls) == (None, [])
             case PermissionMode.ACCEPT_EDITS:
                 assert question is not None
-                assert bench.tool.calls == []
+                assert harness.tool.calls == []
             case _:
-                assert (question, len(bench.tool.calls)) == (None, 1)
+                assert (question, len(harness.tool.calls)) == (None, 1)
 
 
 async def test_a_rule_that_appears_or_goes_meanwhile_does_not_take_the_place_of_the_yes(tmp_path: Path) -> None:
     """A rule added by another process says yes by itself; one that goes leaves the person's own yes."""
     async with asking(tmp_path, StubTool(), call("bash", command="ls")) as found:
-        bench, conversation, _ = found
-        bench.rules.add(KeptRule("bash(rm -rf /)"))
+        harness, conversation, _ = found
+        harness.rules.add(KeptRule("bash(rm -rf /)"))
         assert await yes(conversation) is None
-        assert [one["command"] for one in bench.tool.calls] == ["ls"]
+        assert [one["command"] for one in harness.tool.calls] == ["ls"]
 
 
 async def test_what_changes_each_time_is_refused_at_last(tmp_path: Path) -> None:
     async with asking(tmp_path, WriteFile(ReadLedger()), call("write_file", path="a.txt", content="x\n")) as found:
-        bench, conversation, outside = found
+        harness, conversation, outside = found
         for number in range(10):
-            (bench.cwd / "a.txt").unlink(missing_ok=True)
-            (bench.cwd / "a.txt").symlink_to(outside / f"{number}.txt")
+            (harness.cwd / "a.txt").unlink(missing_ok=True)
+            (harness.cwd / "a.txt").symlink_to(outside / f"{number}.txt")
             if await yes(conversation) is None:
                 break
-        assert len([one for one in bench.seen(ApprovalAsked) if one.question]) == 3
-        assert "changed after each approval" in await results(bench, conversation)
+        assert len([one for one in harness.seen(ApprovalAsked) if one.question]) == 3
+        assert "changed after each approval" in await results(harness, conversation)
         assert not any(outside.iterdir())
 
 

@@ -28,7 +28,7 @@ from phoenix_tui.config.credentials import load_credentials
 from phoenix_tui.config.instructions import Instructions
 from phoenix_tui.config.load import user_layer
 from phoenix_tui.config.project import find_project
-from phoenix_tui.config.rules import RuleFile
+from phoenix_tui.config.rule_file import RuleFile
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.config.write import set_value
@@ -38,7 +38,7 @@ from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
 from phoenix_tui.lifecycle.crash_marker import left_open
 from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.partial_file import file_digest
-from phoenix_tui.panes import memory
+from phoenix_tui.panes import saved_panes
 from phoenix_tui.styles.user_themes import ThemeError, read_theme
 from phoenix_tui.terminal.attention import background
 from tests.support.bounded import within
@@ -83,7 +83,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
         lambda path: PromptHistory(path.parent.parent, Path("/w")).everywhere(),
     ),
     "open marks": ("open/1.json", lambda path: left_open(path.parent, path.parent)),
-    "panes": ("panes.json", lambda path: memory.recall(path.parent, path)),
+    "panes": ("panes.json", lambda path: saved_panes.recall(path.parent, path)),
     "palette": ("palette.json", lambda path: Recent(path).keys()),
     "background": ("background.txt", lambda path: background.remembered_light(path.parent)),
     "image by path": ("image.png", read_image),

@@ -146,8 +146,8 @@ def full() -> FakeContext:
     words = WindowPart(1, 0, -1, Filling.HISTORY, "日本語のログも読んでください。" * 8, 900, whole=900)
     shares = (2_100, 4_300, 1_000, 700, 12_000, 118_000, 1_600, 3_300)
     made = FakeContext()
-    made.standing = replace(
-        made.standing,
+    made.shown = replace(
+        made.shown,
         measured=Measured(tuple(zip(Filling, shares, strict=True)), (*logs, gone, image, words), 31),
         tokens=143_000,
         usage=Usage(2_400, 310, 1_200, 139_000),

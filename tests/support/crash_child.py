@@ -13,7 +13,7 @@ from engine.machine.states import AwaitingApproval
 from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
 from engine.records import PermissionMode
 from engine.updates import TextArrived, ToolEnded
-from tests.support.engine import Bench, StubTool, engine_bench, until
+from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tools.contract import JsonObject, ToolContext, ToolOutput
 
 TWO_CALLS = Reply((
@@ -49,21 +49,21 @@ def say(stage: str) -> None:
     sys.stdout.flush()
 
 
-async def reach(bench: Bench, stage: str) -> None:
+async def reach(harness: EngineHarness, stage: str) -> None:
     mode = PermissionMode.ASK if stage == "question" else PermissionMode.AUTO
-    conversation = await bench.conversation(mode)
+    conversation = await harness.conversation(mode)
     await conversation.say("please look")
     match stage:
         case "streaming":
-            await until(lambda: bench.seen(TextArrived))
+            await until(lambda: harness.seen(TextArrived))
         case "first tool":
-            await bench.tool.started.wait()
+            await harness.tool.started.wait()
         case "second tool":
-            await until(lambda: bench.seen(ToolEnded) and len(bench.tool.contexts) == 2)
+            await until(lambda: harness.seen(ToolEnded) and len(harness.tool.contexts) == 2)
         case "question":
             await until(lambda: isinstance(conversation.state, AwaitingApproval))
         case _:
-            await bench.tool.started.wait()
+            await harness.tool.started.wait()
             conversation.cancel()
             return
     say(stage)
@@ -72,8 +72,8 @@ async def reach(bench: Bench, stage: str) -> None:
 async def main(home: Path, stage: str) -> None:
     tools = {"first tool": StubTool(release=asyncio.Event()), "second tool": SecondWaits(), "cancelling": Stubborn()}
     reply = Reply((Text("half"), Hang())) if stage == "streaming" else TWO_CALLS
-    async with engine_bench(home, reply, tool=tools.get(stage)) as bench:
-        await reach(bench, stage)
+    async with engine_harness(home, reply, tool=tools.get(stage)) as harness:
+        await reach(harness, stage)
         await asyncio.Event().wait()
 
 

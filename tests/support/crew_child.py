@@ -19,7 +19,7 @@ from engine.ports import Committed, Move
 from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
 from engine.updates import StateChanged, Update
 from tests.support.crash_child import say
-from tests.support.engine import Bench, StubTool, engine_bench, until
+from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tools.contract import JsonObject, ToolContext, ToolOutput
 
 
@@ -85,7 +85,7 @@ def die_cancelling(update: Update) -> None:
         die()
 
 
-async def reach(bench: Bench, stage: str, parent: Conversation) -> None:
+async def reach(harness: EngineHarness, stage: str, parent: Conversation) -> None:
     """Wait until all agents have reached the stage."""
 
     def one_has_ended() -> bool:
@@ -93,22 +93,22 @@ async def reach(bench: Bench, stage: str, parent: Conversation) -> None:
 
     match stage:
         case "parallel":
-            await until(lambda: one_has_ended() and len(bench.provider.requests) == 4, 20.0)
-            await bench.tool.started.wait()
+            await until(lambda: one_has_ended() and len(harness.provider.requests) == 4, 20.0)
+            await harness.tool.started.wait()
         case "background":
-            await until(lambda: any("[SYSTEM]" in str(r.messages) for r in bench.provider.requests), 20.0)
-            await bench.tool.started.wait()
+            await until(lambda: any("[SYSTEM]" in str(r.messages) for r in harness.provider.requests), 20.0)
+            await harness.tool.started.wait()
             await parent.wait_idle()
         case "all ended":
             await until(lambda: isinstance(parent.state, AwaitingLlm) and parent.state.run.iteration == 2, 20.0)
         case _:
             await until(one_has_ended, 20.0)
-            await bench.tool.started.wait()
-            await until(lambda: any(isinstance(one.state, ToolExecuting) for one in bench.engine.live()), 20.0)
+            await harness.tool.started.wait()
+            await until(lambda: any(isinstance(one.state, ToolExecuting) for one in harness.engine.live()), 20.0)
 
 
-def die_after(bench: Bench, moves: int) -> None:
-    commit, done = bench.store.commit, 0
+def die_after(harness: EngineHarness, moves: int) -> None:
+    commit, done = harness.store.commit, 0
 
     async def counted(move: Move) -> Committed:
         nonlocal done
@@ -118,17 +118,17 @@ def die_after(bench: Bench, moves: int) -> None:
             die()
         return committed
 
-    bench.store.commit = counted  # type: ignore[method-assign] # dies where told, else the real one
+    harness.store.commit = counted  # type: ignore[method-assign] # dies where told, else the real one
 
 
 async def main(home: Path, stage: str) -> None:
     replies = REPLIES.get(stage, REPLIES["parallel"])
-    async with engine_bench(home, *replies, tool=Sleeps(), settings=EngineSettings(max_agents=2)) as bench:
-        parent = await bench.conversation()
+    async with engine_harness(home, *replies, tool=Sleeps(), settings=EngineSettings(max_agents=2)) as harness:
+        parent = await harness.conversation()
         if stage.isdigit():
-            die_after(bench, int(stage))
+            die_after(harness, int(stage))
         await parent.say("begin")
-        await reach(bench, stage if stage in STAGES else "parallel", parent)
+        await reach(harness, stage if stage in STAGES else "parallel", parent)
         say(stage)
         if stage == "cancelling":
             await parent.subscribe(die_cancelling)

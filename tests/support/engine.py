@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from engine.agents.profiles import BUILT_IN_PROFILES
+from engine.agents.builtin_profiles import BUILT_IN_PROFILES
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions, Engine
 from engine.executor.engine_settings import EngineSettings
@@ -194,7 +194,7 @@ class PlainImages:
 
 
 @dataclass
-class Bench:
+class EngineHarness:
     """An engine with everything a test looks at."""
 
     engine: Engine
@@ -217,7 +217,7 @@ class Bench:
 
 
 @asynccontextmanager
-async def engine_bench(
+async def engine_harness(
     home: Path,
     *replies: Reply,
     tool: StubTool | None = None,
@@ -227,7 +227,7 @@ async def engine_bench(
     board: JobBoard | None = None,
     tools: Sequence[Tool] = (),
     memory: bool = False,
-) -> AsyncIterator[Bench]:
+) -> AsyncIterator[EngineHarness]:
     """An engine whose model answers with `replies`, in order, or as `provider` does; `board` has background jobs.
 
     `tools` stand beside `tool`; with `memory` there are notes in the folder `memory`, and the tools for them.
@@ -257,7 +257,7 @@ async def engine_bench(
     cwd.mkdir(exist_ok=True)
     try:
         await engine.start()
-        yield Bench(engine, provider, store, tool, rules, jobs, cwd)
+        yield EngineHarness(engine, provider, store, tool, rules, jobs, cwd)
     finally:
         await engine.close()
 

@@ -48,7 +48,7 @@ REPORT = ContextReport(
 class FakeContext:
     """Answers with `answer` and `standing`."""
 
-    standing: ContextReport = REPORT
+    shown: ContextReport = REPORT
     answer: Edited | Refused = field(default_factory=lambda: Edited(3, 100_000, 60_000))
     compacts: Receipt = field(default_factory=Accepted)
     review: Review | None = None
@@ -72,7 +72,7 @@ class FakeContext:
         return False
 
     async def report(self) -> ContextReport:
-        return self.standing
+        return self.shown
 
     async def compact(self, focus: str = "", review: Review | None = None, before: int = 0) -> Receipt:
         self.asked.append(f"compact {focus}{f'before {before}' if before else ''}".strip())

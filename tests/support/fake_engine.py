@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from engine.activities import ActivityTeller
+from engine.activities import ActivityReporter
 from engine.engine import Activity, ConversationOptions, EngineError
 from engine.executor.history import MessageRange
 from engine.executor.requests import Accepted, ApprovalAnswer, Receipt, Refused, RunCaps
@@ -32,8 +32,8 @@ from engine.permissions.rules import Rule
 from engine.ports import ConversationChanges, ModelInfo
 from engine.ports.database_waits import DatabaseWaits
 from engine.records import Attachment, ConversationQuery, ConversationRecord, ConversationSummary, StoredMessage
-from engine.records.calls import CallSum
 from engine.records.effort import LEVELS, Effort
+from engine.records.model_calls import CallSum
 from engine.records.runs import RunRecord
 from engine.records.totals import Totals
 from engine.search import SearchQuery
@@ -116,7 +116,7 @@ class FakeConversation:
         self.side = FakeSide()
         self.jobs = FakeJobs(self.play)
         self.rules: dict[Rule, float] = {}
-        self.teller = ActivityTeller(self, self.engine.watchers)
+        self.teller = ActivityReporter(self, self.engine.watchers)
 
     @property
     def id(self) -> str:

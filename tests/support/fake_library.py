@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.machine.messages import Origin, Role, TextBlock
 from engine.records import FoundText, SearchAnswer, SearchHit, StoredCompaction, StoredMessage
-from engine.records.calls import CallSum
+from engine.records.model_calls import CallSum
 from engine.records.runs import RunRecord
 from engine.records.turns import TurnSummary
 from engine.search import SearchQuery, Speaker, occurrences
@@ -23,7 +23,7 @@ class FakeLibrary:
     def __init__(self, engine: FakeEngine) -> None:
         self._engine = engine
 
-    async def changed_elsewhere(self) -> bool:
+    async def changed_externally(self) -> bool:
         written, self._engine.written_elsewhere = self._engine.written_elsewhere, False
         return written
 

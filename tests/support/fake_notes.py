@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine.memory.memory import Memory
 from engine.memory.note_files import NoteFolder
-from engine.ports.memory import NoteFile, NoteHit, ReadNote
+from engine.ports.note_index import NoteFile, NoteHit, ReadNote
 
 
 class NoIndex:

@@ -15,7 +15,7 @@ from engine.records.totals import Totals
 from engine.updates import Snapshot
 from phoenix_tui.styles.themes import THEMES
 from phoenix_tui.widgets.transcript.model import TranscriptModel
-from phoenix_tui.widgets.transcript.signals import BlockWanted, LinkClicked, Request
+from phoenix_tui.widgets.transcript.signals import BlockSignal, BlockWanted, LinkClicked
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from tests.support.clocks import SteppedClock
 
@@ -28,7 +28,7 @@ class TranscriptApp(App[None]):
         self.animation_level = "none"
         self.view = TranscriptView(TranscriptModel(clock) if clock else None)
         self.links: list[str] = []
-        self.wanted: list[Request] = []
+        self.wanted: list[BlockSignal] = []
 
     def compose(self) -> ComposeResult:
         yield self.view

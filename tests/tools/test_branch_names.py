@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.git.places import branch_of
+from tools.git.repository import branch_of
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from tools.shedding import Order, Shedding
+from tools.shedding import Shedding, SheddingOrder
 
 
 class Cache:
@@ -27,7 +27,7 @@ class Cache:
 def test_all_of_it_goes_in_order_and_is_named() -> None:
     shedding, told = Shedding(), list[str]()
     caches = [Cache(told, "open", 2), Cache(told, "rows", 7), Cache(told, "broken", 1, breaks=True)]
-    for cache, order in zip(caches, (Order.OPEN, Order.LOOKS, Order.READ), strict=True):
+    for cache, order in zip(caches, (SheddingOrder.OPEN, SheddingOrder.LOOKS, SheddingOrder.READ), strict=True):
         shedding.add(cache._name, order, cache.count, cache.drop)
     assert shedding.shed() == "7 rows, 2 open"
     assert told == ["rows", "broken", "open"]
@@ -38,7 +38,7 @@ def test_what_has_gone_is_not_held_by_the_list() -> None:
     shedding, told = Shedding(), list[str]()
     for number in range(3):
         cache = Cache(told, f"cache {number}", 1)
-        shedding.add(cache._name, Order.READ, cache.count, cache.drop)
+        shedding.add(cache._name, SheddingOrder.READ, cache.count, cache.drop)
     del cache
     gc.collect()
     assert shedding.all() == ()

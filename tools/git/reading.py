@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tools.contract import HELPER_SANDBOX, Command, Finished, ProcessRunner
-from tools.git.places import Repository, find_repository, read_small
+from tools.git.repository import Repository, find_repository, read_small
 
 OWN_FOLDERS: Final = Path(__file__).parent / "empty"
 SECONDS: Final = 10.0

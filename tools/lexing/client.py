@@ -23,7 +23,7 @@ STRIKES: Final = 3
 KEPT: Final = 256
 """Texts that are remembered for having killed it."""
 _WORKER: Final = Path(__file__).parent / "worker.py"
-Pieces: TypeAlias = Sequence[tuple[int, int]]
+LexedLine: TypeAlias = Sequence[tuple[int, int]]
 """Pieces of one line: the index of a kind, -1 for none, and the number of characters."""
 
 
@@ -35,7 +35,7 @@ class Lexing:
         self._strikes: dict[str, int] = {}
         self._deadly: OrderedDict[bytes, None] = OrderedDict()
 
-    def lines(self, text: str, language: str, kinds: Sequence[str]) -> list[Pieces]:
+    def lines(self, text: str, language: str, kinds: Sequence[str]) -> list[LexedLine]:
         """The pieces of the first lines of a text, up to where a lexer took too long; none for an unknown language."""
         if not language or self._strikes.get(language, 0) >= STRIKES:
             return []

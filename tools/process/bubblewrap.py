@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tools.process.zygote import places, wire
-from tools.process.zygote.places import PROC_READ_ONLY, MountPlace
+from tools.process.zygote import mount_places, wire
+from tools.process.zygote.mount_places import PROC_READ_ONLY, MountPlace
 
 PROGRAMS = ("/usr/bin/bwrap", "/usr/local/bin/bwrap")
 
@@ -30,7 +30,7 @@ def bubblewrap_arguments(
     emptied: list[str] = []
     for place in seen:
         arguments += _words(place)
-        if place.kind == places.EMPTY:
+        if place.kind == mount_places.EMPTY:
             emptied.append(place.path)
     for path in emptied:
         arguments += ["--remount-ro", path]
@@ -41,15 +41,15 @@ def bubblewrap_arguments(
 
 def _words(place: MountPlace) -> list[str]:
     match place.kind:
-        case places.WRITABLE:
+        case mount_places.WRITABLE:
             return ["--bind", place.path, place.path]
-        case places.READ_ONLY:
+        case mount_places.READ_ONLY:
             return ["--ro-bind", place.path, place.path]
-        case places.INSTEAD:
+        case mount_places.INSTEAD:
             return ["--bind", place.source, place.path]
-        case places.INSTEAD_READ_ONLY:
+        case mount_places.INSTEAD_READ_ONLY:
             return ["--ro-bind", place.source, place.path]
-        case places.EMPTY:
+        case mount_places.EMPTY:
             return ["--perms", "0755", "--tmpfs", place.path]
         case _:
             return []

@@ -50,12 +50,12 @@ FIXED = {
 """Variables that keep programs from waiting for a key (FAULTS 11-13); an editor fails with a reason."""
 
 
-_WAYS_OUT = """
+_UNSANDBOXED_SERVICES = """
 DBUS_SESSION_BUS_ADDRESS XDG_RUNTIME_DIR SSH_AUTH_SOCK SSH_AGENT_PID GPG_AGENT_INFO GNUPGHOME DISPLAY WAYLAND_DISPLAY
 XAUTHORITY TMUX STY DOCKER_HOST DOCKER_CONTEXT DOCKER_CONFIG KUBECONFIG WSL_INTEROP EMACS_SOCKET_NAME NVIM
 VSCODE_IPC_HOOK_CLI PULSE_SERVER
 """
-WAYS_OUT = frozenset(_WAYS_OUT.split())
+UNSANDBOXED_SERVICES = frozenset(_UNSANDBOXED_SERVICES.split())
 """Left out in a sandbox: each leads to a daemon that runs programs outside of it, or to keys."""
 
 

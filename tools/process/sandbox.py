@@ -24,8 +24,8 @@ from tools.process.private_home import private_entries, tool_folders
 from tools.process.scratch import Lease, Scratch, scratch_folders
 from tools.process.secrets import key_places
 from tools.process.sockets import KEPT, bound_sockets, socket_folders
-from tools.process.zygote import places
-from tools.process.zygote.places import MountPlace
+from tools.process.zygote import mount_places
+from tools.process.zygote.mount_places import MountPlace
 
 MOST_NESTED: Final = 300
 """Control paths in sub-folders that are kept as they are; each takes a mount, a repository ten."""
@@ -123,7 +123,7 @@ class SandboxLayout:
         if self._writes:
             self._roots = [root for root in (self._workspace, *git.writable) if root != Path(root.anchor)]
             for root in self._roots:
-                self._put(places.WRITABLE, root)
+                self._put(mount_places.WRITABLE, root)
             self._copy_caches()
             self._guard(git)
             self._around.watch.begin(self._workspace, tuple(self._roots))
@@ -146,11 +146,11 @@ class SandboxLayout:
         """Put empty or private folders where others keep temporary files and sockets."""
         for path in temp_folders():
             if self._writes:
-                self._put(places.INSTEAD, path, self.lease.temporary)
+                self._put(mount_places.INSTEAD, path, self.lease.temporary)
             else:
-                self._put(places.EMPTY, path)
+                self._put(mount_places.EMPTY, path)
         for path in socket_folders():
-            self._put(places.EMPTY, path)
+            self._put(mount_places.EMPTY, path)
         if not self._wanted.is_helper and not self._home.is_relative_to(self._workspace):
             self._cover_home()
 
@@ -159,9 +159,9 @@ class SandboxLayout:
         caches = cache_folders(self._around.environment, self._home)
         for path in private_entries(self._home, caches):
             if path.is_dir():
-                self._put(places.EMPTY, path)
+                self._put(mount_places.EMPTY, path)
             else:
-                self._put(places.INSTEAD_READ_ONLY, path, self.lease.empty)
+                self._put(mount_places.INSTEAD_READ_ONLY, path, self.lease.empty)
 
     def _show(self, git: GitControl) -> None:
         """Show again needed paths inside covered folders."""
@@ -174,7 +174,7 @@ class SandboxLayout:
             if self._workspace in resolved.parents:
                 continue  # the content of the workspace comes with it, writable
             if resolved.exists() and any(folder == resolved or _inside(resolved, folder) for folder in covered):
-                self._put(places.READ_ONLY, resolved)
+                self._put(mount_places.READ_ONLY, resolved)
 
     def _copy_caches(self) -> None:
         for number, path in enumerate(cache_folders(self._around.environment, self._home)):
@@ -183,7 +183,7 @@ class SandboxLayout:
                 layers = self.lease.layers / str(number)
                 for part in ("upper", "work"):
                     (layers / part).mkdir(0o700, parents=True, exist_ok=True)
-                self._put(places.COPY, path, layers)
+                self._put(mount_places.COPY, path, layers)
 
     def _guard(self, git: GitControl) -> None:
         """Protect files that run later outside the sandbox."""
@@ -196,7 +196,7 @@ class SandboxLayout:
         if not any(_inside(guarded.path, root) for root in self._roots):
             return
         if guarded.path.is_symlink():
-            self._put(places.LINK, guarded.path)
+            self._put(mount_places.LINK, guarded.path)
             return
         target: Path | None = guarded.path
         if self._around.placeholders.is_claimed(guarded.path) or not _stands(guarded.path):
@@ -204,7 +204,7 @@ class SandboxLayout:
             target = claim(guarded.path, is_file=guarded.is_file, content=guarded.content)
             self.claimed += [target] if target else []
         if target is not None:
-            self._put(places.READ_ONLY, target)
+            self._put(mount_places.READ_ONLY, target)
 
     def _control(self) -> Iterator[Guarded]:
         workspace = self._workspace
@@ -236,20 +236,20 @@ class SandboxLayout:
         for path in self._wanted.shown:
             resolved = path.resolve()
             if resolved.is_dir() and any(_inside(resolved, folder) for folder in own):
-                self._put(places.READ_ONLY, resolved)
+                self._put(mount_places.READ_ONLY, resolved)
 
     def _hide(self, path: Path) -> None:
         self._secret.append(path)
         if path.is_dir():
-            self._put(places.EMPTY, path)
+            self._put(mount_places.EMPTY, path)
         else:
-            self._put(places.INSTEAD_READ_ONLY, path, self.lease.empty)
+            self._put(mount_places.INSTEAD_READ_ONLY, path, self.lease.empty)
 
     def _hide_scratch(self) -> None:
         """Cover the private folders of all conversations where the workspace is a folder of temporary files."""
         for base in scratch_folders():
             if any(_inside(base, root) for root in self._roots) and not self._is_covered(base):
-                self._put(places.EMPTY, base)
+                self._put(mount_places.EMPTY, base)
 
     def _hide_sockets(self) -> None:
         """Cover each socket that is still seen, except for those of the workspace's own programs."""
@@ -257,18 +257,20 @@ class SandboxLayout:
         for path in bound_sockets():
             inside = _inside(path, self._workspace) and not is_shared
             if not inside and not self._is_covered(path):
-                self._put(places.INSTEAD_READ_ONLY, path, self.lease.empty)
+                self._put(mount_places.INSTEAD_READ_ONLY, path, self.lease.empty)
 
     def _is_covered(self, path: Path) -> bool:
         for folder in path.parents:
             place = self._places.get(folder)
             if place is not None:
-                return place.kind in {places.EMPTY, places.INSTEAD}
+                return place.kind in {mount_places.EMPTY, mount_places.INSTEAD}
         return False
 
     def _pin(self) -> None:
         """Mount the folders above a guarded place on themselves, so that they cannot be renamed away."""
-        guarded = sorted((path for path, place in self._places.items() if place.kind != places.WRITABLE), key=_depth)
+        guarded = sorted(
+            (path for path, place in self._places.items() if place.kind != mount_places.WRITABLE), key=_depth
+        )
         inside = [path for path in guarded if any(_inside(path, root) for root in self._roots)]
         fixed = set(inside)
         for folder in dict.fromkeys(path.parent for path in inside):
@@ -276,7 +278,7 @@ class SandboxLayout:
             end = next(place for place, path in enumerate(above) if path in self._roots)
             if not any(path in fixed for path in above[:end]):
                 for path in above[:end]:
-                    self._places.setdefault(path, MountPlace(places.WRITABLE, str(path)))
+                    self._places.setdefault(path, MountPlace(mount_places.WRITABLE, str(path)))
 
     def _put(self, kind: str, path: Path, source: Path | None = None) -> None:
         self._places[path] = MountPlace(kind, str(path), str(source or ""))

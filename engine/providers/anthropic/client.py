@@ -13,9 +13,9 @@ from msgspec import structs
 from engine.machine.messages import ThinkingBlock, ToolUseBlock
 from engine.ports import LimitsTold, ModelInfo, ModelReply, ModelRequest, ProviderError, StreamItem
 from engine.providers import catalogue, prices
-from engine.providers.anthropic.effort import efforts_of
-from engine.providers.anthropic.from_wire import ReplyBuilder
-from engine.providers.anthropic.settings import DEFAULT_BASE_URL, AnthropicSettings
+from engine.providers.anthropic.anthropic_effort import efforts_of
+from engine.providers.anthropic.anthropic_settings import DEFAULT_BASE_URL, AnthropicSettings
+from engine.providers.anthropic.from_wire import AnthropicReplyBuilder
 from engine.providers.anthropic.to_wire import count_body, encode_request
 from engine.providers.events import WireModel, drain, post_events, read_models
 from engine.providers.failures import broken, missing_key
@@ -142,7 +142,7 @@ class AnthropicProvider:
 
     async def _ask(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         body = await self._encoded(request)
-        builder, head = ReplyBuilder(self._service, request.model, tool_ids(request.messages)), Head()
+        builder, head = AnthropicReplyBuilder(self._service, request.model, tool_ids(request.messages)), Head()
         async with aclosing(self._transport.events(body, head)) as batches:
             async for batch in batches:
                 if head.limits:

@@ -14,7 +14,7 @@ from engine.providers.http import ErrorBody, ErrorDetail, error_in
 from engine.providers.wire import decoded, parse_object, unique_tool_id
 
 
-class WireUsage(msgspec.Struct, gc=False):
+class MessageUsage(msgspec.Struct, gc=False):
     """Token counts; every field may be missing or null."""
 
     input_tokens: int | None = None
@@ -28,7 +28,7 @@ class WireMessage(msgspec.Struct, gc=False):
 
     id: str = ""
     model: str = ""
-    usage: WireUsage | None = None
+    usage: MessageUsage | None = None
 
 
 class WireBlock(msgspec.Struct, gc=False):
@@ -44,7 +44,7 @@ class WireBlock(msgspec.Struct, gc=False):
     input: msgspec.Raw = msgspec.Raw()
 
 
-class WireDelta(msgspec.Struct, gc=False):
+class MessageDelta(msgspec.Struct, gc=False):
     """Addition to a block, or the end of the message."""
 
     type: str = ""
@@ -60,10 +60,10 @@ class WireEvent(msgspec.Struct, gc=False):
 
     type: str = ""
     index: int = 0
-    delta: WireDelta | None = None
+    delta: MessageDelta | None = None
     content_block: WireBlock | None = None
     message: WireMessage | msgspec.UnsetType | None = None
-    usage: WireUsage | None = None
+    usage: MessageUsage | None = None
     id: str = ""
     model: str = ""
     content: list[WireBlock] | None = None
@@ -96,7 +96,7 @@ _STOPS = {
 """The API's own words, and below them those that gateways and Bedrock put in their place."""
 
 
-class ReplyBuilder:
+class AnthropicReplyBuilder:
     """Takes the events of one stream in order; `done` once the last one came."""
 
     def __init__(self, service: Service, model: str, used_ids: set[str]) -> None:
@@ -106,7 +106,7 @@ class ReplyBuilder:
         self._message = WireMessage(model=model)
         self._model = model
         self._blocks: dict[int, _OpenBlock] = {}
-        self._usage = WireUsage()
+        self._usage = MessageUsage()
         self._stop = ""
         self._tally = ByteTally()
 
@@ -176,12 +176,12 @@ class ReplyBuilder:
         text = "".join(block.text for block in event.content or () if block.type == "text")
         return TextDelta(text) if text else UsageTold(self._told())
 
-    def _count(self, usage: WireUsage | None) -> None:
+    def _count(self, usage: MessageUsage | None) -> None:
         """Let later counts replace earlier ones; a missing field keeps its value."""
         if usage is None:
             return
         known = self._usage
-        self._usage = WireUsage(
+        self._usage = MessageUsage(
             *(
                 old if new is None else new
                 for new, old in (
@@ -216,7 +216,7 @@ class ReplyBuilder:
             case _:
                 return None
 
-    def _delta(self, index: int, delta: WireDelta) -> StreamItem | None:
+    def _delta(self, index: int, delta: MessageDelta) -> StreamItem | None:
         block = self._blocks.get(index)
         if block is None:
             raise unreadable(self._service, f"a piece of block {index}, which never began")

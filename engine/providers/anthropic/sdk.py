@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 import msgspec
 
 from engine.ports import ProviderError
-from engine.providers.anthropic.settings import AnthropicSettings
+from engine.providers.anthropic.anthropic_settings import AnthropicSettings
 from engine.providers.events import WireModel, payloads_of
 from engine.providers.failures import (
     ServerRefusal,

@@ -9,7 +9,7 @@ import msgspec
 
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelRequest
-from engine.providers.anthropic.effort import effort_fields
+from engine.providers.anthropic.anthropic_effort import effort_fields
 from engine.providers.catalogue import known_model
 from engine.providers.wire import (
     CONTINUE,

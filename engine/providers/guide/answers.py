@@ -14,11 +14,11 @@ from engine.providers.guide.requests import (
     CountTo,
     Describe,
     GitChanges,
+    GuideRequest,
     Help,
     ListRequest,
     ReadFiles,
     Replace,
-    Request,
     RunCommand,
     RunTests,
     SearchRequest,
@@ -36,7 +36,7 @@ SHOWN_MATCHES = 25
 SHOWN_REQUESTS = 20
 
 
-def compose(request: Request, dialogue: Dialogue) -> str:
+def compose(request: GuideRequest, dialogue: Dialogue) -> str:
     """The answer, without the closing line."""
     match request:
         case SmallTalk(kind):
@@ -51,7 +51,7 @@ def compose(request: Request, dialogue: Dialogue) -> str:
             return _from_tools(request, dialogue)
 
 
-def _from_tools(request: Request, dialogue: Dialogue) -> str:
+def _from_tools(request: GuideRequest, dialogue: Dialogue) -> str:
     answered = dialogue.answered
     if not answered:
         return "No tool answered, so there is nothing to show."

@@ -14,11 +14,11 @@ from engine.providers.guide.requests import (
     CountTo,
     Describe,
     GitChanges,
+    GuideRequest,
     Help,
     ListRequest,
     ReadFiles,
     Replace,
-    Request,
     RunCommand,
     RunTests,
     SearchRequest,
@@ -83,7 +83,7 @@ class ThinkStep(Struct, frozen=True):
     thoughts: str
 
 
-Step: TypeAlias = ReadStep | ListStep | SearchStep | BashStep | WriteStep | PatchStep | ThinkStep
+PlanStep: TypeAlias = ReadStep | ListStep | SearchStep | BashStep | WriteStep | PatchStep | ThinkStep
 
 TEST_COMMANDS: tuple[tuple[str, str], ...] = (
     ("pyproject.toml", "python -m pytest -q"),
@@ -102,7 +102,7 @@ TELLING_FILES = (
 """Files that describe a project, in the order read."""
 
 
-def next_steps(request: Request, dialogue: Dialogue) -> tuple[Step, ...]:
+def next_steps(request: GuideRequest, dialogue: Dialogue) -> tuple[PlanStep, ...]:
     """The calls of the next round; empty when it is time to answer."""
     done = len(dialogue.rounds)
     if done >= ROUNDS:
@@ -118,7 +118,7 @@ def next_steps(request: Request, dialogue: Dialogue) -> tuple[Step, ...]:
             return () if done else _first(request)
 
 
-def _first(request: Request) -> tuple[Step, ...]:
+def _first(request: GuideRequest) -> tuple[PlanStep, ...]:
     """The only round of a request that needs one."""
     match request:
         case ListRequest() | ReadFiles() | SearchRequest():
@@ -137,7 +137,7 @@ def _first(request: Request) -> tuple[Step, ...]:
             assert_never(request)
 
 
-def _look(request: ListRequest | ReadFiles | SearchRequest) -> tuple[Step, ...]:
+def _look(request: ListRequest | ReadFiles | SearchRequest) -> tuple[PlanStep, ...]:
     match request:
         case ListRequest(folder, glob):
             return (ListStep(folder, glob),)
@@ -149,7 +149,7 @@ def _look(request: ListRequest | ReadFiles | SearchRequest) -> tuple[Step, ...]:
             assert_never(request)
 
 
-def _shell(request: RunCommand | GitChanges | CountLines) -> tuple[Step, ...]:
+def _shell(request: RunCommand | GitChanges | CountLines) -> tuple[PlanStep, ...]:
     match request:
         case RunCommand(command):
             return (BashStep(command),)
@@ -166,7 +166,7 @@ def _literal(text: str) -> str:
     return re.sub(r"([.^$*+?{}\[\]\\|()])", r"\\\1", text)
 
 
-def _describe(dialogue: Dialogue) -> tuple[Step, ...]:
+def _describe(dialogue: Dialogue) -> tuple[PlanStep, ...]:
     match len(dialogue.rounds):
         case 0:
             return (ListStep(),)
@@ -177,7 +177,7 @@ def _describe(dialogue: Dialogue) -> tuple[Step, ...]:
             return ()
 
 
-def _run_tests(dialogue: Dialogue) -> tuple[Step, ...]:
+def _run_tests(dialogue: Dialogue) -> tuple[PlanStep, ...]:
     match len(dialogue.rounds):
         case 0:
             return (ListStep(),)

@@ -19,10 +19,10 @@ from engine.ports import (
 )
 from engine.providers.guide import texts
 from engine.providers.guide.answers import compose
-from engine.providers.guide.calls import PlannedCall, missing_tools, planned_call
 from engine.providers.guide.dialogue import read_dialogue
 from engine.providers.guide.markdown import code
 from engine.providers.guide.plan import next_steps
+from engine.providers.guide.planned_calls import PlannedCall, missing_tools, planned_call
 from engine.providers.guide.understand import understand
 
 PROVIDER = "demo"
@@ -72,19 +72,19 @@ class GuideProvider:
     def _decide(self, request: ModelRequest) -> tuple[str, tuple[PlannedCall, ...]]:
         """Choose the text, and the tools to call with it."""
         dialogue = read_dialogue(request.messages)
-        wish = understand(dialogue.request)
-        if wish is None:
+        intent = understand(dialogue.request)
+        if intent is None:
             if self._strict:
                 raise ProviderError(texts.NOT_UNDERSTOOD_SENTENCE, kind="not_understood", retryable=False)
             return _closed(texts.NOT_UNDERSTOOD), ()
-        calls = tuple(planned_call(step) for step in next_steps(wish, dialogue))
+        calls = tuple(planned_call(step) for step in next_steps(intent, dialogue))
         missing = missing_tools(calls, request.tools)
         if missing:
             names = ", ".join(code(name) for name in missing)
             return _closed(f"That needs {names}, which this conversation does not offer."), ()
         if calls:
             return f"By rule: {', '.join(call.announcement for call in calls)}.", calls
-        return _closed(compose(wish, dialogue)), ()
+        return _closed(compose(intent, dialogue)), ()
 
     def describe(self, model: str) -> ModelInfo:
         """The guide, whatever it is called by."""

@@ -103,7 +103,7 @@ class Summarize(Struct, frozen=True):
     """Request to summarize this conversation."""
 
 
-Request: TypeAlias = (
+GuideRequest: TypeAlias = (
     SmallTalk
     | Help
     | ListRequest

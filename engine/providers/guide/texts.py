@@ -20,7 +20,7 @@ ABILITIES = """\
 | `describe this project` | look around and sum up |
 | `count to 10`, `count the lines in FILE`, `think about X`, `summarize this conversation` | do just that |"""
 
-WAYS_OUT = """\
+MODEL_OPTIONS = """\
 For a real model, any one of these:
 - set `ANTHROPIC_API_KEY` or `OPENAI_API_KEY` (or `OPENAI_BASE_URL`) and choose it with `/model`;
 - run `phoenix model install`: about 1.1 GB, then it works offline, on this machine alone;
@@ -31,14 +31,14 @@ I did not understand that. I am `demo/guide`: a few fixed rules, no language mod
 
 {ABILITIES}
 
-{WAYS_OUT}"""
+{MODEL_OPTIONS}"""
 
 HELP = f"""\
 I follow fixed rules and use Phoenix's real tools. This is all I understand:
 
 {ABILITIES}
 
-{WAYS_OUT}"""
+{MODEL_OPTIONS}"""
 
 COURTESIES = {
     Courtesy.HELLO: "Hello! I can look around in this folder, run commands and edit files by fixed rules. "
@@ -46,7 +46,7 @@ COURTESIES = {
     Courtesy.THANKS: "You're welcome.",
     Courtesy.GOODBYE: "Goodbye. This conversation is saved; `phoenix -c` comes back to it.",
     Courtesy.WHO: "I am `demo/guide`, a handful of fixed rules inside Phoenix. I read, search, edit and run for you, "
-    "but I do not think.\n\n" + WAYS_OUT,
+    "but I do not think.\n\n" + MODEL_OPTIONS,
     Courtesy.HOW: "All rules in place. What shall I do? `help` lists what I understand.",
 }
 

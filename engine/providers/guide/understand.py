@@ -7,18 +7,18 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias
 
-from engine.providers.guide.paths import is_path, named, split_paths, unquote
+from engine.providers.guide.file_names import is_path, named, split_paths, unquote
 from engine.providers.guide.requests import (
     CountLines,
     CountTo,
     Courtesy,
     Describe,
     GitChanges,
+    GuideRequest,
     Help,
     ListRequest,
     ReadFiles,
     Replace,
-    Request,
     RunCommand,
     RunTests,
     SearchRequest,
@@ -52,11 +52,11 @@ _VERBS = frozenset({
     "count", "think", "help", "test",
 })  # fmt: skip
 
-Build: TypeAlias = "Callable[[re.Match[str], str], Request | None]"
-Rule: TypeAlias = "tuple[re.Pattern[str], Build]"
+Build: TypeAlias = "Callable[[re.Match[str], str], GuideRequest | None]"
+RequestRule: TypeAlias = "tuple[re.Pattern[str], Build]"
 
 
-def understand(text: str) -> Request | None:
+def understand(text: str) -> GuideRequest | None:
     """The request in `text`, or None when no rule fits."""
     if len(text) > LONGEST:
         return None
@@ -90,7 +90,7 @@ _SENTENCE_END = r"[\s.!?]*$"
 _VERBATIM_END = r"\s*$"
 
 
-def _rule(pattern: str, build: Build, end: str = _SENTENCE_END) -> Rule:
+def _rule(pattern: str, build: Build, end: str = _SENTENCE_END) -> RequestRule:
     """A rule that must fit from the first character to the last."""
     return re.compile(f"(?:{pattern}){end}", re.IGNORECASE | re.DOTALL), build
 
@@ -99,16 +99,16 @@ def _courtesy(kind: Courtesy) -> Build:
     return lambda _match, _block: SmallTalk(kind)
 
 
-def _always(request: Request) -> Build:
+def _always(request: GuideRequest) -> Build:
     return lambda _match, _block: request
 
 
-def _read(match: re.Match[str], _block: str) -> Request | None:
+def _read(match: re.Match[str], _block: str) -> GuideRequest | None:
     paths = split_paths(match["rest"])
     return ReadFiles(paths) if paths else None
 
 
-def _list(match: re.Match[str], _block: str) -> Request | None:
+def _list(match: re.Match[str], _block: str) -> GuideRequest | None:
     where = named(match["where"] or "")
     if re.search(r"[*?\[]", where):
         return ListRequest(glob=where)
@@ -116,13 +116,13 @@ def _list(match: re.Match[str], _block: str) -> Request | None:
     return ListRequest() if here else ListRequest(where)
 
 
-def _find(match: re.Match[str], _block: str) -> Request | None:
+def _find(match: re.Match[str], _block: str) -> GuideRequest | None:
     """`find app.py` wants the file, `find app` the word."""
     name = named(match["name"])
     return ListRequest(glob=name) if is_path(name) and not re.search(r"\s", name) else None
 
 
-def _search(match: re.Match[str], _block: str) -> Request | None:
+def _search(match: re.Match[str], _block: str) -> GuideRequest | None:
     text = _MARKER.sub(r"\1", unquote(match["text"]))
     glob = named(match["glob"] or "")
     everywhere = re.fullmatch(r"(?:(?:this|the|all|my|every)\b.*|here|files?)", glob, re.IGNORECASE)
@@ -133,45 +133,45 @@ def _search(match: re.Match[str], _block: str) -> Request | None:
     return SearchRequest(text, glob)
 
 
-def _run(match: re.Match[str], block: str) -> Request | None:
+def _run(match: re.Match[str], block: str) -> GuideRequest | None:
     command = block.strip() or unquote(match["command"] or "")
     return RunCommand(command) if command else None
 
 
-def _replace(match: re.Match[str], _block: str) -> Request | None:
+def _replace(match: re.Match[str], _block: str) -> GuideRequest | None:
     old, new, path = unquote(match["old"]), unquote(match["new"], keep_empty=True), named(match["path"])
     return Replace(path, old, new) if old and path else None
 
 
-def _write(match: re.Match[str], block: str) -> Request | None:
+def _write(match: re.Match[str], block: str) -> GuideRequest | None:
     content = block + "\n" if block else unquote(match["content"] or "") + "\n"
     path = named(match["path"])
     return WriteRequest(path, content) if path and content.strip() else None
 
 
-def _write_into(match: re.Match[str], block: str) -> Request | None:
+def _write_into(match: re.Match[str], block: str) -> GuideRequest | None:
     path = named(match["path"])
     content = block or unquote(match["content"] or "")
     return WriteRequest(path, content + "\n") if is_path(path) and content.strip() else None
 
 
-def _count_to(match: re.Match[str], _block: str) -> Request:
+def _count_to(match: re.Match[str], _block: str) -> GuideRequest:
     return CountTo(min(int(match["limit"]), COUNT_LIMIT))
 
 
-def _count_lines(match: re.Match[str], _block: str) -> Request | None:
+def _count_lines(match: re.Match[str], _block: str) -> GuideRequest | None:
     path = named(match["path"])
     return CountLines(path) if is_path(path) else None
 
 
-def _think(match: re.Match[str], block: str) -> Request:
+def _think(match: re.Match[str], block: str) -> GuideRequest:
     return ThinkRequest(unquote(match["topic"] or "") or block.strip() or "what to do next")
 
 
 _PROJECT = r"(?:this |the |my |our )?(?:project|repo(?:sitory)?|code ?base|folder|directory|code)"
 _THE_FILE = r"(?:(?:the |this |that )?(?:contents? of )?(?:the )?files? )?"
 
-_RULES: tuple[Rule, ...] = (
+_RULES: tuple[RequestRule, ...] = (
     _rule(
         r"(?:hi|hello|hey|hallo|good (?:morning|day|evening|afternoon)|greetings|yo)(?: there| phoenix| again)?",
         _courtesy(Courtesy.HELLO),

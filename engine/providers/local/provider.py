@@ -19,7 +19,7 @@ from engine.providers.http_transport import InvalidResponse
 from engine.providers.local.compact_tools import CompactTool, offered
 from engine.providers.local.from_wire import ReplyPiece, read_event
 from engine.providers.local.host import ProgramHost
-from engine.providers.local.reply_reader import Act, CutCall, ReplyReader, SpokenReply
+from engine.providers.local.reply_reader import CutCall, ModelCallsTool, ReplyReader, SpokenReply
 from engine.providers.local.server import CONTEXT_WINDOW, LlamaServer, ServerAddress, failure
 from engine.providers.local.to_wire import MAX_TOKENS, encode_priming, encode_request
 from engine.providers.sse import EventParser
@@ -142,14 +142,19 @@ class LocalProvider:
         yield self._whole(step, tools, finish == "length", usage, request.model)
 
     def _whole(
-        self, step: SpokenReply | Act | CutCall, tools: tuple[CompactTool, ...], cut: bool, usage: Usage, model: str
+        self,
+        step: SpokenReply | ModelCallsTool | CutCall,
+        tools: tuple[CompactTool, ...],
+        cut: bool,
+        usage: Usage,
+        model: str,
     ) -> ModelReply:
         blocks: tuple[Block, ...] = ()
         stop = StopReason.MAX_TOKENS if cut else StopReason.END_TURN
         match step:
             case SpokenReply(text):
                 blocks = (TextBlock(text),) if text.strip() else ()
-            case Act(name, arguments):
+            case ModelCallsTool(name, arguments):
                 tool = next((tool for tool in tools if tool.name == name), None)
                 if tool is None or not set(tool.parameters) <= set(arguments):
                     raise failure("The local model called a tool that does not exist; rephrase the request.")

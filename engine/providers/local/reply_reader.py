@@ -24,7 +24,7 @@ class SpokenReply(Struct, frozen=True):
     text: str
 
 
-class Act(Struct, frozen=True):
+class ModelCallsTool(Struct, frozen=True):
     """The model calls a tool, with texts as arguments."""
 
     tool: str
@@ -35,7 +35,7 @@ class CutCall(Struct, frozen=True):
     """A call that ended in the middle."""
 
 
-ReplyStep: TypeAlias = SpokenReply | Act | CutCall
+ReplyStep: TypeAlias = SpokenReply | ModelCallsTool | CutCall
 
 
 class ReplyReader:
@@ -125,7 +125,7 @@ class ReplyReader:
         return chr(0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00))
 
 
-def _whole_step(written: str) -> SpokenReply | Act | None:
+def _whole_step(written: str) -> SpokenReply | ModelCallsTool | None:
     """The step that `written` is when it is whole and follows the protocol."""
     try:
         parsed = cast("JsonValue", json.loads(written, strict=False))
@@ -135,5 +135,5 @@ def _whole_step(written: str) -> SpokenReply | Act | None:
         return None
     tool, arguments, text = parsed.get("tool"), parsed.get("arguments"), parsed.get("reply")
     if isinstance(tool, str) and isinstance(arguments, dict):
-        return Act(tool, {name: str(value) for name, value in arguments.items()})
+        return ModelCallsTool(tool, {name: str(value) for name, value in arguments.items()})
     return SpokenReply(text) if isinstance(text, str) else None

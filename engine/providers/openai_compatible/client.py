@@ -16,11 +16,11 @@ from engine.providers.failures import broken, missing_key
 from engine.providers.hosting import is_closed, runs_free
 from engine.providers.http import Head, HttpService
 from engine.providers.openai_compatible.dialect import Dialect, learned
-from engine.providers.openai_compatible.effort import effort_fields, efforts_of, parameter_of
-from engine.providers.openai_compatible.from_wire import ReplyBuilder
+from engine.providers.openai_compatible.from_wire import OpenAiReplyBuilder
 from engine.providers.openai_compatible.json_protocol import StepReader
 from engine.providers.openai_compatible.offers import Offers
-from engine.providers.openai_compatible.settings import OPENAI_BASE_URL, OpenAiCompatibleSettings
+from engine.providers.openai_compatible.openai_effort import effort_fields, efforts_of, parameter_of
+from engine.providers.openai_compatible.openai_settings import OPENAI_BASE_URL, OpenAiCompatibleSettings
 from engine.providers.openai_compatible.text_calls import CallSpotter
 from engine.providers.openai_compatible.to_wire import encode_request
 from engine.providers.pace import Burst
@@ -144,16 +144,16 @@ class OpenAiCompatibleProvider:
         self._learn(request.model, dialect, builder)
         yield builder.reply()
 
-    def _learn(self, model: str, dialect: Dialect, builder: ReplyBuilder) -> None:
+    def _learn(self, model: str, dialect: Dialect, builder: OpenAiReplyBuilder) -> None:
         """Remember the abilities of a server shown by a whole answer."""
         if builder.called:
             self._callers.add(model)
         if builder.signed and dialect.replay_signed is None:
             self._dialects[model] = structs.replace(dialect, replay_signed=True)
 
-    def _builder(self, request: ModelRequest, dialect: Dialect, size: int) -> ReplyBuilder:
+    def _builder(self, request: ModelRequest, dialect: Dialect, size: int) -> OpenAiReplyBuilder:
         pictures = sum(encoded_size(image) for image in request.images.values())
-        return ReplyBuilder(
+        return OpenAiReplyBuilder(
             self._service,
             request.model,
             tool_ids(request.messages),

@@ -12,11 +12,11 @@ from engine.providers.bounds import MOST_NAME, ByteTally, step_problem
 from engine.providers.failures import ServerRefusal, Service, refused, unreadable
 from engine.providers.http import ErrorBody, ErrorDetail, error_in
 from engine.providers.openai_compatible.answer_text import AnswerText
-from engine.providers.openai_compatible.calls import CallList, WireCall
+from engine.providers.openai_compatible.call_list import CallList, WireCall
 from engine.providers.openai_compatible.json_protocol import StepReader
 from engine.providers.openai_compatible.reasoning import Reasoning, WireThinking
 from engine.providers.openai_compatible.text_calls import CallSpotter
-from engine.providers.openai_compatible.usage import WireUsage, counted
+from engine.providers.openai_compatible.usage import ChatUsage, counted
 from engine.providers.wire import decoded, estimated_tokens, unique_tool_id
 
 DONE = b"[DONE]"
@@ -29,7 +29,7 @@ class WirePart(msgspec.Struct):
     text: str = ""
 
 
-class WireDelta(msgspec.Struct, gc=False):
+class ChatDelta(msgspec.Struct, gc=False):
     """Part of the answer. Reasoning has two names: the first at DeepSeek and llama.cpp, the other at OpenRouter."""
 
     content: str | list[WirePart] | None = None
@@ -43,8 +43,8 @@ class WireDelta(msgspec.Struct, gc=False):
 class WireChoice(msgspec.Struct, gc=False):
     """One answer; only the first is ever requested. `message` is the form of a server without streaming."""
 
-    delta: WireDelta | None = None
-    message: WireDelta | None = None
+    delta: ChatDelta | None = None
+    message: ChatDelta | None = None
     finish_reason: str | None = None
     error: ErrorDetail | str | None = None
     """Cause when it ends with `error` (OpenRouter)."""
@@ -56,7 +56,7 @@ class WireChunk(msgspec.Struct, gc=False):
     id: str | None = None
     model: str | None = None
     choices: list[WireChoice] | None = None
-    usage: WireUsage | None = None
+    usage: ChatUsage | None = None
     error: ErrorDetail | str | None = None
 
 
@@ -82,7 +82,7 @@ _BREAKS = frozenset({"error", "network_error", "insufficient_system_resource", "
 """Reasons that are failures of the server: OpenRouter's, GLM's, DeepSeek's, vLLM's."""
 
 
-class ReplyBuilder:
+class OpenAiReplyBuilder:
     """Takes the chunks of one stream in order; `done` once the server sent the last one."""
 
     def __init__(
@@ -108,7 +108,7 @@ class ReplyBuilder:
         self._reasoning = Reasoning()
         self._calls = CallList()
         self._finish = ""
-        self._usage: WireUsage | None = None
+        self._usage: ChatUsage | None = None
         self._tally = ByteTally()
 
     @property
@@ -182,7 +182,7 @@ class ReplyBuilder:
             tuple(blocks), stop, self._counted(), self._model, cut, usage_estimated=not self._is_counted()
         )
 
-    def _delta(self, delta: WireDelta) -> Iterator[StreamItem]:
+    def _delta(self, delta: ChatDelta) -> Iterator[StreamItem]:
         if reasoning := delta.reasoning_content or delta.reasoning:
             self._check(self._tally.text(reasoning))
             yield ThinkingDelta(reasoning)

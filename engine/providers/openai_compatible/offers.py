@@ -13,7 +13,7 @@ from msgspec import structs
 from engine.ports import ProviderError
 from engine.providers.events import WireModel, WireModelMeta, read_models, read_props_window, read_tags
 from engine.providers.http import HttpService
-from engine.providers.openai_compatible.settings import OpenAiCompatibleSettings
+from engine.providers.openai_compatible.openai_settings import OpenAiCompatibleSettings
 
 OLLAMA: Final = "ollama"
 """Provider whose server has its own list of models, too."""

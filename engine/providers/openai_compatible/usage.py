@@ -18,7 +18,7 @@ class WireCached(msgspec.Struct, gc=False):
     """Field of an older LiteLLM."""
 
 
-class WireUsage(msgspec.Struct, gc=False):
+class ChatUsage(msgspec.Struct, gc=False):
     """Token counts; the prompt includes cached tokens."""
 
     prompt_tokens: int | None = None
@@ -31,7 +31,7 @@ class WireUsage(msgspec.Struct, gc=False):
     """Claude's names, where a gateway keeps them."""
 
 
-def counted(usage: WireUsage) -> Usage:
+def counted(usage: ChatUsage) -> Usage:
     """The counts with the prompt divided: it includes tokens read from a cache and written to one."""
     details = usage.prompt_tokens_details or WireCached()
     read = tokens(details.cached_tokens or usage.prompt_cache_hit_tokens or usage.cache_read_input_tokens)

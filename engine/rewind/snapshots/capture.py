@@ -16,7 +16,7 @@ from engine.ports.files import CheckpointLimits, FileKind, FileState
 from engine.rewind.snapshots.contents import Contents
 from engine.rewind.snapshots.coverage import coverage_of
 from engine.rewind.snapshots.folder_snapshots import NOTHING, RACY_NS, LookAt, SeenFile, stamp_of
-from engine.rewind.snapshots.places import holder, kind_of, opened_root, read_file
+from engine.rewind.snapshots.safe_files import holder, kind_of, opened_root, read_file
 from engine.rewind.snapshots.walk import FolderWalk, WalkStopped
 from tools.files.protected import begins_as_key, looks_secret
 

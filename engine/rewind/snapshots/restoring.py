@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from engine.ports.files import CheckpointLimits, FileChange, FileKind, FileState, Restored, same_state
 from engine.rewind.snapshots.capture import Capture
 from engine.rewind.snapshots.contents import Contents
-from engine.rewind.snapshots.places import TEMPORARY, holder, opened_root, set_mode, write_file, write_link
+from engine.rewind.snapshots.safe_files import TEMPORARY, holder, opened_root, set_mode, write_file, write_link
 
 CHANGED = "changed since then by someone else"
 NOT_KEPT = "its earlier content was not saved"

@@ -14,7 +14,7 @@ from threading import Event
 
 from msgspec import Struct, field
 
-from engine.rewind.snapshots.places import FOLDER_FLAGS, TEMPORARY, kind_of, opened_root
+from engine.rewind.snapshots.safe_files import FOLDER_FLAGS, TEMPORARY, kind_of, opened_root
 from tools.files.ignoring import RULES, allowed, blocks_rules, blocks_rules_above, is_unicode
 
 MOST_ENTRIES = 100_000

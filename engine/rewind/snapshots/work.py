@@ -27,8 +27,8 @@ from engine.rewind.snapshots.contents import Contents
 from engine.rewind.snapshots.counting import counted, diff_of
 from engine.rewind.snapshots.coverage import with_gone
 from engine.rewind.snapshots.folder_snapshots import LookAt, difference, lies_in, stamp_of
-from engine.rewind.snapshots.places import holder, opened_root
 from engine.rewind.snapshots.restoring import Restoring
+from engine.rewind.snapshots.safe_files import holder, opened_root
 from engine.rewind.snapshots.snapshot_store import LookBook
 from engine.rewind.snapshots.walk import MOST_ENTRIES, TooMany, Walker, WalkStopped
 from tools.contract import DiffDisplay

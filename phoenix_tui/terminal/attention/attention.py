@@ -13,8 +13,8 @@ from phoenix_tui.terminal.attention.signals import (
     GIVE_TITLE_BACK,
     KEEP_TITLE,
     Notifying,
-    Progress,
     Skills,
+    TaskbarProgress,
     notification,
     progress,
     title,
@@ -39,7 +39,7 @@ class SequenceTerminal(Protocol):
         ...
 
 
-class Wishes(Struct, frozen=True):
+class AttentionSettings(Struct, frozen=True):
     """Settings of the user (`notifications` and `terminal_title`)."""
 
     notifications: str = "auto"
@@ -52,37 +52,41 @@ class Attention:
     """Writes only changes; silent without any."""
 
     def __init__(
-        self, skills: Skills, wishes: Wishes, terminal: SequenceTerminal | None, is_watched: Callable[[], bool]
+        self,
+        skills: Skills,
+        settings: AttentionSettings,
+        terminal: SequenceTerminal | None,
+        is_watched: Callable[[], bool],
     ) -> None:
         self._skills = skills
-        self._wishes = wishes
+        self._settings = settings
         self._terminal = terminal
         self._is_watched = is_watched
         self._title = ""
-        self._progress = Progress.NONE
+        self._progress = TaskbarProgress.NONE
         self._states: dict[str, State] = {}
         self._asking: dict[str, int] = {}
         """Sub-agents that ask, by conversation."""
 
-    def wish(self, wishes: Wishes) -> None:
+    def apply(self, settings: AttentionSettings) -> None:
         """Do it so from now on."""
-        if self._title and not wishes.titles:
+        if self._title and not settings.titles:
             self._write(GIVE_TITLE_BACK)
             self._title = ""
-        self._wishes = wishes
+        self._settings = settings
 
     def show(self, heading: Heading, status: Status) -> None:
         """Show the title and progress of a conversation."""
         self._show_progress(progress_of(status.state))
-        if not (self._wishes.titles and self._skills.titles):
+        if not (self._settings.titles and self._skills.titles):
             return
-        text = window_title(heading, status, plain=self._wishes.plain)
+        text = window_title(heading, status, plain=self._settings.plain)
         if text != self._title:
             self._write(title(text) if self._title else KEEP_TITLE + title(text))
             self._title = text
             self._accompany()
 
-    def _show_progress(self, kind: Progress) -> None:
+    def _show_progress(self, kind: TaskbarProgress) -> None:
         if kind is not self._progress:
             self._progress = kind
             self._write(progress(self._skills, kind))
@@ -98,7 +102,7 @@ class Attention:
             self._notify(activity.summary.title or "New conversation", words)
 
     def _notify(self, name: str, words: str) -> None:
-        match self._wishes.notifications:
+        match self._settings.notifications:
             case "off":
                 return
             case "bell":
@@ -110,8 +114,8 @@ class Attention:
     def _accompany(self) -> None:
         if self._terminal is None:
             return
-        shown = progress(self._skills, self._progress) if self._progress is not Progress.NONE else ""
-        cleared = progress(self._skills, Progress.NONE) if shown else ""
+        shown = progress(self._skills, self._progress) if self._progress is not TaskbarProgress.NONE else ""
+        cleared = progress(self._skills, TaskbarProgress.NONE) if shown else ""
         kept = KEEP_TITLE + title(self._title) if self._title else ""
         self._terminal.accompany(kept + shown, cleared + (GIVE_TITLE_BACK if self._title else ""))
 
@@ -127,13 +131,13 @@ def window_title(heading: Heading, status: Status, *, plain: bool) -> str:
     return f"{others}{sign} {heading.title or heading.folder or 'new conversation'} · {NAME}"
 
 
-def progress_of(state: State) -> Progress:
+def progress_of(state: State) -> TaskbarProgress:
     """Progress that a task bar shows for a state."""
     if isinstance(state, AwaitingApproval):
-        return Progress.ASKING
+        return TaskbarProgress.ASKING
     if isinstance(state, Errored | Failed):
-        return Progress.FAILED
-    return Progress.WORKING if is_busy(state) else Progress.NONE
+        return TaskbarProgress.FAILED
+    return TaskbarProgress.WORKING if is_busy(state) else TaskbarProgress.NONE
 
 
 def news(before: State | None, now: State) -> str:

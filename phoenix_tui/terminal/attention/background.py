@@ -18,7 +18,7 @@ MOST_BYTES: Final = 64
 _ANSWER: Final = re.compile(r"11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})")
 
 
-def told_light(reply: str) -> bool | None:
+def is_light(reply: str) -> bool | None:
     """True for a light background; None when the reply is about something else."""
     found = _ANSWER.search(reply)
     if found is None:

@@ -37,7 +37,7 @@ class Notifying(StrEnum):
     NONE = "none"
 
 
-class Progress(StrEnum):
+class TaskbarProgress(StrEnum):
     """Progress in a task bar or a tab (OSC 9;4), as its code and value."""
 
     NONE = "0;0"
@@ -101,7 +101,7 @@ def title(text: str) -> str:
     return f"\x1b]2;{_short(text)}{BELL}"
 
 
-def progress(skills: Skills, kind: Progress) -> str:
+def progress(skills: Skills, kind: TaskbarProgress) -> str:
     """Shows progress; empty where the terminal would take it for a notification."""
     return _through(skills, f"\x1b]9;4;{kind.value}{BELL}") if skills.progress else ""
 

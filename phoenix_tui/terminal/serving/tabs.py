@@ -21,9 +21,9 @@ MOST_CELLS: Final = 1000
 """Columns, and rows, of a tab; a page may ask for any number, and a screen takes memory for each cell."""
 TELLING: Final = 1.0
 """Seconds in which a tab takes a word: it reads in a thread of its own."""
-ENDING: Final = 4.0
+END_SECONDS: Final = 4.0
 """Seconds for a tab to end after a request; most take 0.2."""
-ENDING_BY_SIGNAL: Final = 2.5
+KILL_SECONDS: Final = 2.5
 """Seconds after SIGTERM: a tab that does not take it is ended by its own watch after 1.6, by its zygote after 2."""
 LARGEST_MESSAGE: Final = 4 * 1024 * 1024
 """Bytes of one message of a page: a long paste has less."""
@@ -73,7 +73,7 @@ class Tab(AppService):
             async with asyncio.timeout(TELLING):
                 await self._download_manager.cancel_app_downloads(app_service_id=self.app_service_id)
                 await self.send_meta({"type": "quit"})
-        for seconds, number in ((ENDING, signal.SIGTERM), (ENDING_BY_SIGNAL, signal.SIGKILL)):
+        for seconds, number in ((END_SECONDS, signal.SIGTERM), (KILL_SECONDS, signal.SIGKILL)):
             done, _ = await asyncio.wait((task,), timeout=seconds)
             if done:
                 break

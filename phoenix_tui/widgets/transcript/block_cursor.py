@@ -46,18 +46,18 @@ class BlockCursor:
 
     def start(self) -> bool:
         """Move to the lowest visible block; False where there is none."""
-        seen = self._in_sight()
+        seen = self._visible_stops()
         self._stop, self._wanted = (seen[-1] if seen else None), None
         return bool(seen)
 
     def come_along(self) -> None:
         """Move to the nearest visible block after the window was scrolled."""
-        stop, seen = self._here(), self._in_sight()
+        stop, seen = self._here(), self._visible_stops()
         if stop is None or self._wanted is not None or not seen or Stop(stop.slot, stop.key) in seen:
             return
         self._stop = seen[0] if stop.slot <= seen[0].slot else seen[-1]
 
-    def _in_sight(self) -> list[Stop]:
+    def _visible_stops(self) -> list[Stop]:
         """The blocks that have a row in the window, code within them left out, top down."""
         found: dict[Stop, None] = {}
         for slot, row, drawn in self._viewport.rows():

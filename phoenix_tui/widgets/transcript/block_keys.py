@@ -151,5 +151,5 @@ class BlockKeys:
         else:
             self._want(signals.BlockRequest(action, target))
 
-    def _want(self, request: signals.Request) -> None:
+    def _want(self, request: signals.BlockSignal) -> None:
         self._view.post_message(signals.BlockWanted(self._view, request))

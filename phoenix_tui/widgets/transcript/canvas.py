@@ -95,15 +95,15 @@ class Canvas:
 
     def has_plain_code(self) -> bool:
         """True while visible code is still to be coloured."""
-        return any(part.plain is not None for part in self.parts_in_sight())
+        return any(part.plain is not None for part in self.visible_parts())
 
     def job_to_lex(self) -> CodeJob | DiffJob | None:
         """Code in sight that is still to be lexed; None when none is."""
-        found = (part.plain for part in self.parts_in_sight())
+        found = (part.plain for part in self.visible_parts())
         waiting = (plain.jobs[0] for plain in found if plain is not None)
         return next((job for job in waiting if not job.is_lexed), None)
 
-    def parts_in_sight(self) -> Iterator[Part]:
+    def visible_parts(self) -> Iterator[Part]:
         """Each part that has a row in the window, top down."""
         heights, slot, left = self.stack.heights, self.viewport.slot, self.viewport.height
         above = self.viewport.row

@@ -74,7 +74,7 @@ class Gallery:
         source = self._source
         if source is None or self._loading or not self._view.is_mounted:
             return
-        boxes = [part.picture for part in self._canvas.parts_in_sight() if part.picture is not None]
+        boxes = [part.picture for part in self._canvas.visible_parts() if part.picture is not None]
         if boxes:
             self._background = self._view.background_colors[1].hex6.lstrip("#")
         for box in boxes:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def has_more(canvas: Canvas) -> bool:
     """True when a visible text is not completely laid out."""
-    return any(part.stream is not None and bool(part.stream.waiting) for part in canvas.parts_in_sight())
+    return any(part.stream is not None and bool(part.stream.waiting) for part in canvas.visible_parts())
 
 
 def lay_more(canvas: Canvas) -> bool:

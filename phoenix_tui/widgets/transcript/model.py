@@ -36,7 +36,7 @@ from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.updates import Snapshot
 from phoenix_tui.text.agent_text import handed_in
 from phoenix_tui.widgets.blocks.speech import StopNotice, is_stop_notice
-from phoenix_tui.widgets.transcript.calls import CallBook
+from phoenix_tui.widgets.transcript.call_book import CallBook
 from tools.clean import clean_line
 from tools.clock import SYSTEM_CLOCK, Clock
 from tools.contract import Progress, ToolRequest

@@ -10,8 +10,8 @@ from textual.widget import Widget
 from phoenix_tui.widgets.transcript.kept_rows import KeptRows
 from phoenix_tui.widgets.transcript.painter import Painter
 from phoenix_tui.widgets.transcript.selecting import row_number
-from phoenix_tui.widgets.transcript.sight import VisibleRows
 from phoenix_tui.widgets.transcript.theme_colours import colours_of
+from phoenix_tui.widgets.transcript.visible_rows import VisibleRows
 
 
 class PaintedRows:
@@ -20,9 +20,9 @@ class PaintedRows:
     They never pass Textual's style cache, so line filters (NO_COLOR) are applied here.
     """
 
-    def __init__(self, view: Widget, sight: VisibleRows, kept: KeptRows) -> None:
+    def __init__(self, view: Widget, visible: VisibleRows, kept: KeptRows) -> None:
         self._view = view
-        self._sight = sight
+        self._visible = visible
         self._kept = kept
         self._painter: Painter | None = None
         self._is_stale = True
@@ -50,17 +50,17 @@ class PaintedRows:
 
     def with_offsets(self, y: int, width: int) -> Strip:
         """One row that says which row of which message it is, for the mouse: never on the painting path."""
-        found = self._sight.canvas.line_at(y)
+        found = self._visible.canvas.line_at(y)
         rows = self.within(Region(0, y, width, 1), width)
         strip = rows[0] if rows else Strip.blank(width)
         return strip if found is None else strip.apply_offsets(0, row_number(found[0], found[1]))
 
     def _paint(self, painter: Painter) -> list[Strip]:
-        before = self._kept.instead(painter, self._sight.height)
+        before = self._kept.instead(painter, self._visible.height)
         if before is not None:
             return before
         view = self._view
-        rows = self._sight.strips(painter, view.text_selection, is_late=self._kept.is_late)
+        rows = self._visible.strips(painter, view.text_selection, is_late=self._kept.is_late)
         for line_filter in view.get_line_filters():
             # The painter's colours are already true colours, so this filter would only copy every row.
             if not isinstance(line_filter, ANSIToTruecolor):
@@ -74,5 +74,5 @@ class PaintedRows:
             colours, self._is_stale = colours_of(self._view), False
             if self._painter is None or (self._painter.colours, self._painter.width) != (colours, width):
                 self._painter = Painter(colours, width)
-                self._sight.canvas.stack.drop_strips()
+                self._visible.canvas.stack.drop_strips()
         return self._painter

@@ -69,12 +69,12 @@ class Remark(Struct, frozen=True):
     text: str
 
 
-Request: TypeAlias = BlockRequest | FarPrompt | Remark
+BlockSignal: TypeAlias = BlockRequest | FarPrompt | Remark
 
 
 class BlockWanted(TranscriptMessage):
     """Posted for an action that needs the engine, the editor or a notice to the user."""
 
-    def __init__(self, view: Widget, request: Request) -> None:
+    def __init__(self, view: Widget, request: BlockSignal) -> None:
         super().__init__(view)
         self.request = request

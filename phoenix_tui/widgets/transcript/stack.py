@@ -11,7 +11,7 @@ from phoenix_tui.widgets.transcript.live_answer import LiveAnswer
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.parts import Drawn, Part, PartKind, with_gaps
 from phoenix_tui.widgets.transcript.runs import run_of
-from tools.shedding import Order, shedding
+from tools.shedding import SheddingOrder, shedding
 
 ESTIMATE: Final = 4
 """Rows a message is taken for until it was drawn."""
@@ -33,7 +33,7 @@ class Stack:
         """Height of a cell divided by its width, for images; 0 while none are shown."""
         self._drawn: OrderedDict[int, Drawn] = OrderedDict()
         self._answer = LiveAnswer()
-        shedding.add("drawn messages", Order.LOOKS, self.kept, self.drop_strips)
+        shedding.add("drawn messages", SheddingOrder.LOOKS, self.kept, self.drop_strips)
 
     def kept(self) -> int:
         """Number of drawn messages."""

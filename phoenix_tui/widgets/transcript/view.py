@@ -23,7 +23,6 @@ from phoenix_tui.widgets.transcript import signals
 from phoenix_tui.widgets.transcript.bar import TranscriptBar
 from phoenix_tui.widgets.transcript.block_keys import BlockKeys
 from phoenix_tui.widgets.transcript.canvas import Canvas
-from phoenix_tui.widgets.transcript.errands import Errands
 from phoenix_tui.widgets.transcript.follow import follow
 from phoenix_tui.widgets.transcript.frames import Frames
 from phoenix_tui.widgets.transcript.gallery import Gallery
@@ -31,11 +30,12 @@ from phoenix_tui.widgets.transcript.history import HistoryReader
 from phoenix_tui.widgets.transcript.kept_rows import KeptRows
 from phoenix_tui.widgets.transcript.model import TranscriptModel, is_own, shows_nothing
 from phoenix_tui.widgets.transcript.painted_rows import PaintedRows
-from phoenix_tui.widgets.transcript.places import ScrollPlaces
+from phoenix_tui.widgets.transcript.scroll_places import ScrollPlaces
 from phoenix_tui.widgets.transcript.scroller import Scroller
 from phoenix_tui.widgets.transcript.selecting import block_selection, selected_text
-from phoenix_tui.widgets.transcript.sight import VisibleRows
 from phoenix_tui.widgets.transcript.theme_colours import COMPONENTS, css_of
+from phoenix_tui.widgets.transcript.timers import TranscriptTimers
+from phoenix_tui.widgets.transcript.visible_rows import VisibleRows
 
 REQUEST_FIRST: Final = 0.006
 """Seconds until one's own message is drawn: painting it takes 10 ms, by which the request would be later."""
@@ -80,8 +80,8 @@ class TranscriptView(ScrollView, can_focus=True):
         self.history = HistoryReader(self, canvas, scroller)
         self._kept = KeptRows(self, canvas, self.history)
         self._rows = PaintedRows(self, VisibleRows(canvas, self.gallery.strip), self._kept)
-        errands = Errands(self, canvas, scroller, self.frames)
-        scroller.followers = (errands.see_to, self.history.see_to, self._kept.see_to, self.gallery.see_to)
+        timers = TranscriptTimers(self, canvas, scroller, self.frames)
+        scroller.followers = (timers.see_to, self.history.see_to, self._kept.see_to, self.gallery.see_to)
         self._places = ScrollPlaces()
         self._bar: TranscriptBar | None = None
         self._pressed_row = 0

@@ -33,7 +33,7 @@ from engine.machine.states import (
 from engine.ports import Committed, Move, StorageError
 from engine.records import AgentRow
 from engine.updates import MessageSaved, StateChanged, Update
-from tests.support.engine import Bench, engine_bench
+from tests.support.engine import EngineHarness, engine_harness
 from tests.support.fates import MORE, Fate, Fates, unanswered, words
 
 SECONDS = 60.0
@@ -72,10 +72,10 @@ def plans(draw: st.DrawFn) -> Plan:
 class World:
     """One plan carried out on a real engine."""
 
-    def __init__(self, plan: Plan, bench: Bench, fates: Fates, parent: Conversation) -> None:
-        self.plan, self.bench, self.fates, self.parent = plan, bench, fates, parent
-        assert bench.engine.sub_agents is not None
-        self.sub_agents: SubAgents = bench.engine.sub_agents
+    def __init__(self, plan: Plan, harness: EngineHarness, fates: Fates, parent: Conversation) -> None:
+        self.plan, self.harness, self.fates, self.parent = plan, harness, fates, parent
+        assert harness.engine.sub_agents is not None
+        self.sub_agents: SubAgents = harness.engine.sub_agents
         self.failing: set[str] = set()
         self.hinted = self.broke_parent = self.escaped = False
         self.hints: list[asyncio.Task[None]] = []
@@ -84,8 +84,8 @@ class World:
         """Replies of the parent's model that were stored."""
         self.said_before_esc: int | None = None
         """None while a reply that came before Esc is being stored."""
-        self._commit = bench.store.commit
-        bench.store.commit = self.commit  # type: ignore[method-assign] # fails where told, else the real one
+        self._commit = harness.store.commit
+        harness.store.commit = self.commit  # type: ignore[method-assign] # fails where told, else the real one
 
     async def commit(self, move: Move) -> Committed:
         if move.conversation_id in self.failing:
@@ -143,7 +143,7 @@ class World:
 
     def time_is_up(self, agent_id: str) -> None:
         """Act as the timer of a run, which only goes off during one."""
-        conversation = next((one for one in self.bench.engine.live() if one.id == agent_id), None)
+        conversation = next((one for one in self.harness.engine.live() if one.id == agent_id), None)
         if conversation is not None and not isinstance(conversation.state, Idle | Completed | Failed | Errored):
             conversation._session.limit.up()
 
@@ -172,13 +172,13 @@ class World:
         await self.parent.wait_idle()
 
     async def check(self) -> None:
-        rows = list(await self.bench.store.agents.rows(self.parent.id))
+        rows = list(await self.harness.store.agents.rows(self.parent.id))
         assert isinstance(self.parent.state, Idle), self.parent.state
         assert [type(row.state) for row in rows if not isinstance(row.state, Completed | Failed)] == []
         assert all(row.outcome is not None for row in rows)
         assert self.fates.faults == []
         for one in (self.parent.id, *(row.id for row in rows)):
-            assert unanswered(await self.bench.store.messages(one)) == []
+            assert unanswered(await self.harness.store.messages(one)) == []
         for state in self.seen:
             ids = [agent.id for agent in state.agents]
             assert sorted([*state.pending, *(outcome.agent_id for outcome in state.outcomes)]) == sorted(ids)
@@ -186,7 +186,7 @@ class World:
         line = self.sub_agents._scheduler._queue
         assert (line._out, line._waiting, self.sub_agents._scheduler.everyone()) == (set(), [], []), "no place is kept"
         if not any(name.startswith("break") for name, _ in self.plan.deeds):
-            unread = [row.outcome for row in rows if await self.bench.store.agents.waiting(row.id)]
+            unread = [row.outcome for row in rows if await self.harness.store.agents.waiting(row.id)]
             assert all(one is not None and one.status is AgentStatus.CANCELLED for one in unread), "a lost hint"
             if self.said_before_esc is not None and not self.hinted:
                 assert self.said == self.said_before_esc, "a turn began behind Esc"
@@ -196,17 +196,17 @@ class World:
 
     async def check_nothing_lost(self, rows: Sequence[AgentRow]) -> None:
         """Check that the results are in the parent, at the latest once its user writes again."""
-        if await self.bench.store.agents.waiting(self.parent.id):
+        if await self.harness.store.agents.waiting(self.parent.id):
             await self.parent.say("and now")
             await self.settle()
-        told = "\n".join(words(one.blocks) for one in await self.bench.store.messages(self.parent.id))
+        told = "\n".join(words(one.blocks) for one in await self.harness.store.messages(self.parent.id))
         found = [row.outcome.text for row in rows if row.outcome and row.outcome.status is AgentStatus.SUCCESS]
         assert [text for text in found if text not in told] == [], "a lost result"
 
     async def check_aggregate(self, rows: Sequence[AgentRow]) -> None:
         told = [
             words((block,))
-            for message in await self.bench.store.messages(self.parent.id)
+            for message in await self.harness.store.messages(self.parent.id)
             for block in message.blocks
             if isinstance(block, ToolResultBlock)
         ]
@@ -234,8 +234,8 @@ async def spin(turns: int) -> None:
 async def carry_out(plan: Plan, home: Path) -> None:
     fates = Fates(plan.fates, plan.sequential, plan.background, plan.beside)
     limits = EngineSettings(max_agents=plan.room, agent_turns=3)
-    async with asyncio.timeout(SECONDS), engine_bench(home, settings=limits, provider=fates) as bench:
-        world = World(plan, bench, fates, await bench.conversation())
+    async with asyncio.timeout(SECONDS), engine_harness(home, settings=limits, provider=fates) as harness:
+        world = World(plan, harness, fates, await harness.conversation())
         await world.run()
         await world.check()
     left = asyncio.all_tasks() - {asyncio.current_task()}

@@ -17,7 +17,7 @@ from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.records import AgentRow, SpawnMode
 from engine.store import StorePaths
 from tests.support.crew_child import STAGES
-from tests.support.engine import Bench, engine_bench, until
+from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.fates import unanswered, words
 from tests.support.storage import dump
 from tools.contract import AgentsDisplay
@@ -39,13 +39,13 @@ async def killed_at(home: Path, stage: str) -> None:
     assert child.returncode == -signal.SIGKILL
 
 
-async def parent_of(bench: Bench) -> str:
-    [summary] = await bench.engine.list()
+async def parent_of(harness: EngineHarness) -> str:
+    [summary] = await harness.engine.list()
     return summary.id
 
 
-async def results(bench: Bench, conversation_id: str) -> list[str]:
-    messages = await bench.store.messages(conversation_id)
+async def results(harness: EngineHarness, conversation_id: str) -> list[str]:
+    messages = await harness.store.messages(conversation_id)
     return [words((block,)) for row in messages for block in row.blocks if isinstance(block, ToolResultBlock)]
 
 
@@ -53,24 +53,24 @@ def ends(rows: Sequence[AgentRow]) -> list[tuple[str, str, str]]:
     return [(row.facts.task, row.outcome.reason, row.outcome.text) for row in rows if row.outcome is not None]
 
 
-async def check_rest(bench: Bench) -> None:
+async def check_rest(harness: EngineHarness) -> None:
     """At rest and valid, nothing sent, nothing run."""
-    parent = await bench.engine.open(await parent_of(bench))
+    parent = await harness.engine.open(await parent_of(harness))
     assert isinstance(parent.state, Idle)
-    for row in (rows := await bench.store.agents.rows(parent.id)):
+    for row in (rows := await harness.store.agents.rows(parent.id)):
         assert isinstance(row.state, Completed | Failed)
         assert row.outcome is not None
     for one in (parent.id, *(row.id for row in rows)):
-        assert unanswered(await bench.store.messages(one)) == []
-    assert (bench.provider.requests, bench.tool.calls) == ([], [])
+        assert unanswered(await harness.store.messages(one)) == []
+    assert (harness.provider.requests, harness.tool.calls) == ([], [])
 
 
 async def test_the_call_of_a_killed_parent_has_what_was_found_and_who_was_cut_off(tmp_path: Path) -> None:
     await killed_at(tmp_path, "parallel")
-    async with engine_bench(tmp_path) as bench:
-        await check_rest(bench)
-        one, two, three, four = await bench.store.agents.rows(await parent_of(bench))
-        spawned, listed = await results(bench, one.facts.parent_id)
+    async with engine_harness(tmp_path) as harness:
+        await check_rest(harness)
+        one, two, three, four = await harness.store.agents.rows(await parent_of(harness))
+        spawned, listed = await results(harness, one.facts.parent_id)
         assert spawned == (
             f"{INTERRUPTED}\n\n"
             "Sub-agent results (1 of 4 succeeded):\n\n"
@@ -80,8 +80,8 @@ async def test_the_call_of_a_killed_parent_has_what_was_found_and_who_was_cut_of
             f"## 4. TASK four — failed: interrupted [{four.id}]"
         )
         assert listed == INTERRUPTED
-        messages = await bench.store.messages(one.facts.parent_id)
-        (call, _) = await bench.store.tool_calls(one.facts.parent_id, [row.id for row in messages])
+        messages = await harness.store.messages(one.facts.parent_id)
+        (call, _) = await harness.store.tool_calls(one.facts.parent_id, [row.id for row in messages])
         shown = decode_display(call.display_json)
         assert isinstance(shown, AgentsDisplay)
         assert [(end.id, end.status, end.text) for end in shown.agents] == [
@@ -94,10 +94,10 @@ async def test_the_call_of_a_killed_parent_has_what_was_found_and_who_was_cut_of
 
 async def test_of_those_in_turn_the_first_has_a_result_and_the_waiting_are_cut_off(tmp_path: Path) -> None:
     await killed_at(tmp_path, "sequential")
-    async with engine_bench(tmp_path) as bench:
-        await check_rest(bench)
-        one, three, two = await bench.store.agents.rows(await parent_of(bench))
-        spawned, _ = await results(bench, one.facts.parent_id)
+    async with engine_harness(tmp_path) as harness:
+        await check_rest(harness)
+        one, three, two = await harness.store.agents.rows(await parent_of(harness))
+        spawned, _ = await results(harness, one.facts.parent_id)
         assert spawned == (
             f"{INTERRUPTED}\n\n"
             "Sub-agent results (1 of 3 succeeded):\n\n"
@@ -109,20 +109,20 @@ async def test_of_those_in_turn_the_first_has_a_result_and_the_waiting_are_cut_o
 
 async def test_what_a_parent_was_told_before_stays_as_it_was(tmp_path: Path) -> None:
     await killed_at(tmp_path, "all ended")
-    async with engine_bench(tmp_path) as bench:
-        await check_rest(bench)
-        (one,) = await bench.store.agents.rows(await parent_of(bench))
-        spawned, listed = await results(bench, one.facts.parent_id)
+    async with engine_harness(tmp_path) as harness:
+        await check_rest(harness)
+        (one,) = await harness.store.agents.rows(await parent_of(harness))
+        spawned, listed = await results(harness, one.facts.parent_id)
         assert spawned == f"Sub-agent results (1 of 1 succeeded):\n\n## 1. TASK one — success [{one.id}]\nfirst"
         assert listed == "listed"
 
 
 async def test_a_kill_while_they_are_stopped_keeps_what_was_found(tmp_path: Path) -> None:
     await killed_at(tmp_path, "cancelling")
-    async with engine_bench(tmp_path) as bench:
-        await check_rest(bench)
-        one, three = await bench.store.agents.rows(await parent_of(bench))
-        spawned, _ = await results(bench, one.facts.parent_id)
+    async with engine_harness(tmp_path) as harness:
+        await check_rest(harness)
+        one, three = await harness.store.agents.rows(await parent_of(harness))
+        spawned, _ = await results(harness, one.facts.parent_id)
         assert spawned == (
             f"{INTERRUPTED}\n\n"
             "Sub-agent results (1 of 2 succeeded):\n\n"
@@ -135,14 +135,14 @@ async def test_a_background_agent_that_was_cut_off_tells_it_without_waking_and_g
     tmp_path: Path,
 ) -> None:
     await killed_at(tmp_path, "background")
-    async with engine_bench(tmp_path) as bench:
-        await check_rest(bench)
-        parent = await bench.engine.open(await parent_of(bench))
-        one, three = await bench.store.agents.rows(parent.id)
+    async with engine_harness(tmp_path) as harness:
+        await check_rest(harness)
+        parent = await harness.engine.open(await parent_of(harness))
+        one, three = await harness.store.agents.rows(parent.id)
         assert ends((one, three)) == [("TASK one", "", "first"), ("TASK three", "interrupted", "I looked at a.")]
-        assert await bench.store.agents.waiting(parent.id) == 1
-        assert bench.engine.sub_agents is not None
-        assert [view.id for view in bench.engine.sub_agents.views(parent.id)] == [one.id, three.id]
+        assert await harness.store.agents.waiting(parent.id) == 1
+        assert harness.engine.sub_agents is not None
+        assert [view.id for view in harness.engine.sub_agents.views(parent.id)] == [one.id, three.id]
     call = ScriptedCall("spawn_task", f'{{"task_id": "{three.id}", "message": "go on"}}')
     replies = (
         Reply((Text("All of it, then."),), when="Final response from child:\nall of it"),
@@ -150,12 +150,12 @@ async def test_a_background_agent_that_was_cut_off_tells_it_without_waking_and_g
         Reply((Text("It goes on."),), when=f"{three.id} started"),
         Reply((ScriptedCall("submit_result", '{"result": "all of it"}'),), when="go on"),
     )
-    async with engine_bench(tmp_path, *replies) as bench:
-        parent = await bench.engine.open(await parent_of(bench))
+    async with engine_harness(tmp_path, *replies) as harness:
+        parent = await harness.engine.open(await parent_of(harness))
         await parent.say("what now")
-        await until(lambda: len(bench.provider.requests) == 4)
+        await until(lambda: len(harness.provider.requests) == 4)
         await parent.wait_idle()
-        told = [m for m in await bench.store.messages(parent.id) if m.origin is Origin.COMPLETION]
+        told = [m for m in await harness.store.messages(parent.id) if m.origin is Origin.COMPLETION]
         assert [words(message.blocks) for message in told[1:]] == [
             f"[SYSTEM] Child task {three.id} has failed: interrupted.\n"
             "Ran 1 turns with 1 tool iterations.\n"
@@ -166,9 +166,9 @@ async def test_a_background_agent_that_was_cut_off_tells_it_without_waking_and_g
             f"You can continue the conversation by calling spawn_task with task_id='{three.id}' and a new message.\n"
             "\nFinal response from child:\nall of it",
         ]
-        rows = await bench.store.agents.rows(parent.id)
+        rows = await harness.store.agents.rows(parent.id)
         assert ends(rows) == [("TASK one", "", "first"), ("TASK three", "", "all of it")]
-        prompts = [m for m in await bench.store.messages(three.id) if m.origin is Origin.SUBAGENT]
+        prompts = [m for m in await harness.store.messages(three.id) if m.origin is Origin.SUBAGENT]
         assert [(words(m.blocks), m.role, m.turn_number) for m in prompts] == [
             ("TASK three", Role.USER, 0),
             ("go on", Role.USER, 1),
@@ -181,11 +181,11 @@ async def test_killed_at_any_move_everybody_comes_to_rest_and_a_second_boot_chan
     tmp_path: Path, moves: str
 ) -> None:
     await killed_at(tmp_path, moves)
-    async with engine_bench(tmp_path) as bench:
-        await check_rest(bench)
+    async with engine_harness(tmp_path) as harness:
+        await check_rest(harness)
     before = dump(StorePaths.under(tmp_path).database)
-    async with engine_bench(tmp_path) as bench:
-        assert not any(recovery.changed for recovery in await bench.engine.start())
+    async with engine_harness(tmp_path) as harness:
+        assert not any(recovery.changed for recovery in await harness.engine.start())
     assert dump(StorePaths.under(tmp_path).database) == before
 
 

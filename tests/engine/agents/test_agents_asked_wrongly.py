@@ -14,21 +14,21 @@ from engine.ports.profiles import Profile, ProfileError
 from engine.providers.scripted import Pause, Reply, ScriptedCall, Text
 from engine.store import StorePaths
 from engine.updates import ToolEnded
-from tests.support.engine import Bench, BuiltIn, StubTool, engine_bench, until
+from tests.support.engine import BuiltIn, EngineHarness, StubTool, engine_harness, until
 from tests.support.fates import unanswered, words
 from tests.support.storage import query
 
 
 async def told(tmp_path: Path, *calls: ScriptedCall) -> list[str]:
     """Results for the model of a user's conversation for these calls of one reply."""
-    async with engine_bench(tmp_path, Reply(calls, when="begin"), Reply((Text("Pity."),))) as bench:
-        parent = await bench.conversation()
+    async with engine_harness(tmp_path, Reply(calls, when="begin"), Reply((Text("Pity."),))) as harness:
+        parent = await harness.conversation()
         await parent.say("begin")
         assert isinstance(await parent.wait_idle(), Idle)
-        assert await bench.store.agents.rows(parent.id) == []
-        assert len(bench.seen(ToolEnded)) == len(calls), "the user sees it too"
-        assert all(update.result.is_error for update in bench.seen(ToolEnded))
-        messages = await bench.store.messages(parent.id)
+        assert await harness.store.agents.rows(parent.id) == []
+        assert len(harness.seen(ToolEnded)) == len(calls), "the user sees it too"
+        assert all(update.result.is_error for update in harness.seen(ToolEnded))
+        messages = await harness.store.messages(parent.id)
         assert unanswered(messages) == []
         blocks = [block for message in messages for block in message.blocks if isinstance(block, ToolResultBlock)]
         return [words((block,)) for block in blocks]
@@ -98,15 +98,15 @@ async def test_a_result_next_to_another_call_is_an_error_for_both_and_runs_nothi
         Reply((Text("Done."),), when="Sub-agent results"),
     )
     tool = StubTool()
-    async with engine_bench(tmp_path, *replies, tool=tool) as bench:
-        parent = await bench.conversation()
+    async with engine_harness(tmp_path, *replies, tool=tool) as harness:
+        parent = await harness.conversation()
         await parent.say("begin")
         await parent.wait_idle()
-        (row,) = await bench.store.agents.rows(parent.id)
+        (row,) = await harness.store.agents.rows(parent.id)
         assert (row.outcome and row.outcome.text, tool.calls) == ("alone", [])
         results = [
             (words((block,)), block.is_error)
-            for message in await bench.store.messages(row.id)
+            for message in await harness.store.messages(row.id)
             for block in message.blocks
             if isinstance(block, ToolResultBlock)
         ]
@@ -126,32 +126,32 @@ def leave_completions(tmp_path: Path, conversation_id: str, count: int) -> None:
         )
 
 
-async def completions(bench: Bench, conversation_id: str) -> list[tuple[str, int]]:
-    messages = await bench.store.messages(conversation_id)
+async def completions(harness: EngineHarness, conversation_id: str) -> list[tuple[str, int]]:
+    messages = await harness.store.messages(conversation_id)
     return [(words(m.blocks), m.turn_number) for m in messages if m.origin is Origin.COMPLETION]
 
 
 async def test_four_completions_wake_an_idle_parent_into_one_new_turn(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, Reply((Text("one"),)), Reply((Text("two"),))) as bench:
-        parent = await bench.conversation()
+    async with engine_harness(tmp_path, Reply((Text("one"),)), Reply((Text("two"),))) as harness:
+        parent = await harness.conversation()
         await parent.say("hi")
         await parent.wait_idle()
         leave_completions(tmp_path, parent.id, 4)
         for _ in range(4):
             parent.agents.arrived()
         await parent.wait_idle()
-        assert await completions(bench, parent.id) == [(f"child {n} is done", 1) for n in range(4)]
-        assert len(bench.provider.requests) == 2
+        assert await completions(harness, parent.id) == [(f"child {n} is done", 1) for n in range(4)]
+        assert len(harness.provider.requests) == 2
 
 
 async def test_four_completions_join_the_turn_of_a_parent_at_work(tmp_path: Path) -> None:
     looks = Reply((Pause(0.0), ScriptedCall("bash", '{"command": "ls"}')))
-    async with engine_bench(tmp_path, looks, Reply((Text("two"),))) as bench:
-        parent = await bench.conversation()
+    async with engine_harness(tmp_path, looks, Reply((Text("two"),))) as harness:
+        parent = await harness.conversation()
         await parent.say("hi")
-        await until(lambda: bench.provider.requests)
+        await until(lambda: harness.provider.requests)
         leave_completions(tmp_path, parent.id, 4)
         parent.agents.arrived()
         await parent.wait_idle()
-        assert await completions(bench, parent.id) == [(f"child {n} is done", 0) for n in range(4)]
-        assert len(bench.provider.requests) == 2
+        assert await completions(harness, parent.id) == [(f"child {n} is done", 0) for n in range(4)]
+        assert len(harness.provider.requests) == 2

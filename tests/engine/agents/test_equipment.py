@@ -9,7 +9,7 @@ import pytest
 from engine.engine import ConversationOptions
 from engine.providers.scripted import Reply, Text
 from engine.records import PermissionMode
-from tests.support.engine import engine_bench
+from tests.support.engine import engine_harness
 
 
 @pytest.mark.parametrize(
@@ -19,17 +19,19 @@ from tests.support.engine import engine_bench
 async def test_a_profile_says_what_the_users_own_conversation_may_call(
     tmp_path: Path, profile: str, names: list[str]
 ) -> None:
-    async with engine_bench(tmp_path, Reply((Text("Hello."),))) as bench:
-        options = ConversationOptions(bench.cwd, "scripted/main", permission_mode=PermissionMode.AUTO, profile=profile)
-        conversation = await bench.engine.create(options)
+    async with engine_harness(tmp_path, Reply((Text("Hello."),))) as harness:
+        options = ConversationOptions(
+            harness.cwd, "scripted/main", permission_mode=PermissionMode.AUTO, profile=profile
+        )
+        conversation = await harness.engine.create(options)
         await conversation.say("hi")
         await conversation.wait_idle()
-        assert [tool.name for tool in bench.provider.requests[0].tools] == names
+        assert [tool.name for tool in harness.provider.requests[0].tools] == names
 
 
 async def test_a_profile_that_is_gone_takes_nothing_away(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, Reply((Text("Hello."),))) as bench:
-        conversation = await bench.engine.create(ConversationOptions(bench.cwd, "scripted/main", profile="gone"))
+    async with engine_harness(tmp_path, Reply((Text("Hello."),))) as harness:
+        conversation = await harness.engine.create(ConversationOptions(harness.cwd, "scripted/main", profile="gone"))
         await conversation.say("hi")
         await conversation.wait_idle()
-        assert "bash" in {tool.name for tool in bench.provider.requests[0].tools}
+        assert "bash" in {tool.name for tool in harness.provider.requests[0].tools}

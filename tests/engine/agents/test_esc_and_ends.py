@@ -17,9 +17,9 @@ from engine.agents.manager import SubAgents
 from engine.conversation import Conversation
 from engine.machine.messages import Origin
 from engine.machine.states import Completed, Errored, Idle
-from engine.ports import Committed, HushAgents, Move, StorageError
+from engine.ports import Committed, Move, StorageError, SuppressWakes
 from engine.providers.scripted import Pause, Reply, Script, ScriptedCall, ScriptedProvider, Text
-from tests.support.engine import Bench, engine_bench, until
+from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.fates import unanswered, words
 from tests.support.gates import Gates
 
@@ -66,8 +66,8 @@ def ending(told: str) -> str:
 class Meeting:
     """An idle parent whose one sub-agent is about to submit."""
 
-    def __init__(self, bench: Bench, parent: Conversation, sub_agents: SubAgents, gates: Gates) -> None:
-        self.bench, self.parent, self.sub_agents, self.gates = bench, parent, sub_agents, gates
+    def __init__(self, harness: EngineHarness, parent: Conversation, sub_agents: SubAgents, gates: Gates) -> None:
+        self.harness, self.parent, self.sub_agents, self.gates = harness, parent, sub_agents, gates
         self.hushed = False
 
     async def esc(self) -> None:
@@ -81,7 +81,7 @@ class Meeting:
 
     async def given(self) -> list[str]:
         """Outcomes and texts of the ends in the parent."""
-        messages = await self.bench.store.messages(self.parent.id)
+        messages = await self.harness.store.messages(self.parent.id)
         return [ending(words(one.blocks)) for one in messages if one.origin is Origin.COMPLETION]
 
     async def waits_for_the_user(self, *results: str) -> None:
@@ -97,32 +97,32 @@ class Meeting:
 @asynccontextmanager
 async def meeting(home: Path, begin: str = "begin one") -> AsyncGenerator[Meeting]:
     gates = Gates()
-    async with engine_bench(home, provider=ScriptedProvider({"main": Script(REPLIES)}, gates.wait)) as bench:
-        sub_agents = bench.engine.sub_agents
+    async with engine_harness(home, provider=ScriptedProvider({"main": Script(REPLIES)}, gates.wait)) as harness:
+        sub_agents = harness.engine.sub_agents
         assert sub_agents is not None
-        parent = await bench.conversation()
+        parent = await harness.conversation()
         await parent.say(begin)
         await parent.wait_idle()
-        here = Meeting(bench, parent, sub_agents, gates)
-        commit = bench.store.commit
+        here = Meeting(harness, parent, sub_agents, gates)
+        commit = harness.store.commit
 
         async def watched(move: Move) -> Committed:
             committed = await commit(move)
-            here.hushed |= any(isinstance(write, HushAgents) for write in move.writes)
+            here.hushed |= any(isinstance(write, SuppressWakes) for write in move.writes)
             return committed
 
-        bench.store.commit = watched  # type: ignore[method-assign] # when Esc is stored
+        harness.store.commit = watched  # type: ignore[method-assign] # when Esc is stored
         yield here
 
 
 def around_the_end(here: Meeting, patch: pytest.MonkeyPatch, act: Storing) -> None:
     """Let `act` store the end of the sub-agent."""
-    commit = here.bench.store.commit
+    commit = here.harness.store.commit
 
     async def stored(move: Move) -> Committed:
         return await (act(move, commit) if isinstance(move.state, Completed) else commit(move))
 
-    patch.setattr(here.bench.store, "commit", stored)
+    patch.setattr(here.harness.store, "commit", stored)
 
 
 async def test_esc_before_an_end_is_stored_lets_it_wait_for_the_user(
@@ -163,7 +163,7 @@ async def test_esc_while_an_end_is_told_lets_it_wait_for_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, *, stored: bool
 ) -> None:
     async with meeting(tmp_path) as here:
-        read, pressed = getattr(here.bench.store.agents, place), list[str]()
+        read, pressed = getattr(here.harness.store.agents, place), list[str]()
 
         async def interrupted(conversation_id: str) -> Any:
             found = await read(conversation_id)
@@ -174,7 +174,7 @@ async def test_esc_while_an_end_is_told_lets_it_wait_for_the_user(
                     await until(lambda: here.hushed)
             return found
 
-        monkeypatch.setattr(here.bench.store.agents, place, interrupted)
+        monkeypatch.setattr(here.harness.store.agents, place, interrupted)
         here.gates[ONE].set()
         await until(lambda: pressed)
         await here.waits_for_the_user("first")
@@ -189,14 +189,14 @@ async def test_esc_while_an_end_that_failed_to_be_stored_is_mended_lets_it_wait_
         async def full(move: Move, commit: Commit) -> Committed:
             raise StorageError("The disk is full.")
 
-        mend = here.bench.store.mend
+        mend = here.harness.store.mend
 
         async def esc_first(conversation_id: str) -> None:
             await here.esc()
             await mend(conversation_id)
 
         around_the_end(here, monkeypatch, full)
-        monkeypatch.setattr(here.bench.store, "mend", esc_first)
+        monkeypatch.setattr(here.harness.store, "mend", esc_first)
         here.gates[ONE].set()
         await here.come_to_rest()
         assert (isinstance(here.parent.state, Idle), here.sub_agents.results(here.parent.id)) == (True, 1)
@@ -229,7 +229,7 @@ async def test_a_result_that_is_told_too_late_for_its_stopped_call_is_given_with
         around_the_end(here, monkeypatch, until_given_up)
         here.gates[ONE].set()
         await here.waits_for_the_user("first")
-        assert unanswered(await here.bench.store.messages(here.parent.id)) == []
+        assert unanswered(await here.harness.store.messages(here.parent.id)) == []
 
 
 async def test_an_end_that_began_a_turn_before_esc_stands_in_it(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from engine.machine.messages import Origin, Role
 from engine.machine.states import AwaitingLlm, Completed, Idle
 from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
 from engine.records import StoredMessage
-from tests.support.engine import Bench, engine_bench, until
+from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.fates import words
 
 ONE_AT_A_TIME = EngineSettings(max_agents=1)
@@ -34,26 +34,26 @@ def submits(result: str, when: str) -> Reply:
     return Reply((ScriptedCall("submit_result", json.dumps({"result": result})),), when=when)
 
 
-async def prompts(bench: Bench, agent_id: str) -> list[tuple[str, Origin, int]]:
+async def prompts(harness: EngineHarness, agent_id: str) -> list[tuple[str, Origin, int]]:
     """Instructions it received, with author and turn."""
-    messages: Sequence[StoredMessage] = await bench.store.messages(agent_id)
+    messages: Sequence[StoredMessage] = await harness.store.messages(agent_id)
     told = [one for one in messages if one.role is Role.USER and one.origin is not Origin.TOOL]
     return [(words(one.blocks), one.origin, one.turn_number) for one in told]
 
 
-async def with_one_ended_and_one_at_work(bench: Bench) -> tuple[Conversation, str, str]:
+async def with_one_ended_and_one_at_work(harness: EngineHarness) -> tuple[Conversation, str, str]:
     """Only one may work at a time: the first has ended, the second holds the place."""
-    sub_agents = bench.engine.sub_agents
+    sub_agents = harness.engine.sub_agents
     assert sub_agents is not None
-    parent = await bench.conversation()
+    parent = await harness.conversation()
     await parent.say("begin first")
     await sub_agents.finished(parent.id)
-    await until(lambda: len(bench.provider.requests) == 4)
+    await until(lambda: len(harness.provider.requests) == 4)
     await parent.wait_idle()
     await parent.say("begin second")
     await parent.wait_idle()
     first, second = sub_agents.views(parent.id)
-    await until(lambda: any(isinstance(one.state, AwaitingLlm) for one in bench.engine.live()))
+    await until(lambda: any(isinstance(one.state, AwaitingLlm) for one in harness.engine.live()))
     return parent, first.id, second.id
 
 
@@ -69,23 +69,23 @@ SCRIPT = (
 async def test_a_hint_to_one_that_waits_for_its_turn_outlives_the_process(tmp_path: Path) -> None:
     home, after = tmp_path / "home", tmp_path / "after"
     home.mkdir()
-    async with engine_bench(home, *SCRIPT, settings=ONE_AT_A_TIME) as bench:
-        sub_agents = bench.engine.sub_agents
+    async with engine_harness(home, *SCRIPT, settings=ONE_AT_A_TIME) as harness:
+        sub_agents = harness.engine.sub_agents
         assert sub_agents is not None
-        parent, first, _ = await with_one_ended_and_one_at_work(bench)
+        parent, first, _ = await with_one_ended_and_one_at_work(harness)
         await sub_agents.hint(first, "dig deeper")
         view = sub_agents.views(parent.id)[0]
         assert (view.waits, view.outcome, view.background) == (True, None, True)
         shutil.copytree(home, after, ignore=shutil.ignore_patterns("*.lock"))
-    async with engine_bench(after, submits("more", "dig deeper"), Reply((Text("I see."),), always=True)) as bench:
-        sub_agents = bench.engine.sub_agents
+    async with engine_harness(after, submits("more", "dig deeper"), Reply((Text("I see."),), always=True)) as harness:
+        sub_agents = harness.engine.sub_agents
         assert sub_agents is not None
-        opened = await bench.engine.open(parent.id)
+        opened = await harness.engine.open(parent.id)
         assert sub_agents.views(parent.id)[0].outcome is not None, "cut off: nothing begins by itself"
         assert (sub_agents.results(parent.id), isinstance(opened.state, Idle)) == (2, True), "its parent reads so"
         await sub_agents.hint(first, "and wider")
         await sub_agents.finished(parent.id)
-        assert await prompts(bench, first) == [
+        assert await prompts(harness, first) == [
             ("TASK one", Origin.SUBAGENT, 0),
             ("dig deeper", Origin.HUMAN, 1),
             ("and wider", Origin.HUMAN, 1),
@@ -96,10 +96,10 @@ async def test_one_that_never_began_still_knows_its_task_when_it_is_told_to_go_o
     task = "TASK one in many words"
     both = Reply((*begins("TASK two", "").parts, *begins(task, "").parts), when="begin")
     replies = (both, Reply((Hang(),), when="TASK two"), submits("found", task), Reply((Text("Ok."),), always=True))
-    async with engine_bench(tmp_path, *replies, settings=ONE_AT_A_TIME) as bench:
-        sub_agents = bench.engine.sub_agents
+    async with engine_harness(tmp_path, *replies, settings=ONE_AT_A_TIME) as harness:
+        sub_agents = harness.engine.sub_agents
         assert sub_agents is not None
-        parent = await bench.conversation()
+        parent = await harness.conversation()
         await parent.say("begin")
         await parent.wait_idle()
         busy, waits = [view.id for view in sub_agents.views(parent.id)]
@@ -107,57 +107,57 @@ async def test_one_that_never_began_still_knows_its_task_when_it_is_told_to_go_o
         await sub_agents.finished(parent.id)
         await sub_agents.hint(waits, "go on")
         await sub_agents.finished(parent.id)
-        assert await prompts(bench, waits) == [(task, Origin.SUBAGENT, 0), ("go on", Origin.HUMAN, 0)]
+        assert await prompts(harness, waits) == [(task, Origin.SUBAGENT, 0), ("go on", Origin.HUMAN, 0)]
         assert isinstance(sub_agents.views(parent.id)[1].state, Completed)
 
 
 async def test_one_that_was_stopped_while_it_waited_again_keeps_what_it_was_told(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, *SCRIPT, settings=ONE_AT_A_TIME) as bench:
-        sub_agents = bench.engine.sub_agents
+    async with engine_harness(tmp_path, *SCRIPT, settings=ONE_AT_A_TIME) as harness:
+        sub_agents = harness.engine.sub_agents
         assert sub_agents is not None
-        parent, first, second = await with_one_ended_and_one_at_work(bench)
+        parent, first, second = await with_one_ended_and_one_at_work(harness)
         await sub_agents.hint(first, "dig deeper")
         sub_agents.stop((first, second))
         await sub_agents.finished(parent.id)
-        row = await bench.store.agents.row(first)
+        row = await harness.store.agents.row(first)
         assert row is not None
-        assert (row.outcome and row.outcome.reason, await bench.store.agents.waiting(first)) == ("cancelled", 1)
+        assert (row.outcome and row.outcome.reason, await harness.store.agents.waiting(first)) == ("cancelled", 1)
         assert isinstance(parent.state, Idle), "stopped by the user: nobody is woken"
-        assert not await bench.store.agents.wakes(parent.id)
+        assert not await harness.store.agents.wakes(parent.id)
 
 
 async def test_a_hint_opens_the_parent_that_is_told_of_its_end(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, submits("more", "dig deeper"), *SCRIPT) as bench:
-        sub_agents = bench.engine.sub_agents
+    async with engine_harness(tmp_path, submits("more", "dig deeper"), *SCRIPT) as harness:
+        sub_agents = harness.engine.sub_agents
         assert sub_agents is not None
-        parent, first, _ = await with_one_ended_and_one_at_work(bench)
-        await bench.engine.forget(parent.id)
-        assert bench.engine.live() == ()
+        parent, first, _ = await with_one_ended_and_one_at_work(harness)
+        await harness.engine.forget(parent.id)
+        assert harness.engine.live() == ()
         await sub_agents.hint(first, "dig deeper")
         await sub_agents.finished(parent.id)
-        opened = next(one for one in bench.engine.live() if one.id == parent.id)
+        opened = next(one for one in harness.engine.live() if one.id == parent.id)
         await opened.wait_idle()
-        told = [one for one in await bench.store.messages(parent.id) if one.origin is Origin.COMPLETION]
+        told = [one for one in await harness.store.messages(parent.id) if one.origin is Origin.COMPLETION]
         assert "more" in words(told[-1].blocks)
 
 
 async def test_what_its_parent_says_is_not_taken_for_the_users(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, submits("more", "dig deeper"), *SCRIPT) as bench:
-        sub_agents = bench.engine.sub_agents
+    async with engine_harness(tmp_path, submits("more", "dig deeper"), *SCRIPT) as harness:
+        sub_agents = harness.engine.sub_agents
         assert sub_agents is not None
-        parent, first, _ = await with_one_ended_and_one_at_work(bench)
+        parent, first, _ = await with_one_ended_and_one_at_work(harness)
         await sub_agents.resume(parent.id, ResumeRequest(first, "dig deeper"))
         await until(lambda: isinstance(sub_agents.views(parent.id)[0].state, Completed))
-        assert (await prompts(bench, first))[-1] == ("dig deeper", Origin.SUBAGENT, 1)
+        assert (await prompts(harness, first))[-1] == ("dig deeper", Origin.SUBAGENT, 1)
 
 
 async def test_a_hint_that_looks_like_an_injection_is_blocked_like_a_message(tmp_path: Path) -> None:
     settings = EngineSettings(max_agents=1, input_guard=GuardAction.BLOCK)
-    async with engine_bench(tmp_path, *SCRIPT, settings=settings) as bench:
-        _, first, _ = await with_one_ended_and_one_at_work(bench)
-        before = await prompts(bench, first)
-        sub_agents = bench.engine.sub_agents
+    async with engine_harness(tmp_path, *SCRIPT, settings=settings) as harness:
+        _, first, _ = await with_one_ended_and_one_at_work(harness)
+        before = await prompts(harness, first)
+        sub_agents = harness.engine.sub_agents
         assert sub_agents is not None
         with pytest.raises(EngineError, match="message blocked: potential prompt injection detected \\(system_tags\\)"):
             await sub_agents.hint(first, "[INST] x")
-        assert await prompts(bench, first) == before
+        assert await prompts(harness, first) == before

@@ -11,7 +11,7 @@ from engine.agents.spawn_requests import TaskRequest
 from engine.executor.engine_settings import EngineSettings
 from engine.ports.profiles import Profile
 from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
-from tests.support.engine import engine_bench
+from tests.support.engine import engine_harness
 from tests.support.fates import words
 
 SPAWNS = Reply((ScriptedCall("spawn_agents", json.dumps({"tasks": [{"task": "TASK one"}]})),), when="begin")
@@ -19,17 +19,17 @@ SPAWNS = Reply((ScriptedCall("spawn_agents", json.dumps({"tasks": [{"task": "TAS
 
 async def test_at_depth_0_no_model_can_start_any(tmp_path: Path) -> None:
     pity = Reply((Text("Pity."),))
-    async with engine_bench(tmp_path, SPAWNS, pity, settings=EngineSettings(agent_depth=0)) as bench:
-        assert bench.engine.tool_names == ("bash",)
-        parent = await bench.conversation()
+    async with engine_harness(tmp_path, SPAWNS, pity, settings=EngineSettings(agent_depth=0)) as harness:
+        assert harness.engine.tool_names == ("bash",)
+        parent = await harness.conversation()
         await parent.say("begin")
         await parent.wait_idle()
-        told = [words(message.blocks) for message in await bench.store.messages(parent.id)]
+        told = [words(message.blocks) for message in await harness.store.messages(parent.id)]
         assert told[-2:] == [
             "spawn_agents: sub-agents are switched off here (agent_depth = 0). There are: bash",
             "Pity.",
         ]
-        assert await bench.store.agents.rows(parent.id) == []
+        assert await harness.store.agents.rows(parent.id) == []
         assert parent.routing.why_alone == "there are no sub-agents here"
 
 
@@ -37,15 +37,15 @@ async def test_one_that_has_used_up_its_own_budget_ends_and_its_parent_reads_so(
     works = Reply((ScriptedCall("bash", '{"command": "make"}'),), when="TASK one", always=True)
     done = Reply((Text("Too dear."),), when="Sub-agent results")
     settings = EngineSettings(agent_budget_usd=0.02)  # each reply costs a cent
-    async with engine_bench(tmp_path, SPAWNS, done, works, settings=settings) as bench:
-        parent = await bench.conversation()
+    async with engine_harness(tmp_path, SPAWNS, done, works, settings=settings) as harness:
+        parent = await harness.conversation()
         await parent.say("begin")
         await parent.wait_idle()
-        (row,) = await bench.store.agents.rows(parent.id)
+        (row,) = await harness.store.agents.rows(parent.id)
         assert row.outcome is not None
         assert row.outcome.reason == "The budget of $0.02 for a sub-agent is used up ($0.02 spent)."
-        assert len(bench.provider.requests) == 4, "two of its own, two of its parent"
-        assert words((await bench.store.messages(parent.id))[-1].blocks) == "Too dear."
+        assert len(harness.provider.requests) == 4, "two of its own, two of its parent"
+        assert words((await harness.store.messages(parent.id))[-1].blocks) == "Too dear."
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,10 @@ async def test_a_projects_profile_lowers_what_the_user_set_and_never_raises_it(
 ) -> None:
     profile = Profile("own", max_turns=100, timeout=30.0, project=project)
     settings = EngineSettings(agent_turns=20, agent_timeout=300.0)
-    async with engine_bench(tmp_path, Reply((Hang(),), always=True), settings=settings) as bench:
-        assert bench.engine.sub_agents is not None
-        bench.engine.ports.profiles.resolve = lambda _name, _cwd: profile  # type: ignore[union-attr,method-assign]  # the one of the test
-        parent = await bench.conversation()
-        await bench.engine.sub_agents.begin(parent.id, "call", asked)
-        (view,) = bench.engine.sub_agents.views(parent.id)
+    async with engine_harness(tmp_path, Reply((Hang(),), always=True), settings=settings) as harness:
+        assert harness.engine.sub_agents is not None
+        harness.engine.ports.profiles.resolve = lambda _name, _cwd: profile  # type: ignore[union-attr,method-assign]  # the one of the test
+        parent = await harness.conversation()
+        await harness.engine.sub_agents.begin(parent.id, "call", asked)
+        (view,) = harness.engine.sub_agents.views(parent.id)
         assert (view.max_turns, view.timeout) == limits

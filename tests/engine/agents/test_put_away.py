@@ -10,7 +10,7 @@ import pytest
 from engine.machine.states import Failed, Idle
 from engine.ports import ConversationChanges
 from engine.providers.scripted import Pause, Reply, ScriptedCall, Text
-from tests.support.engine import engine_bench, until
+from tests.support.engine import engine_harness, until
 
 BEGINS = Reply(
     (ScriptedCall("spawn_task", json.dumps({"task_description": "one", "initial_prompt": "TASK one"})),), when="go"
@@ -21,11 +21,11 @@ ENDLESS = Reply((Pause(60.0),), when="TASK one", always=True)
 
 @pytest.mark.parametrize("changes", [ConversationChanges(archived=True), ConversationChanges(deleted=True)])
 async def test_what_works_in_the_background_is_stopped(changes: ConversationChanges, tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, BEGINS, ENDLESS, GOES_ON) as bench:
-        parent = await bench.conversation()
+    async with engine_harness(tmp_path, BEGINS, ENDLESS, GOES_ON) as harness:
+        parent = await harness.conversation()
         await parent.say("go")
         await parent.wait_idle()
-        sub_agents = bench.engine.sub_agents
+        sub_agents = harness.engine.sub_agents
         assert sub_agents is not None
         assert sub_agents.at_work(parent.id) == 1
         await parent.change(changes)

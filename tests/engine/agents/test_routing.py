@@ -20,7 +20,7 @@ from engine.records import PermissionMode, StoredMessage
 from engine.records.runs import ModelUsage
 from engine.routes import AnswerAlone, RouteAgent, StartAgents
 from engine.updates import Routed, Snapshot, Update
-from tests.support.engine import Bench, StubTool, engine_bench, until
+from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tools.contract import ToolClass
 
 WAITS = EngineSettings(route_wait=600.0)
@@ -41,10 +41,10 @@ def submits(task: str) -> Reply:
     return Reply((ScriptedCall("submit_result", json.dumps({"result": f"{task} done"})),), when=f"TASK {task}")
 
 
-async def routed(bench: Bench, mode: PermissionMode = PermissionMode.AUTO) -> Conversation:
-    options = ConversationOptions(bench.cwd, "scripted/main", permission_mode=mode, supervisor=True)
-    conversation = await bench.engine.create(options)
-    await conversation.subscribe(bench.updates.append)
+async def routed(harness: EngineHarness, mode: PermissionMode = PermissionMode.AUTO) -> Conversation:
+    options = ConversationOptions(harness.cwd, "scripted/main", permission_mode=mode, supervisor=True)
+    conversation = await harness.engine.create(options)
+    await conversation.subscribe(harness.updates.append)
     return conversation
 
 
@@ -59,20 +59,20 @@ def notes(messages: list[StoredMessage]) -> list[str]:
 
 
 async def test_agents_start_by_themselves_and_the_main_model_answers_with_what_they_bring(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, decides(), submits("one"), submits("two"), DONE) as bench:
-        parent = await routed(bench)
+    async with engine_harness(tmp_path, decides(), submits("one"), submits("two"), DONE) as harness:
+        parent = await routed(harness)
         await parent.say("begin")
         await parent.wait_idle()
-        messages = await bench.store.messages(parent.id)
+        messages = await harness.store.messages(parent.id)
         asked = next(m for m in messages if m.origin is Origin.SUBAGENT)
         assert (asked.role, asked.usage) == (Role.ASSISTANT, None)
         assert [b.name for b in asked.blocks if isinstance(b, ToolUseBlock)] == ["spawn_agents"]
         assert notes(messages) == ["Routing: 2 agents in parallel (90% sure): two parts"]
         assert messages[-1].blocks == (TextBlock("Both are back."),)
-        shown = [update.card for update in bench.seen(Routed)]
+        shown = [update.card for update in harness.seen(Routed)]
         assert [one and one.route.strategy for one in shown] == [Strategy.PARALLEL, None]
         assert parent.record.totals.input_tokens == 200  # the decision and the answer
-        (run,) = await bench.store.library.runs(parent.id, 5)
+        (run,) = await harness.store.library.runs(parent.id, 5)
         assert (run.strategy, run.status, run.iterations) == (Strategy.PARALLEL, "success", 2)
         assert run.by_model == (ModelUsage("main", Usage(200, 40), 0.02, 2),)
         assert run.agents is not None
@@ -81,8 +81,8 @@ async def test_agents_start_by_themselves_and_the_main_model_answers_with_what_t
 
 
 async def test_a_decision_waits_to_be_overruled_and_says_so(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, decides(), ALONE, settings=WAITS) as bench:
-        parent = await routed(bench)
+    async with engine_harness(tmp_path, decides(), ALONE, settings=WAITS) as harness:
+        parent = await routed(harness)
         await parent.say("begin")
         card = await card_of(parent)
         assert isinstance(parent.state, AwaitingLlm)
@@ -90,18 +90,18 @@ async def test_a_decision_waits_to_be_overruled_and_says_so(tmp_path: Path) -> N
         assert parent.routing.answer("another", AnswerAlone()) == Refused("This decision is no longer open.")
         assert parent.routing.answer(card, AnswerAlone()) == Accepted()
         await parent.wait_idle()
-        messages = await bench.store.messages(parent.id)
+        messages = await harness.store.messages(parent.id)
         assert messages[-1].blocks == (TextBlock("Alone."),)
         assert notes(messages) == ["Routing: the main model answers alone, as you decided"]
-        (run,) = await bench.store.library.runs(parent.id, 5)
+        (run,) = await harness.store.library.runs(parent.id, 5)
         assert (run.strategy, json.loads(run.decision_json)["outcome"]) == (Strategy.SINGLE, "alone")
-        assert await bench.store.agents.rows(parent.id) == []
+        assert await harness.store.agents.rows(parent.id) == []
 
 
 async def test_the_time_that_a_decision_lies_before_the_user_is_not_the_runs(tmp_path: Path) -> None:
     hangs = Reply((Hang(),), when="begin")
-    async with engine_bench(tmp_path, decides(), hangs, settings=WAITS) as bench:
-        parent = await routed(bench)
+    async with engine_harness(tmp_path, decides(), hangs, settings=WAITS) as harness:
+        parent = await routed(harness)
         await parent.say("begin", caps=RunCaps(timeout=60.0))
         card, limit = await card_of(parent), parent._session.limit
         assert (limit.runs, limit.left is not None) == (False, True)
@@ -116,12 +116,12 @@ async def test_the_time_that_a_decision_lies_before_the_user_is_not_the_runs(tmp
 
 async def test_nobody_has_to_answer_a_decision(tmp_path: Path) -> None:
     soon = EngineSettings(route_wait=0.05)
-    async with engine_bench(tmp_path, decides(), submits("one"), submits("two"), DONE, settings=soon) as bench:
-        parent = await routed(bench)
+    async with engine_harness(tmp_path, decides(), submits("one"), submits("two"), DONE, settings=soon) as harness:
+        parent = await routed(harness)
         await parent.say("begin")
         await parent.wait_idle()
-        assert (await bench.store.messages(parent.id))[-1].blocks == (TextBlock("Both are back."),)
-        card, gone = (update.card for update in bench.seen(Routed))
+        assert (await harness.store.messages(parent.id))[-1].blocks == (TextBlock("Both are back."),)
+        card, gone = (update.card for update in harness.seen(Routed))
         assert card is not None
         assert card.starts_at > 0.0
         assert gone is None
@@ -129,17 +129,17 @@ async def test_nobody_has_to_answer_a_decision(tmp_path: Path) -> None:
 
 async def test_another_model_decides_where_one_is_set(tmp_path: Path) -> None:
     set_up = EngineSettings(cheap_model="nobody/small")
-    async with engine_bench(tmp_path, ALONE, settings=set_up) as bench:
-        parent = await routed(bench)
+    async with engine_harness(tmp_path, ALONE, settings=set_up) as harness:
+        parent = await routed(harness)
         await parent.say("begin")
         await parent.wait_idle()
-        (told,) = notes(await bench.store.messages(parent.id))
+        (told,) = notes(await harness.store.messages(parent.id))
         assert told.endswith("the supervisor could not be asked: There is no provider 'nobody'")
 
 
 async def test_a_late_subscriber_sees_the_open_decision(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, decides(), ALONE, settings=WAITS) as bench:
-        parent = await routed(bench)
+    async with engine_harness(tmp_path, decides(), ALONE, settings=WAITS) as harness:
+        parent = await routed(harness)
         await parent.say("begin")
         card = await card_of(parent)
         seen: list[Update] = []
@@ -152,8 +152,8 @@ async def test_a_late_subscriber_sees_the_open_decision(tmp_path: Path) -> None:
 
 async def test_its_tasks_can_be_changed_and_nothing_starts_meanwhile(tmp_path: Path) -> None:
     replies = (decides(), submits("three"), DONE)
-    async with engine_bench(tmp_path, *replies, settings=WAITS) as bench:
-        parent = await routed(bench)
+    async with engine_harness(tmp_path, *replies, settings=WAITS) as harness:
+        parent = await routed(harness)
         await parent.say("begin")
         card = await card_of(parent)
         assert parent.routing.hold(card) == Accepted()
@@ -165,9 +165,9 @@ async def test_its_tasks_can_be_changed_and_nothing_starts_meanwhile(tmp_path: P
         assert parent.routing.answer(card, crowd) == Refused("At most 10 agents are allowed; there are 11.")
         parent.routing.answer(card, StartAgents((RouteAgent("code", "TASK three"),)))
         await parent.wait_idle()
-        (row,) = await bench.store.agents.rows(parent.id)
+        (row,) = await harness.store.agents.rows(parent.id)
         assert (row.facts.task, row.profile) == ("TASK three", "code")
-        (run,) = await bench.store.library.runs(parent.id, 5)
+        (run,) = await harness.store.library.runs(parent.id, 5)
         assert (run.strategy, json.loads(run.decision_json)["outcome"]) == (Strategy.DELEGATE, "changed")
 
 
@@ -175,14 +175,14 @@ async def test_its_tasks_can_be_changed_and_nothing_starts_meanwhile(tmp_path: P
 async def test_esc_ends_it_and_leaves_nothing_open(tmp_path: Path, pending: str) -> None:
     hangs = Reply((Hang(),), when="You are the supervisor")
     first = hangs if pending == "question" else decides()
-    async with engine_bench(tmp_path, first, settings=WAITS) as bench:
-        parent = await routed(bench)
+    async with engine_harness(tmp_path, first, settings=WAITS) as harness:
+        parent = await routed(harness)
         await parent.say("begin")
-        await until(lambda: bench.provider.requests if pending == "question" else parent.routing.card)
+        await until(lambda: harness.provider.requests if pending == "question" else parent.routing.card)
         parent.cancel()
         assert isinstance(await parent.wait_idle(), Idle)
         await until(lambda: parent.routing.card is None)
-        (run,) = await bench.store.library.runs(parent.id, 5)
+        (run,) = await harness.store.library.runs(parent.id, 5)
         assert run.status == "cancelled"
 
 
@@ -200,42 +200,42 @@ async def test_esc_ends_it_and_leaves_nothing_open(tmp_path: Path, pending: str)
 async def test_where_nothing_can_be_decided_the_main_model_answers_and_the_reason_is_said(
     tmp_path: Path, reply: Reply, why: str
 ) -> None:
-    async with engine_bench(tmp_path, reply, ALONE, settings=WAITS) as bench:
-        parent = await routed(bench)
+    async with engine_harness(tmp_path, reply, ALONE, settings=WAITS) as harness:
+        parent = await routed(harness)
         await parent.say("begin")
         await parent.wait_idle()
-        messages = await bench.store.messages(parent.id)
+        messages = await harness.store.messages(parent.id)
         assert messages[-1].blocks == (TextBlock("Alone."),)
         assert notes(messages) == [f"Routing: the main model answers alone: {why}"]
 
 
 async def test_a_mode_that_only_reads_asks_no_supervisor(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, ALONE) as bench:
-        parent = await routed(bench, PermissionMode.PLAN)
+    async with engine_harness(tmp_path, ALONE) as harness:
+        parent = await routed(harness, PermissionMode.PLAN)
         await parent.say("begin")
         await parent.wait_idle()
-        assert len(bench.provider.requests) == 1
-        told = notes(await bench.store.messages(parent.id))
+        assert len(harness.provider.requests) == 1
+        told = notes(await harness.store.messages(parent.id))
         assert told == ["Routing: the main model answers alone: permission mode plan does not allow sub-agents"]
 
 
 async def test_it_is_off_until_asked_for_stays_with_the_conversation_and_goes_off_again(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, Reply((Text("hello"),)), decides(strategy="single"), ALONE) as bench:
-        parent = await bench.conversation()
+    async with engine_harness(tmp_path, Reply((Text("hello"),)), decides(strategy="single"), ALONE) as harness:
+        parent = await harness.conversation()
         await parent.say("hi")
         await parent.wait_idle()
         await parent.change(ConversationChanges(supervisor=True))
-        await bench.engine.forget(parent.id)
-        parent = await bench.engine.open(parent.id)
+        await harness.engine.forget(parent.id)
+        parent = await harness.engine.open(parent.id)
         assert parent.record.supervisor
         await parent.say("begin")
         await parent.wait_idle()
-        assert len(bench.provider.requests) == 3
+        assert len(harness.provider.requests) == 3
         await parent.change(ConversationChanges(supervisor=False))
         await parent.say("and now")
         await parent.wait_idle()
-        assert len(bench.provider.requests) == 4
-        newest, _, first = await bench.store.library.runs(parent.id, 5)
+        assert len(harness.provider.requests) == 4
+        newest, _, first = await harness.store.library.runs(parent.id, 5)
         assert (first.strategy, first.decision_json, newest.decision_json) == (Strategy.SINGLE, "", "")
         assert first.prompt == "hi"
 
@@ -246,10 +246,10 @@ async def test_a_run_is_recorded_with_the_files_it_wrote(tmp_path: Path) -> None
         ScriptedCall("patch", '{"path": "b.py"}'),
     ))
     stub = StubTool("write_file", ToolClass.EDIT)
-    async with engine_bench(tmp_path, writes, Reply((Text("done"),)), tool=stub) as bench:
-        parent = await bench.conversation()
+    async with engine_harness(tmp_path, writes, Reply((Text("done"),)), tool=stub) as harness:
+        parent = await harness.conversation()
         await parent.say("begin")
         await parent.wait_idle()
-        (run,) = await bench.store.library.runs(parent.id, 5)
+        (run,) = await harness.store.library.runs(parent.id, 5)
         assert (run.artifacts, run.type, run.status) == (("a.py",), "general", "success")
         assert run.cost_usd == pytest.approx(0.02)

@@ -9,7 +9,7 @@ from engine.machine.agent_texts import SUBMITTED
 from engine.machine.messages import ToolUseBlock
 from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.updates import MessageSaved, ToolEnded, Update
-from tests.support.engine import engine_bench
+from tests.support.engine import engine_harness
 
 SPAWNS = Reply((ScriptedCall("spawn_agents", '{"tasks": [{"task": "TASK one"}]}'),), when="begin")
 SUBMITS = Reply((ScriptedCall("submit_result", '{"result": "made"}'),), when="TASK one")
@@ -24,9 +24,9 @@ async def test_a_submission_is_told_before_its_result(tmp_path: Path) -> None:
         if isinstance(update, MessageSaved):
             told.extend(block.name for block in update.message.blocks if isinstance(block, ToolUseBlock))
 
-    async with engine_bench(tmp_path, SPAWNS, SUBMITS, Reply((Text("Back."),), when="Sub-agent results")) as bench:
-        bench.engine.follow_agents(hear)
-        parent = await bench.conversation()
+    async with engine_harness(tmp_path, SPAWNS, SUBMITS, Reply((Text("Back."),), when="Sub-agent results")) as harness:
+        harness.engine.follow_agents(hear)
+        parent = await harness.conversation()
         await parent.say("begin")
         await parent.wait_idle()
     assert told == ["submit_result", SUBMITTED]

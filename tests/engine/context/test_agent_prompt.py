@@ -20,7 +20,7 @@ from engine.machine.messages import (
 )
 from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.records import StoredMessage
-from tests.support.engine import engine_bench
+from tests.support.engine import engine_harness
 
 CONTENTS = '{"path": "a.py", "content": "print(1)"}'
 SPAWN = ToolUseBlock("s1", "spawn_agents", "{}")
@@ -107,8 +107,8 @@ async def test_the_system_prompt_of_a_sub_agent_has_it(tmp_path: Path) -> None:
         Reply((Text("Two will help."), ScriptedCall("spawn_agents", tasks, "s1")), when="ran make"),
         Reply((Text("Done."),), when="Sub-agent results"),
     )
-    async with engine_bench(tmp_path, *replies) as bench:
-        parent = await bench.conversation()
+    async with engine_harness(tmp_path, *replies) as harness:
+        parent = await harness.conversation()
         await parent.say("Fix the build.")
         await parent.wait_idle()
         said = (
@@ -116,5 +116,5 @@ async def test_the_system_prompt_of_a_sub_agent_has_it(tmp_path: Path) -> None:
             '[Used bash tool]\n{"command": "make"}\n\n[Tool result]\nran make\n\nAssistant: Two will help.\n'
             "</parent_conversation>"
         )
-        systems = ["".join(request.system) for request in bench.provider.requests]
+        systems = ["".join(request.system) for request in harness.provider.requests]
         assert sum(said in system for system in systems) == 2

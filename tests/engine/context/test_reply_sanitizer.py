@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.context.code_spans import FENCED, INLINE, code_spans, masked
-from engine.context.reply_sanitizer import STEPS, Draft, sanitize
+from engine.context.reply_sanitizer import STEPS, MaskedText, sanitize
 
 VECTORS = [
     pytest.param("Hello", "Hello", id="1"),
@@ -80,7 +80,7 @@ def test_remains_go_and_words_and_code_stay(text: str, expected: str) -> None:
 
 def test_step_seven_alone_keeps_the_indentation() -> None:
     text = "\n\n  \n    indented\nx"
-    [(start, end)] = STEPS["leading blank lines"](Draft(text, text))
+    [(start, end)] = STEPS["leading blank lines"](MaskedText(text, text))
     assert text[:start] + text[end:] == "    indented\nx"
 
 

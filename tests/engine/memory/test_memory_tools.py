@@ -21,18 +21,18 @@ from engine.ports import ModelReply, ModelRequest, StreamItem
 from engine.providers.guide.provider import GuideProvider
 from engine.providers.scripted import Reply, Script, ScriptedCall, ScriptedProvider, Text
 from engine.records import PermissionMode
-from tests.support.engine import Bench, Providers, engine_bench
+from tests.support.engine import EngineHarness, Providers, engine_harness
 from tests.support.long_run import FACTS, LongRunProvider, LongTool
 from tools.contract import ToolContext, ToolInputError
 
 QUIET = EngineSettings(max_iterations=1_000, auto_title=False)
 
 
-async def run(bench: Bench, conversation: Conversation, name: str, **args: str | int) -> str:
-    memory, turns = bench.engine.ports.memory, conversation.context._session.settings.history_turns
+async def run(harness: EngineHarness, conversation: Conversation, name: str, **args: str | int) -> str:
+    memory, turns = harness.engine.ports.memory, conversation.context._session.settings.history_turns
     assert memory is not None
-    context = ToolContext(conversation.id, "c", bench.cwd, outside_allowed=False, report=lambda _: None)
-    output = await memory_tools(memory, bench.store, turns)[name].run({**args}, context)
+    context = ToolContext(conversation.id, "c", harness.cwd, outside_allowed=False, report=lambda _: None)
+    output = await memory_tools(memory, harness.store, turns)[name].run({**args}, context)
     return f"error: {output.text}" if output.is_error else output.text
 
 
@@ -41,8 +41,8 @@ async def say(conversation: Conversation, text: str) -> None:
     assert isinstance(await conversation.wait_idle(), Idle)
 
 
-async def answer_of(bench: Bench, conversation: Conversation) -> str:
-    (block,) = (await bench.store.messages(conversation.id))[-1].blocks
+async def answer_of(harness: EngineHarness, conversation: Conversation) -> str:
+    (block,) = (await harness.store.messages(conversation.id))[-1].blocks
     assert isinstance(block, TextBlock)
     return block.text
 
@@ -74,14 +74,14 @@ class Forgetful(LongRunProvider):
 async def test_ten_early_facts_of_500_calls_are_found_although_no_summary_has_one(tmp_path: Path) -> None:
     provider, tool = Forgetful(32_000, 500, checked_every=10), LongTool()
     providers = Providers(provider)
-    async with engine_bench(tmp_path, tool=tool, settings=QUIET, providers=providers, memory=True) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, tool=tool, settings=QUIET, providers=providers, memory=True) as harness:
+        conversation = await harness.conversation()
         await say(conversation, "Do all the steps.")
         assert provider.summaries > 20
         assert "value" not in conversation.record.summary
         for number in range(1, FACTS + 1):
             await say(conversation, f"What is FACT-{number}?")
-            assert await answer_of(bench, conversation) == f"FACT-{number} = value{number * 7919}"
+            assert await answer_of(harness, conversation) == f"FACT-{number} = value{number * 7919}"
 
 
 async def test_only_what_the_model_no_longer_sees_whole_is_found_and_each_can_be_read_by_its_number(
@@ -89,38 +89,38 @@ async def test_only_what_the_model_no_longer_sees_whole_is_found_and_each_can_be
 ) -> None:
     replies = [Reply((Text(f"answer {number} " + "word " * 200),)) for number in range(6)]
     summary = Reply((Text("short summary"),), when="Write the summary now.")
-    async with engine_bench(tmp_path, summary, *replies, settings=QUIET, memory=True) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, summary, *replies, settings=QUIET, memory=True) as harness:
+        conversation = await harness.conversation()
         for number in range(6):
             await say(conversation, f"question{number} about zebras\nand more")
         nothing = "Nothing found. Try other words, or fewer."
-        assert await run(bench, conversation, "memory_search", query="zebras") == nothing
+        assert await run(harness, conversation, "memory_search", query="zebras") == nothing
         assert isinstance(await conversation.context.compact(), Accepted)
         await conversation.wait_idle()
         assert conversation.record.context_start_seq > 1
-        found = await run(bench, conversation, "memory_search", query="zebras question0", limit=2)
+        found = await run(harness, conversation, "memory_search", query="zebras question0", limit=2)
         head, first, second = found.split("\n")
         assert head == "Messages of this conversation that you no longer see whole:"
         assert first == "message/1:1 (user)  question0 about zebras and more"
         assert second.startswith("message/3:1 (user)  question1")
-        assert await run(bench, conversation, "memory_get", path="message/1") == (
+        assert await run(harness, conversation, "memory_get", path="message/1") == (
             "     1\tquestion0 about zebras\n     2\tand more"
         )
-        assert await run(bench, conversation, "memory_get", path="message/1", from_line=2) == "     2\tand more"
+        assert await run(harness, conversation, "memory_get", path="message/1", from_line=2) == "     2\tand more"
         newest = conversation.record.context_start_seq
-        assert f"message/{newest}:" not in await run(bench, conversation, "memory_search", query="zebras", limit=20)
+        assert f"message/{newest}:" not in await run(harness, conversation, "memory_search", query="zebras", limit=20)
 
 
 async def test_a_result_cleared_by_pruning_is_found_but_earlier_answers_of_memory_are_not(tmp_path: Path) -> None:
     call = ScriptedCall("bash", '{"command": "needle in a stack of hay that is long enough to be cleared"}')
     search = ScriptedCall("memory_search", '{"query": "needle"}')
     replies = [Reply((call,)), Reply((search,)), *(Reply((Text(f"done {n}"),)) for n in range(6))]
-    async with engine_bench(tmp_path, *replies, settings=QUIET, memory=True) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, *replies, settings=QUIET, memory=True) as harness:
+        conversation = await harness.conversation()
         for number in range(4):
             await say(conversation, f"go {number}")
         await conversation.context.prune()
-        found = await run(bench, conversation, "memory_search", query="needle")
+        found = await run(harness, conversation, "memory_search", query="needle")
         assert "message/3:1 (tool result)  ran needle in a stack of hay" in found
         assert "message/5" not in found
 
@@ -128,29 +128,29 @@ async def test_a_result_cleared_by_pruning_is_found_but_earlier_answers_of_memor
 async def test_turns_beyond_the_limit_are_found(tmp_path: Path) -> None:
     replies = [Reply((Text(f"answer {n}"),)) for n in range(4)]
     limited = replace(QUIET, history_turns=2)
-    async with engine_bench(tmp_path, *replies, settings=limited, memory=True) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, *replies, settings=limited, memory=True) as harness:
+        conversation = await harness.conversation()
         for number in range(4):
             await say(conversation, f"zebra {number}")
-        found = await run(bench, conversation, "memory_search", query="zebra", limit=20)
+        found = await run(harness, conversation, "memory_search", query="zebra", limit=20)
         assert re.findall(r"message/(\d+)", found) == ["1", "3"]
 
 
 async def test_notes_of_the_project_and_the_user_are_found_and_read(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, settings=QUIET, memory=True) as bench:
-        conversation = await bench.conversation()
-        memory = bench.engine.ports.memory
+    async with engine_harness(tmp_path, settings=QUIET, memory=True) as harness:
+        conversation = await harness.conversation()
+        memory = harness.engine.ports.memory
         assert memory is not None
         await memory.append("user/2026-11-24.md", "I like tabs")
-        await memory.append(f"{await memory.project(bench.cwd)}/2026-11-23.md", "tabs are forbidden here")
+        await memory.append(f"{await memory.project(harness.cwd)}/2026-11-23.md", "tabs are forbidden here")
         await memory.append("projects/other-1/2026-11-23.md", "tabs elsewhere")
-        found = await run(bench, conversation, "memory_search", query="tabs")
+        found = await run(harness, conversation, "memory_search", query="tabs")
         assert sorted(found.split("\n")) == [
             "Notes:",
             "project/2026-11-23.md:1  tabs are forbidden here",
             "user/2026-11-24.md:1  I like tabs",
         ]
-        whole = await run(bench, conversation, "memory_get", path="user/2026-11-24.md")
+        whole = await run(harness, conversation, "memory_get", path="user/2026-11-24.md")
         assert whole == "     1\tI like tabs\n     2\t"
 
 
@@ -169,32 +169,34 @@ async def test_notes_of_the_project_and_the_user_are_found_and_read(tmp_path: Pa
     ],
 )
 async def test_no_other_path_is_read(tmp_path: Path, path: str, sentence: str) -> None:
-    async with engine_bench(tmp_path, settings=QUIET, memory=True) as bench:
-        conversation = await bench.conversation()
-        assert await run(bench, conversation, "memory_get", path=path) == sentence
+    async with engine_harness(tmp_path, settings=QUIET, memory=True) as harness:
+        conversation = await harness.conversation()
+        assert await run(harness, conversation, "memory_get", path=path) == sentence
 
 
 async def test_an_answer_is_bounded_and_says_how_to_go_on(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, Reply((Text("done"),)), settings=QUIET, memory=True) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, Reply((Text("done"),)), settings=QUIET, memory=True) as harness:
+        conversation = await harness.conversation()
         await say(conversation, "\n".join(f"line {number} " + "x" * 400 for number in range(75)))
-        text = await run(bench, conversation, "memory_get", path="message/1", lines=400)
+        text = await run(harness, conversation, "memory_get", path="message/1", lines=400)
         assert len(text) < 18_000
         rest = re.search(r"\[(\d+) more lines: continue with from_line (\d+)\]", text)
         assert rest is not None
         assert int(rest[1]) + int(rest[2]) == 76
-        assert "error: It has 75 lines" in await run(bench, conversation, "memory_get", path="message/1", from_line=99)
+        assert "error: It has 75 lines" in await run(
+            harness, conversation, "memory_get", path="message/1", from_line=99
+        )
         with pytest.raises(ToolInputError, match="no words"):
-            await run(bench, conversation, "memory_search", query="?!")
+            await run(harness, conversation, "memory_search", query="?!")
 
 
 @pytest.mark.parametrize("mode", list(PermissionMode))
 async def test_both_run_without_a_question_in_every_mode(tmp_path: Path, mode: PermissionMode) -> None:
     call = ScriptedCall("memory_search", '{"query": "anything"}')
-    async with engine_bench(tmp_path, Reply((call,)), Reply((Text("done"),)), settings=QUIET, memory=True) as bench:
-        conversation = await bench.conversation(mode)
+    async with engine_harness(tmp_path, Reply((call,)), Reply((Text("done"),)), settings=QUIET, memory=True) as harness:
+        conversation = await harness.conversation(mode)
         await say(conversation, "look")
-        assert await answer_of(bench, conversation) == "done"
+        assert await answer_of(harness, conversation) == "done"
 
 
 async def test_the_tools_and_the_reminder_are_there_only_where_they_are_wanted(tmp_path: Path) -> None:
@@ -205,15 +207,15 @@ async def test_the_tools_and_the_reminder_are_there_only_where_they_are_wanted(t
     ]):
         home = tmp_path / str(place)
         home.mkdir()
-        async with engine_bench(home, settings=settings, memory=memory) as bench:
-            conversation = await bench.conversation()
+        async with engine_harness(home, settings=settings, memory=memory) as harness:
+            conversation = await harness.conversation()
             prompt = await conversation.context.prompt()
             named = {one.section.name for one in prompt.sections}
             assert ("memory_search" in prompt.tools, "Memory" in named) == (there, there)
     guide = tmp_path / "guide"
     guide.mkdir()
-    async with engine_bench(guide, settings=QUIET, memory=True, providers=Providers(GuideProvider())) as bench:
-        prompt = await (await bench.conversation()).context.prompt()
+    async with engine_harness(guide, settings=QUIET, memory=True, providers=Providers(GuideProvider())) as harness:
+        prompt = await (await harness.conversation()).context.prompt()
         named = {one.section.name for one in prompt.sections}
         assert ("memory_search" in prompt.tools, "Memory" in named) == (False, False)
 
@@ -221,8 +223,8 @@ async def test_the_tools_and_the_reminder_are_there_only_where_they_are_wanted(t
 async def test_a_sub_agent_that_reads_files_has_them_too(tmp_path: Path) -> None:
     spawn = ScriptedCall("spawn_agents", '{"tasks": [{"task": "look", "profile": "explore"}]}')
     provider = ScriptedProvider({"main": Script((Reply((spawn,)), *(Reply((Text("done"),)) for _ in range(4))))})
-    async with engine_bench(tmp_path, provider=provider, settings=QUIET, memory=True) as bench:
-        conversation = await bench.conversation()
+    async with engine_harness(tmp_path, provider=provider, settings=QUIET, memory=True) as harness:
+        conversation = await harness.conversation()
         await say(conversation, "go")
         offered = [[tool.name for tool in request.tools] for request in provider.requests]
         of_agent = next(names for names in offered if "submit_result" in names)

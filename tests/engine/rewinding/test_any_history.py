@@ -33,11 +33,11 @@ Step = Deeds | int
 Snapshot = dict[str, tuple[str, int, bytes]]
 
 
-def deed_of(wishes: list[tuple[str, str]]) -> Deed:
+def deed_of(planned: list[tuple[str, str]]) -> Deed:
     """Several files at once, as one command would."""
 
     def deed(folder: Path) -> None:
-        for name, content in wishes:
+        for name, content in planned:
             path = folder / name
             if content == "gone":
                 path.unlink(missing_ok=True)

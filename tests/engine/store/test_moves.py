@@ -33,7 +33,7 @@ from engine.ports import (
     StorageError,
     Store,
 )
-from engine.ports.agents import USER
+from engine.ports.agent_store import USER
 from engine.records import ConversationQuery
 from engine.records.totals import Totals
 from engine.store import SqliteStore

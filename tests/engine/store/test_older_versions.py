@@ -55,7 +55,7 @@ from engine.providers.scripted import Reply, Text
 from engine.records import QueuedMessage
 from engine.records.totals import Totals
 from engine.store import StorePaths, open_store
-from tests.support.engine import engine_bench
+from tests.support.engine import engine_harness
 from tests.support.fates import faults_of, unanswered
 from tests.support.storage import query
 from tools.contract import (
@@ -378,20 +378,20 @@ ENDED |= {"look", "find"}
 async def test_every_conversation_goes_on_with_the_next_message(tmp_path: Path, version: str) -> None:
     paths = restored(tmp_path, version)
     answer = Reply((Text("On again."),), always=True)
-    async with engine_bench(tmp_path, answer, settings=EngineSettings(auto_title=False)) as bench:
+    async with engine_harness(tmp_path, answer, settings=EngineSettings(auto_title=False)) as harness:
         for number, (found, title) in enumerate(
             query(paths.database, "SELECT id, title FROM conversations WHERE deleted_at IS NULL")
         ):
             if title in ENDED:
                 continue
-            conversation = await bench.engine.open(str(found))
-            before = len(await bench.store.messages(conversation.id))
+            conversation = await harness.engine.open(str(found))
+            before = len(await harness.store.messages(conversation.id))
             assert isinstance(await conversation.say(f"go on {number}"), Accepted), title
             state = await conversation.wait_idle()
             assert isinstance(state, Idle), (title, state)
-            added = [(row.role, row.blocks[-1]) for row in (await bench.store.messages(conversation.id))[before:]]
+            added = [(row.role, row.blocks[-1]) for row in (await harness.store.messages(conversation.id))[before:]]
             assert (Role.USER, TextBlock(f"go on {number}")) in added, title
             assert (Role.ASSISTANT, TextBlock("On again.")) in added, title
-            assert faults_of(bench.provider.requests[-1].messages) == [], title
-            assert unanswered(await bench.store.messages(conversation.id)) == [], title
-            await bench.engine.forget(conversation.id)
+            assert faults_of(harness.provider.requests[-1].messages) == [], title
+            assert unanswered(await harness.store.messages(conversation.id)) == [], title
+            await harness.engine.forget(conversation.id)

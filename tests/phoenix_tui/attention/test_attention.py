@@ -12,9 +12,17 @@ from engine.engine import Activity
 from engine.machine.messages import ToolCall
 from engine.machine.states import AwaitingApproval, AwaitingLlm, Errored, Idle, Requesting, State, ToolRound
 from engine.summaries import summary_of
-from phoenix_tui.terminal.attention.attention import Attention, Wishes
-from phoenix_tui.terminal.attention.background import remember, remembered_light, told_light
-from phoenix_tui.terminal.attention.signals import Notifying, Progress, Skills, notification, progress, skills_of, title
+from phoenix_tui.terminal.attention.attention import Attention, AttentionSettings
+from phoenix_tui.terminal.attention.background import is_light, remember, remembered_light
+from phoenix_tui.terminal.attention.signals import (
+    Notifying,
+    Skills,
+    TaskbarProgress,
+    notification,
+    progress,
+    skills_of,
+    title,
+)
 from phoenix_tui.widgets.status_line import Status
 from phoenix_tui.widgets.title_row import Heading
 from tests.support.fake_engine import RUN, FakeEngine
@@ -73,18 +81,18 @@ def test_in_tmux_a_notification_is_passed_on_and_rings() -> None:
 
 
 def test_progress_is_shown_only_where_it_is_no_notification() -> None:
-    assert progress(Skills(Notifying.OSC_9, progress=True), Progress.WORKING) == "\x1b]9;4;3;0\x07"
-    assert progress(Skills(Notifying.OSC_9), Progress.WORKING) == ""
+    assert progress(Skills(Notifying.OSC_9, progress=True), TaskbarProgress.WORKING) == "\x1b]9;4;3;0\x07"
+    assert progress(Skills(Notifying.OSC_9), TaskbarProgress.WORKING) == ""
 
 
 class Room:
     """An attention over a fake terminal, and a conversation to move."""
 
-    def __init__(self, folder: Path, wishes: Wishes | None = None, *, watched: bool = False) -> None:
+    def __init__(self, folder: Path, settings: AttentionSettings | None = None, *, watched: bool = False) -> None:
         self.terminal = Terminal()
         self.watched = watched
         skills = Skills(Notifying.OSC_9, progress=True)
-        self.attention = Attention(skills, wishes or Wishes(), self.terminal, lambda: self.watched)
+        self.attention = Attention(skills, settings or AttentionSettings(), self.terminal, lambda: self.watched)
         self._summary = summary_of(FakeEngine(folder).seed("api-retry").record, Idle(0))
 
     def move(self, *states: State) -> list[str]:
@@ -111,8 +119,8 @@ def test_the_end_of_a_run_a_question_and_an_error_are_told_to_someone_who_looks_
 
 def test_nothing_is_told_to_someone_who_watches_or_wants_quiet(tmp_path: Path) -> None:
     assert Room(tmp_path, watched=True).move(WORKING, Idle(1)) == []
-    assert Room(tmp_path, Wishes("off")).move(WORKING, Idle(1)) == []
-    assert Room(tmp_path, Wishes("bell")).move(WORKING, Idle(1)) == ["\x07"]
+    assert Room(tmp_path, AttentionSettings("off")).move(WORKING, Idle(1)) == []
+    assert Room(tmp_path, AttentionSettings("bell")).move(WORKING, Idle(1)) == ["\x07"]
 
 
 def test_the_title_says_state_and_conversation_and_comes_and_goes_with_the_screen(tmp_path: Path) -> None:
@@ -128,7 +136,7 @@ def test_the_title_says_state_and_conversation_and_comes_and_goes_with_the_scree
 def test_a_title_that_is_no_longer_wanted_goes(tmp_path: Path) -> None:
     room = Room(tmp_path)
     room.show(Idle(0))
-    room.attention.wish(Wishes(titles=False))
+    room.attention.apply(AttentionSettings(titles=False))
     assert room.terminal.written[-1] == "\x1b[23;0t"
     assert room.show(WORKING) == ["\x1b]9;4;3;0\x07"]
     assert room.terminal.parting == "\x1b]9;4;0;0\x07"
@@ -146,7 +154,7 @@ def test_a_title_that_is_no_longer_wanted_goes(tmp_path: Path) -> None:
     ],
 )
 def test_a_background_is_light_or_dark(reply: str, light: bool | None) -> None:
-    assert told_light(reply) is light
+    assert is_light(reply) is light
 
 
 def test_the_background_is_remembered_for_the_next_start(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from engine.ports import ProfileError
 from phoenix_tui.config.load import Layer, merge
 from phoenix_tui.config.profile_files import FILE_LIMIT, ProfileFiles
-from phoenix_tui.config.profiles import chosen_profile, instructed, profile_layer, with_profile
+from phoenix_tui.config.profile_layer import chosen_profile, instructed, profile_layer, with_profile
 from phoenix_tui.config.project import find_project
 from phoenix_tui.config.settings import ConfigError, Settings
 from phoenix_tui.config.trust import TrustFile

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.agents.profiles import BUILT_IN_PROFILES
+from engine.agents.builtin_profiles import BUILT_IN_PROFILES
 from engine.ports import Profile, ProfileError
 from engine.ports.profiles import KNOWN_TOOLS, READ_TOOLS, STANDARD_TOOLS
 from engine.records import PermissionMode

@@ -14,7 +14,7 @@ from textual.color import Color
 from engine.ports import StorageError
 from engine.records import Attachment
 from phoenix_tui.images.boxes import LARGE, SMALL, Box, box_of
-from phoenix_tui.images.graphics import CellSize, GraphicsProtocol, known_way, told_way
+from phoenix_tui.images.graphics import CellSize, GraphicsProtocol, known_way, protocol_of
 from phoenix_tui.images.pictures import MARKS, BlocksPicture
 from phoenix_tui.images.source import KEPT, ImageSource, kitty_image
 from phoenix_tui.terminal.input import InputFilter
@@ -99,7 +99,7 @@ def test_the_setting_then_the_environment_decide_and_else_the_terminal_is_asked(
     ],
 )
 def test_a_terminal_tells_what_it_can_show(replies: str, way: GraphicsProtocol | None) -> None:
-    assert told_way(replies) is way
+    assert protocol_of(replies) is way
 
 
 def test_replies_reach_who_asked_whole_however_they_come_and_never_the_keys() -> None:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from phoenix_tui.linear.compaction import next_proposal
-from phoenix_tui.linear.line_buffer import Typed
+from phoenix_tui.linear.line_buffer import LineTyped
 from phoenix_tui.linear.terminal import LineTerminal
 
 
@@ -21,4 +21,4 @@ async def test_a_line_typed_in_the_moment_in_which_the_summary_ends_is_not_lost(
     rested.set()
     terminal.take_input("/state\r")
     assert await waiting is None
-    assert await terminal.next_request() == Typed("/state")
+    assert await terminal.next_request() == LineTyped("/state")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phoenix_tui.linear.keyboard import unfinished
-from phoenix_tui.linear.line_buffer import LeaveTyped, LineBuffer, StopWanted, Typed
+from phoenix_tui.linear.line_buffer import LeaveTyped, LineBuffer, LineTyped, StopWanted
 
 KEYS = ["\x7f", "\x15", "\x17", "\x0b", "\x01", "\x05", "\x1b[C", "\x1b[D", "\x1b[3~", "\x1b[A", "\x1b[B", "\n"]
 
@@ -51,7 +51,7 @@ def test_the_terminal_shows_the_line_and_the_cursor_whatever_was_typed(keys: lis
 def test_enter_gives_the_line_and_esc_stops_and_ctrl_d_leaves_an_empty_one() -> None:
     line = LineBuffer()
     line.feed("hi\r\x1b\x04x\x04")
-    assert line.requests == [Typed("hi"), StopWanted(), LeaveTyped()]
+    assert line.requests == [LineTyped("hi"), StopWanted(), LeaveTyped()]
     assert line.text == "x"
 
 

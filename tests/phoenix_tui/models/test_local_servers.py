@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.providers.openai_compatible.client import OpenAiCompatibleProvider
 from engine.providers.openai_compatible.offers import OLLAMA
-from engine.providers.openai_compatible.settings import OpenAiCompatibleSettings
+from engine.providers.openai_compatible.openai_settings import OpenAiCompatibleSettings
 from phoenix_tui.models.servers import (
     Endpoint,
     LocalServer,

@@ -147,7 +147,7 @@ async def says(shell: Shell, act: Callable[[], object], hints: list[tuple[str, s
     await shell.until(lambda: all(f"{named(name)} {does}".rstrip() in shell.text for name, does in hints))
     sheet = shell.top
     assert isinstance(sheet, Sheet)
-    await shell.until(lambda: shell.status.endswith(sheet.way_out))
+    await shell.until(lambda: shell.status.endswith(sheet.esc_hint))
     assert len(re.findall(r"\bEsc\b", shell.text)) == 1
     await shell.pilot.press("escape")
     await shell.until(lambda: shell.top is shell.screen)

@@ -11,7 +11,7 @@ from engine.machine.effects import Strategy
 from engine.machine.messages import Usage
 from engine.machine.states import AwaitingLlm, Requesting, Routing
 from engine.records import RunPriority
-from engine.records.calls import CallPurpose, CallSum
+from engine.records.model_calls import CallPurpose, CallSum
 from engine.records.runs import ModelUsage, RunAgents, RunRecord
 from engine.records.totals import Totals
 from engine.routes import AnswerAlone, Route, RouteAgent, RouteCard, StartAgents

@@ -86,7 +86,7 @@ async def test_a_part_that_is_out_is_put_back_by_the_same_key(open_shell: Any) -
         conversation = await opened(shell)
         gone = replace(PARTS[1], tokens=0, omission=OmissionKind.IMAGE)
         measured = replace(REPORT.measured, parts=(PARTS[0], gone))
-        conversation.context.standing = replace(REPORT, measured=measured, omitted=1)
+        conversation.context.shown = replace(REPORT, measured=measured, omitted=1)
         conversation.play(ContextChanged(90_000, 200_000, estimated=True, cost_usd=0.0))
         await shell.until(lambda: "removed" in shell.text)
         await shell.pilot.press("down")
@@ -141,7 +141,7 @@ async def test_hostile_names_do_nothing(open_shell: Any) -> None:
     async with open_shell() as shell:
         conversation = await opened(shell)
         part = WindowPart(4, 0, -1, Filling.RESULTS, HOSTILE, 9_000, whole=9_000)
-        conversation.context.standing = replace(REPORT, measured=replace(REPORT.measured, parts=(part,)))
+        conversation.context.shown = replace(REPORT, measured=replace(REPORT.measured, parts=(part,)))
         conversation.play(ContextChanged(1, 2, estimated=True, cost_usd=0.0))
         await shell.until(lambda: "[/]x" in shell.text)
         assert "\x1b" not in shell.text
@@ -198,7 +198,7 @@ def test_only_the_cells_of_the_meter_are_the_meter() -> None:
 async def test_what_the_provider_counted_and_the_way_back_are_shown(open_shell: Any) -> None:
     async with open_shell() as shell:
         conversation = await opened(shell)
-        conversation.context.standing = replace(
+        conversation.context.shown = replace(
             REPORT, usage=Usage(10, 20, 30, 40_000), earlier=EarlierView("", 0, 150_000), can_undo=True
         )
         conversation.context.answer = Edited(1, 100, 90)

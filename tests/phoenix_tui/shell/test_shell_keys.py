@@ -95,7 +95,7 @@ async def test_ctrl_c_stops_then_clears_then_asks_again_then_quits(open_shell: A
         assert shell.toasts[-1] == "Press Ctrl+C again to quit."
         shell.app.action_interrupt()
         await shell.ended()
-        assert shell.app.ending.note == f"phoenix --resume {conversation.id}"
+        assert shell.app.shutdown.note == f"phoenix --resume {conversation.id}"
 
 
 async def test_quitting_asks_while_a_run_is_under_way_and_keeps_the_draft(open_shell: Any, engine: FakeEngine) -> None:
@@ -145,7 +145,7 @@ async def test_a_session_in_memory_alone_says_so_all_the_time_and_offers_no_way_
         shell.conversation.cancel()
         shell.app.action_leave()
         await shell.ended()
-        assert shell.app.ending.note == ""
+        assert shell.app.shutdown.note == ""
 
 
 async def test_ctrl_d_deletes_in_a_text_and_quits_without_one(open_shell: Any, engine: FakeEngine) -> None:

@@ -69,7 +69,7 @@ async def test_a_worker_that_draws_on_a_sheet_half_removed_ends_nothing(open_she
         assert await gone(shell, sheet)
         await shell.type("still here")
         await shell.until(lambda: shell.composer.text == "still here")
-        assert (shell.app._exception, shell.app.ending.crash_note) == (None, "")
+        assert (shell.app._exception, shell.app.shutdown.crash_note) == (None, "")
 
 
 async def test_the_find_bar_draws_no_answer_that_comes_while_it_leaves(open_shell: Any, engine: FakeEngine) -> None:
@@ -111,7 +111,7 @@ async def test_the_screen_outlives_what_a_removed_widget_asked_it_to_call(open_s
         await asyncio.wait_for(called.wait(), 10)
         await shell.type("still here")
         await shell.until(lambda: shell.composer.text == "still here")
-        assert (shell.app._exception, shell.app.ending.crash_note) == (None, "")
+        assert (shell.app._exception, shell.app.shutdown.crash_note) == (None, "")
 
 
 async def in_a_worker(screen: Any, look: Callable[[], Awaitable[None]]) -> None:
@@ -131,5 +131,5 @@ async def test_the_same_fault_of_a_screen_that_stays_is_a_crash(open_shell: Any,
     with pytest.raises(Exception, match="#nothing"):
         async with open_shell() as shell:
             await run(shell.screen, look)
-            assert await poll(lambda: shell.app.ending.crash_note)
-    assert "#nothing" not in shell.app.ending.crash_note
+            assert await poll(lambda: shell.app.shutdown.crash_note)
+    assert "#nothing" not in shell.app.shutdown.crash_note

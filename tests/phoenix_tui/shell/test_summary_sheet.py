@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from textual.widgets import TextArea
 
-from engine.executor.requests import DropSummary, Proposal, Refused, SummarizeAgain, TakeSummary, Verdict
+from engine.executor.requests import DropSummary, Proposal, Refused, SummarizeAgain, SummaryDecision, TakeSummary
 from engine.machine.states import Compacting, Idle
 from phoenix_tui.modals.summary_sheet import SummarySheet
 from phoenix_tui.widgets.answer_gate import GRACE
@@ -18,7 +18,7 @@ LONG = "\n".join(f"- decision {number}: \x1b[31mred\u202e" for number in range(8
 PROPOSAL = Proposal("The plan is kept.\n\n" + LONG, 12, 5, "150k → ~3,400 tokens · $0.02")
 
 
-async def offered(shell: Any, proposal: Proposal = PROPOSAL) -> tuple[SummarySheet, asyncio.Task[Verdict]]:
+async def offered(shell: Any, proposal: Proposal = PROPOSAL) -> tuple[SummarySheet, asyncio.Task[SummaryDecision]]:
     """A sheet with a summary that was visible for a while, and the task of the engine's wait."""
     conversation = shell.engine.seed("talk", messages=4)
     await shell.open(conversation)

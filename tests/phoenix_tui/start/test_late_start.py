@@ -51,7 +51,7 @@ async def test_a_fault_of_a_screen_that_is_taken_down_while_it_is_built_is_no_cr
     async with app.run_test(size=(100, 20)):
         app.run_worker(late(), group="late")
     assert looked.is_set()
-    assert (app._exception, app.ending.crash_note) == (None, "")
+    assert (app._exception, app.shutdown.crash_note) == (None, "")
 
 
 async def test_a_start_that_takes_long_says_so_and_sends_what_was_sent_when_it_can(tmp_path: Path) -> None:
@@ -67,11 +67,11 @@ async def test_a_start_that_takes_long_says_so_and_sends_what_was_sent_when_it_c
         assert await poll(lambda: app._workspace.startup.slow_start is not None and notice.is_mounted)
         app._workspace.startup.slow_start.show()
         await pilot.press(*"hello", "enter")
-        assert await poll(lambda: notice.standing and "“hello”" in notice.standing.way_out)
-        assert notice.standing.text == WORDS
+        assert await poll(lambda: notice.shown and "“hello”" in notice.shown.remedy)
+        assert notice.shown.text == WORDS
         opened.set()
         assert await poll(lambda: [one for one in engine.live() if one.said == [("hello", ())]])
-        assert notice.standing is None
+        assert notice.shown is None
 
 
 async def test_what_was_written_before_a_start_that_was_given_up_is_found_again(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ async def test_what_was_written_before_a_start_that_was_given_up_is_found_again(
     async with app.run_test() as pilot:
         assert await poll(lambda: app._workspace.startup.slow_start is not None)
         await pilot.press(*"hello", "enter", *"draft", "ctrl+q")
-        assert await poll(lambda: app.ending._begun)
+        assert await poll(lambda: app.shutdown._begun)
     asked = launch(tmp_path)
     assert PromptHistory(asked.state_folder, asked.cwd).entries == ("draft", "hello")
 

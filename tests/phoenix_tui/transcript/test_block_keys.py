@@ -16,10 +16,10 @@ from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.scroller import Scroller
 from phoenix_tui.widgets.transcript.signals import (
     BlockRequest,
+    BlockSignal,
     BlockWanted,
     CursorMoved,
     Remark,
-    Request,
     SelectionCopied,
 )
 from phoenix_tui.widgets.transcript.targets import REFUSALS, BlockAction
@@ -54,7 +54,7 @@ class Bench:
         return "" if chosen is None else chosen.part.key
 
     @property
-    def wanted(self) -> list[Request]:
+    def wanted(self) -> list[BlockSignal]:
         return [message.request for message in self.view.told if isinstance(message, BlockWanted)]
 
 

@@ -100,6 +100,6 @@ def test_the_parts_in_sight_are_those_that_have_a_row_in_the_window(seed: int) -
     for _ in range(30):
         canvas.viewport.stand_at(chance.randrange(model.count + 1), chance.randrange(12))
         canvas.place()
-        assert keys(canvas.parts_in_sight()) == keys(by_rows(canvas))
+        assert keys(canvas.visible_parts()) == keys(by_rows(canvas))
         rows = list(canvas.viewport.rows())
         assert list(located(rows)) == [None if drawn is None else drawn.locate(row) for _, row, drawn in rows]

@@ -7,7 +7,7 @@ from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.follow import follow
 from phoenix_tui.widgets.transcript.painter import Painter
 from phoenix_tui.widgets.transcript.parts import Part, PartKind, with_gaps
-from phoenix_tui.widgets.transcript.sight import VisibleRows
+from phoenix_tui.widgets.transcript.visible_rows import VisibleRows
 from tests.support.bare_transcript import canvas_of, plain_painter
 from tests.support.screens import answered, said
 

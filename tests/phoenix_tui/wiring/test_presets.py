@@ -10,13 +10,13 @@ import pytest
 from engine.machine.messages import Role, TextBlock
 from engine.ports import ModelMessage, ModelRequest, ProviderError
 from engine.providers.openai_compatible.client import OpenAiCompatibleProvider
-from engine.providers.openai_compatible.settings import OpenAiCompatibleSettings
+from engine.providers.openai_compatible.openai_settings import OpenAiCompatibleSettings
 from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.load import parse_layer
 from phoenix_tui.config.presets import PRESETS
 from phoenix_tui.config.settings import BUILT_IN_KINDS, ConfigError
 from phoenix_tui.models.choice import ChosenBy, ModelFacts, choose_model, needs_servers
-from phoenix_tui.wiring.settings import only_service
+from phoenix_tui.wiring.settings_board import only_service
 from tests.phoenix_tui.wiring.test_provider_registry import registry
 from tests.support.cli import phoenix_in
 from tests.support.loopback import serve

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from phoenix_tui.widgets.vim import press
-from phoenix_tui.widgets.vim_state import Draft, Mode, State, VimStep
+from phoenix_tui.widgets.vim_state import Draft, Mode, VimState, VimStep
 
-NORMAL = State(Mode.NORMAL)
+NORMAL = VimState(Mode.NORMAL)
 
 
 def played(before: str, keys: str, marks: tuple[tuple[int, int], ...] = ()) -> tuple[str, Mode, list[str]]:
     """The text with `|` at the cursor after all keys; in INSERT they are letters."""
     at, text, state = before.index("|"), before.replace("|", "", 1), NORMAL
-    wishes: list[str] = []
+    requests: list[str] = []
     for key in keys:
         if state.mode is Mode.INSERT and key != "\x1b":
             text, at = text[:at] + key + text[at:], at + 1
@@ -21,8 +21,8 @@ def played(before: str, keys: str, marks: tuple[tuple[int, int], ...] = ()) -> t
         step = VimStep(state.rest(), at) if key == "\x1b" else press(state, key, Draft(text, at, marks))
         text = text if step.edit is None else step.edit.applied(text)
         state, at = step.state, step.at
-        wishes += [step.wish] if step.wish else []
-    return f"{text[:at]}|{text[at:]}", state.mode, wishes
+        requests += [step.request] if step.request else []
+    return f"{text[:at]}|{text[at:]}", state.mode, requests
 
 
 MOTIONS = [
@@ -158,7 +158,7 @@ def test_a_key_of_vim_begins_to_write_at_its_place(before: str, keys: str, after
 
 
 @pytest.mark.parametrize(
-    ("keys", "wish"),
+    ("keys", "wanted"),
     [
         ("u", ["undo"]),
         (".", ["repeat"]),
@@ -170,8 +170,8 @@ def test_a_key_of_vim_begins_to_write_at_its_place(before: str, keys: str, after
         ("/", []),
     ],
 )
-def test_what_the_text_alone_cannot_give_is_wished_for(keys: str, wish: list[str]) -> None:
-    assert played("|one", keys)[2] == wish
+def test_what_the_text_alone_cannot_give_is_wished_for(keys: str, wanted: list[str]) -> None:
+    assert played("|one", keys)[2] == wanted
 
 
 @pytest.mark.parametrize(

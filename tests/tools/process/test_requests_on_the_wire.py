@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.process.zygote import wire
-from tools.process.zygote.places import MountPlace
+from tools.process.zygote.mount_places import MountPlace
 
 WORDS = st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20), max_size=4)
 

@@ -24,7 +24,7 @@ from tools.process.plan import BUBBLEWRAP, Planner, SandboxUnavailableError
 from tools.process.sandbox import SandboxPlaces, SandboxRequest, confine
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.process.zygote import landlock, wire
-from tools.process.zygote.places import READ_ONLY, MountPlace
+from tools.process.zygote.mount_places import READ_ONLY, MountPlace
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import stat
 import struct
 from collections.abc import Callable
 
-from tools.process.zygote import devices, kernel, places
-from tools.process.zygote.places import MountPlace
+from tools.process.zygote import devices, kernel, mount_places
+from tools.process.zygote.mount_places import MountPlace
 from tools.process.zygote.wire import SupervisorRequest
 
 SIOCSIFFLAGS = 0x8914
@@ -65,7 +65,7 @@ def build(request: SupervisorRequest) -> None:
     devices.replace(writable=bool(request.writable))
     emptied = ["/dev"]
     for place, source in zip(request.places, opened, strict=True):
-        if place.kind != places.COPY:
+        if place.kind != mount_places.COPY:
             _attach(place, source, emptied)
         os.close(source)
     for path in emptied:
@@ -82,8 +82,8 @@ def _open(place: MountPlace) -> int:
     Raises:
         OSError: it is gone.
     """
-    path = place.path if place.kind in places.FROM_THERE or place.kind == places.EMPTY else place.source
-    return kernel.hold(path, link=place.kind == places.LINK)
+    path = place.path if place.kind in mount_places.FROM_THERE or place.kind == mount_places.EMPTY else place.source
+    return kernel.hold(path, link=place.kind == mount_places.LINK)
 
 
 def _copy(place: MountPlace, opened: int) -> bool:
@@ -91,7 +91,7 @@ def _copy(place: MountPlace, opened: int) -> bool:
 
     False for another kind, and for a file system that overlayfs does not take: it stays read-only.
     """
-    if place.kind != places.COPY:
+    if place.kind != mount_places.COPY:
         return False
     layers = f"lowerdir=/proc/self/fd/{opened},upperdir={place.source}/upper,workdir={place.source}/work,userxattr"
     try:
@@ -102,16 +102,16 @@ def _copy(place: MountPlace, opened: int) -> bool:
 
 
 def _attach(place: MountPlace, opened: int, emptied: list[str]) -> None:
-    if place.kind == places.LINK:
+    if place.kind == mount_places.LINK:
         kernel.attach(opened, place.path, kernel.MOUNT_ATTR_RDONLY, 0, link=True)
         return
     is_folder = stat.S_ISDIR(os.fstat(opened).st_mode)
     _make(place.path, is_folder=is_folder)
-    if place.kind == places.EMPTY:
+    if place.kind == mount_places.EMPTY:
         kernel.mount("tmpfs", place.path, "tmpfs", SAFE, "mode=0755,size=64k")
         emptied.append(place.path)
         return
-    writable = place.kind in {places.WRITABLE, places.INSTEAD}
+    writable = place.kind in {mount_places.WRITABLE, mount_places.INSTEAD}
     kernel.attach(opened, place.path, *((0, kernel.MOUNT_ATTR_RDONLY) if writable else (kernel.MOUNT_ATTR_RDONLY, 0)))
 
 
@@ -137,7 +137,7 @@ def _make(path: str, *, is_folder: bool) -> None:
 
 def _replace_proc() -> None:
     kernel.mount("proc", "/proc", "proc", SAFE | kernel.MS_NOEXEC)
-    for path in filter(_exists, (f"/proc/{name}" for name in places.PROC_READ_ONLY)):
+    for path in filter(_exists, (f"/proc/{name}" for name in mount_places.PROC_READ_ONLY)):
         kernel.mount(path, path, "", kernel.MS_BIND | kernel.MS_REC)
         kernel.set_read_only(path, read_only=True)
     for path in filter(_exists, (f"/proc/{name}" for name in PROC_HIDDEN)):

@@ -12,7 +12,7 @@ import signal
 import struct
 from collections.abc import Iterator, Sequence
 
-from tools.process.zygote.places import MountPlace
+from tools.process.zygote.mount_places import MountPlace
 
 CONTROL = 3
 TERMINAL = 4

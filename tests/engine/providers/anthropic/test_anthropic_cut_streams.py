@@ -9,7 +9,7 @@ import pytest
 from engine.machine.messages import Role, StopReason, TextBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, StreamItem
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
-from engine.providers.anthropic.from_wire import ReplyBuilder
+from engine.providers.anthropic.from_wire import AnthropicReplyBuilder
 from engine.providers.failures import Service
 from engine.providers.sse import EventParser
 from tests.support.loopback import Talk, serve
@@ -46,7 +46,7 @@ async def outcome(provider: AnthropicProvider) -> str:
 def test_every_split_of_the_bytes_gives_the_same_reply() -> None:
     replies: set[ModelReply] = set()
     for at in range(len(RECORDED)):
-        parser, builder = EventParser(), ReplyBuilder(SERVICE, "m", set())
+        parser, builder = EventParser(), AnthropicReplyBuilder(SERVICE, "m", set())
         for payload in [*parser.feed(RECORDED[:at]), *parser.feed(RECORDED[at:])]:
             builder.feed(payload)
         assert builder.done

@@ -9,15 +9,15 @@ import pytest
 
 from engine.machine.messages import StopReason, TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from engine.ports import ModelReply, ProviderError, StreamItem, TextDelta
-from engine.providers.anthropic.from_wire import ReplyBuilder
+from engine.providers.anthropic.from_wire import AnthropicReplyBuilder
 from engine.providers.failures import Service
 from tests.support.loopback_anthropic import Event, start, stop, text, thinking, tool
 
 SERVICE = Service("https://api.example", "ANTHROPIC_API_KEY")
 
 
-def build(*parts: Any, used: frozenset[str] = frozenset()) -> tuple[ReplyBuilder, list[StreamItem]]:
-    builder = ReplyBuilder(SERVICE, "asked-model", set(used))
+def build(*parts: Any, used: frozenset[str] = frozenset()) -> tuple[AnthropicReplyBuilder, list[StreamItem]]:
+    builder = AnthropicReplyBuilder(SERVICE, "asked-model", set(used))
     items: list[StreamItem] = []
     for part in parts:
         events = cast("list[Event | bytes]", part if isinstance(part, list) else [part])

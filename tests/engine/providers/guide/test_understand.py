@@ -12,11 +12,11 @@ from engine.providers.guide.requests import (
     Courtesy,
     Describe,
     GitChanges,
+    GuideRequest,
     Help,
     ListRequest,
     ReadFiles,
     Replace,
-    Request,
     RunCommand,
     RunTests,
     SearchRequest,
@@ -27,7 +27,7 @@ from engine.providers.guide.requests import (
 )
 from engine.providers.guide.understand import understand
 
-SENTENCES: list[tuple[str, Request | None]] = [
+SENTENCES: list[tuple[str, GuideRequest | None]] = [
     ("hello", SmallTalk(Courtesy.HELLO)),
     ("Thanks a lot!", SmallTalk(Courtesy.THANKS)),
     ("who are you?", SmallTalk(Courtesy.WHO)),
@@ -86,7 +86,7 @@ SENTENCES: list[tuple[str, Request | None]] = [
 
 
 @pytest.mark.parametrize(("sentence", "request_"), SENTENCES)
-def test_a_sentence_means_this_request(sentence: str, request_: Request | None) -> None:
+def test_a_sentence_means_this_request(sentence: str, request_: GuideRequest | None) -> None:
     assert understand(sentence) == request_
 
 

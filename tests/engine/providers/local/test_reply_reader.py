@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.ports import TextDelta, ToolCallDelta
-from engine.providers.local.reply_reader import Act, CutCall, ReplyReader, SpokenReply
+from engine.providers.local.reply_reader import CutCall, ModelCallsTool, ReplyReader, SpokenReply
 
 
 def read(*pieces: str) -> tuple[ReplyReader, str]:
@@ -32,7 +32,7 @@ def test_a_tool_is_named_as_soon_as_its_name_is_there() -> None:
     assert reader.feed('{"tool": "ba') == []
     assert reader.feed('sh", "arg') == [ToolCallDelta("bash", ""), ToolCallDelta("", ', "arg')]
     assert reader.feed('uments": {"command": "ls"}}') == [ToolCallDelta("", 'uments": {"command": "ls"}}')]
-    assert reader.finish() == Act("bash", {"command": "ls"})
+    assert reader.finish() == ModelCallsTool("bash", {"command": "ls"})
 
 
 def test_a_reply_that_was_cut_keeps_what_came() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from engine.machine.messages import StopReason, TextBlock, ThinkingBlock, ToolUseBlock, text_in
 from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta
 from engine.providers.failures import Service
-from engine.providers.openai_compatible.from_wire import ReplyBuilder
+from engine.providers.openai_compatible.from_wire import OpenAiReplyBuilder
 from engine.providers.openai_compatible.text_calls import CallSpotter
 from tests.support.loopback_openai import call
 from tools.contract import JsonObject, ToolClass, ToolSpec
@@ -32,7 +32,7 @@ def told(
     pieces: Sequence[str], finish: str = "stop", tools: Sequence[ToolSpec] = TOOLS
 ) -> tuple[ModelReply, list[StreamItem]]:
     """The reply made of these pieces of text, and what was shown meanwhile."""
-    builder = ReplyBuilder(Service("http://x", "K"), "m", set(), 100, CallSpotter(tools) if tools else None)
+    builder = OpenAiReplyBuilder(Service("http://x", "K"), "m", set(), 100, CallSpotter(tools) if tools else None)
     shown: list[StreamItem] = []
     for piece in pieces:
         shown += builder.feed(json.dumps({"choices": [{"delta": {"content": piece}}]}).encode())
@@ -149,7 +149,7 @@ def test_without_tools_a_call_is_text() -> None:
 
 
 def test_where_the_server_reads_calls_itself_those_in_the_text_are_text() -> None:
-    builder = ReplyBuilder(Service("http://x", "K"), "m", set(), 100, CallSpotter(TOOLS))
+    builder = OpenAiReplyBuilder(Service("http://x", "K"), "m", set(), 100, CallSpotter(TOOLS))
     for delta in ({"content": LS}, call(0, "list_files", "{}", "t1")):
         list(builder.feed(json.dumps({"choices": [{"delta": delta}]}).encode()))
     reply = builder.reply()

@@ -153,12 +153,12 @@ async def read(protocol: str, body: bytes, size: int) -> ModelReply | None:
             yield body[at : at + size]
 
     if protocol == "claude":
-        builder = claude.ReplyBuilder(SERVICE, "m", set())
+        builder = claude.AnthropicReplyBuilder(SERVICE, "m", set())
         async for batch in payloads_of(SERVICE, chunks()):
             for payload in batch:
                 builder.feed(payload)
         return builder.reply() if builder.done else None
-    other = openai.ReplyBuilder(SERVICE, "m", set(), 100)
+    other = openai.OpenAiReplyBuilder(SERVICE, "m", set(), 100)
     async for batch in payloads_of(SERVICE, chunks()):
         for payload in batch:
             list(other.feed(payload))

@@ -80,11 +80,11 @@ def changed(event: dict[str, Any], path: tuple[str | int, ...], value: Any) -> d
 def reply_of(protocol: str, events: list[dict[str, Any]]) -> ModelReply:
     """Reply read from these events."""
     if protocol == "claude":
-        of_claude = claude.ReplyBuilder(SERVICE, "m", set())
+        of_claude = claude.AnthropicReplyBuilder(SERVICE, "m", set())
         for event in events:
             of_claude.feed(json.dumps(event).encode())
         return of_claude.reply()
-    of_openai = openai.ReplyBuilder(SERVICE, "m", set(), 100)
+    of_openai = openai.OpenAiReplyBuilder(SERVICE, "m", set(), 100)
     for event in events:
         list(of_openai.feed(json.dumps(event).encode()))
     return of_openai.reply()

@@ -20,7 +20,7 @@ SERVICE = Service("https://gateway.example", "KEY")
 
 def openai_reply(*choices: dict[str, Any]) -> tuple[ModelReply, str]:
     """Reply read from these choices, and the text shown meanwhile."""
-    builder, shown = openai.ReplyBuilder(SERVICE, "m", set(), 100), ""
+    builder, shown = openai.OpenAiReplyBuilder(SERVICE, "m", set(), 100), ""
     for choice in choices:
         for item in builder.feed(json.dumps({"id": "c", "choices": [choice]}).encode()):
             shown += item.text if isinstance(item, TextDelta) else ""
@@ -94,14 +94,14 @@ def test_an_empty_refusal_is_none(empty: str | None) -> None:
     ],
 )
 def test_the_other_protocol_tells_them_apart_too(reason: str, stop_reason: StopReason) -> None:
-    builder = claude.ReplyBuilder(SERVICE, "m", set())
+    builder = claude.AnthropicReplyBuilder(SERVICE, "m", set())
     for event in [start(), *text(0, "Half"), *stop(reason)]:
         builder.feed(json.dumps(event).encode())
     assert (builder.reply().stop, text_in(builder.reply().blocks)) == (stop_reason, "Half")
 
 
 def test_a_call_before_a_refusal_stays_a_matter_of_the_machine() -> None:
-    builder = claude.ReplyBuilder(SERVICE, "m", set())
+    builder = claude.AnthropicReplyBuilder(SERVICE, "m", set())
     for event in [start(), *tool(0, "bash", "{}"), *stop("refusal")]:
         builder.feed(json.dumps(event).encode())
     assert builder.reply().stop is StopReason.REFUSAL

@@ -13,9 +13,9 @@ from engine.providers.guide.plan import (
     BashStep,
     ListStep,
     PatchStep,
+    PlanStep,
     ReadStep,
     SearchStep,
-    Step,
     ThinkStep,
     WriteStep,
 )
@@ -35,7 +35,7 @@ class PlannedCall(Struct, frozen=True):
         return json.dumps(self.arguments, ensure_ascii=False)
 
 
-def planned_call(step: Step) -> PlannedCall:
+def planned_call(step: PlanStep) -> PlannedCall:
     """The call that carries out `step`."""
     match step:
         case ReadStep(path):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from phoenix_tui.config.load import Layer
-from phoenix_tui.config.settings import ConfigError, Settings, Value, narrows
+from phoenix_tui.config.settings import ConfigError, Settings, SettingValue, narrows
 
 if TYPE_CHECKING:
     from engine.ports.profiles import Profile
@@ -49,7 +49,7 @@ def profile_layer(profile: Profile) -> Layer:
     """
     from engine.ports.profiles import BUILT_IN  # noqa: PLC0415 - as above
 
-    values: dict[str, Value] = {
+    values: dict[str, SettingValue] = {
         "model": profile.model,
         "effort": profile.effort,
         "permission_mode": profile.permission_mode.value if profile.permission_mode is not None else "",

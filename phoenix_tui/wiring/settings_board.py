@@ -13,7 +13,7 @@ from engine.executor.requests import EngineError, RunCaps
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.load import from_text
-from phoenix_tui.config.settings import KEYS, ConfigError, Settings, Value, in_words
+from phoenix_tui.config.settings import KEYS, ConfigError, Settings, SettingValue, in_words
 from phoenix_tui.config.write import remove_value, set_value
 from phoenix_tui.models.choice import ModelFacts
 
@@ -100,7 +100,7 @@ class SettingsBoard(Struct, frozen=True):
             raise EngineError(str(error)) from error
 
 
-def as_text(value: Value) -> str:
+def as_text(value: SettingValue) -> str:
     """A value as it would be typed; nothing for no limit."""
     if isinstance(value, bool):
         return "true" if value else "false"

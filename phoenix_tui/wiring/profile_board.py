@@ -19,7 +19,7 @@ from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.features.profiles_api import ProfileChoice
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
-from phoenix_tui.wiring.settings import caps_with
+from phoenix_tui.wiring.settings_board import caps_with
 from tools.contract import SandboxMode
 
 

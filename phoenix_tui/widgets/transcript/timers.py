@@ -21,7 +21,7 @@ COLOUR_SECONDS: Final = 0.02
 """Rest between two slices of code that are coloured."""
 
 
-class Errands:
+class TranscriptTimers:
     """Timers of one transcript; nothing of it runs while there is nothing to do."""
 
     def __init__(self, view: Widget, canvas: Canvas, scroller: Scroller, frames: Frames) -> None:
