@@ -154,7 +154,7 @@ async def test_what_stays_above_5_megabytes_becomes_a_jpeg_below_it(mode: str) -
     decoded(prepared)
 
 
-# Runs in an interpreter of its own: a program's peak includes that of the process that starts it, and a worker is large.
+# Runs in an interpreter of its own: the peak of a program includes that of the process that starts it.
 MEASURING = """
 import asyncio, resource, sys
 from tests.tools.test_image_decoder import prepare
