@@ -133,7 +133,7 @@ class Conversation:
     async def interrupt_and_say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
         """Cancel the current run, then send (SPEC BED-002)."""
         held = self.queue.held
-        if why := self.read_only or self._session.settings.why_full():
+        if why := self.read_only or self._session.settings.memory_gauge.refusal():
             return Refused(why)
         self.cancel()
         await self.wait_idle()
@@ -184,7 +184,7 @@ class Conversation:
     async def retry(self, caps: RunCaps | None = None) -> Receipt:
         """Resume an interrupted turn, or try again after an error."""
         session, caps = self._session, caps or RunCaps()
-        if why := session.settings.why_full():
+        if why := session.settings.memory_gauge.refusal():
             return Refused(why)
         run_id = session.ports.ids.new()
         limit = caps.max_turns or session.settings.max_iterations

@@ -88,7 +88,7 @@ class OpenConversations:
 
     def refuse_when_full(self) -> None:
         """Raise MemoryShort while no conversation can be opened."""
-        if why := self._settings.why_full():
+        if why := self._settings.memory_gauge.refusal():
             raise MemoryShort(why)
 
     async def open(self, conversation_id: str) -> Conversation:

@@ -21,6 +21,7 @@ from phoenix_tui.keys.active_keys import hint, own, take
 from phoenix_tui.keys.key_gate import KeyGate, TypedEvent
 from phoenix_tui.keys.key_order import KeyOrder
 from phoenix_tui.keys.keymap import Scope, bindings, scope_of, to_textual
+from phoenix_tui.lifecycle.crash import CrashReports
 from phoenix_tui.lifecycle.launch import CannotOpen, Launch, Services
 from phoenix_tui.lifecycle.loading import load, seldom_switched
 from phoenix_tui.lifecycle.message_limit import MessageBound, bound_messages
@@ -59,7 +60,7 @@ class PhoenixApp(App[None]):
         open_services: Callable[[], Awaitable[Services]],
         *,
         driver_class: type[Driver] | None = None,
-        keep_report: Callable[[BaseException], str] | None = None,
+        reports: CrashReports | None = None,
     ) -> None:
         bound_messages(MessageBound())
         let_painted_rows_go()
@@ -78,7 +79,7 @@ class PhoenixApp(App[None]):
         self._launch = launch
         take({})
         self._workspace = WorkspaceScreen(launch)
-        self.shutdown = Shutdown(self, self._workspace.startup, keep_report)
+        self.shutdown = Shutdown(self, self._workspace.startup, reports)
         self.key_order = KeyOrder(self, self._hand_on, KeyGate(self, self._workspace.parts.dock.composer))
         self._typed_early: list[TypedEvent] | None = []
         """Input from before a widget had the focus: Textual would drop it. None once the workspace listens."""

@@ -6,6 +6,7 @@ Counts source and tests by parsing; nothing is imported or run.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -26,13 +27,15 @@ MOST_METHODS: Final = 20
 def main() -> None:
     """Print every figure, one a line."""
     trees = {path: ast.parse(path.read_text("utf-8")) for path in _files(SOURCE)}
+    parameters, fields = _callables(trees.values())
     for name, value in (
         ("files at the top of phoenix_tui", len(list((ROOT / "phoenix_tui").glob("*.py")))),
         ("lines of source", _lines(trees)),
         ("lines of tests", _lines(_files(("tests", "screenshots")))),
         ("files of source", len(trees)),
         ("files above 250 lines", sum(_length(path) > 250 for path in trees)),
-        ("constructor parameters that are callables", sum(map(_callables, trees.values()))),
+        ("constructor parameters that are callables", parameters),
+        ("fields of Structs that are callables", fields),
         ("classes with 18 public methods or more", sum(_large_classes(tree) for tree in trees.values())),
         ("references that lead nowhere", _lost_references()),
         ("groups of modules that import each other", len(circles())),
@@ -63,17 +66,32 @@ def _lost_references() -> int:
     return sum(len(unresolved_in(words_of(path.read_text("utf-8")), known)) for path in sources())
 
 
-def _callables(tree: ast.Module) -> int:
-    """Parameters of `__init__`, and fields of a Struct, that are functions."""
-    found = 0
-    for node in ast.walk(tree):
+def _callables(trees: Iterable[ast.Module]) -> tuple[int, int]:
+    """Parameters of `__init__` and fields of Structs that are functions, also under an alias or a Protocol's name."""
+    trees = list(trees)
+    names = {"Callable"} | {name for tree in trees for node in tree.body if (name := _function_type(node)) is not None}
+    parameters = fields = 0
+    for node in (node for tree in trees for node in ast.walk(tree)):
         if isinstance(node, ast.FunctionDef) and node.name == "__init__":
             given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-            found += sum("Callable" in ast.unparse(one.annotation) for one in given if one.annotation is not None)
+            parameters += sum(_names(one.annotation, names) for one in given)
         if isinstance(node, ast.ClassDef) and any("Struct" in ast.unparse(base) for base in node.bases):
-            fields = [one for one in node.body if isinstance(one, ast.AnnAssign)]
-            found += sum("Callable" in ast.unparse(one.annotation) for one in fields)
-    return found
+            fields += sum(_names(one.annotation, names) for one in node.body if isinstance(one, ast.AnnAssign))
+    return parameters, fields
+
+
+def _function_type(node: ast.stmt) -> str | None:
+    """The name of an alias of a function, or of a Protocol that is called like one."""
+    if isinstance(node, ast.AnnAssign) and node.value is not None and "Callable" in ast.unparse(node.value):
+        return _public_type(node)
+    if isinstance(node, ast.ClassDef) and any("Protocol" in ast.unparse(base) for base in node.bases):
+        methods = [one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+        return node.name if methods == ["__call__"] else None
+    return None
+
+
+def _names(annotation: ast.expr | None, names: set[str]) -> bool:
+    return annotation is not None and not names.isdisjoint(re.findall(r"\w+", ast.unparse(annotation)))
 
 
 def _large_classes(tree: ast.Module) -> int:

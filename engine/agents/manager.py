@@ -205,5 +205,5 @@ class SubAgents:
         return parent
 
     def _refuse_when_full(self) -> None:
-        if why := self._settings.why_full():
+        if why := self._settings.memory_gauge.refusal():
             raise ToolInputError(why)

@@ -24,7 +24,7 @@ def may_ask(session: Session, model: str) -> bool:
     """
     provider, name = session.ports.providers.resolve(model)
     tight = session.governor.is_tight(f"{provider.name}/{name}", session.ports.clock.monotonic())
-    return not (session.settings.why_full() or provider.describe(name).local or tight)
+    return not (session.settings.memory_gauge.refusal() or provider.describe(name).local or tight)
 
 
 async def ask(session: Session, purpose: CallPurpose, model: str, instruction: str, text: str) -> ModelAnswer:

@@ -33,7 +33,7 @@ async def limits_of(session: Session) -> Limits:
         sandbox, required = narrower_sandbox(sandbox, parent.sandbox), required or parent.required
         if session.profile is None or session.profile.permission_mode is None:
             mode = narrower_mode(mode, parent.mode)
-    enforcement = Enforcement.NONE if sandbox is SandboxMode.OFF else await session.ports.enforcement()
+    enforcement = Enforcement.NONE if sandbox is SandboxMode.OFF else await session.ports.probe.enforcement()
     return Limits(mode, sandbox, required, session.settings.sandbox_network, enforcement)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -11,6 +11,25 @@ from engine.context.input_guard import GuardAction
 from engine.context.omissions import PruningRule
 from engine.diagnostics import Diagnostics
 from engine.ports.instructions import InstructionFiles, NoInstructions
+
+
+class MemoryGauge(Protocol):
+    """Knows how much memory Phoenix may still take."""
+
+    def refusal(self) -> str:
+        """Reason why nothing new may begin now, in a sentence; empty while there is enough."""
+        ...
+
+
+class Unlimited:
+    """Memory without a limit."""
+
+    def refusal(self) -> str:
+        """Refuse nothing."""
+        return ""
+
+
+UNLIMITED: Final = Unlimited()
 
 
 class EngineSettings(Struct, frozen=True):
@@ -74,8 +93,8 @@ class EngineSettings(Struct, frozen=True):
     """Model for small questions beside the conversation, such as who answers; empty: its own model."""
     route_wait: float = 0.0
     """Seconds that a supervisor's decision can be overruled before it starts by itself."""
-    why_full: Callable[[], str] = lambda: ""
-    """Reason why nothing new may begin now, in a sentence: memory is short; empty while there is enough."""
+    memory_gauge: MemoryGauge = UNLIMITED
+    """Refuses anything new while memory is short."""
     mode_rest: float = 1.0
     """Seconds without another change of mode or sandbox after which an open question is decided again.
 

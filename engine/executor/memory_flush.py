@@ -122,7 +122,7 @@ class Flush(Struct, frozen=True):
 async def flush_memory(session: Session, rows: Sequence[StoredMessage]) -> None:
     """Let a model write notes before a summary, once between two summaries; a failure changes nothing else."""
     memory = session.ports.memory
-    if memory is None or not session.settings.memory_flush or session.settings.why_full():
+    if memory is None or not session.settings.memory_flush or session.settings.memory_gauge.refusal():
         return
     model = summary_model(session)
     try:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Final, Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -51,9 +51,23 @@ KEPT_SECONDS = 300.0
 """Seconds that rows stay in memory while nothing runs."""
 
 
-async def nothing_enforced() -> Enforcement:
-    """Return that no sandbox can be enforced."""
-    return Enforcement.NONE
+class SandboxProbe(Protocol):
+    """Knows what this system can enforce."""
+
+    async def enforcement(self) -> Enforcement:
+        """Level of sandbox enforcement; the first call starts a program."""
+        ...
+
+
+class NoSandbox:
+    """A system without a sandbox."""
+
+    async def enforcement(self) -> Enforcement:
+        """Enforce nothing."""
+        return Enforcement.NONE
+
+
+NO_SANDBOX: Final = NoSandbox()
 
 
 class Ports(Struct, frozen=True):
@@ -75,7 +89,7 @@ class Ports(Struct, frozen=True):
     agents: AgentStore | None = None
     """Store of sub-agents; together with profiles it enables them."""
     profiles: Profiles | None = None
-    enforcement: Callable[[], Awaitable[Enforcement]] = nothing_enforced
+    probe: SandboxProbe = NO_SANDBOX
     """Says how far this system can enforce a sandbox."""
 
 

@@ -87,7 +87,7 @@ async def send(
     session: Session, text: str, image_ids: Sequence[str], caps: RunCaps | None = None, queued_id: str = ""
 ) -> Receipt:
     """Send a message; first it is stored, and removed from the queue in the same transaction."""
-    if why := session.settings.why_full() or refusal(session, text):
+    if why := session.settings.memory_gauge.refusal() or refusal(session, text):
         return Refused(why)
     blocks = await message_blocks(session, text, image_ids)
     if why := why_not_sent(session, blocks, len(image_ids)):

@@ -6,9 +6,9 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -64,13 +64,21 @@ class NoteRow(Struct, frozen=True):
     """First line of it that is no heading."""
 
 
+class KeyHolder(Protocol):
+    """Knows the keys of model services."""
+
+    def secrets(self) -> Sequence[str]:
+        """All of them."""
+        ...
+
+
 class Memory:
     """Files and index of notes. Methods raise StorageError, OSError and NoteRefused."""
 
-    def __init__(self, folder: NoteFolder, index: NoteIndex, secrets: Callable[[], Sequence[str]] = lambda: ()) -> None:
+    def __init__(self, folder: NoteFolder, index: NoteIndex, keys: KeyHolder | None = None) -> None:
         self.index = index
         self._folder = folder
-        self._secrets = secrets
+        self._keys = keys
         self._refreshing = asyncio.Lock()
 
     async def project(self, cwd: Path) -> str:
@@ -107,7 +115,7 @@ class Memory:
     async def append(self, path: str, entry: str) -> None:
         """Add an entry to a file, without what looks like a credential."""
         text = redact(entry.replace("\x00", ""))
-        for secret in self._secrets():
+        for secret in self._keys.secrets() if self._keys is not None else ():
             if len(secret) >= _SHORTEST_SECRET:
                 text = text.replace(secret, "[redacted]")
         await asyncio.to_thread(self._folder.append, path, text)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from time import monotonic
+
+from tools.clock import SYSTEM_CLOCK, Clock
 
 BURST_SECONDS = 0.001
 """Time a burst may hold the loop: reading does not suspend while bytes are waiting (docs/decisions/textual.md)."""
@@ -34,15 +35,15 @@ class Burst:
 class ReadPace:
     """Times the reads of one stream."""
 
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
-        self._left = self._burst = clock()
+        self._left = self._burst = clock.monotonic()
         self._waits = 0
         self._waited = False
 
     def arrived(self) -> None:
         """A piece has been read."""
-        now = self._clock()
+        now = self._clock.monotonic()
         self._waited = now - self._left > WAITED_SECONDS
         if self._waited:
             self._burst = now
@@ -50,7 +51,7 @@ class ReadPace:
 
     def rest(self) -> float | None:
         """Seconds to sleep before the next read, 0 to let the loop run once, None to read on."""
-        now = self._left = self._clock()
+        now = self._left = self._clock.monotonic()
         if self._waited and self._waits > STEADY_READS:
             return MERGE_SECONDS
         if now - self._burst > BURST_SECONDS:
@@ -60,4 +61,4 @@ class ReadPace:
 
     def rested(self) -> None:
         """The sleep is over; it counts neither as waiting for the network nor as holding the loop."""
-        self._left = self._burst = self._clock()
+        self._left = self._burst = self._clock.monotonic()

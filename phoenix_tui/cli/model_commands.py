@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msgspec import Struct
@@ -13,7 +13,7 @@ from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.output import write_json, write_line, write_progress, write_table
 from phoenix_tui.models.choice import GUIDE
-from phoenix_tui.models.files import ModelFile, ModelFiles, ModelFileState
+from phoenix_tui.models.files import ModelChoice, ModelFile, ModelFiles, ModelFileState
 from phoenix_tui.models.known import KNOWN_MODELS
 from phoenix_tui.models.partial_file import ModelFileError
 from tools.contract import JsonObject
@@ -58,7 +58,7 @@ class ModelCommands(Struct, frozen=True):
 
     files: ModelFiles
     arguments: CommandArguments
-    set_default: Callable[[str], None]
+    default: ModelChoice
 
     async def run(self) -> Exit:
         """Do one action.
@@ -126,7 +126,7 @@ class ModelCommands(Struct, frozen=True):
     def _use(self) -> None:
         name = self.arguments.name.removeprefix("local/")
         if "/" in name:
-            self.set_default(name)
+            self.default.set(name)
             reference = name
         else:
             reference = self.files.use(name)

@@ -48,7 +48,7 @@ async def _choose(ctx: CommandContext, current: str) -> None:
     sheet = AgentsSheet(
         active.services.engine,
         family_of(conversation),
-        ctx.tell,
+        ctx.toasts,
         plain=active.launch.plain,
         current=current or conversation.id,
     )

@@ -16,7 +16,7 @@ async def approvals(ctx: CommandContext, _: str) -> None:
     if not pending(engine):
         ctx.tell("\n".join([NOTHING_WAITS, *elsewhere]))
         return
-    sheet = ApprovalsSheet(engine, ctx.tell, plain=ctx.active.launch.plain, elsewhere=elsewhere)
+    sheet = ApprovalsSheet(engine, ctx.toasts, plain=ctx.active.launch.plain, elsewhere=elsewhere)
     if chosen := await ctx.sheets.show(sheet):
         await ctx.active.open(chosen)
 

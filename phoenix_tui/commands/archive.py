@@ -115,7 +115,7 @@ async def peek(ctx: CommandContext, ids: tuple[str, ...]) -> None:
     if row is None:
         return
     active = ctx.active
-    if await ctx.sheets.show(PeekSheet(active.services.engine, row, ctx.tell, plain=active.launch.plain)):
+    if await ctx.sheets.show(PeekSheet(active.services.engine, row, ctx.toasts, plain=active.launch.plain)):
         await active.open(row.id)
 
 

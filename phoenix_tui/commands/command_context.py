@@ -11,7 +11,7 @@ from msgspec import Struct
 from engine.ports import ConversationChanges
 from phoenix_tui.terminal.clipboard import Clipboard
 from phoenix_tui.widgets.dock import Dock
-from phoenix_tui.widgets.notices import Notify
+from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.sending import Sending
 
@@ -36,7 +36,7 @@ class CommandContext(Struct, frozen=True):
     sending: Sending
     dock: Dock
     sheets: Sheets
-    tell: Notify
+    toasts: Notifier
     clipboard: Clipboard
     keymap: Mapping[str, str]
     environment: Environment
@@ -44,6 +44,10 @@ class CommandContext(Struct, frozen=True):
     """Conversation that Enter on an empty line opens: it was open when Phoenix ended unexpectedly."""
     undo: list[UndoStep] = msgspec.field(default_factory=list[UndoStep])
     """Steps that u in the list undoes, the newest last."""
+
+    def tell(self, text: str, *, bad: bool = False) -> None:
+        """Show a toast; the text may come from outside."""
+        self.toasts.tell(text, bad=bad)
 
 
 CommandFunction: TypeAlias = Callable[[CommandContext, str], Awaitable[None]]

@@ -59,7 +59,7 @@ async def split_with(ctx: CommandContext, conversation_id: str) -> None:
 
 def _first(ctx: CommandContext) -> Split:
     column = cast("ConversationColumn", ctx.dock.parent)
-    return Split(column, ctx.active.parts, ctx.active, ctx.tell)
+    return Split(column, ctx.active.parts, ctx.active, ctx.toasts)
 
 
 async def _choose(ctx: CommandContext) -> str | None:

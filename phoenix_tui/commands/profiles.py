@@ -15,7 +15,7 @@ async def profile(ctx: CommandContext, name: str) -> None:
     """Choose one, or use the one that is named."""
     if not name:
         in_use = ctx.active.launch.profile or GENERAL
-        name = await ctx.sheets.show(ProfilesSheet(ctx.active.services.profiles, in_use, ctx.tell)) or ""
+        name = await ctx.sheets.show(ProfilesSheet(ctx.active.services.profiles, in_use, ctx.toasts)) or ""
     if name:
         await use_profile(ScreenFrontEnd(ctx), name)
 

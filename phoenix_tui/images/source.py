@@ -6,7 +6,7 @@ import asyncio
 import itertools
 from base64 import standard_b64encode
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from engine.ports import StorageError
@@ -49,6 +49,14 @@ class CellTerminal(Protocol):
         ...
 
 
+class AttachmentReader(Protocol):
+    """Finds stored images."""
+
+    async def attachments(self, ids: Sequence[str]) -> Sequence[Attachment]:
+        """Existing ones by id, in this order. Raises StorageError."""
+        ...
+
+
 class ImageSource:
     """Makes pictures for this terminal; queries it only when the first image becomes visible."""
 
@@ -56,13 +64,13 @@ class ImageSource:
         self,
         terminal: CellTerminal | None,
         previewer: Previewer,
-        attachments: Callable[[Sequence[str]], Awaitable[Sequence[Attachment]]],
+        store: AttachmentReader,
         setting: str,
         environment: Mapping[str, str],
     ) -> None:
         self._terminal = terminal
         self._previewer = previewer
-        self._attachments = attachments
+        self._store = store
         self._way = known_way(setting, environment)
         self._pictures: OrderedDict[tuple[Box, str], tuple[Picture, tuple[str, ...]]] = OrderedDict()
         self._numbers = itertools.count(_FIRST_IMAGE)
@@ -117,7 +125,7 @@ class ImageSource:
 
     async def _stored(self, image_id: str) -> bytes:
         try:
-            stored = await self._attachments([image_id])
+            stored = await self._store.attachments([image_id])
             if not stored:
                 raise ImageRejected("This image is no longer stored.")
             return await asyncio.to_thread(read_own, stored[0].path)

@@ -9,22 +9,30 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from phoenix_tui.cli.names import VERSION
 
 
-def keep_report(folder: Path, secrets: Sequence[str], error: BaseException) -> str:
-    """Write where it happened, without the values of any variable; returns the file's path, or why there is none."""
-    # Only in a crash: the log's own modules load after the first frame.
-    from phoenix_tui.cli.logs import redacted  # noqa: PLC0415 - as above
-    from tools.files.own_files import write_file  # noqa: PLC0415 - as above
+class CrashReports(Struct, frozen=True):
+    """Reports of crashes in a private folder, without these secrets."""
 
-    path = folder / f"crash-{time.strftime('%Y%m%dT%H%M%S')}.txt"
-    head = f"Phoenix {VERSION}, Python {platform.python_version()}, {sys.platform}\n\n"
-    try:
-        write_file(path, head + redacted("".join(traceback.format_exception(error)), secrets))
-    except OSError as trouble:
-        return f"no report could be written ({trouble.strerror})"
-    return str(path)
+    folder: Path
+    secrets: Sequence[str] = ()
+
+    def write(self, error: BaseException) -> str:
+        """Write where it happened, without the values of any variable; returns the path, or why there is none."""
+        # Only in a crash: the log's own modules load after the first frame.
+        from phoenix_tui.cli.logs import redacted  # noqa: PLC0415 - as above
+        from tools.files.own_files import write_file  # noqa: PLC0415 - as above
+
+        path = self.folder / f"crash-{time.strftime('%Y%m%dT%H%M%S')}.txt"
+        head = f"Phoenix {VERSION}, Python {platform.python_version()}, {sys.platform}\n\n"
+        try:
+            write_file(path, head + redacted("".join(traceback.format_exception(error)), self.secrets))
+        except OSError as trouble:
+            return f"no report could be written ({trouble.strerror})"
+        return str(path)
 
 
 def crash_note(error: BaseException, report: str, resume: str) -> str:

@@ -55,14 +55,23 @@ class MessageTally:
         self.slowed = False
 
 
+class LoopClock:
+    """Time, and the part of it that this thread has worked."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        return time.monotonic()
+
+    def busy(self) -> float:
+        """Seconds of processor time of this thread."""
+        return time.thread_time()
+
+
 class MessageBound:
     """Counts messages by pump and kind, and says how long the next is held back."""
 
-    def __init__(
-        self, clock: Callable[[], float] = time.monotonic, busy: Callable[[], float] = time.thread_time
-    ) -> None:
-        self._clock = clock
-        self._busy = busy
+    def __init__(self, clock: LoopClock | None = None) -> None:
+        self._clock = clock or LoopClock()
         self._inputs = 0
 
     def hold(self, pump: Any, message: Message) -> float:
@@ -84,7 +93,7 @@ class MessageBound:
         return 0.0
 
     def _slow(self, tally: MessageTally) -> float:
-        now = self._clock()
+        now = self._clock.monotonic()
         if now - tally.last > CALM:
             tally.slowed, tally.windows, tally.count = False, 0, 0
             return 0.0
@@ -92,7 +101,7 @@ class MessageBound:
         return HOLD
 
     def _look(self, pump: Any, message: Message, tally: MessageTally) -> None:
-        now, busy = self._clock(), self._busy()
+        now, busy = self._clock.monotonic(), self._clock.busy()
         passed = max(now - tally.since, 1e-9)
         rate, share = WINDOW / passed, (busy - tally.busy) / passed
         fast = rate > FAST or (rate > STEADY and share > ALL_OF_IT)

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from phoenix_tui.lifecycle.crash import crash_note
+from phoenix_tui.lifecycle.crash import CrashReports, crash_note
 from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
 from phoenix_tui.lifecycle.stop_signals import END_SIGNALS, SIGNAL_EXIT, listen
 
@@ -26,10 +26,10 @@ log = logging.getLogger(__name__)
 class Shutdown:
     """Stores the open state and gives the screen back, once."""
 
-    def __init__(self, app: App[Any], ready: Startup, keep_report: Callable[[BaseException], str] | None) -> None:
+    def __init__(self, app: App[Any], ready: Startup, reports: CrashReports | None) -> None:
         self._app = app
         self._ready = ready
-        self._keep_report = keep_report
+        self._reports = reports
         self._begun = False
         self.wanted = False
         """True once it was requested, even before it begins."""
@@ -79,7 +79,7 @@ class Shutdown:
             log.warning("a fault while Phoenix ended", exc_info=error)
         if self.crash_note or self._begun:
             return False
-        report = self._keep_report(error) if self._keep_report is not None else "none was asked for"
+        report = self._reports.write(error) if self._reports is not None else "none was asked for"
         self.crash_note = crash_note(error, report, self._way_back())
         return True
 

@@ -27,7 +27,7 @@ from phoenix_tui.text.agent_text import counted
 from phoenix_tui.text.labels import Tone, money, short_model, tokens
 from phoenix_tui.widgets.agent_figures import last_words, profile_words, time_used, turns
 from phoenix_tui.widgets.agent_rows import agent_rows, doing, outcome_text, rows_each
-from phoenix_tui.widgets.notices import Notify
+from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.widgets.row_choice import first_visible, moved
 from tools.clean import clean, clean_line
 from tools.clock import SYSTEM_CLOCK, Clock
@@ -78,12 +78,12 @@ class AgentsSheet(AnsweringSheet):
         self,
         engine: EngineApi,
         parent_id: str,
-        tell: Notify,
+        toasts: Notifier,
         *,
         plain: bool = False,
         current: str = "",
     ) -> None:
-        super().__init__(engine, tell, plain=plain)
+        super().__init__(engine, toasts, plain=plain)
         assert engine.sub_agents is not None, "where there are none, none are shown"
         self._sub_agents = engine.sub_agents
         self._parent_id = parent_id
@@ -200,7 +200,7 @@ class AgentsSheet(AnsweringSheet):
     def action_stop_one(self) -> None:
         """Stop the chosen one; its parent gets its results so far."""
         if self._one.outcome is not None:
-            self._tell("The sub-agent has already ended.")
+            self._toasts.tell("The sub-agent has already ended.")
             return
         self._sub_agents.stop((self._one.id,))
         self._draw()
@@ -209,7 +209,7 @@ class AgentsSheet(AnsweringSheet):
         """Stop all of them."""
         working = at_work(self._views)
         self._sub_agents.stop([view.id for view in working])
-        self._tell(f"{len(working)} stopped; their results are kept." if working else "No sub-agent is running.")
+        self._toasts.tell(f"{len(working)} stopped; their results are kept." if working else "No sub-agent is running.")
         self._draw()
 
     def action_hint(self) -> None:
@@ -225,9 +225,9 @@ class AgentsSheet(AnsweringSheet):
         try:
             await self._sub_agents.hint(view.id, text.strip())
         except (EngineError, StorageError) as error:
-            self._tell(str(error), bad=True)
+            self._toasts.tell(str(error), bad=True)
             return
-        self._tell(
+        self._toasts.tell(
             "Hint sent; the sub-agent resumes."
             if view.outcome is not None
             else "Hint sent; the sub-agent reads it before its next step."

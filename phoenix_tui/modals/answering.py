@@ -16,7 +16,7 @@ from phoenix_tui.features.approvals import Pending, as_asked
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import ANSWER_KEYS, Scope, bindings
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.widgets.notices import Notify
+from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.widgets.question_panel import ROWS_BESIDE, QuestionPanel
 
 MOST_ROWS: Final = 6
@@ -37,10 +37,10 @@ class AnsweringSheet(Sheet[str]):
         *bindings(Scope.APPROVALS),
     ]
 
-    def __init__(self, engine: EngineApi, tell: Notify, *, plain: bool = False) -> None:
+    def __init__(self, engine: EngineApi, toasts: Notifier, *, plain: bool = False) -> None:
         super().__init__()
         self._engine = engine
-        self._tell = tell
+        self._toasts = toasts
         self._plain = plain
         self._denying = False
         """True while the reason being written is for all of them."""
@@ -120,7 +120,7 @@ class AnsweringSheet(Sheet[str]):
         for one in wanted:
             receipt = await one.conversation.answer(one.question.call.id, answer)
             if isinstance(receipt, Refused):
-                self._tell(f"{one.title}: {receipt.reason}", bad=True)
+                self._toasts.tell(f"{one.title}: {receipt.reason}", bad=True)
         if self._denying and answer.choice is ApprovalChoice.DENY:
-            self._tell(f"{len(wanted)} denied.")
+            self._toasts.tell(f"{len(wanted)} denied.")
         self._denying = False

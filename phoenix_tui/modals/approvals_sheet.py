@@ -19,7 +19,7 @@ from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.answering import MOST_ROWS, AnsweringSheet
 from phoenix_tui.text.labels import ASKING, Tone, age
 from phoenix_tui.text.rule_text import one_line
-from phoenix_tui.widgets.notices import Notify
+from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.widgets.row_choice import first_visible, moved
 from tools.clean import clean_line
 from tools.wording import counted
@@ -39,8 +39,10 @@ class ApprovalsSheet(AnsweringSheet):
         *bindings(Scope.ROWS, sheet_take="go", sheet_page_up="read(-10)", sheet_page_down="read(10)"),
     ]
 
-    def __init__(self, engine: EngineApi, tell: Notify, *, plain: bool = False, elsewhere: Sequence[str] = ()) -> None:
-        super().__init__(engine, tell, plain=plain)
+    def __init__(
+        self, engine: EngineApi, toasts: Notifier, *, plain: bool = False, elsewhere: Sequence[str] = ()
+    ) -> None:
+        super().__init__(engine, toasts, plain=plain)
         self._elsewhere = elsewhere
         self._waiting: list[Pending] = []
         self._chosen = 0

@@ -27,7 +27,7 @@ from phoenix_tui.text.rule_text import rule_grant
 from phoenix_tui.widgets.answer_gate import AnswerGate
 from phoenix_tui.widgets.flowing import Flowing
 from phoenix_tui.widgets.line_input import LineInput
-from phoenix_tui.widgets.notices import Notify
+from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.request_text import laid_out
 from phoenix_tui.widgets.unseen import RowRange
@@ -68,12 +68,12 @@ class PeekSheet(Sheet[str]):
         *bindings(Scope.QUESTION, "answer_once", "answer_conversation", "answer_no"),
     ]
 
-    def __init__(self, engine: EngineApi, row: ConversationSummary, tell: Notify, *, plain: bool = False) -> None:
+    def __init__(self, engine: EngineApi, row: ConversationSummary, toasts: Notifier, *, plain: bool = False) -> None:
         super().__init__()
         self._plain = plain
         self._engine = engine
         self._row = row
-        self._tell = tell
+        self._toasts = toasts
         self._line = LineInput()
         self._conversation: ConversationApi | None = None
         self._leave: Unsubscribe | None = None
@@ -250,7 +250,7 @@ class PeekSheet(Sheet[str]):
     def _told(self, receipt: Receipt, done: str) -> None:
         title = clean_line(self._row.title) or "the new conversation"
         if isinstance(receipt, Refused):
-            self._tell(f"{title}: {receipt.reason}", bad=True)
+            self._toasts.tell(f"{title}: {receipt.reason}", bad=True)
         else:
-            self._tell(f"{title}: {done}.")
+            self._toasts.tell(f"{title}: {done}.")
             self.dismiss(None)

@@ -20,7 +20,7 @@ from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
 from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.labels import Tone, age
-from phoenix_tui.widgets.notices import Notify
+from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.workspace.external_editor import open_outside
 from tools.clean import clean, clean_line
@@ -59,10 +59,10 @@ class ProfilesSheet(RowsSheet):
     TYPED: ClassVar[bool] = False
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS), *bindings(Scope.PROFILES)]
 
-    def __init__(self, profiles: ProfilesApi, in_use: str, tell: Notify) -> None:
+    def __init__(self, profiles: ProfilesApi, in_use: str, toasts: Notifier) -> None:
         self._profiles = profiles
         self._in_use = in_use
-        self._tell = tell
+        self._toasts = toasts
         self._by_key: dict[str, Profile | ProfileTrouble] = {}
         super().__init__("Profiles", self._read(), _keys(), current=in_use)
 
@@ -97,7 +97,7 @@ class ProfilesSheet(RowsSheet):
         if isinstance(one, ProfileTrouble):
             self.run_worker(self._edit(one.path, one.line), group="edit", exclusive=True)
         elif one.source == BUILT_IN:
-            self._tell(f"{one.name} is built in; {key('profile_new')} creates your own copy.")
+            self._toasts.tell(f"{one.name} is built in; {key('profile_new')} creates your own copy.")
         else:
             self.run_worker(self._edit(Path(one.source), 1), group="edit", exclusive=True)
 
@@ -119,16 +119,16 @@ class ProfilesSheet(RowsSheet):
         try:
             path = self._profiles.create(name, TEMPLATE if copied is None else profile_text(copied, comment=COMMENT))
         except EngineError as error:
-            self._tell(str(error), bad=True)
+            self._toasts.tell(str(error), bad=True)
             return
         await self._edit(path, 1)
         self._choose(name)
 
     async def _edit(self, path: Path, line: int) -> None:
         if not await open_outside(self.app, path, line):
-            self._tell(f"{NO_EDITOR} The file is {clean_line(str(path))}.", bad=True)
+            self._toasts.tell(f"{NO_EDITOR} The file is {clean_line(str(path))}.", bad=True)
         for trouble in self._profiles.untold():
-            self._tell(trouble.text, bad=True)
+            self._toasts.tell(trouble.text, bad=True)
         self._entries = self._found = self._read()
         self._chosen = min(self._chosen, len(self._entries) - 1)
         self._draw()

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from msgspec import Struct
 
@@ -58,6 +58,14 @@ class ModelFile(Struct, frozen=True):
         return self.state in {ModelFileState.VERIFIED, ModelFileState.FOREIGN}
 
 
+class ModelChoice(Protocol):
+    """The model of new conversations."""
+
+    def set(self, reference: str) -> None:
+        """Make this model the default. Raises ConfigError, OSError."""
+        ...
+
+
 class ModelFiles:
     """The folder of GGUF files. Nothing is fetched without `agreed=True`."""
 
@@ -65,7 +73,7 @@ class ModelFiles:
         self,
         folder: Path,
         runner: ProcessRunner,
-        set_default: Callable[[str], None],
+        default: ModelChoice,
         known: Sequence[InstallableModel] = KNOWN_MODELS,
         free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
         own: Path | None = None,
@@ -73,7 +81,7 @@ class ModelFiles:
         """`own` is the file of PHOENIX_GGUF (`own_file`); it may lie anywhere and comes first."""
         self._folder = folder
         self._runner = runner
-        self._set_default = set_default
+        self._default = default
         self._known = {model.name: model for model in known}
         self._free_bytes = free_bytes
         self._own = own
@@ -144,7 +152,7 @@ class ModelFiles:
         if wanted not in self.usable():
             raise ModelFileError(f"{wanted} is not installed; run `phoenix model install {wanted}`.")
         reference = f"local/{wanted}"
-        self._set_default(reference)
+        self._default.set(reference)
         return reference
 
     async def check(self, name: str) -> ModelFile:

@@ -13,7 +13,7 @@ from engine.ports import ConversationChanges
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.panes.row import Pane, PaneRow
 from phoenix_tui.panes.saved_panes import Panes, remember
-from phoenix_tui.widgets.notices import Notify
+from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.widgets.status_line import Status
 from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.conversation_view import ConversationView
@@ -27,12 +27,12 @@ class Split:
     """Two to four panes; exactly one has the dock. Changing the focus stops no run (`active_conversation.PaneHost`)."""
 
     def __init__(
-        self, column: ConversationColumn, parts: WorkspaceWidgets, active: ActiveConversation, tell: Notify
+        self, column: ConversationColumn, parts: WorkspaceWidgets, active: ActiveConversation, toasts: Notifier
     ) -> None:
         self._column = column
         self._parts = parts
         self._active = active
-        self._tell = tell
+        self._toasts = toasts
         self.row = PaneRow(column, parts, plain=active.launch.plain)
         self._turning = False
         """True while the focus moves to another pane: subscriptions are then kept."""
@@ -56,7 +56,7 @@ class Split:
         """One more pane right of the one in focus, which gets the dock; empty without a conversation."""
         async with self._active.changing:
             if self.count == MOST:
-                self._tell(f"{MOST} panes are already open; /close closes one.", bad=True)
+                self._toasts.tell(f"{MOST} panes are already open; /close closes one.", bad=True)
                 return
             place = self.row.focus + 1
             await self._insert(place)
@@ -67,7 +67,7 @@ class Split:
         async with self._active.changing:
             pane = await self._insert(place)
             parts = replace(self._parts, title=pane.title, view=pane.transcript)
-            pane.visible = visible = ConversationView(conversation, parts, self._tell)
+            pane.visible = visible = ConversationView(conversation, parts, self._toasts)
             visible.step_back(pane.foot)
             visible.panes = self
             await visible.start()
@@ -115,7 +115,7 @@ class Split:
         pane = self.row.panes[self.row.focus]
         visible, pane.visible = pane.visible, None
         if visible is None or visible.conversation is not conversation:
-            visible = ConversationView(conversation, self._parts, self._tell)
+            visible = ConversationView(conversation, self._parts, self._toasts)
             visible.panes = self
         self._column.call_later(self._changed)  # the other conversation of this pane must be remembered too
         return visible
@@ -190,4 +190,4 @@ class Split:
             try:
                 await asyncio.to_thread(remember, launch.state_folder, launch.cwd, Panes(ids, focus))
             except OSError as error:
-                self._tell(f"The pane layout cannot be saved: {error.strerror}.", bad=True)
+                self._toasts.tell(f"The pane layout cannot be saved: {error.strerror}.", bad=True)

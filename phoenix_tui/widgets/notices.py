@@ -13,10 +13,10 @@ from phoenix_tui.text.labels import Tone
 from tools.clean import clean
 
 
-class Notify(Protocol):
-    """Shows a passing notice."""
+class Notifier(Protocol):
+    """Shows passing notices."""
 
-    def __call__(self, text: str, *, bad: bool = False) -> None:
+    def tell(self, text: str, *, bad: bool = False) -> None:
         """Show a toast; the text may come from outside."""
         ...
 

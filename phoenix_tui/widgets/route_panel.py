@@ -21,7 +21,7 @@ from tools.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi
-    from phoenix_tui.widgets.notices import Notify
+    from phoenix_tui.widgets.notices import Notifier
 
 TICK: Final = 0.25
 """Seconds between two looks at the countdown."""
@@ -62,18 +62,18 @@ class RoutePanel(Still, Widget):
         self.gate = AnswerGate()
         """Gate that delays answers."""
         self._conversation: ConversationApi | None = None
-        self._tell: Notify | None = None
+        self._toasts: Notifier | None = None
         self._ticker = Ticker(self, TICK, self._tick)
         self._drawn = ""
         self._edited_text = ""
         """Last edited text that could not be started."""
 
     def show(
-        self, card: RouteCard | None, conversation: ConversationApi | None = None, tell: Notify | None = None
+        self, card: RouteCard | None, conversation: ConversationApi | None = None, toasts: Notifier | None = None
     ) -> None:
         """Show a decision of this conversation, or none."""
         known = self._card is not None and card is not None and self._card.id == card.id
-        self._card, self._conversation, self._tell = card, conversation, tell
+        self._card, self._conversation, self._toasts = card, conversation, toasts
         if not known:
             self._agents = card.route.agents if card is not None else ()
             self._chosen, self._edited_text = 0, ""
@@ -173,8 +173,8 @@ class RoutePanel(Still, Widget):
         if text is None:
             return
         self._edited_text, agents = text, from_text(text)
-        if not agents and self._tell is not None:
-            self._tell(NO_AGENT, bad=True)
+        if not agents and self._toasts is not None:
+            self._toasts.tell(NO_AGENT, bad=True)
         if not agents or not self._answer(StartAgents(agents)):
             self.action_edit()  # the text is kept for correction
 
@@ -188,8 +188,8 @@ class RoutePanel(Still, Widget):
         return self._heard(self._conversation.routing.answer(self._card.id, verdict))
 
     def _heard(self, receipt: Receipt) -> bool:
-        if isinstance(receipt, Refused) and self._tell is not None:
-            self._tell(receipt.reason, bad=True)
+        if isinstance(receipt, Refused) and self._toasts is not None:
+            self._toasts.tell(receipt.reason, bad=True)
         return not isinstance(receipt, Refused)
 
     # Drawing.

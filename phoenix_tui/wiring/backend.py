@@ -36,7 +36,7 @@ from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.own_file import own_file
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
-from phoenix_tui.wiring.settings_board import default_setter
+from phoenix_tui.wiring.settings_board import DefaultModel
 from phoenix_tui.wiring.system import RandomIds
 from tools.clock import SYSTEM_CLOCK
 from tools.contract import ProcessRunner
@@ -86,7 +86,7 @@ async def open_backend(
     processes = await start_processes(process_settings(setup, environment), link)
     store = await open_the_store(paths, ephemeral=setup.ephemeral, patient=patient, waits=waits)
     models = model_files(paths, processes.runner, environment)
-    embedded = embedded_factory(models.usable, processes.runner)
+    embedded = embedded_factory(models, processes.runner)
     registry = ProviderRegistry(setup.settings, setup.credentials, environment, embedded, strict_guide)
     images = ImageDecoder(processes.runner)
     tools = build_tools(ToolDependencies(processes.runner, processes.jobs, images, ReadLedger(), paths.outputs))
@@ -105,10 +105,10 @@ async def open_backend(
         clock=SYSTEM_CLOCK,
         ids=RandomIds(),
         rewinding=rewinding(store, paths, checkpoint_limits(setup.settings)),
-        memory=Memory(NoteFolder(paths.memory), store.notes, setup.credentials.secrets),
+        memory=Memory(NoteFolder(paths.memory), store.notes, setup.credentials),
         agents=store.agents,
         profiles=profiles,
-        enforcement=processes.enforcement,
+        probe=processes,
     )
     engine = Engine(ports, engine_settings(setup, trust, unwatched=strict_guide))
     return Backend(engine, store.library, registry, models, processes, engine.tool_names, profiles)
@@ -144,7 +144,7 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
         agent_timeout=settings.number("agent_timeout"),
         agent_budget_usd=settings.number("agent_budget_usd"),
         cheap_model=settings.text("cheap_model"),
-        why_full=MemoryLimit.of(settings).refusal,
+        memory_gauge=MemoryLimit.of(settings),
         route_wait=0.0 if unwatched else settings.number("route_wait"),
     )
 
@@ -224,4 +224,4 @@ async def open_the_store(
 
 def model_files(paths: Paths, runner: ProcessRunner, environment: Mapping[str, str]) -> ModelFiles:
     """The models of this machine, the file of PHOENIX_GGUF among them."""
-    return ModelFiles(paths.models, runner, default_setter(paths.config_file), own=own_file(environment))
+    return ModelFiles(paths.models, runner, DefaultModel(paths.config_file), own=own_file(environment))

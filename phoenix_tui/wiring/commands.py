@@ -32,7 +32,7 @@ from phoenix_tui.wiring.choice import choose
 from phoenix_tui.wiring.expiring import cutoff as expires_before
 from phoenix_tui.wiring.profile_board import profile_files, profile_findings
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
-from phoenix_tui.wiring.settings_board import default_setter
+from phoenix_tui.wiring.settings_board import DefaultModel
 from phoenix_tui.wiring.waits import waits_on_stderr
 from tools.contract import SandboxMode
 from tools.process.start import Processes, start_processes
@@ -58,7 +58,7 @@ async def _import_terms(setup: Setup, arguments: CommandArguments) -> ImportTerm
     async with _processes(setup) as processes:
         files = model_files(setup.paths, processes.runner, os.environ)
         registry = ProviderRegistry(
-            setup.settings, setup.credentials, os.environ, embedded_factory(files.usable, processes.runner)
+            setup.settings, setup.credentials, os.environ, embedded_factory(files, processes.runner)
         )
         try:
             reference = (await choose(setup, os.environ, files, registry)).reference
@@ -73,7 +73,7 @@ async def models(setup: Setup, arguments: CommandArguments) -> Exit:
     """`phoenix models`."""
     async with _processes(setup) as processes:
         files = model_files(setup.paths, processes.runner, os.environ)
-        embedded = embedded_factory(files.usable, processes.runner)
+        embedded = embedded_factory(files, processes.runner)
         registry = ProviderRegistry(setup.settings, setup.credentials, os.environ, embedded)
         try:
             default = (await choose(setup, os.environ, files, registry)).reference
@@ -89,7 +89,7 @@ async def model(setup: Setup, arguments: CommandArguments) -> Exit:
     async with _processes(setup) as processes:
         files = model_files(setup.paths, processes.runner, os.environ)
         try:
-            return await ModelCommands(files, arguments, default_setter(setup.paths.config_file)).run()
+            return await ModelCommands(files, arguments, DefaultModel(setup.paths.config_file)).run()
         except (ConfigError, OSError) as error:
             raise CommandError(str(error), Exit.FAILED) from error
 

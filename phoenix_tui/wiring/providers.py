@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
@@ -22,6 +22,9 @@ from phoenix_tui.models.choice import DEFAULT_MODELS
 from phoenix_tui.models.servers import ServerKind, endpoints_of, ollama_base_url
 from tools.contract import ProcessRunner
 from tools.secret_fields import SecretFields
+
+if TYPE_CHECKING:
+    from engine.providers.local.provider import ModelFolder
 
 DEFAULT_OPENAI_MODEL = "gpt-5.2"
 """Default for OpenAI's own service, whose list of models has no useful order."""
@@ -251,14 +254,14 @@ def _invalid(sentence: str) -> ProviderError:
     return ProviderError(sentence, kind="invalid_request", retryable=False)
 
 
-def embedded_factory(find: Callable[[], Mapping[str, Path]], runner: ProcessRunner) -> Factory:
-    """Build the factory of the provider for the models that `find` returns."""
+def embedded_factory(models: ModelFolder, runner: ProcessRunner) -> Factory:
+    """Build the factory of the provider for the models of this folder."""
 
     def make() -> Provider:
         from engine.providers.local.host import RunnerHost  # noqa: PLC0415 - only when asked for
         from engine.providers.local.provider import LocalProvider  # noqa: PLC0415 - as above
 
-        return LocalProvider(find, RunnerHost(runner, Path("/")))
+        return LocalProvider(models, RunnerHost(runner, Path("/")))
 
     return make
 

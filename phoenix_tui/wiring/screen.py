@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.names import SERVED
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.lifecycle.crash import keep_report
+from phoenix_tui.lifecycle.crash import CrashReports
 from phoenix_tui.lifecycle.crash_marker import left_open
 from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.lifecycle.loading import load
@@ -71,8 +70,8 @@ def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink, n
     from phoenix_tui.app import PhoenixApp  # noqa: PLC0415 - Textual, after the arguments were found good
 
     services = LateServices(setup, link, choice, notice)
-    report = partial(keep_report, setup.paths.log_file.parent, setup.credentials.secrets())
-    app = PhoenixApp(launch, services.open, driver_class=_driver(), keep_report=report)
+    reports = CrashReports(setup.paths.log_file.parent, setup.credentials.secrets())
+    app = PhoenixApp(launch, services.open, driver_class=_driver(), reports=reports)
 
     async def show() -> None:
         limit = MemoryLimit.of(setup.settings)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,9 +51,14 @@ def caps_with(setup: Setup, profile: str, cwd: Path) -> RunCaps | None:
         return None
 
 
-def default_setter(config_file: Path) -> Callable[[str], None]:
-    """Build the function that makes a model reference the default of new conversations."""
-    return partial(set_value, config_file, "model")
+class DefaultModel(Struct, frozen=True):
+    """The model of new conversations, in the user's settings."""
+
+    config_file: Path
+
+    def set(self, reference: str) -> None:
+        """Make this model the default. Raises ConfigError, OSError."""
+        set_value(self.config_file, "model", reference)
 
 
 class SettingsBoard(Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec.structs import replace
 
@@ -52,6 +52,9 @@ class PaneHost(Protocol):
         ...
 
 
+RAN_UNATTENDED: Final = "This conversation ran unattended in mode deny;"
+
+
 class ActiveConversation:
     """One conversation at a time; the others run on. A new one exists once something was written."""
 
@@ -73,12 +76,12 @@ class ActiveConversation:
         self.sandbox: SandboxMode | None = None
         """Mode and chosen sandbox of the empty conversation in view; the one after it begins as `launch` says."""
         self.parts = parts
-        self._tell = toasts.tell
+        self._toasts = toasts
         self._toasts = toasts
         self._crash_marker = crash_marker
         self.visible: ConversationView | None = None
         """Subscription to the open conversation."""
-        self.drafts = Drafting(parts.dock, toasts.tell, self)
+        self.drafts = Drafting(parts.dock, toasts, self)
         self.in_flight = InFlight()
         self._images_kept: dict[str, tuple[Attachment, ...]] = {}
         """Images of unsent messages, by conversation."""
@@ -149,7 +152,9 @@ class ActiveConversation:
                 mode = None if conversation.id in self._shown else _attended(conversation, self.launch.permission_mode)
                 self._shown.add(conversation.id)
                 if mode is not None:
-                    self._tell(f"This conversation ran unattended in mode deny; it continues in mode {mode.value}.")
+                    self._toasts.tell(
+                        f"This conversation ran unattended in mode deny; it continues in mode {mode.value}."
+                    )
                 await conversation.change(ConversationChanges(unread=False, permission_mode=mode))
 
     async def begin(self) -> None:
@@ -220,7 +225,7 @@ class ActiveConversation:
 
     def _follow(self, conversation: ConversationApi) -> ConversationView:
         kept = self.beside.waiting(conversation) if self.beside is not None else None
-        self.visible = visible = kept or ConversationView(conversation, self.parts, self._tell)
+        self.visible = visible = kept or ConversationView(conversation, self.parts, self._toasts)
         dock = self.parts.dock
         dock.completer.look_in(conversation.record.cwd)
         dock.composer.draft.prompts = PromptHistory(self.launch.state_folder, conversation.record.cwd)
@@ -262,7 +267,7 @@ class ActiveConversation:
         except ENGINE_ERRORS as error:
             outcome = Refused(str(error))
         if isinstance(outcome, Refused):
-            self._tell(outcome.reason, bad=True)
+            self._toasts.tell(outcome.reason, bad=True)
         return not isinstance(outcome, Refused)
 
 

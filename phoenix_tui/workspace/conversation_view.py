@@ -43,7 +43,7 @@ from phoenix_tui.text.job_text import end_line, ended_since, running
 from phoenix_tui.text.labels import WRITABLE, StatusDetails, Tone
 from phoenix_tui.widgets.blocks.speech import is_stop_notice
 from phoenix_tui.widgets.context_meter import ContextUse, crossing
-from phoenix_tui.widgets.notices import DockNotice, Notify
+from phoenix_tui.widgets.notices import DockNotice, Notifier
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import Status, StatusLine
 from phoenix_tui.widgets.transcript.model import text_of
@@ -75,13 +75,13 @@ class ConversationView:
         self,
         conversation: ConversationApi,
         parts: WorkspaceWidgets,
-        tell: Notify,
+        toasts: Notifier,
     ) -> None:
         self.conversation = conversation
         self._parts = replace(parts)  # its own: the focused ones change
         self._front = True
-        self._tell = tell
-        self._route = RouteInView(conversation, tell)
+        self._toasts = toasts
+        self._route = RouteInView(conversation, toasts)
         self._agents = AgentsInView(conversation, parts.engine)
         self._jobs: Sequence[JobInfo] = ()
         self._unsubscribe: Unsubscribe | None = None
@@ -143,7 +143,7 @@ class ConversationView:
         try:
             found = await self.conversation.history(before_seq, limit)
         except StorageError as error:
-            self._tell(self._named(str(error)), bad=True)
+            self._toasts.tell(self._named(str(error)), bad=True)
             return None
         return found.messages, found.tool_calls
 
@@ -234,7 +234,7 @@ class ConversationView:
             self._update(read_only=bool(read_only))
             self._warn(read_only)
         if held and not read_only:
-            self._tell(self._named(WRITABLE))
+            self._toasts.tell(self._named(WRITABLE))
 
     def _warn(self, read_only: str) -> None:
         if self._front:
@@ -328,7 +328,7 @@ class ConversationView:
             case RunEnded():
                 self.update_details(stopped_after=None)
             case Noticed(text=text):
-                self._tell(self._named(text))
+                self._toasts.tell(self._named(text))
             case Paced(seconds=seconds):
                 self.update_details(paced_until=time.monotonic() + seconds)
 
@@ -341,7 +341,7 @@ class ConversationView:
                 self._update(context=after, cost_usd=cost)
                 self._head(self.conversation.record)
                 if is_busy(self._parts.status.status.state) and (warning := crossing(before, after)):
-                    self._tell(warning)
+                    self._toasts.tell(warning)
             case ConversationChanged(conversation=record):
                 if self._front and record.model != self._parts.status.status.model:
                     self._parts.dock.chips.trouble = ""
@@ -361,7 +361,7 @@ class ConversationView:
                 self._update(summarizing=active)
             case JobsChanged(jobs=jobs):
                 for job in ended_since(self._jobs, jobs):
-                    self._tell(self._named(end_line(job)))
+                    self._toasts.tell(self._named(end_line(job)))
                 self._jobs = jobs
                 self._update(jobs=running(jobs))
 

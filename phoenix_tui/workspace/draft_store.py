@@ -12,7 +12,7 @@ from engine.api.errors import ENGINE_ERRORS
 from engine.ports import ConversationChanges
 from phoenix_tui.features.draft_codec import joined
 from phoenix_tui.widgets.dock import Dock
-from phoenix_tui.widgets.notices import Notify
+from phoenix_tui.widgets.notices import Notifier
 
 PAUSE: Final = 0.3
 """Seconds without typing after which a draft is stored."""
@@ -38,9 +38,9 @@ class DraftOwner(Protocol):
 class Drafting:
     """Stores the unsent text and images of the dock."""
 
-    def __init__(self, dock: Dock, tell: Notify, active: DraftOwner) -> None:
+    def __init__(self, dock: Dock, toasts: Notifier, active: DraftOwner) -> None:
         self._dock = dock
-        self._tell = tell
+        self._toasts = toasts
         self._active = active
         self._timer: Timer | None = None
         self._changed_at = 0.0
@@ -93,6 +93,6 @@ class Drafting:
                 await conversation.change(ConversationChanges(draft=draft))
         except ENGINE_ERRORS as error:
             self._changed_at = time.monotonic()
-            self._tell(str(error), bad=True)
+            self._toasts.tell(str(error), bad=True)
             return False
         return True

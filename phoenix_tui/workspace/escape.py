@@ -14,7 +14,7 @@ from tools.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     from phoenix_tui.modals.base import PhoenixScreen
-    from phoenix_tui.widgets.notices import Notify
+    from phoenix_tui.widgets.notices import Notifier
     from phoenix_tui.workspace.composer_events import ComposerEvents
     from phoenix_tui.workspace.sidebar import Sidebar
     from phoenix_tui.workspace.startup import Startup
@@ -173,10 +173,10 @@ class EscapeHandler:
         startup: Startup,
         sidebar: Sidebar,
         writing: ComposerEvents,
-        tell: Notify,
+        toasts: Notifier,
     ) -> None:
         self._screen, self._parts, self._startup = screen, parts, startup
-        self._sidebar, self._writing, self._tell = sidebar, writing, tell
+        self._sidebar, self._writing, self._toasts = sidebar, writing, toasts
         self.escapes = DoublePress(DOUBLE)
         """Any other key ends it."""
         self.interrupts = DoublePress(AGAIN)
@@ -266,4 +266,4 @@ class EscapeHandler:
 
     def _ask_again(self) -> None:
         self.interrupts.begin()
-        self._tell(f"Press {key('interrupt')} again to quit.")
+        self._toasts.tell(f"Press {key('interrupt')} again to quit.")

@@ -11,7 +11,7 @@ from engine.executor.requests import EngineError
 from phoenix_tui.features.onboarding_api import InstallProgress, Onboarding
 from phoenix_tui.text.labels import MODE_MEANINGS
 from phoenix_tui.widgets.dock import Dock
-from phoenix_tui.widgets.notices import Notify
+from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.widgets.status_line import StatusLine
 from phoenix_tui.widgets.welcome_panel import EXAMPLES, GUIDE, MEGABYTE, Welcome, WelcomePanel
 
@@ -28,13 +28,13 @@ class Welcoming:
         dock: Dock,
         status: StatusLine,
         onboarding: Onboarding,
-        tell: Notify,
+        toasts: Notifier,
     ) -> None:
         self._panel = panel
         self._composer = dock.composer
         self._status = status
         self._onboarding = onboarding
-        self._tell = tell
+        self._toasts = toasts
         self._facts = Welcome("")
         self._task: asyncio.Task[str] | None = None
         self._painted = 0.0
@@ -104,7 +104,7 @@ class Welcoming:
             self._facts = replace(self._facts, offer=None)
             self._panel.post_message(WelcomePanel.Installed(reference))
         elif not self._panel.display:
-            self._tell(trouble, bad=True)
+            self._toasts.tell(trouble, bad=True)
         self._paint()
 
     @property

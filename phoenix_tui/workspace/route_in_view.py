@@ -5,15 +5,15 @@ from __future__ import annotations
 from engine.api.conversation import ConversationApi
 from engine.routes import RouteCard
 from phoenix_tui.widgets.dock import Dock
-from phoenix_tui.widgets.notices import Notify
+from phoenix_tui.widgets.notices import Notifier
 
 
 class RouteInView:
     """Keeps the open decision of one conversation."""
 
-    def __init__(self, conversation: ConversationApi, tell: Notify) -> None:
+    def __init__(self, conversation: ConversationApi, toasts: Notifier) -> None:
         self._conversation = conversation
-        self._tell = tell
+        self._toasts = toasts
         self._card: RouteCard | None = None
         self.planned = 0
         """Agents of the open decision that the user has not removed."""
@@ -38,7 +38,7 @@ class RouteInView:
 
             dock.route = RoutePanel(plain=dock.plain)
             dock.mount(dock.route, before=0)
-        dock.route.show(self._card, self._conversation, self._tell)
+        dock.route.show(self._card, self._conversation, self._toasts)
         if self._card is not None:
             self.planned = dock.route.left
         dock.listen_to_route()

@@ -62,9 +62,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.startup = Startup(self, launch, self.parts, self.toasts)
         self.sidebar = sidebar.Sidebar(self, self.rows, self.parts, self.startup)
         self.writing = composer_events.ComposerEvents(self, self.parts, self.startup, self.toasts)
-        self.escape_handler = EscapeHandler(
-            self, self.parts, self.startup, self.sidebar, self.writing, self.toasts.tell
-        )
+        self.escape_handler = EscapeHandler(self, self.parts, self.startup, self.sidebar, self.writing, self.toasts)
 
     # Layout.
 

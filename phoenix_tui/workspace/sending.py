@@ -20,7 +20,7 @@ from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.features.sub_agents import Hinting, asked_by, runs_in_view, stop_in_view
 from phoenix_tui.text.refusals import in_keys
-from phoenix_tui.widgets.notices import Notify
+from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.pending_text import waiting_words
 from tools.clean import clean_line
@@ -37,9 +37,9 @@ SHOWN_OF_HINT: Final = 200
 class Sending:
     """Sends messages, commands of the user and images; a refused text returns to the composer."""
 
-    def __init__(self, active: ActiveConversation, tell: Notify) -> None:
+    def __init__(self, active: ActiveConversation, toasts: Notifier) -> None:
         self._active = active
-        self._tell = tell
+        self._toasts = toasts
 
     async def send(self, text: str, *, interrupt: bool = False, queue: bool = False) -> None:
         """Send or queue a message; a refused text returns to the composer."""
@@ -60,7 +60,7 @@ class Sending:
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
         if conversation is not None and conversation is not active.conversation:
-            await _keep_draft(conversation, Unsent(text, images), receipt, self._tell)
+            await _keep_draft(conversation, Unsent(text, images), receipt, self._toasts)
             return
         if not isinstance(receipt, Refused):
             chips.images = ()
@@ -90,11 +90,11 @@ class Sending:
         if isinstance(receipt, Refused):
             written = composer.content
             composer.load(f"{text}\n{written}" if written else text)
-            self._tell(in_keys(receipt.reason), bad=True)
+            self._toasts.tell(in_keys(receipt.reason), bad=True)
             return
         self._active.drafts.sent()
         if trouble := remember(composer.draft.prompts, text):  # at once: a user who quits with the next key finds it
-            self._tell(trouble, bad=True)
+            self._toasts.tell(trouble, bad=True)
         await asyncio.sleep(REQUEST_FIRST)
         await self._active.drafts.keep()
 
@@ -115,7 +115,7 @@ class Sending:
             try:
                 attachment = await attach_image(active, image)
             except ENGINE_ERRORS as error:
-                self._tell(str(error), bad=True)
+                self._toasts.tell(str(error), bad=True)
             else:
                 active.parts.dock.chips.images = (*active.parts.dock.chips.images, attachment)
 
@@ -138,7 +138,7 @@ class Sending:
 
     def let_go(self) -> None:
         """Send the command that runs in view to the background, at once: an Esc right behind finds it there."""
-        self._tell(send_to_background(self._active.conversation))
+        self._toasts.tell(send_to_background(self._active.conversation))
 
     async def resume(self, *, interrupted: bool) -> None:
         """Enter on an empty line: retry after an error, or resume where a restart cut the turn off."""
@@ -162,7 +162,7 @@ async def _run_line(conversation: ConversationApi, line: str, *, now: bool) -> R
     return receipt
 
 
-async def _keep_draft(conversation: ConversationApi, unsent: Unsent, receipt: Receipt, tell: Notify) -> None:
+async def _keep_draft(conversation: ConversationApi, unsent: Unsent, receipt: Receipt, toasts: Notifier) -> None:
     """Keep a refused message as the draft of its conversation when the user has left that."""
     if not isinstance(receipt, Refused):
         return
@@ -170,6 +170,6 @@ async def _keep_draft(conversation: ConversationApi, unsent: Unsent, receipt: Re
     try:
         await conversation.change(ConversationChanges(draft=joined(unsent.text, unsent.image_ids)))
     except ENGINE_ERRORS as error:
-        tell(f"{title}: {receipt.reason} {error}", bad=True)
+        toasts.tell(f"{title}: {receipt.reason} {error}", bad=True)
         return
-    tell(f"{title}: {receipt.reason} The message is kept as its draft.", bad=True)
+    toasts.tell(f"{title}: {receipt.reason} The message is kept as its draft.", bad=True)

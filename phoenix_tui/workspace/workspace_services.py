@@ -48,22 +48,20 @@ class WorkspaceServices:
         launch, parts, toasts = screen.launch, screen.parts, screen.toasts
         clipboard = Clipboard(services.runner, os.environ, sys.platform, driver.write_own if driver else _drop)
         parts.pictures, parts.engine = self._pictures(driver), services.engine
-        parts.welcoming = Welcoming(parts.welcome, parts.dock, parts.status, services.onboarding, toasts.tell)
+        parts.welcoming = Welcoming(parts.welcome, parts.dock, parts.status, services.onboarding, toasts)
         marker = OpenMark(launch.state_folder / "open", launch.cwd)
         index = ConversationIndex(services.engine, screen.rows, parts)
         active = ActiveConversation(services, launch, parts, index, toasts, marker)
         environment = Environment(screen, launch, active, services, driver, keymap, marker)
-        sending, sheets = Sending(active, toasts.tell), Sheets(screen)
-        self.ctx = CommandContext(
-            screen, active, sending, parts.dock, sheets, toasts.tell, clipboard, keymap, environment
-        )
+        sending, sheets = Sending(active, toasts), Sheets(screen)
+        self.ctx = CommandContext(screen, active, sending, parts.dock, sheets, toasts, clipboard, keymap, environment)
         join_sources(self.ctx)
 
     def _pictures(self, driver: QuietDriver | None) -> ImageSource:
         services, screen = self._services, self._screen
         terminal = ImageTerminal(driver) if driver else None
         previewer, display = Previewer(services.runner), screen.launch.image_display
-        pictures = ImageSource(terminal, previewer, services.engine.attachments, display, os.environ)
+        pictures = ImageSource(terminal, previewer, services.engine, display, os.environ)
         resumed = cast("Signal[object]", screen.app.app_resume_signal)  # pyright: ignore[reportUnknownMemberType] - open
         resumed.subscribe(screen, lambda _: _picture_anew(screen, pictures))
         return pictures

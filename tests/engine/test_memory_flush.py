@@ -277,6 +277,15 @@ async def test_a_folder_that_cannot_be_written_prevents_no_summary(tmp_path: Pat
         assert (is_error, conversation.record.summary != "") == (True, True)
 
 
+class Gauge:
+    """Memory that is short once it says so."""
+
+    said = ""
+
+    def refusal(self) -> str:
+        return self.said
+
+
 class LocalProvider(ScriptedProvider):
     """A model on this machine."""
 
@@ -289,13 +298,13 @@ async def test_there_is_no_flush_where_it_is_not_wanted(tmp_path: Path, why: str
     script = {"main": Script((SUMMARY, NO_REPLY, *talk()))}
     provider = LocalProvider(script) if why == "local model" else ScriptedProvider(script)
     settings = replace(FLUSHING, memory_flush=why != "switched off")
-    full: list[str] = []
-    settings = replace(settings, why_full=lambda: full[0] if full else "")
+    gauge = Gauge()
+    settings = replace(settings, memory_gauge=gauge)
     async with engine_harness(tmp_path, provider=provider, settings=settings, memory=why != "no memory") as harness:
         conversation = await harness.conversation()
         await say(conversation, *range(6))
         if why == "memory short":
-            full.append("Memory is short.")
+            gauge.said = "Memory is short."
         if why == "budget used up":
             session = conversation.context._session
             session.run.caps = replace(session.run.caps, max_budget_usd=0.01)

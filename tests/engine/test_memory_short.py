@@ -28,7 +28,10 @@ class Gauge:
 
     def __init__(self) -> None:
         self.is_short = False
-        self.settings = EngineSettings(why_full=lambda: WHY if self.is_short else "", auto_title=True)
+        self.settings = EngineSettings(memory_gauge=self, auto_title=True)
+
+    def refusal(self) -> str:
+        return WHY if self.is_short else ""
 
 
 async def test_nothing_new_begins_and_all_begins_again(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from textual.events import Callback, Key, Show
 from textual.message import Message
 from textual.message_pump import MessagePump
 
-from phoenix_tui.lifecycle.message_limit import CALM, HOLD, STEADY, TALLIES, WINDOW, WINDOWS, MessageBound
+from phoenix_tui.lifecycle.message_limit import CALM, HOLD, STEADY, TALLIES, WINDOW, WINDOWS, LoopClock, MessageBound
 from tests.support.bounded import bounded
 from tests.support.cli import Phoenix, with_claude
 from tests.support.program import CTRL_Q, program
@@ -61,14 +61,20 @@ def lines_of(home: Path) -> list[str]:
     return [json.loads(line)["message"] for text in texts for line in text.splitlines()]
 
 
-class Held:
-    """A bound with a clock of its own, and one pump."""
+class Held(LoopClock):
+    """A bound with this clock, and one pump."""
 
     def __init__(self, share: float = 0.0) -> None:
-        self.now = 0.0
-        self.bound = MessageBound(lambda: self.now, lambda: self.now * share)
+        self.now, self.share = 0.0, share
+        self.bound = MessageBound(self)
         self.app: App[None] = App()
         self.pump = MessagePump(self.app)
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def busy(self) -> float:
+        return self.now * self.share
 
     def send(self, message: Message, times: int, apart: float) -> list[float]:
         """The holds of messages that come in that rhythm."""

@@ -28,6 +28,7 @@ from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.partial_file import ModelFileError
 from phoenix_tui.panes import saved_panes
 from phoenix_tui.styles.user_themes import theme_named
+from phoenix_tui.wiring.settings_board import DefaultModel
 from tests.support.cli import phoenix_in
 from tests.support.plain_runner import PlainRunner
 from tests.support.program import program
@@ -139,7 +140,7 @@ def test_names_from_settings_flags_and_files_stay_in_their_folders(kind: str, pl
     assert theme_named(state / "themes", text) is None
     profiles = ProfileFiles(state / "profiles", TrustFile(state / "trust.json"))
     assert text not in {one.name for one in profiles.names(state)}
-    models = ModelFiles(state / "models", PlainRunner(), lambda _: None)
+    models = ModelFiles(state / "models", PlainRunner(), DefaultModel(state / "config.toml"))
     for reference in (text, f"local/{text}"):
         assert not models.remove(reference)
         with pytest.raises(ModelFileError):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -36,17 +37,25 @@ def _new_id() -> str:
     return f"call_{uuid.uuid4().hex[:16]}"
 
 
+class ModelFolder(Protocol):
+    """The installed models."""
+
+    def usable(self) -> Mapping[str, Path]:
+        """Files that a conversation can use, by name, looked up each time."""
+        ...
+
+
 class LocalProvider:
-    """Speaks to GGUF files through an own llama server. `find` gives the usable ones by name, afresh each time."""
+    """Speaks to GGUF files through a llama server of its own."""
 
     def __init__(
         self,
-        find: Callable[[], Mapping[str, Path]],
+        models: ModelFolder,
         host: ProgramHost,
         *,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
-        self._find = find
+        self._models = models
         self._host = host
         self._idle_seconds = idle_seconds
         self._model = ""
@@ -72,11 +81,11 @@ class LocalProvider:
 
     async def models(self) -> list[ModelInfo]:
         """The usable files."""
-        return [self.describe(name) for name in await asyncio.to_thread(self._find)]
+        return [self.describe(name) for name in await asyncio.to_thread(self._models.usable)]
 
     async def warm(self) -> None:
         """Start the server of the model last asked, or of the only one there is, and let it read its prompt."""
-        names = list(await asyncio.to_thread(self._find))
+        names = list(await asyncio.to_thread(self._models.usable))
         name = self._model or (names[0] if len(names) == 1 else "")
         if not name or self._turn.locked():
             return
@@ -170,7 +179,7 @@ class LocalProvider:
             self._idle.cancel()
             self._idle = None
         if model != self._model or self._server is None:
-            path = (await asyncio.to_thread(self._find)).get(model)
+            path = (await asyncio.to_thread(self._models.usable)).get(model)
             if path is None:
                 raise failure(f"local/{model} is not installed; run `phoenix model install`, or /model for another.")
             await self._stop()

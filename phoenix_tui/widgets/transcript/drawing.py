@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -40,14 +41,24 @@ def _long_part(
     return Part(key, kind, text.lines, foldable, stream=text if text.waiting else None)
 
 
+class DrawingStack(Protocol):
+    """Owner of the drawn messages."""
+
+    def is_open(self, key: str) -> bool:
+        """True for a part that is shown whole."""
+        ...
+
+    def finished_answer(self, key: str, text: str) -> Part:
+        """A finished answer as a part."""
+        ...
+
+
 class Drawing(Struct, frozen=True):
     """All that drawing depends on beside the message."""
 
     model: TranscriptModel
     width: int
-    is_open: Callable[[str], bool]
-    answer: Callable[[str, str], Part]
-    """A finished answer as a part: its key and its text."""
+    stack: DrawingStack
     aspect: float = 0.0
     """Height of a cell divided by its width; 0 where images are not shown."""
 
@@ -72,7 +83,7 @@ class Drawing(Struct, frozen=True):
                 _REPORTS[message.origin],
                 texts,
                 self.width,
-                is_open=self.is_open(key),
+                is_open=self.stack.is_open(key),
                 action=fold_action(key),
                 words=completion_words(texts),
             )
@@ -80,7 +91,7 @@ class Drawing(Struct, frozen=True):
         images = [block for block in message.blocks if isinstance(block, ImageBlock)]
         attached = attached_in(message.blocks)
         said = speech.SpokenMessage(texts, tuple(images), attached, tuple(marks(message)))
-        rows = speech.prompt_rows(said, self.width, is_open=self.is_open(key), action=fold_action(key))
+        rows = speech.prompt_rows(said, self.width, is_open=self.stack.is_open(key), action=fold_action(key))
         prompt = _long_part(key, PartKind.PROMPT, rows)
         is_long = len(prompt.lines) > speech.LONGEST_FOLDED or len(texts) > speech.LOOKED_AT
         prompt.foldable = is_long or bool(attached)
@@ -90,7 +101,7 @@ class Drawing(Struct, frozen=True):
     def _notice(self, key: str, text: str) -> Part:
         if not speech.is_summary_notice(text):
             return _long_part(key, PartKind.NOTE, speech.notice_rows(text, self.width))
-        rows = speech.summary_rows(text, self.width, is_open=self.is_open(key), action=fold_action(key))
+        rows = speech.summary_rows(text, self.width, is_open=self.stack.is_open(key), action=fold_action(key))
         return _long_part(key, PartKind.NOTE, rows, foldable=True)
 
     def live_parts(self) -> Iterator[Part]:
@@ -115,7 +126,7 @@ class Drawing(Struct, frozen=True):
         goes_on = not live.pieces and live.stopped is None
         words, newest = counted(live.thinking.words, "word"), live.thinking.newest_line if goes_on else ""
         lines = [speech.thinking_row(words, self.width, fold_action(key), newest=newest, live=goes_on)]
-        if self.is_open(key):
+        if self.stack.is_open(key):
             lines += speech.thinking_rows(live.thinking.newest, self.width)
         return Part(key, PartKind.THINKING, lines, foldable=True)
 
@@ -134,7 +145,7 @@ class Drawing(Struct, frozen=True):
         """One call as its own part."""
         key = f"call:{view.id}"
         now = self.model.clock.monotonic()
-        block = tool_block(view, self.width, is_open=self.is_open(key), action=fold_action(key), now=now)
+        block = tool_block(view, self.width, is_open=self.stack.is_open(key), action=fold_action(key), now=now)
         part = _long_part(key, PartKind.TOOL, block.rows, foldable=True, head=block.lines)
         part.colours = block.colours
         return part
@@ -144,7 +155,7 @@ class Drawing(Struct, frozen=True):
         if not self.aspect:
             return None
         key = f"image:{name}"
-        large, room = self.is_open(key), max(self.width - MARGIN - 1, 1)
+        large, room = self.stack.is_open(key), max(self.width - MARGIN - 1, 1)
         box = box_of(image.attachment_id, (image.width, image.height), room, self.aspect, large=large)
         return Part(key, PartKind.IMAGE, [StyledLine((bar,), margin=MARGIN)] * box.rows, foldable=True, picture=box)
 
@@ -155,7 +166,7 @@ class Drawing(Struct, frozen=True):
             return None
         views = [view for seq in run for view in reads_of(self.model, seq)]
         key = f"reads:{views[0].id}"
-        if self.is_open(key):
+        if self.stack.is_open(key):
             return [self.call_part(view) for view in reads_of(self.model, message.seq)]
         if message.seq != run[0]:
             return []
@@ -170,16 +181,16 @@ class Drawing(Struct, frozen=True):
                 if result := handed_in(block):
                     yield from self._call_parts(calls)
                     calls = []
-                    yield self.answer(f"answer:{key}", result)
+                    yield self.stack.finished_answer(f"answer:{key}", result)
                 continue
             yield from self._call_parts(calls)
             calls = []
             if isinstance(block, TextBlock) and block.text.strip():
-                yield self.answer(f"answer:{key}", block.text)
+                yield self.stack.finished_answer(f"answer:{key}", block.text)
             elif isinstance(block, ThinkingBlock) and block.text.strip():
                 key = f"thinking:{key}"
                 head = speech.thinking_row(speech.length_of(block.text), self.width, fold_action(key))
-                rows = speech.thinking_rows(block.text, self.width) if self.is_open(key) else ()
+                rows = speech.thinking_rows(block.text, self.width) if self.stack.is_open(key) else ()
                 yield _long_part(key, PartKind.THINKING, rows, foldable=True, head=[head])
         yield from self._call_parts(calls)
 
@@ -188,7 +199,7 @@ class Drawing(Struct, frozen=True):
         for folds, group in groupby(views, key=lambda view: view.name if view.folds_with_others else ""):
             run = list(group)
             key = f"reads:{run[0].id}"
-            if not folds or len(run) == 1 or self.is_open(key):
+            if not folds or len(run) == 1 or self.stack.is_open(key):
                 for view in run:
                     yield self.call_part(view)
                     images = enumerate(self.model.calls.images(view.id))

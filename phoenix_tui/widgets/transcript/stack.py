@@ -150,12 +150,12 @@ class Stack:
             self.heights.set(len(self.heights) - 1, ESTIMATE)
             self.heights.append(0)
 
+    def finished_answer(self, key: str, text: str) -> Part:
+        """A finished answer as a part."""
+        return self._answer.finished(key, text, self.width, self.model.live)
+
     def _drawing(self) -> Drawing:
-        width, answer = self.width, self._answer
-        live = self.model.live
-        return Drawing(
-            self.model, width, self.is_open, lambda key, text: answer.finished(key, text, width, live), self.aspect
-        )
+        return Drawing(self.model, self.width, self, self.aspect)
 
     def _draw(self, slot: int) -> Drawn | None:
         if slot == self.last:

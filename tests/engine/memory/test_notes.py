@@ -19,12 +19,19 @@ from engine.store import SqliteStore, StorePaths, open_store
 from tests.support.storage import query
 
 
+class OneKey:
+    """A key that notes must not hold."""
+
+    def secrets(self) -> tuple[str, ...]:
+        return ("my-own-secret-key",)
+
+
 class Kept:
     """A memory on a real store, with its folder."""
 
     def __init__(self, home: Path, store: SqliteStore) -> None:
         self.folder = NoteFolder(home / "memory")
-        self.memory = Memory(self.folder, store.notes, lambda: ("my-own-secret-key",))
+        self.memory = Memory(self.folder, store.notes, OneKey())
         self.store = store
 
     async def found(self, text: str, *scopes: str) -> list[tuple[str, int]]:

@@ -56,14 +56,28 @@ class FakeTerminal:
             self.overlays[mark] = sequence
 
 
+class OneFile:
+    """Every image but `gone` is this file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    async def attachments(self, ids: Sequence[str]) -> Sequence[Attachment]:
+        return [Attachment(one, self.path, "image/png", 640, 320, 9, 640, 320, 9) for one in ids if one != "gone"]
+
+
+class Locked:
+    """A database that another program holds."""
+
+    async def attachments(self, ids: Sequence[str]) -> Sequence[Attachment]:
+        raise StorageError("Another program holds the database.")
+
+
 def source(folder: Path, terminal: FakeTerminal | None, setting: str = "auto") -> ImageSource:
     path = folder / "image.png"
     path.write_bytes(png(640, 320))
 
-    async def attachments(ids: Sequence[str]) -> Sequence[Attachment]:
-        return [Attachment(one, path, "image/png", 640, 320, 9, 640, 320, 9) for one in ids if one != "gone"]
-
-    return ImageSource(terminal, Previewer(PlainRunner()), attachments, setting, {"TERM": "xterm-256color"})
+    return ImageSource(terminal, Previewer(PlainRunner()), OneFile(path), setting, {"TERM": "xterm-256color"})
 
 
 @pytest.mark.parametrize(
@@ -211,11 +225,8 @@ async def test_an_image_that_is_gone_or_damaged_is_refused_in_words(tmp_path: Pa
 
 
 async def test_a_locked_database_is_said_in_the_place_of_the_image(tmp_path: Path) -> None:
-    async def locked(_: Sequence[str]) -> Sequence[Attachment]:
-        raise StorageError("Another program holds the database.")
-
     images = ImageSource(
-        FakeTerminal(GraphicsProtocol.BLOCKS), Previewer(PlainRunner()), locked, "auto", {"TERM": "xterm"}
+        FakeTerminal(GraphicsProtocol.BLOCKS), Previewer(PlainRunner()), Locked(), "auto", {"TERM": "xterm"}
     )
     with pytest.raises(ImageRejected, match="holds the database"):
         await images.load(Box("a", 4, 2), "000000")

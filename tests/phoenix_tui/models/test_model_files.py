@@ -89,16 +89,26 @@ class NoPip(FakePip):
         raise FileNotFoundError(2, "No such file or directory")
 
 
+class Chosen:
+    """The models that were made the default."""
+
+    def __init__(self) -> None:
+        self.chosen: list[str] = []
+
+    def set(self, reference: str) -> None:
+        self.chosen.append(reference)
+
+
 class Install:
     """A models folder and everything said about it."""
 
     def __init__(self, folder: Path, *sources: WeightsSource, pip: FakePip | None = None, free: int = 1 << 40) -> None:
         self.folder = folder
-        self.defaults: list[str] = []
+        self.default = Chosen()
         self.progress: list[tuple[int, int]] = []
         self.begun = asyncio.Event()
         known = (model(*sources),)
-        self.files = ModelFiles(folder, pip or NoPip(), self.defaults.append, known, lambda _folder: free)
+        self.files = ModelFiles(folder, pip or NoPip(), self.default, known, lambda _folder: free)
 
     async def run(self) -> None:
         await self.files.install("duck", agreed=True, progress=self._tell)
@@ -270,12 +280,10 @@ def test_the_file_of_phoenix_gguf_comes_first_and_hides_its_namesake(tmp_path: P
     own.parent.mkdir()
     own.write_bytes(b"GGUF")
     (tmp_path / "mine.gguf").write_bytes(b"GGUF")
-    files = ModelFiles(tmp_path, NoPip(), lambda _model: None, (model(),), own=own)
+    files = ModelFiles(tmp_path, NoPip(), Chosen(), (model(),), own=own)
     assert [(file.name, file.path) for file in files.list()] == [("duck", own), ("mine", tmp_path / "mine.gguf")]
     assert list(files.usable()) == ["duck", "mine"]
-    assert ModelFiles(tmp_path, NoPip(), lambda _model: None, (), own=tmp_path / "gone.gguf").usable().keys() == {
-        "mine"
-    }
+    assert ModelFiles(tmp_path, NoPip(), Chosen(), (), own=tmp_path / "gone.gguf").usable().keys() == {"mine"}
 
 
 async def test_using_a_model_sets_the_default(tmp_path: Path) -> None:
@@ -284,7 +292,7 @@ async def test_using_a_model_sets_the_default(tmp_path: Path) -> None:
         install.files.use("duck")
     await install.run()
     assert install.files.use("local/duck") == "local/duck"
-    assert install.defaults == ["local/duck"]
+    assert install.default.chosen == ["local/duck"]
 
 
 async def test_removing_takes_everything_that_was_fetched(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ async def test_every_sheet_names_the_user_s_keys(open_shell: Any, engine: FakeEn
         parent.become(waits_for(*views))
         for view in views:
             engine.sub_agents.put(parent, view)
-        sub_agents = AgentsSheet(engine, parent.id, shell.tell)
+        sub_agents = AgentsSheet(engine, parent.id, shell)
         dock, prompts = shell.dock, shell.composer.draft.prompts
         assert prompts is not None
         prompts.add("one")
@@ -181,7 +181,7 @@ async def test_the_keys_of_a_look_inside_and_of_the_queue_are_the_user_s(
     async with open_shell() as shell:
         asking.ask(question())
         await shell.open(other)
-        shell.app.push_screen(PeekSheet(engine, summary_of(asking.record, asking.state), shell.tell))
+        shell.app.push_screen(PeekSheet(engine, summary_of(asking.record, asking.state), shell))
         await shell.until(lambda: "F9 open" in shell.text)
         assert shell.status.endswith(CLOSES)
         await shell.pilot.press("escape")

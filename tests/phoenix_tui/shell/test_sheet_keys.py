@@ -94,7 +94,7 @@ async def test_the_user_s_keys_count_in_the_sheets(open_shell: OpenShell, engine
         asking.ask(question())
         await shell.open(other)
 
-        shell.app.push_screen(PeekSheet(engine, summary_of(asking.record, asking.state), shell.tell))
+        shell.app.push_screen(PeekSheet(engine, summary_of(asking.record, asking.state), shell))
         await shell.until(lambda: isinstance(shell.top, PeekSheet) and shell.top._question)
         sheet = shell.top
         assert isinstance(sheet, PeekSheet)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from signal import SIGILL, SIGKILL
@@ -25,6 +25,16 @@ from tools.contract import ToolClass, ToolSpec
 
 BASH = (ToolSpec("bash", "", {}, ToolClass.RUN),)
 DEADLINE = 45.0
+
+
+class Installed:
+    """Fixed set of models."""
+
+    def __init__(self, found: Mapping[str, Path]) -> None:
+        self.found = found
+
+    def usable(self) -> Mapping[str, Path]:
+        return self.found
 
 
 def writes(text: str, finish: str = "stop", size: int = 3) -> Callable[[Talk], Awaitable[None]]:
@@ -68,7 +78,7 @@ async def local(
 ) -> AsyncIterator[LocalProvider]:
     names = {"small": weights, "other": weights}
     host.found = resources
-    provider = LocalProvider(lambda: names, host, idle_seconds=idle_seconds)
+    provider = LocalProvider(Installed(names), host, idle_seconds=idle_seconds)
     try:
         yield provider
     finally:
@@ -319,7 +329,7 @@ async def test_the_server_goes_after_a_while_of_silence(weights: Path) -> None:
 
 async def test_warming_starts_the_only_model_and_is_silent_about_failure(weights: Path) -> None:
     host = FakeHost("", ProgramEnded(None, SIGKILL, ""))
-    provider = LocalProvider(lambda: {"small": weights}, host)
+    provider = LocalProvider(Installed({"small": weights}), host)
     await provider.warm()
     assert len(host.programs) == 1
     await provider.close()
@@ -330,7 +340,7 @@ async def test_warming_reads_the_start_of_every_prompt_once(weights: Path) -> No
         await talk.plain(200, b"{}")
 
     async with serve(primes, writes('{"reply": "a"}')) as loopback:
-        provider = LocalProvider(lambda: {"small": weights}, FakeHost(loopback.url))
+        provider = LocalProvider(Installed({"small": weights}), FakeHost(loopback.url))
         await provider.warm()
         await provider.warm()
         assert len(loopback.requests) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,6 +19,16 @@ from tests.support.tool_bench import real_tools, take_turn
 WEIGHTS = Path(os.environ.get("PHOENIX_GGUF", "/nowhere"))
 
 
+class Installed:
+    """Fixed set of models."""
+
+    def __init__(self, found: Mapping[str, Path]) -> None:
+        self.found = found
+
+    def usable(self) -> Mapping[str, Path]:
+        return self.found
+
+
 def _missing() -> str:
     if not WEIGHTS.is_file():
         return "no weights: set PHOENIX_GGUF"
@@ -32,7 +42,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(_missing()), reason=_mis
 
 @pytest.fixture
 async def provider(tmp_path: Path) -> AsyncIterator[LocalProvider]:
-    found = LocalProvider(lambda: {"real": WEIGHTS}, RunnerHost(PlainRunner(), tmp_path))
+    found = LocalProvider(Installed({"real": WEIGHTS}), RunnerHost(PlainRunner(), tmp_path))
     yield found
     await found.close()
 
