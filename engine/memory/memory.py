@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.diagnostics import redact
-from engine.memory.note_files import USER, NoteFolder, NoteRefused, project_scope
+from engine.memory.note_files import NoteFolder, NoteRefused, project_scope
 from engine.memory.passages import excerpt, passages, words_of
 from engine.permissions.projects import project_of
 from engine.ports.note_index import NoteFile, NoteIndex, Passage
@@ -188,8 +188,3 @@ def _is_same(known: NoteFile | None, file: NoteFile) -> bool:
 def _found(path: str, line: int, text: str, words: Sequence[str]) -> FoundNote:
     offset, shown = excerpt(text, words)
     return FoundNote(path, line + offset - 1, shown)
-
-
-def user_path(name: str) -> str:
-    """The path of a file of the user's own notes."""
-    return f"{USER}/{name}"

@@ -72,11 +72,6 @@ class DiffView(ScrollView):
         self.scroll_to(y=reached[0] if by > 0 else reached[-1], animate=False, force=True)
         return True
 
-    def to_last_change(self) -> None:
-        """Scroll to the last change: coming from the file below, one reads upwards."""
-        for row in self._changes()[-1:]:
-            self.scroll_to(y=max(row - CONTEXT, 0), animate=False, force=True)
-
     def visible_change(self) -> int:
         """The first change that is in sight, counted from 0; with none in sight the one above."""
         top = round(self.scroll_y)

@@ -7,9 +7,9 @@ from pathlib import Path
 from engine.activities import ActivityReporter
 from engine.executor.requests import Activity
 from engine.machine.states import AwaitingLlm, Idle, Requesting, Run
-from engine.providers.scripted import Hang, Reply, Text
 from engine.updates import LiveTextDropped, Noticed, StateChanged, TextArrived, ToolDrafted
 from tests.support.engine import engine_harness, until
+from tests.support.scripted_provider import Hang, Reply, Text
 
 WAITS = AwaitingLlm(1, Run("run", 5), Requesting())
 

@@ -14,9 +14,9 @@ from engine.executor.attaching import MOST_FILES, named_files
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted
 from engine.machine.messages import Block, ImageBlock, TextBlock, attached_in, text_in
-from engine.providers.scripted import Reply, Script, ScriptedProvider, Text
 from engine.records import PermissionMode
 from tests.support.engine import EngineHarness, PlainImages, engine_harness
+from tests.support.scripted_provider import Reply, Script, ScriptedProvider, Text
 from tools.contract import ToolContext
 from tools.files.ledger import ReadLedger
 from tools.read_file import ReadFile

@@ -16,12 +16,12 @@ from engine.conversation import Conversation
 from engine.executor.requests import Accepted, Refused
 from engine.machine.messages import TextBlock, ToolResultBlock, ToolStatus
 from engine.machine.states import Idle, ToolExecuting
-from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
 from engine.records import StoredMessage
 from engine.updates import JobsChanged, ToolEnded
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.fates import unanswered
 from tests.support.processes import Watch, start_plain, watching
+from tests.support.scripted_provider import Hang, Reply, ScriptedCall, Text
 from tests.support.waiting import poll
 from tools.bash import Bash
 

@@ -18,12 +18,12 @@ from engine.machine.states import AwaitingLlm, Errored, Idle, RetryWait
 from engine.ports import ModelMessage, Provider
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
-from engine.providers.scripted import Cut, Fail, Hang, Reply, ScriptedCall, Text
 from engine.records import StoredMessage
 from engine.updates import LiveTextDropped, MessageSaved, StateChanged, TextArrived
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.loopback import Talk, serve
 from tests.support.loopback_anthropic import recording, start, stop, text
+from tests.support.scripted_provider import Cut, Fail, Hang, Reply, ScriptedCall, Text
 from tests.support.storage import query
 
 HALF = "The first half"

@@ -10,8 +10,8 @@ import pytest
 
 from engine.conversation import Conversation
 from engine.open_conversations import KILOBYTES
-from engine.providers.scripted import Reply, Text
 from tests.support.engine import engine_harness, until
+from tests.support.scripted_provider import Reply, Text
 from tools import garbage
 
 

@@ -18,9 +18,9 @@ from engine.machine.messages import Role, TextBlock, ToolUseBlock, Usage
 from engine.machine.states import AwaitingLlm, Compacting, CompactingContext, Errored, Idle
 from engine.machine.views import CompactionCause, CompactionKind
 from engine.ports import ModelInfo, ModelMessage, ModelRequest
-from engine.providers.scripted import WINDOW, Fail, Hang, Pause, Reply, ScriptedCall, ScriptPart, Text
 from engine.updates import ContextChanged, MessageSaved, Noticed
 from tests.support.engine import EngineHarness, engine_harness, until
+from tests.support.scripted_provider import WINDOW, Fail, Hang, Pause, Reply, ScriptedCall, ScriptPart, Text
 
 FULL = Usage(input_tokens=WINDOW * 3 // 4, output_tokens=0)
 """Exactly the threshold of SPEC DEC-12."""

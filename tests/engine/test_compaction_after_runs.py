@@ -14,9 +14,9 @@ from engine.executor.requests import Accepted
 from engine.machine.messages import TextBlock, Usage
 from engine.machine.states import Idle
 from engine.machine.views import CompactionCause, CompactionKind
-from engine.providers.scripted import WINDOW, Fail, Hang, Pause, Reply, Text
 from engine.updates import BackgroundSummary
 from tests.support.engine import EngineHarness, engine_harness, until
+from tests.support.scripted_provider import WINDOW, Fail, Hang, Pause, Reply, Text
 
 WANTED = "Write the summary now."
 SUMMARY = Reply((Text("the plan is kept"),), usage=Usage(500, 40), when=WANTED)

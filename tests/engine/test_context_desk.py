@@ -17,10 +17,10 @@ from engine.executor.requests import Refused
 from engine.machine.messages import Usage
 from engine.machine.states import Errored, Idle
 from engine.machine.views import OmissionKind
-from engine.providers.scripted import WINDOW, Fail, Hang, Reply, ScriptedCall, Text
 from engine.updates import ContextChanged
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tests.support.instructions import FixedInstructions
+from tests.support.scripted_provider import WINDOW, Fail, Hang, Reply, ScriptedCall, Text
 
 LONG = '{"command": "' + "y" * 9_000 + '"}'
 USAGE = Usage(2_000, 50, 1_000, 17_000)

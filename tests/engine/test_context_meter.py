@@ -13,10 +13,10 @@ from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import Usage
 from engine.ports import ModelRequest
 from engine.providers.catalogue import SMALLEST_WINDOW, describe
-from engine.providers.scripted import Reply, Script, ScriptedProvider, Text
 from engine.updates import ContextChanged
 from phoenix_tui.widgets.context_meter import ContextUse, crossing, short_meter
 from tests.support.engine import EngineHarness, engine_harness, until
+from tests.support.scripted_provider import Reply, Script, ScriptedProvider, Text
 
 UNCOUNTED = Reply((Text("Yes."),), usage=Usage())
 

@@ -16,7 +16,6 @@ from engine.machine.messages import Origin, Role, StopReason, TextBlock, ToolRes
 from engine.machine.states import AwaitingApproval, AwaitingLlm, Cancelling, Errored, Idle, ToolExecuting
 from engine.permissions.projects import project_of
 from engine.ports import ConversationChanges, ModelMessage
-from engine.providers.scripted import Fail, Hang, Reply, ScriptedCall, Text
 from engine.records import PermissionMode
 from engine.updates import (
     AnswerEnded,
@@ -33,6 +32,7 @@ from engine.updates import (
     ToolStarted,
 )
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.scripted_provider import Fail, Hang, Reply, ScriptedCall, Text
 from tools.contract import JsonObject, OutputChunk, ToolContext, ToolInputError
 
 HELLO = Reply((Text("hello there", 3),))

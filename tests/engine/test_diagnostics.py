@@ -10,8 +10,8 @@ from engine.diagnostics import Diagnostics
 from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import Role, StopReason, TextBlock, Usage
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError
-from engine.providers.scripted import Fail, Reply, Text
 from tests.support.engine import engine_harness
+from tests.support.scripted_provider import Fail, Reply, Text
 
 KEY = "sk-ant-planted-0123456789"
 REQUEST = ModelRequest("m", ("system",), (ModelMessage(Role.USER, (TextBlock(f"my key is {KEY}"),)),))

@@ -13,12 +13,12 @@ from engine.engine import ConversationOptions
 from engine.executor.engine_settings import EngineSettings
 from engine.ports import ConversationChanges, ImportTerms, ModelRequest, ProviderNotice, StreamItem
 from engine.ports.profiles import Profile
-from engine.providers.scripted import Reply, Script, ScriptedCall, ScriptedProvider, Text
 from engine.records import PermissionMode
 from engine.records.effort import LEVELS, Effort, nearest
 from engine.store import StorePaths, open_store
 from engine.updates import Noticed
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.scripted_provider import Reply, Script, ScriptedCall, ScriptedProvider, Text
 
 LOOKS = Reply((ScriptedCall("bash", '{"command": "ls"}', "t1"),))
 DONE = Reply((Text("Done."),))

@@ -11,8 +11,8 @@ from msgspec import Struct
 from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import ToolResultBlock, text_in
 from engine.ports.instructions import PromptFile, PromptFileKind
-from engine.providers.scripted import Reply, ScriptedCall, Text
 from tests.support.engine import EngineHarness, engine_harness
+from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.files.ledger import ReadLedger
 from tools.read_file import ReadFile
 

@@ -16,9 +16,9 @@ from engine.executor.requests import Accepted
 from engine.machine.messages import TextBlock, ToolStatus
 from engine.machine.states import AwaitingLlm, Idle, ToolExecuting, is_busy
 from engine.ports import ConversationChanges
-from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.updates import ConversationChanged, MessageSaved, Snapshot, StateChanged, ToolEnded, Update
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.scripted_provider import Reply, ScriptedCall, Text
 
 HELLO = Reply((Text("Hello."),))
 AGAIN = Reply((Text("Again."),))

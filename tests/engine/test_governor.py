@@ -9,9 +9,9 @@ import pytest
 from engine.executor import governor, pacing
 from engine.executor.governor import Governor
 from engine.machine.states import Idle
-from engine.providers.scripted import Fail, Reply, Text
 from engine.updates import Noticed, Paced
 from tests.support.engine import engine_harness, until
+from tests.support.scripted_provider import Fail, Reply, Text
 
 HELLO = Reply((Text("hello"),))
 LIMITED = Reply((Fail("rate limited", "rate_limit", retryable=False),))

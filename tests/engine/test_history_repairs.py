@@ -23,8 +23,8 @@ from engine.machine.messages import (
 )
 from engine.machine.texts import INTERRUPTED
 from engine.ports import AppendMessage
-from engine.providers.scripted import Reply, Text
 from tests.support.engine import EngineHarness, engine_harness
+from tests.support.scripted_provider import Reply, Text
 from tests.support.storage import move, new_id, query
 
 Said: TypeAlias = tuple[Role, tuple[Block, ...]]

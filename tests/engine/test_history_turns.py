@@ -8,8 +8,8 @@ from engine.executor.engine_settings import EngineSettings
 from engine.executor.model_call import unique_calls
 from engine.machine.messages import ToolUseBlock, text_in
 from engine.machine.states import Idle
-from engine.providers.scripted import Reply, ScriptedCall, Text
 from tests.support.engine import EngineHarness, engine_harness
+from tests.support.scripted_provider import Reply, ScriptedCall, Text
 
 
 def sent(harness: EngineHarness) -> list[str]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from engine.executor.engine_settings import EngineSettings
 from engine.ports.instructions import PromptFile, PromptFileKind
-from engine.providers.scripted import Reply, ScriptedCall, Text
 from tests.support.engine import engine_harness
+from tests.support.scripted_provider import Reply, ScriptedCall, Text
 
 CALL = Reply((ScriptedCall("bash", '{"command": "ls"}'),))
 DONE = Reply((Text("Done."),))

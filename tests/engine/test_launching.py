@@ -13,9 +13,9 @@ from engine.executor.requests import Accepted, EngineError, Refused
 from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges, StorageError
-from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.records import StoredMessage
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tests.support.storage import query
 
 LOGGER = "engine.executor.user_requests"

@@ -10,9 +10,9 @@ import pytest
 from engine.executor.loop_guard import LoopGuard, LoopVerdict
 from engine.machine.messages import Origin, TextBlock, ToolCall, ToolResultBlock
 from engine.machine.states import Idle
-from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.updates import MessageSaved, RunEnded
 from tests.support.engine import EngineHarness, StubTool, engine_harness
+from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.contract import ToolClass
 
 

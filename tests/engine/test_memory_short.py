@@ -13,9 +13,9 @@ from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Accepted, MemoryShort, Refused
 from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import Idle
-from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.updates import Noticed
 from tests.support.engine import StubTool, engine_harness, until
+from tests.support.scripted_provider import Reply, ScriptedCall, Text
 
 WHY = "Memory is short, so nothing new begins."
 SAYS = Reply((Text("one"),), always=True)

@@ -8,8 +8,8 @@ from engine.engine import ConversationOptions
 from engine.executor.mentions import ANSWER_LENGTH
 from engine.executor.requests import Refused
 from engine.machine.messages import TextBlock
-from engine.providers.scripted import Reply, Text
 from tests.support.engine import engine_harness
+from tests.support.scripted_provider import Reply, Text
 
 HELLO = Reply((Text("hello there", 3),))
 LONG = Reply((Text("x" * (ANSWER_LENGTH + 5) + " end of it", 3),))

@@ -15,10 +15,10 @@ from engine.executor.message_queue import MOST_WAITING
 from engine.executor.requests import Accepted, Refused, RunCaps
 from engine.machine.messages import Origin, Role, TextBlock
 from engine.machine.states import Errored, Idle, is_busy
-from engine.providers.scripted import Fail, Hang, Reply, ScriptedCall, Text
 from engine.records import QueuedMessage
 from engine.updates import MessageSaved, QueueChanged
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.scripted_provider import Fail, Hang, Reply, ScriptedCall, Text
 
 HELLO = Reply((Text("hello there", 3),))
 HANGS = Reply((Text("thinking"), Hang()))

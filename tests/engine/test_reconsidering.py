@@ -15,10 +15,10 @@ from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.messages import Role, text_in
 from engine.machine.states import AwaitingApproval, Idle
 from engine.ports import ConversationChanges
-from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.records import PermissionMode
 from engine.updates import ApprovalAsked
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.contract import JsonObject, SandboxMode, ToolClass, ToolRequest
 
 DONE = Reply((Text("done"),))

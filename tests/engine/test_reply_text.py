@@ -10,10 +10,10 @@ import pytest
 from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import Block, Role, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, text_in
 from engine.machine.states import Errored, Idle
-from engine.providers.scripted import Reply, Script, ScriptedCall, ScriptedProvider, Text, Thought
 from engine.records import StoredMessage
 from engine.updates import RunEnded, TextArrived
 from tests.support.engine import EngineHarness, engine_harness
+from tests.support.scripted_provider import Reply, Script, ScriptedCall, ScriptedProvider, Text, Thought
 
 GARBLED = Reply((Text("<think>plan</think>Answer\n\nAnswer"),))
 EMPTY = Reply((Text('<tool_call>{"name": "bash"}</tool_call>'),))

@@ -12,10 +12,10 @@ from engine.conversation import Conversation
 from engine.executor.requests import Refused
 from engine.machine.messages import Block, Role, TextBlock, ToolResultBlock
 from engine.machine.states import Idle
-from engine.providers.scripted import Hang, Reply, Text
 from engine.updates import Snapshot, Update
 from tests.support.crash_child import STAGES
 from tests.support.engine import EngineHarness, engine_harness
+from tests.support.scripted_provider import Hang, Reply, Text
 
 INTERRUPTED = "[Tool execution interrupted by restart]"
 ANSWER = Reply((Text("done"),))

@@ -15,10 +15,10 @@ from engine.engine import ConversationOptions
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.messages import TextBlock
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, Idle
-from engine.providers.scripted import Fail, Hang, Reply, ScriptedCall, Text
 from engine.records import PermissionMode
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
 from tests.support.processes import start_plain
+from tests.support.scripted_provider import Fail, Hang, Reply, ScriptedCall, Text
 from tools.bash import Bash
 
 SAYS = Reply((Text("one"),), always=True)

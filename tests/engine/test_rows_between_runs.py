@@ -12,9 +12,9 @@ from engine.engine import ConversationOptions
 from engine.executor import session as sessions
 from engine.machine.messages import TextBlock
 from engine.ports import ModelMessage
-from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.records import StoredMessage
 from tests.support.engine import EngineHarness, engine_harness
+from tests.support.scripted_provider import Reply, ScriptedCall, Text
 
 ONE, TWO, THREE = (Reply((Text(text),)) for text in ("one", "two", "three"))
 LOOK = Reply((Text("I look."), ScriptedCall("bash", '{"command": "ls"}', "t1")))

@@ -11,12 +11,12 @@ import pytest
 
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, EngineError
 from engine.machine.states import AwaitingApproval
-from engine.providers.scripted import Reply, ScriptedCall
 from engine.records import PermissionMode
 from engine.rule_store import ActiveRule, RuleStore
 from phoenix_tui.config.rule_file import RuleFile
 from tests.support.engine import engine_harness, until
 from tests.support.fake_rules import NOW, rule_desk
+from tests.support.scripted_provider import Reply, ScriptedCall
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from engine.machine.messages import TextBlock
 from engine.machine.states import is_busy
 from engine.ports import ProviderError
-from engine.providers.scripted import Fail, Hang, Reply, Text
 from tests.support.engine import engine_harness, until
+from tests.support.scripted_provider import Fail, Hang, Reply, Text
 
 BESIDE = "The question beside the conversation"
 ANSWER = Reply((Text("The second try reuses a closed socket."),))

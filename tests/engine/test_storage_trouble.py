@@ -10,10 +10,10 @@ from engine.executor.requests import Accepted, Refused
 from engine.machine.messages import Role, TextBlock, ToolResultBlock
 from engine.machine.states import Errored, Idle
 from engine.ports import Committed, Move, StorageError
-from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.store import SqliteStore
 from engine.updates import RunEnded
 from tests.support.engine import EngineHarness, engine_harness
+from tests.support.scripted_provider import Reply, ScriptedCall, Text
 
 FULL = "The disk is full: free some space."
 HELLO = Reply((Text("hello"),))

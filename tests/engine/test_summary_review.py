@@ -13,9 +13,9 @@ from engine.executor.requests import Accepted, DropSummary, Proposal, SummarizeA
 from engine.executor.summarizing import TOO_LONG
 from engine.machine.messages import Role, TextBlock, Usage
 from engine.machine.states import Compacting, Idle
-from engine.providers.scripted import Fail, Reply, Text
 from engine.updates import MessageSaved
 from tests.support.engine import EngineHarness, engine_harness, until
+from tests.support.scripted_provider import Fail, Reply, Text
 
 WANTED = "Write the summary now."
 QUIET = EngineSettings(auto_title=False)

@@ -16,10 +16,10 @@ from engine.engine import ConversationOptions
 from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import TextBlock
 from engine.ports import ConversationChanges
-from engine.providers.scripted import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, Text
 from engine.records import PermissionMode, TitleBy
 from engine.records.totals import Totals
 from tests.support.engine import EngineHarness, engine_harness, until
+from tests.support.scripted_provider import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, Text
 from tests.support.waiting import PATIENCE
 
 ON = EngineSettings(auto_title=True)

@@ -14,11 +14,11 @@ from engine.conversation import Conversation
 from engine.engine import ConversationOptions
 from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import TextBlock
-from engine.providers.scripted import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, Text
 from engine.records import PermissionMode
 from engine.records.totals import Totals
 from engine.records.turns import TurnDigest
 from tests.support.engine import EngineHarness, engine_harness, until
+from tests.support.scripted_provider import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, Text
 from tests.support.waiting import PATIENCE
 
 ON = EngineSettings(turn_summaries=True)

@@ -16,7 +16,6 @@ from engine.machine.states import AwaitingApproval, Idle
 from engine.permissions.place import PathPlace
 from engine.permissions.policy import Allow, Ask, Deny, Limits, decide
 from engine.permissions.rules import Rule
-from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.records import PermissionMode
 from engine.updates import Question
 from phoenix_tui.cli.exits import CommandError
@@ -27,6 +26,7 @@ from phoenix_tui.features.image_files import read_image
 from phoenix_tui.wiring.backend import own_paths
 from tests.support.engine import PlainImages, StubTool, engine_harness, until
 from tests.support.plain_runner import PlainRunner
+from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.contract import Access, Enforcement, ImageRejected, JsonObject, SandboxMode, Tool
 from tools.files.ledger import ReadLedger
 from tools.files.protected import CONTROL_FILES, CONTROL_FOLDERS, SECRET_PLACES, SHELL_FILES, is_secret, secret_paths

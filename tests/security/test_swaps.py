@@ -19,10 +19,10 @@ from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import AwaitingApproval, Idle
 from engine.permissions.rules import KeptRule
 from engine.ports import ConversationChanges
-from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.records import PermissionMode
 from engine.updates import ApprovalAsked, Question
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tests.support.waiting import poll
 from tools.contract import SandboxMode, Tool, ToolContext
 from tools.files.ledger import ReadLedger

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 from engine.machine.states import AwaitingApproval
-from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
 from engine.records import PermissionMode
 from engine.updates import TextArrived, ToolEnded
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.scripted_provider import Hang, Reply, ScriptedCall, Text
 from tools.contract import JsonObject, ToolContext, ToolOutput
 
 TWO_CALLS = Reply((

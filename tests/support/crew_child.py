@@ -16,10 +16,10 @@ from engine.conversation import Conversation
 from engine.executor.engine_settings import EngineSettings
 from engine.machine.states import AwaitingLlm, AwaitingSubagents, Cancelling, ToolExecuting
 from engine.ports import Committed, Move
-from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
 from engine.updates import StateChanged, Update
 from tests.support.crash_child import say
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.scripted_provider import Hang, Reply, ScriptedCall, Text
 from tools.contract import JsonObject, ToolContext, ToolOutput
 
 

@@ -21,10 +21,10 @@ from engine.memory.note_files import NoteFolder
 from engine.permissions.rules import KeptRule
 from engine.ports import Provider, ProviderError
 from engine.ports.profiles import GENERAL, Profile, ProfileError
-from engine.providers.scripted import Reply, Script, ScriptedProvider
 from engine.records import PermissionMode
 from engine.store import SqliteStore, StorePaths, open_store
 from engine.updates import Update
+from tests.support.scripted_provider import Reply, Script, ScriptedProvider
 from tests.support.turns import turns
 from tests.support.waiting import PATIENCE
 from tools.clock import SystemClock

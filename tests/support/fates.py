@@ -19,8 +19,8 @@ from engine.machine.messages import (
     Usage,
 )
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, StreamItem, TextDelta
-from engine.providers.scripted import Script, ScriptedProvider
 from engine.records import StoredMessage
+from tests.support.scripted_provider import Script, ScriptedProvider
 
 TASK = re.compile(r"TASK (\d+)")
 MORE = "dig deeper"

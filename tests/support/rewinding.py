@@ -14,13 +14,13 @@ from engine.engine import ConversationOptions, Engine
 from engine.executor.session import Ports
 from engine.machine.states import Idle
 from engine.ports.files import CheckpointLimits
-from engine.providers.scripted import Reply, Script, ScriptedCall, ScriptedProvider, Text
 from engine.records import PermissionMode
 from engine.rewind.rewind import Rewinding
 from engine.rewind.snapshots.folders import CheckpointFolders
 from engine.rewind.turn_recorder import TurnRecorder
 from engine.store import SqliteStore, StorePaths, open_store
 from tests.support.engine import MemoryRules, NoJobs, PlainImages, Providers, RandomIds
+from tests.support.scripted_provider import Reply, Script, ScriptedCall, ScriptedProvider, Text
 from tools.clock import SystemClock
 from tools.contract import JsonObject, ToolClass, ToolContext, ToolOutput, ToolRequest, ToolSpec
 

@@ -13,12 +13,12 @@ import pytest
 from engine.codec import decode_display
 from engine.machine.messages import Origin, Role, ToolResultBlock
 from engine.machine.states import Completed, Failed, Idle
-from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.records import AgentRow, SpawnMode
 from engine.store import StorePaths
 from tests.support.crew_child import STAGES
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.fates import unanswered, words
+from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tests.support.storage import dump
 from tools.contract import AgentsDisplay
 

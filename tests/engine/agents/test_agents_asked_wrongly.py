@@ -11,11 +11,11 @@ from engine.codec import encode_blocks
 from engine.machine.messages import Origin, TextBlock, ToolResultBlock
 from engine.machine.states import Idle
 from engine.ports.profiles import Profile, ProfileError
-from engine.providers.scripted import Pause, Reply, ScriptedCall, Text
 from engine.store import StorePaths
 from engine.updates import ToolEnded
 from tests.support.engine import BuiltIn, EngineHarness, StubTool, engine_harness, until
 from tests.support.fates import unanswered, words
+from tests.support.scripted_provider import Pause, Reply, ScriptedCall, Text
 from tests.support.storage import query
 
 

@@ -12,10 +12,10 @@ from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, R
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, Failed, Idle
 from engine.permissions.rules import Rule
 from engine.ports import ConversationChanges
-from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
 from engine.records import PermissionMode
 from engine.updates import ApprovalAsked, Update
 from tests.support.engine import EngineHarness, engine_harness, until
+from tests.support.scripted_provider import Hang, Reply, ScriptedCall, Text
 
 DONE = Reply((Text("Done."),), when="Sub-agent results")
 

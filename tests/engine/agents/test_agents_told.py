@@ -8,10 +8,10 @@ from engine.executor.requests import Activity, ApprovalAnswer, ApprovalChoice
 from engine.machine.messages import TextBlock, Usage
 from engine.machine.states import AwaitingSubagents, Idle
 from engine.ports import ConversationChanges
-from engine.providers.scripted import Pause, Reply, ScriptedCall, Text
 from engine.records import PermissionMode, StoredMessage
 from engine.updates import AgentsChanged
 from tests.support.engine import engine_harness, until
+from tests.support.scripted_provider import Pause, Reply, ScriptedCall, Text
 
 SPAWNS = Reply((ScriptedCall("spawn_agents", '{"tasks": [{"task": "TASK one"}]}'),), when="begin")
 BACKGROUND = Reply(

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from engine.engine import ConversationOptions
-from engine.providers.scripted import Reply, Text
 from engine.records import PermissionMode
 from tests.support.engine import engine_harness
+from tests.support.scripted_provider import Reply, Text
 
 
 @pytest.mark.parametrize(

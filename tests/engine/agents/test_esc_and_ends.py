@@ -18,10 +18,10 @@ from engine.conversation import Conversation
 from engine.machine.messages import Origin
 from engine.machine.states import Completed, Errored, Idle
 from engine.ports import Committed, Move, StorageError, SuppressWakes
-from engine.providers.scripted import Pause, Reply, Script, ScriptedCall, ScriptedProvider, Text
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.fates import unanswered, words
 from tests.support.gates import Gates
+from tests.support.scripted_provider import Pause, Reply, Script, ScriptedCall, ScriptedProvider, Text
 
 ONE, TWO, LONG = 1.0, 2.0, 3.0
 """The pauses of the two sub-agents and of their parent's long answer."""

@@ -16,10 +16,10 @@ from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import EngineError
 from engine.machine.messages import Origin, Role
 from engine.machine.states import AwaitingLlm, Completed, Idle
-from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
 from engine.records import StoredMessage
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.fates import words
+from tests.support.scripted_provider import Hang, Reply, ScriptedCall, Text
 
 ONE_AT_A_TIME = EngineSettings(max_agents=1)
 

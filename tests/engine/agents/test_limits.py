@@ -10,9 +10,9 @@ import pytest
 from engine.agents.spawn_requests import TaskRequest
 from engine.executor.engine_settings import EngineSettings
 from engine.ports.profiles import Profile
-from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
 from tests.support.engine import engine_harness
 from tests.support.fates import words
+from tests.support.scripted_provider import Hang, Reply, ScriptedCall, Text
 
 SPAWNS = Reply((ScriptedCall("spawn_agents", json.dumps({"tasks": [{"task": "TASK one"}]})),), when="begin")
 

@@ -9,8 +9,8 @@ import pytest
 
 from engine.machine.states import Failed, Idle
 from engine.ports import ConversationChanges
-from engine.providers.scripted import Pause, Reply, ScriptedCall, Text
 from tests.support.engine import engine_harness, until
+from tests.support.scripted_provider import Pause, Reply, ScriptedCall, Text
 
 BEGINS = Reply(
     (ScriptedCall("spawn_task", json.dumps({"task_description": "one", "initial_prompt": "TASK one"})),), when="go"

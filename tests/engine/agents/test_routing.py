@@ -15,12 +15,12 @@ from engine.machine.effects import Strategy
 from engine.machine.messages import Origin, Role, TextBlock, ToolUseBlock, Usage
 from engine.machine.states import AwaitingLlm, Idle, Routing
 from engine.ports import ConversationChanges
-from engine.providers.scripted import Fail, Hang, Reply, ScriptedCall, Text
 from engine.records import PermissionMode, StoredMessage
 from engine.records.runs import ModelUsage
 from engine.routes import AnswerAlone, RouteAgent, StartAgents
 from engine.updates import Routed, Snapshot, Update
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.scripted_provider import Fail, Hang, Reply, ScriptedCall, Text
 from tools.contract import ToolClass
 
 WAITS = EngineSettings(route_wait=600.0)

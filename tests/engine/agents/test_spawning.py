@@ -11,10 +11,10 @@ from engine.conversation import Conversation
 from engine.executor.requests import Refused
 from engine.machine.messages import Origin, Role, TextBlock, ToolResultBlock
 from engine.machine.states import AwaitingSubagents, Completed, Failed, Idle
-from engine.providers.scripted import Pause, Reply, ScriptedCall, Text
 from engine.records import ConversationQuery, SpawnMode, StoredMessage
 from engine.updates import AgentsChanged, AgentView, StateChanged
 from tests.support.engine import EngineHarness, engine_harness, until
+from tests.support.scripted_provider import Pause, Reply, ScriptedCall, Text
 
 DONE = Reply((Text("Both are back."),), when="Sub-agent results")
 

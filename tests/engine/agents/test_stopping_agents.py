@@ -17,10 +17,10 @@ from engine.agents.manager import SubAgents
 from engine.conversation import Conversation
 from engine.executor.engine_settings import EngineSettings
 from engine.machine.states import AwaitingSubagents, Completed, Failed, Idle
-from engine.providers.scripted import Hang, Reply, ScriptedCall, Text
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.fates import unanswered
 from tests.support.processes import Watch, start_plain, watching
+from tests.support.scripted_provider import Hang, Reply, ScriptedCall, Text
 from tests.support.tool_bench import NoJobs
 from tests.support.waiting import poll
 from tools.bash import Bash

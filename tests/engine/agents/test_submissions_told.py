@@ -7,9 +7,9 @@ from pathlib import Path
 from engine.conversation import Conversation
 from engine.machine.agent_texts import SUBMITTED
 from engine.machine.messages import ToolUseBlock
-from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.updates import MessageSaved, ToolEnded, Update
 from tests.support.engine import engine_harness
+from tests.support.scripted_provider import Reply, ScriptedCall, Text
 
 SPAWNS = Reply((ScriptedCall("spawn_agents", '{"tasks": [{"task": "TASK one"}]}'),), when="begin")
 SUBMITS = Reply((ScriptedCall("submit_result", '{"result": "made"}'),), when="TASK one")

@@ -14,10 +14,10 @@ from engine.conversation import Conversation
 from engine.machine.messages import Origin
 from engine.machine.states import Compacting, Idle
 from engine.ports import Committed, Move, StorageError
-from engine.providers.scripted import Pause, Reply, Script, ScriptedCall, ScriptedProvider, Text
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.fates import words
 from tests.support.gates import Gates
+from tests.support.scripted_provider import Pause, Reply, Script, ScriptedCall, ScriptedProvider, Text
 
 BACKGROUND = json.dumps({"task_description": "look", "initial_prompt": "TASK one"})
 AGENT, SUMMARY = 1.0, 2.0

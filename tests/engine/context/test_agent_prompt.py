@@ -18,9 +18,9 @@ from engine.machine.messages import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from engine.providers.scripted import Reply, ScriptedCall, Text
 from engine.records import StoredMessage
 from tests.support.engine import engine_harness
+from tests.support.scripted_provider import Reply, ScriptedCall, Text
 
 CONTENTS = '{"path": "a.py", "content": "print(1)"}'
 SPAWN = ToolUseBlock("s1", "spawn_agents", "{}")

@@ -19,10 +19,10 @@ from engine.machine.states import Idle
 from engine.memory.memory_tools import memory_tools
 from engine.ports import ModelReply, ModelRequest, StreamItem
 from engine.providers.guide.provider import GuideProvider
-from engine.providers.scripted import Reply, Script, ScriptedCall, ScriptedProvider, Text
 from engine.records import PermissionMode
 from tests.support.engine import EngineHarness, Providers, engine_harness
 from tests.support.long_run import FACTS, LongRunProvider, LongTool
+from tests.support.scripted_provider import Reply, Script, ScriptedCall, ScriptedProvider, Text
 from tools.contract import ToolContext, ToolInputError
 
 QUIET = EngineSettings(max_iterations=1_000, auto_title=False)

@@ -51,12 +51,12 @@ from engine.machine.states import (
 )
 from engine.machine.views import EarlierView, Omission, OmissionKind
 from engine.ports.files import FileKind
-from engine.providers.scripted import Reply, Text
 from engine.records import QueuedMessage
 from engine.records.totals import Totals
 from engine.store import StorePaths, open_store
 from tests.support.engine import engine_harness
 from tests.support.fates import faults_of, unanswered
+from tests.support.scripted_provider import Reply, Text
 from tests.support.storage import query
 from tools.contract import (
     AgentsDisplay,

@@ -23,9 +23,9 @@ from engine.providers.failures import Service, retry_after_seconds
 from engine.providers.http import HttpService
 from engine.providers.httpx_transport import new_client
 from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
-from engine.providers.scripted import ScriptedProvider
 from tests.support import loopback_anthropic, loopback_openai
 from tests.support.loopback import Talk, serve
+from tests.support.scripted_provider import ScriptedProvider
 
 KEY = "sk-PLANTED-9876543210"
 HELLO = ModelRequest("claude-sonnet-5-5", (), (ModelMessage(Role.USER, (TextBlock("Hi"),)),))
@@ -59,7 +59,7 @@ def test_a_request_without_a_proxy_loads_nothing_heavy() -> None:
 def test_importing_every_provider_loads_nothing_heavy() -> None:
     code = (
         "import sys\n"
-        "import engine.providers.anthropic, engine.providers.openai_compatible, engine.providers.scripted\n"
+        "import engine.providers.anthropic, engine.providers.openai_compatible, tests.support.scripted_provider\n"
         "import engine.providers.catalogue, engine.providers.prices\n"
         "from engine.providers.anthropic import AnthropicProvider, AnthropicSettings\n"
         "AnthropicProvider(AnthropicSettings(api_key='k'))\n"

@@ -18,7 +18,7 @@ from engine.ports import (
     ThinkingDelta,
     ToolCallDelta,
 )
-from engine.providers.scripted import (
+from tests.support.scripted_provider import (
     Cut,
     Fail,
     Hang,
