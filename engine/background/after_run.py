@@ -8,12 +8,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.background.prompts import may_ask
 from engine.conversation import Conversation
 from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.memory_flush import flush_memory
 from engine.executor.requests import Receipt
 from engine.executor.session import Session
+from engine.executor.side_prompts import may_ask
 from engine.executor.summarizing import NotCompacted, select_older, summarize, summary_draft, summary_model
 from engine.machine.events import OlderSummarized
 from engine.machine.messages import Role

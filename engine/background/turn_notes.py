@@ -6,10 +6,10 @@ import asyncio
 import logging
 from typing import Final
 
-from engine.background.prompts import ask, may_ask
 from engine.conversation import Conversation
 from engine.executor.asking import keep
 from engine.executor.session import Session
+from engine.executor.side_prompts import ask, may_ask
 from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records.model_calls import CallPurpose
 from engine.records.turns import TurnDigest, TurnNote

@@ -6,10 +6,10 @@ import asyncio
 import unicodedata
 from typing import Final
 
-from engine.background.prompts import ask, may_ask
 from engine.context.transcribe import transcribe
 from engine.executor.asking import Changing, answer_to, keep
 from engine.executor.session import Session
+from engine.executor.side_prompts import ask, may_ask
 from engine.ports import ConversationChanges, ProviderError
 from engine.records.model_calls import CallPurpose
 

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.machine.texts import OUTSIDE
 from engine.permissions.place import PathPlace
 from engine.permissions.rules import Rule, matches
 from engine.ports.profiles import FREEDOM
@@ -251,4 +252,4 @@ def _file(
         return grant
     if any(matches(rule, spec, request, place.working_dir) for rule in rules):
         return grant
-    return Ask(f"outside the working directory: {outside[0]}" if outside else _mode_reason(spec, limits), grant)
+    return Ask(f"{OUTSIDE}: {outside[0]}" if outside else _mode_reason(spec, limits), grant)

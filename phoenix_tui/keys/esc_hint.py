@@ -33,7 +33,7 @@ LONG: Final = 5.0
 STOPS_ONE: Final = "stops this sub-agent"
 
 
-def escape_hint(
+def state_hint(
     state: State, *, has_text: bool, is_prose: bool = True, esc_hint: str = "", agent_counts: AgentCounts | None = None
 ) -> str:
     """Action of Esc, or of the more important key; `esc_hint` is its action on an open sheet or pane.

@@ -24,11 +24,11 @@ from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.peek_text import LONGEST, newest_rows, question_rows
 from phoenix_tui.text.labels import READY, Label, Tone, short_model, short_state
 from phoenix_tui.text.rule_text import rule_grant
+from phoenix_tui.text.shown_paths import short_path
 from phoenix_tui.widgets.answer_gate import AnswerGate
 from phoenix_tui.widgets.flowing import Flowing
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.notices import Notifier
-from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.request_text import laid_out
 from phoenix_tui.widgets.unseen import RowRange
 from tools.clean import clean_line

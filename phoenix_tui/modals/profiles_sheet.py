@@ -20,8 +20,8 @@ from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
 from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.labels import Tone, age
+from phoenix_tui.text.shown_paths import short_path
 from phoenix_tui.widgets.notices import Notifier
-from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.workspace.external_editor import open_outside
 from tools.clean import clean, clean_line
 

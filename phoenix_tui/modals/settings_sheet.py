@@ -14,7 +14,7 @@ from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
-from phoenix_tui.widgets.question_text import short_path
+from phoenix_tui.text.shown_paths import short_path
 from phoenix_tui.workspace.theme_control import ThemeControl
 
 RESET: Final = "-"

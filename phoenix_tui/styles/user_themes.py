@@ -19,7 +19,7 @@ from textual.theme import Theme
 
 from phoenix_tui.config.load import line_of
 from phoenix_tui.styles.themes import THEMES
-from phoenix_tui.widgets.question_text import short_path
+from phoenix_tui.text.shown_paths import short_path
 from tools.clean import clean_line
 from tools.files.own_files import read_text
 

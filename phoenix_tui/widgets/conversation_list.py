@@ -114,7 +114,7 @@ class ConversationList(Still, Widget):
         """Draw the visible part; a list of many rows in which a clock moves costs one row."""
         if self.size.height and self.model.height != self.size.height - 1:
             self.model.resize(self.size.height - 1)  # its resize may still be pending: a frame may cover many keys
-        if (words := esc_hint(self.model)) != self._esc_hint:
+        if (words := list_hint(self.model)) != self._esc_hint:
             self._esc_hint = words
             self.post_message(Opened(words))
         before, self._lines = self._lines, self.model.visible()
@@ -158,7 +158,7 @@ class ConversationList(Still, Widget):
 
     def leave(self) -> bool:
         """Esc: end the filter, then the marks; False when there was neither."""
-        had = bool(esc_hint(self.model))
+        had = bool(list_hint(self.model))
         if self.model.filtering or self.model.text:
             self._find("", going_on=False)
         else:
@@ -243,6 +243,6 @@ class ConversationList(Still, Widget):
         self.post_message(self.Wanted(action, self.model.targets))
 
 
-def esc_hint(model: ListModel) -> str:
+def list_hint(model: ListModel) -> str:
     """Action of Esc on filter and marks; empty where there are none."""
     return SHOWS_ALL if model.filtering or model.text else UNMARKS if model.marked else ""

@@ -8,11 +8,12 @@ from typing import Final
 
 from textual.content import Content
 
+from engine.machine.texts import OUTSIDE
 from engine.updates import Question
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.rule_text import one_line, rule_grant
-from phoenix_tui.text.shown_paths import short_path as short_path
+from phoenix_tui.text.shown_paths import short_path
 from tools.clean import clean_line
 from tools.contract import DiffDisplay
 
@@ -30,8 +31,6 @@ TOOL_WORDS: Final = {
     "spawn_task": "start a sub-agent",
 }
 """Description of a call by the name of its tool; any other tool is named."""
-OUTSIDE: Final = "outside the working directory"
-"""Prefix of the policy's reason for such a path (engine/permissions/policy.py)."""
 
 
 def what_text(question: Question) -> Content:

@@ -27,8 +27,8 @@ from phoenix_tui.text.labels import (
     short_model,
     short_state,
 )
+from phoenix_tui.text.shown_paths import short_path
 from phoenix_tui.widgets.context_meter import NEAR
-from phoenix_tui.widgets.question_text import short_path
 from tools.clean import clean_line
 
 TITLE_LENGTH: Final = 50

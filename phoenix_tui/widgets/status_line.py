@@ -14,7 +14,7 @@ from engine.machine.states import AwaitingApproval, AwaitingLlm, Idle, RetryWait
 from engine.records import PermissionMode
 from engine.records.effort import Effort
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.esc_hint import background_hint, escape_hint, vim_hint
+from phoenix_tui.keys.esc_hint import background_hint, state_hint, vim_hint
 from phoenix_tui.text.labels import (
     MODE_WORDS,
     RETRYING,
@@ -168,7 +168,7 @@ class StatusLine(Still, MeterRow):
             return vim_hint(status.state, status.vim_esc_hint, has_text=status.has_text, is_prose=status.is_prose)
         if status.summarizing and isinstance(status.state, Idle) and not (status.has_text or status.esc_hint):
             return hint(("stop", "stops summarizing"))
-        return escape_hint(
+        return state_hint(
             status.state,
             has_text=status.has_text,
             is_prose=status.is_prose,

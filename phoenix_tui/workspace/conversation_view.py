@@ -41,10 +41,10 @@ from phoenix_tui.features.approvals import as_asked, titles_of_others
 from phoenix_tui.panes.column import PaneEvents
 from phoenix_tui.text.job_text import end_line, ended_since, running
 from phoenix_tui.text.labels import WRITABLE, StatusDetails, Tone
+from phoenix_tui.text.shown_paths import short_path
 from phoenix_tui.widgets.blocks.speech import is_stop_notice
 from phoenix_tui.widgets.context_meter import ContextUse, crossing
 from phoenix_tui.widgets.notices import DockNotice, Notifier
-from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import Status, StatusLine
 from phoenix_tui.widgets.transcript.model import text_of
 from phoenix_tui.workspace.agents_in_view import AgentsInView

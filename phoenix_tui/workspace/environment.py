@@ -19,7 +19,7 @@ from phoenix_tui.lifecycle.crash_marker import OpenMark
 from phoenix_tui.styles.user_themes import theme_files
 from phoenix_tui.terminal.attention.attention import Attention, AttentionSettings, SequenceTerminal
 from phoenix_tui.terminal.attention.signals import skills_of
-from phoenix_tui.widgets.question_text import short_path
+from phoenix_tui.text.shown_paths import short_path
 from phoenix_tui.workspace.scroll_positions import keep_place
 from phoenix_tui.workspace.suggestions import Suggesting
 from phoenix_tui.workspace.theme_control import BackgroundAsked, ThemeControl

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from phoenix_tui.keys.active_keys import key
-from phoenix_tui.widgets.conversation_list import esc_hint
+from phoenix_tui.widgets.conversation_list import list_hint
 from tools.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class EscAction(Enum):
     QUIT = auto()
 
 
-AT_REST: Final = frozenset({
+ENDS_NOTHING: Final = frozenset({
     EscAction.LEAVE_LIST,
     EscAction.GO_TO_PARENT,
     EscAction.DISMISS_NOTICE,
@@ -92,7 +92,7 @@ class EscContext(Struct, frozen=True):
     """True while something can be stopped."""
     in_list: bool = False
     """The list has the keys."""
-    in_agent: bool = False
+    shows_sub_agent: bool = False
     """A sub-agent is in view."""
     noticed: bool = False
     """True while a notice above the composer can be dismissed."""
@@ -109,7 +109,7 @@ def escape_action(now: EscContext) -> EscAction:
         (now.inserting, EscAction.LEAVE_INSERT),
         (now.running, EscAction.STOP_RUN),
         (now.in_list, EscAction.LEAVE_LIST),
-        (now.in_agent and not now.written, EscAction.GO_TO_PARENT),
+        (now.shows_sub_agent and not now.written, EscAction.GO_TO_PARENT),
         (now.noticed, EscAction.DISMISS_NOTICE),
         (not now.again, EscAction.AWAIT_SECOND),
         (now.written, EscAction.CLEAR_DRAFT),
@@ -202,7 +202,7 @@ class EscapeHandler:
     def escape(self) -> None:
         """Esc, from any focus and in every state."""
         action = escape_action(self._context(self.escapes))
-        if action in AT_REST:
+        if action in ENDS_NOTHING:
             self._startup.stop()  # requests of the key before, and a sub-agent's end, may not have arrived yet
             self._screen.clear_selection()
         self.actions[action]()
@@ -210,7 +210,7 @@ class EscapeHandler:
     def interrupt(self) -> bool:
         """Ctrl+C; True when it asks to quit."""
         action = interrupt_action(self._context(self.interrupts, selected=bool(self._selected)))
-        if action in AT_REST:
+        if action in ENDS_NOTHING:
             self._startup.stop()
         self.actions[action]()
         return action is EscAction.QUIT
@@ -220,7 +220,7 @@ class EscapeHandler:
         welcoming = self._parts.welcoming
         return EscContext(
             selected=selected,
-            narrowed=bool(esc_hint(self._sidebar.rows.model)),
+            narrowed=bool(list_hint(self._sidebar.rows.model)),
             open_in_dock=dock.is_open,
             list_over=self._sidebar.is_over,
             in_blocks=view is not None and view.canvas.cursor.is_on,
@@ -228,7 +228,7 @@ class EscapeHandler:
             inserting=dock.composer.vim.takes_escape,
             running=self._startup.may_stop,
             in_list=self._sidebar.rows.has_focus,
-            in_agent=status.agent_counts.is_agent,
+            shows_sub_agent=status.agent_counts.is_agent,
             noticed=dock.notice.shown is not None and not status.read_only,
             written=bool(dock.composer.text),
             again=pair.is_begun,

@@ -15,12 +15,12 @@ from phoenix_tui.keys.esc_hint import BACK, CLOSES
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import PhoenixScreen
 from phoenix_tui.panes.column import ConversationColumn
+from phoenix_tui.text.shown_paths import short_path
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.image_chips import ImageChips
 from phoenix_tui.widgets.question_panel import QuestionPanel
-from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.queue_panel import QueuePanel
 from phoenix_tui.widgets.status_line import Status, StatusLine
 from phoenix_tui.widgets.still import StillRow

@@ -9,8 +9,8 @@ from msgspec.structs import fields, replace
 
 from phoenix_tui.workspace.escape import (
     AGAIN,
-    AT_REST,
     DOUBLE,
+    ENDS_NOTHING,
     DoublePress,
     EscAction,
     EscContext,
@@ -38,8 +38,8 @@ INNERMOST_FIRST = [
         (EscContext(running=True, written=True, again=True), EscAction.STOP_RUN),
         (EscContext(in_list=True), EscAction.LEAVE_LIST),
         (EscContext(in_list=True, running=True), EscAction.STOP_RUN),
-        (EscContext(in_agent=True), EscAction.GO_TO_PARENT),
-        (EscContext(in_agent=True, written=True), EscAction.AWAIT_SECOND),
+        (EscContext(shows_sub_agent=True), EscAction.GO_TO_PARENT),
+        (EscContext(shows_sub_agent=True, written=True), EscAction.AWAIT_SECOND),
         (EscContext(noticed=True), EscAction.DISMISS_NOTICE),
         (EscContext(noticed=True, written=True, again=True), EscAction.DISMISS_NOTICE),
         (EscContext(), EscAction.AWAIT_SECOND),
@@ -61,7 +61,7 @@ def test_esc_does_one_thing(found: EscContext, action: EscAction) -> None:
         (EscContext(running=True), EscAction.STOP_RUN),
         (EscContext(running=True, written=True), EscAction.STOP_RUN),
         (EscContext(inserting=True, written=True), EscAction.CLEAR_DRAFT),
-        (EscContext(in_list=True, in_agent=True, noticed=True), EscAction.ASK_AGAIN),
+        (EscContext(in_list=True, shows_sub_agent=True, noticed=True), EscAction.ASK_AGAIN),
         (EscContext(written=True, again=True), EscAction.CLEAR_DRAFT),
         (EscContext(), EscAction.ASK_AGAIN),
         (EscContext(again=True), EscAction.QUIT),
@@ -82,8 +82,8 @@ def test_what_is_open_closes_from_the_innermost_outwards_before_anything_stops()
 
 def test_nothing_is_at_rest_while_something_is_open_or_runs() -> None:
     busy = [name for name, _ in INNERMOST_FIRST] + ["running"]
-    assert not {escape_action(EscContext(**{name: True})) for name in [*busy, "inserting"]} & AT_REST
-    assert not {interrupt_action(EscContext(**{name: True})) for name in [*busy, "selected"]} & AT_REST
+    assert not {escape_action(EscContext(**{name: True})) for name in [*busy, "inserting"]} & ENDS_NOTHING
+    assert not {interrupt_action(EscContext(**{name: True})) for name in [*busy, "selected"]} & ENDS_NOTHING
 
 
 @pytest.mark.parametrize("seconds", [DOUBLE, AGAIN])

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from engine.machine.states import Cancelling, Completed, Errored, Failed, State, is_busy
-from phoenix_tui.keys.esc_hint import escape_hint
+from phoenix_tui.keys.esc_hint import state_hint
 from phoenix_tui.text.labels import AgentCounts
 from phoenix_tui.workspace.escape import EscAction, EscContext, escape_action
 from tests.phoenix_tui.shell.test_shell_labels import CASES
@@ -35,8 +35,8 @@ def test_the_words_for_esc_are_its_deed(has_text: bool) -> None:
     for state, family in product(STATES, FAMILIES):
         if isinstance(state, Completed | Failed) and not family.is_agent:
             continue  # how sub-agents alone end
-        now = EscContext(running=runs(state, family), in_agent=family.is_agent, written=has_text)
-        action, words = escape_action(now), escape_hint(state, has_text=has_text, agent_counts=family)
+        now = EscContext(running=runs(state, family), shows_sub_agent=family.is_agent, written=has_text)
+        action, words = escape_action(now), state_hint(state, has_text=has_text, agent_counts=family)
         if action is EscAction.AWAIT_SECOND and not has_text:
             assert "Esc" not in words, (state, family)
         else:
