@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import chain
 
 from msgspec import Struct
 
@@ -12,9 +13,8 @@ from engine.context.prompt import PromptFacts, dynamic_section, iterations_left,
 from engine.machine.agent_rules import FIELDS
 from engine.machine.agent_texts import GRACE
 from engine.machine.effects import RequestLlm
-from engine.machine.messages import ImageBlock, ToolResultBlock
 from engine.machine.views import ContextView
-from engine.ports import ImageBytes, ModelMessage, ModelRequest, Store
+from engine.ports import ImageBytes, ModelRequest, Store
 from engine.records import StoredMessage
 from engine.records.effort import Effort
 from tools.files.own_files import read_own
@@ -52,7 +52,7 @@ async def assemble(
         ),
         messages=messages,
         tools=tuple(tool for tool in facts.tools if not ask.only_submit or tool.name in FIELDS),
-        images=await _load_images(store, messages),
+        images=await _load_images(store, list(dict.fromkeys(chain.from_iterable(growing.images.of(messages))))),
         effort=assembly.effort,
     )
 
@@ -67,18 +67,7 @@ def _transient(ask: RequestLlm, note: str) -> str:
     return "\n".join(filter(None, (note, iterations_left(ask.iteration, ask.max_iterations))))
 
 
-def image_ids(messages: Iterable[ModelMessage]) -> list[str]:
-    """Every attachment the messages name, in order, tool results included."""
-    found: list[str] = []
-    for message in messages:
-        for block in message.blocks:
-            inner = block.content if isinstance(block, ToolResultBlock) else (block,)
-            found += [b.attachment_id for b in inner if isinstance(b, ImageBlock)]
-    return list(dict.fromkeys(found))
-
-
-async def _load_images(store: Store, messages: tuple[ModelMessage, ...]) -> dict[str, ImageBytes]:
-    ids = image_ids(messages)
+async def _load_images(store: Store, ids: list[str]) -> dict[str, ImageBytes]:
     if not ids:
         return {}
     attachments = await store.attachments(ids)

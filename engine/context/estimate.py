@@ -13,6 +13,7 @@ import msgspec
 
 from engine.machine.messages import Block, ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.machine.views import CHARACTERS_PER_TOKEN
+from engine.ports import ModelMessage
 from tools.contract import ToolSpec
 
 PIXELS_PER_TOKEN = 750
@@ -88,6 +89,11 @@ def block_tokens(block: Block, count: Callable[[str], int] = text_tokens) -> int
 def blocks_tokens(blocks: Iterable[Block], count: Callable[[str], int] = text_tokens) -> int:
     """Tokens of several blocks."""
     return sum(block_tokens(block, count) for block in blocks)
+
+
+def message_tokens(message: ModelMessage) -> int:
+    """Tokens of a message by the lengths of its texts."""
+    return blocks_tokens(message.blocks, rough_tokens)
 
 
 def tools_tokens(specs: Sequence[ToolSpec]) -> int:

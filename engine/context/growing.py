@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.context.estimate import message_tokens
 from engine.context.omissions import apply
 from engine.context.turn_limit import TurnStarts
 from engine.context.view import finish, go_on, in_order, settle, spoken, unfinished
-from engine.machine.messages import Block, Role, ToolUseBlock
+from engine.machine.messages import Block, ImageBlock, Role, ToolResultBlock, ToolUseBlock
 from engine.machine.views import ContextView, Omission
 from engine.ports import ModelMessage
+from engine.ports.growing_values import GrowingValues
 from engine.records import StoredMessage
 
 
@@ -33,6 +35,10 @@ class GrowingView:
         self._settled: list[ModelMessage] = []
         self._used: set[str] = set()
         """The ids of the tool uses among the settled."""
+        self.tokens = GrowingValues(message_tokens)
+        """Tokens of the messages of the last request, roughly."""
+        self.images = GrowingValues(attachment_ids)
+        """Attachments that each of them names."""
 
     def build(
         self,
@@ -77,6 +83,15 @@ class GrowingView:
 
     def _chain(self, said: list[ModelMessage], view: ContextView, used: set[str]) -> list[ModelMessage]:
         return go_on(said, set(used)) if self._taken > self._start else settle(said, view.summary)
+
+
+def attachment_ids(message: ModelMessage) -> tuple[str, ...]:
+    """Every attachment a message names, in order, tool results included."""
+    found: list[str] = []
+    for block in message.blocks:
+        inner = block.content if isinstance(block, ToolResultBlock) else (block,)
+        found += [part.attachment_id for part in inner if isinstance(part, ImageBlock)]
+    return tuple(found)
 
 
 def _last_reply(rows: Sequence[StoredMessage], start: int) -> int:

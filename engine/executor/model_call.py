@@ -81,7 +81,8 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
         rows = await session.rows()
         request = await assemble(session.ports.store, rows, session.growing, ask, await _assembly(session, name, rows))
         cached = session.calls.cached_tokens(model, clock.monotonic())
-        async with paced(session, provider, request, cached=cached, is_retry=ask.attempt > 0) as pacing:
+        known = session.growing.tokens
+        async with paced(session, provider, request, cached=cached, is_retry=ask.attempt > 0, known=known) as pacing:
             started = clock.monotonic()
             with recorded(session, CallPurpose.REPLY, model, ask) as call:
                 call.message_id, call.written = message_id, written

@@ -7,11 +7,12 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from engine.context.estimate import blocks_tokens, rough_tokens, tools_tokens
+from engine.context.estimate import message_tokens, rough_tokens, tools_tokens
 from engine.executor.rate_window import PacedCall
 from engine.executor.session import Session
 from engine.machine.messages import Usage
 from engine.ports import LimitsTold, ModelRequest, Provider, ProviderError
+from engine.ports.growing_values import GrowingValues
 from engine.updates import Paced
 
 LEAST_TOLD: Final = 1.0
@@ -49,14 +50,16 @@ async def paced(
     cached: int = 0,
     is_retry: bool = False,
     shown: bool = True,
+    known: GrowingValues[int] | None = None,
 ) -> AsyncGenerator[Pacing]:
     """Enter once a call may begin; cancelling ends the wait. A `ProviderError` raised inside counts as its end.
 
     `cached` tokens of its input may be in the provider's cache. `shown` is True where the run under way waits for it.
+    `known` has the tokens of the messages of the request before.
     """
     governor, clock, model = session.governor, session.ports.clock, f"{provider.name}/{request.model}"
     governor.configured(model, provider.describe(request.model).limits)
-    call = governor.enter(model, request_tokens(request), cached, clock.monotonic(), is_retry=is_retry)
+    call = governor.enter(model, request_tokens(request, known), cached, clock.monotonic(), is_retry=is_retry)
     refused = False
     try:
         await _wait(session, call, shown=shown)
@@ -83,7 +86,7 @@ async def _wait(session: Session, call: PacedCall, *, shown: bool) -> None:
         publish(Paced(0.0))
 
 
-def request_tokens(request: ModelRequest) -> int:
+def request_tokens(request: ModelRequest, known: GrowingValues[int] | None = None) -> int:
     """Input tokens of a request, guessed from its size."""
-    said = sum(blocks_tokens(message.blocks, rough_tokens) for message in request.messages)
+    said = sum((known or GrowingValues(message_tokens)).of(request.messages))
     return said + sum(map(rough_tokens, request.system)) + tools_tokens(request.tools)

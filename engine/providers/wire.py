@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar, cast
@@ -18,7 +17,6 @@ from engine.providers.bounds import MOST_EVENT, MOST_OBJECTS
 from engine.providers.failures import Service, unreadable
 from engine.providers.lenient import fitted
 from tools.contract import JsonObject, JsonValue
-from tools.shedding import SheddingOrder, shedding
 
 IMAGE_OMITTED = "[image omitted]"
 NO_TEXT = "(no text)"
@@ -33,51 +31,6 @@ _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _JSON_OBJECT = msgspec.json.Decoder(dict[str, object])
 Event = TypeVar("Event", bound=msgspec.Struct)
 _NOT_IN_ID = re.compile(r"[^a-zA-Z0-9_-]")
-
-
-class Written:
-    """Messages as JSON, kept from one request to the next, so that step 400 of a run costs what step 40 does.
-
-    Keys are values: a changed message is written again. Holds the newest `most` bytes, and of these only messages of
-    the last `requests`: an abandoned conversation frees its memory.
-    """
-
-    def __init__(self, most: int = 4_000_000, requests: int = 64) -> None:
-        self._most = most
-        self._requests = requests
-        self._number = 0
-        self._bytes = 0
-        self._kept: OrderedDict[ModelMessage, tuple[int, msgspec.Raw]] = OrderedDict()
-        """Messages with the number of the request that contained them last, oldest first."""
-        shedding.add("messages as JSON", SheddingOrder.READ, self.__len__, self.clear)
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def clear(self) -> None:
-        """Drop all: the next request writes them again."""
-        self._kept.clear()
-        self._bytes = 0
-
-    def begin(self) -> None:
-        """Begin a request: messages in none of the last ones are dropped."""
-        self._number += 1
-        while self._kept and next(iter(self._kept.values()))[0] <= self._number - self._requests:
-            self._drop_oldest()
-
-    def of(self, message: ModelMessage, write: Callable[[ModelMessage], JsonObject]) -> msgspec.Raw:
-        """`message` as `write` makes it."""
-        _, kept = self._kept.pop(message, (0, None))
-        if kept is None:
-            kept = msgspec.Raw(encode_json(write(message)))
-            self._bytes += len(bytes(kept))
-        self._kept[message] = (self._number, kept)
-        while self._bytes > self._most and len(self._kept) > 1:
-            self._drop_oldest()
-        return kept
-
-    def _drop_oldest(self) -> None:
-        self._bytes -= len(bytes(self._kept.popitem(last=False)[1][1]))
 
 
 def encode_json(body: JsonObject) -> bytes:

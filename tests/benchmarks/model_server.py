@@ -56,12 +56,14 @@ class Model:
     async def answer(self, talk: Talk) -> None:
         """One request."""
         self.asked += 1
+        arrived = time.monotonic()  # what follows takes the longer the longer the request is
         number, body = self.asked, json.loads(talk.seen.body)
         faults = violations(body, talk.seen.headers)
         order = _order(_messages(body))
         _tell(
             "asked",
             number,
+            at=arrived,
             kind=order.kind,
             results=order.results,
             bytes=len(talk.seen.body),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from typing import Annotated, Final, Protocol
 
 import msgspec
@@ -16,14 +17,15 @@ from engine.providers import catalogue, prices
 from engine.providers.anthropic.anthropic_effort import efforts_of
 from engine.providers.anthropic.anthropic_settings import DEFAULT_BASE_URL, AnthropicSettings
 from engine.providers.anthropic.from_wire import AnthropicReplyBuilder
-from engine.providers.anthropic.to_wire import count_body, encode_request
+from engine.providers.anthropic.to_wire import count_body, encode_request, settle
 from engine.providers.events import WireModel, drain, post_events, read_models
 from engine.providers.failures import broken, missing_key
 from engine.providers.hosting import is_closed
 from engine.providers.http import Head, HttpService
 from engine.providers.rate_headers import set_limits
 from engine.providers.refused_efforts import RefusedEfforts, without_effort
-from engine.providers.wire import Written, tool_ids
+from engine.providers.wire import tool_ids
+from engine.providers.written import Written, WrittenMessages
 
 API_VERSION = "2026-10-21"
 """The newest; the official SDK of the same month sends it too."""
@@ -141,8 +143,10 @@ class AnthropicProvider:
         await self._transport.close()
 
     async def _ask(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
-        body = await self._encoded(request)
-        builder, head = AnthropicReplyBuilder(self._service, request.model, tool_ids(request.messages)), Head()
+        foreign = frozenset(self._foreign)
+        settled = settle(request, self._written, foreign)
+        body = await self._encoded(request, foreign, settled)
+        builder, head = AnthropicReplyBuilder(self._service, request.model, settled.tool_ids(request)), Head()
         async with aclosing(self._transport.events(body, head)) as batches:
             async for batch in batches:
                 if head.limits:
@@ -174,14 +178,12 @@ class AnthropicProvider:
 
         return await asyncio.to_thread(sorted_out, reply, request.tools, tool_ids(request.messages))
 
-    async def _encoded(self, request: ModelRequest) -> bytes:
+    async def _encoded(self, request: ModelRequest, foreign: frozenset[str], settled: WrittenMessages) -> bytes:
         """The body; images are megabytes to encode, so then a thread does it."""
-        budget, foreign = self._settings.thinking_budget, self._foreign
         if not request.max_tokens:
             request = structs.replace(request, max_tokens=self._settings.max_tokens)
-        if not request.images:
-            return encode_request(request, budget, foreign=foreign, written=self._written)
-        return await asyncio.to_thread(encode_request, request, budget, foreign=foreign)
+        encode = partial(encode_request, request, self._settings.thinking_budget, foreign=foreign, settled=settled)
+        return await asyncio.to_thread(encode) if request.images else encode()
 
 
 class _Counted(msgspec.Struct):

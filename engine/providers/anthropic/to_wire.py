@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
-from typing import TypeAlias, assert_never, cast
+from collections.abc import Set
+from typing import TypeAlias, assert_never
 
 import msgspec
 
@@ -16,12 +16,12 @@ from engine.providers.wire import (
     IMAGE_OMITTED,
     NO_OUTPUT,
     NO_TEXT,
-    Written,
     base64_text,
     encode_within,
     media_type,
     tool_input,
 )
+from engine.providers.written import Written, WrittenMessages
 from tools.contract import JsonObject, JsonValue
 
 DEFAULT_MAX_TOKENS = 8_192
@@ -42,20 +42,23 @@ def encode_request(
     *,
     foreign: Set[str] = frozenset(),
     limit: int = MAX_REQUEST_BYTES,
-    written: Written | None = None,
+    settled: WrittenMessages | None = None,
 ) -> bytes:
     """The body as JSON of at most `limit` bytes: the oldest images make room where it would be more.
 
-    Thinking with a signature in `foreign` is left out. `written` keeps messages for the next request.
+    Thinking with a signature in `foreign` is left out. `settled` is the beginning that `settle` has written.
     """
 
-    if written is not None:
-        written.begin()
-
     def body(omitted: int) -> JsonObject:
-        return request_body(request, thinking_budget, foreign=foreign, omitted=omitted, written=written)
+        return request_body(request, thinking_budget, foreign=foreign, omitted=omitted, settled=settled)
 
     return encode_within(limit, request, body)
+
+
+def settle(request: ModelRequest, written: Written, foreign: Set[str]) -> WrittenMessages:
+    """The messages before those whose form changes with the next request, kept for it."""
+    writer = _Messages(request, 0, foreign, None)
+    return written.settled(writer.settled(), frozenset(foreign), writer.all_of, writer.depends)
 
 
 def count_body(request: ModelRequest, thinking_budget: int = 0, *, foreign: Set[str] = frozenset()) -> bytes:
@@ -70,7 +73,7 @@ def request_body(
     *,
     foreign: Set[str] = frozenset(),
     omitted: int = 0,
-    written: Written | None = None,
+    settled: WrittenMessages | None = None,
 ) -> JsonObject:
     """The body as a value; the `omitted` oldest images are replaced by a remark."""
     model = known_model(request.model)
@@ -79,7 +82,7 @@ def request_body(
         "model": request.model,
         "max_tokens": max_tokens,
         "stream": True,
-        "messages": _Messages(request, omitted, foreign, written).build(),
+        "messages": _Messages(request, omitted, foreign, settled).build(),
     }
     if request.system and request.system[0].strip():
         system: _Blocks = [_text(request.system[0])]
@@ -98,11 +101,11 @@ def request_body(
 class _Messages:
     """Writes the messages of one request, counting images, so that the oldest can be left out."""
 
-    def __init__(self, request: ModelRequest, omitted: int, foreign: Set[str], written: Written | None) -> None:
+    def __init__(self, request: ModelRequest, omitted: int, foreign: Set[str], settled: WrittenMessages | None) -> None:
         self._request = request
         self._omit = omitted
         self._foreign = foreign
-        self._written = written
+        self._settled = settled
 
     def build(self) -> _Blocks:
         """All messages, with cache markers on the last user ones; never ends with the assistant.
@@ -110,10 +113,9 @@ class _Messages:
         The parts of the prompt that change between calls are behind the last marker, so that a changed one leaves the
         cached messages valid.
         """
-        asked = self._request.messages
-        recent = self._recent(asked)
-        settled = [self._settled(message) for message in asked[:recent]]
-        messages = [self._message(message) for message in asked[recent:]]
+        settled = [] if self._settled is None else self._settled.filled(self.all_of)
+        recent = 0 if self._settled is None else len(self._settled.messages)
+        messages = [self._message(message) for message in self._request.messages[recent:]]
         if not messages or messages[-1]["role"] == "assistant":
             messages.append({"role": "user", "content": [{"type": "text", "text": CONTINUE}]})
         users = [message for message in messages if message["role"] == "user"]
@@ -125,21 +127,20 @@ class _Messages:
             content += [_text(part) for part in self._request.system[1:] if part.strip()]
         return [*settled, *messages]
 
-    def _recent(self, messages: Sequence[ModelMessage]) -> int:
-        """Index of the first message that is written differently next time, since the cache markers move on."""
-        if self._written is None:
-            return 0
-        users = [index for index, message in enumerate(messages) if message.role is Role.USER]
-        return users[-CACHED_USER_MESSAGES] if len(users) >= CACHED_USER_MESSAGES else 0
+    def settled(self) -> tuple[ModelMessage, ...]:
+        """The messages before the first that is written differently next time, since the cache markers move on."""
+        messages, users = self._request.messages, 0
+        for place in range(len(messages) - 1, -1, -1):
+            users += messages[place].role is Role.USER
+            if users == CACHED_USER_MESSAGES:
+                return messages[:place]
+        return ()
 
-    def _settled(self, message: ModelMessage) -> JsonValue:
-        """A message as it was written for the last request, unless it depends on more than itself."""
-        if self._written is None or self._depends(message):
-            return self._message(message)
-        # msgspec writes raw JSON unchanged.
-        return cast("JsonValue", self._written.of(message, self._message))
+    def all_of(self, message: ModelMessage) -> tuple[JsonObject]:
+        """The one message of the protocol that it becomes."""
+        return (self._message(message),)
 
-    def _depends(self, message: ModelMessage) -> bool:
+    def depends(self, message: ModelMessage) -> bool:
         """True when its form depends on the rest of the request: images may be left out, thinking refused."""
         return any(
             isinstance(block, ImageBlock)

@@ -22,11 +22,12 @@ from engine.providers.openai_compatible.offers import Offers
 from engine.providers.openai_compatible.openai_effort import effort_fields, efforts_of, parameter_of
 from engine.providers.openai_compatible.openai_settings import OPENAI_BASE_URL, OpenAiCompatibleSettings
 from engine.providers.openai_compatible.text_calls import CallSpotter
-from engine.providers.openai_compatible.to_wire import encode_request
+from engine.providers.openai_compatible.to_wire import encode_request, settle
 from engine.providers.pace import Burst
 from engine.providers.rate_headers import set_limits
 from engine.providers.refused_efforts import RefusedEfforts, without_effort
-from engine.providers.wire import encoded_size, tool_ids
+from engine.providers.wire import encoded_size
+from engine.providers.written import Written, WrittenMessages
 
 
 class OpenAiCompatibleProvider:
@@ -55,6 +56,7 @@ class OpenAiCompatibleProvider:
         self._efforts = RefusedEfforts()
         self._parameter = parameter_of(settings.name, settings.base_url)
         self._offers = Offers(settings, self._http)
+        self._written = Written()
         self._callers: set[str] = set()
         """Models whose calls this server parses itself: their text contains no calls."""
 
@@ -119,8 +121,17 @@ class OpenAiCompatibleProvider:
         await self._http.close()
 
     async def _ask(self, request: ModelRequest, dialect: Dialect) -> AsyncGenerator[StreamItem, None]:
-        body = await self._encoded(request, dialect)
-        builder, head = self._builder(request, dialect, len(body)), Head()
+        settled = settle(request, dialect, self._written)
+        body = await self._encoded(request, dialect, settled)
+        pictures = sum(encoded_size(image) for image in request.images.values())
+        builder = OpenAiReplyBuilder(
+            self._service,
+            request.model,
+            settled.tool_ids(request),
+            max(0, len(body) - pictures),
+            self._reader(request, dialect),
+        )
+        head = Head()
         async with aclosing(post_events(self._http, "/chat/completions", body, head)) as batches:
             async for batch in batches:
                 if head.limits:
@@ -151,16 +162,6 @@ class OpenAiCompatibleProvider:
         if builder.signed and dialect.replay_signed is None:
             self._dialects[model] = structs.replace(dialect, replay_signed=True)
 
-    def _builder(self, request: ModelRequest, dialect: Dialect, size: int) -> OpenAiReplyBuilder:
-        pictures = sum(encoded_size(image) for image in request.images.values())
-        return OpenAiReplyBuilder(
-            self._service,
-            request.model,
-            tool_ids(request.messages),
-            max(0, size - pictures),
-            self._reader(request, dialect),
-        )
-
     def _reader(self, request: ModelRequest, dialect: Dialect) -> StepReader | CallSpotter | None:
         """Reader for calls inside the text; None without tools, and when the server parses them."""
         if not request.tools:
@@ -170,11 +171,11 @@ class OpenAiCompatibleProvider:
         is_own = self._settings.base_url == OPENAI_BASE_URL or is_closed(request.model)
         return None if is_own or request.model in self._callers else CallSpotter(request.tools)
 
-    async def _encoded(self, request: ModelRequest, dialect: Dialect) -> bytes:
+    async def _encoded(self, request: ModelRequest, dialect: Dialect, settled: WrittenMessages) -> bytes:
         """The body; images are megabytes to encode, so then a thread does it."""
         given = self._settings
         if not request.max_tokens:
             request = structs.replace(request, max_tokens=given.max_tokens)
         extra = effort_fields(self._parameter, request.model, request.effort) | dict(given.extra_body)
-        encode = partial(encode_request, request, dialect, given.temperature, extra=extra)
+        encode = partial(encode_request, request, dialect, given.temperature, extra=extra, settled=settled)
         return await asyncio.to_thread(encode) if request.images else encode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Final, TypeAlias, assert_never
@@ -24,6 +25,7 @@ from engine.providers.wire import (
     result_text,
     tool_input,
 )
+from engine.providers.written import Written, WrittenMessages
 from tools.contract import JsonObject, JsonValue
 
 DEFAULT_MAX_TOKENS = 8_192
@@ -44,20 +46,33 @@ def encode_request(
     *,
     limit: int = MAX_REQUEST_BYTES,
     extra: Mapping[str, JsonValue] = EMPTY,
+    settled: WrittenMessages | None = None,
 ) -> bytes:
     """The body as JSON of at most `limit` bytes: the oldest images make room where it would be more.
 
-    `extra` holds fields of the user's own, which count more than those that are written here.
+    `extra` holds fields of the user's own, which count more than those that are written here. `settled` is the
+    beginning that `settle` has written.
     """
 
     def body(omitted: int) -> JsonObject:
-        return request_body(request, dialect, temperature, omitted=omitted) | dict(extra)
+        return request_body(request, dialect, temperature, omitted=omitted, settled=settled) | dict(extra)
 
     return encode_within(limit, request, body)
 
 
+def settle(request: ModelRequest, dialect: Dialect, written: Written) -> WrittenMessages:
+    """All messages but the last, which ends with what changes between calls; kept for the next request."""
+    writer = _Writer(request, dialect, 0)
+    return written.settled(request.messages[:-1], dialect, writer.all_of, writer.depends)
+
+
 def request_body(
-    request: ModelRequest, dialect: Dialect, temperature: float | None = None, *, omitted: int = 0
+    request: ModelRequest,
+    dialect: Dialect,
+    temperature: float | None = None,
+    *,
+    omitted: int = 0,
+    settled: WrittenMessages | None = None,
 ) -> JsonObject:
     """The body as a value; the `omitted` oldest images are replaced by a remark."""
     known = known_model(request.model)
@@ -68,7 +83,7 @@ def request_body(
     messages: list[JsonValue] = []
     if text := "\n\n".join(part for part in system if part.strip()):
         messages.append({"role": "system", "content": text})
-    messages.extend(_Writer(request, dialect, omitted).build())
+    messages.extend(_Writer(request, dialect, omitted).build(settled))
     body: JsonObject = {
         "model": request.model,
         "stream": True,
@@ -99,31 +114,46 @@ class _Writer:
         self._request = request
         self._dialect = dialect
         self._omit = omitted
-        self._names = {
-            block.id: block.name
-            for message in request.messages
-            for block in message.blocks
-            if isinstance(block, ToolUseBlock)
-        }
 
-    def build(self) -> _Messages:
+    def build(self, settled: WrittenMessages | None) -> list[JsonValue]:
         """All messages; never ends with the assistant."""
-        messages: _Messages = []
-        for message in self._request.messages:
-            match message.role:
-                case Role.USER:
-                    messages.extend(self._user(message))
-                case Role.ASSISTANT:
-                    messages.append(self._assistant(message))
-                case Role.SYSTEM:
-                    # Notices for the user; the context never sends them.
-                    pass
-                case _:
-                    assert_never(message.role)
+        start = 0 if settled is None else len(settled.messages)
+        messages = [one for message in self._request.messages[start:] for one in self.all_of(message)]
         if not messages or messages[-1]["role"] == "assistant":
             messages.append({"role": "user", "content": CONTINUE})
         messages[-1]["content"] = _behind(messages[-1]["content"], self._request.system[1:])
-        return messages
+        return [*([] if settled is None else settled.filled(self.all_of)), *messages]
+
+    def all_of(self, message: ModelMessage) -> _Messages:
+        """The messages of the protocol that it becomes: each tool result is one."""
+        match message.role:
+            case Role.USER:
+                return self._user(message)
+            case Role.ASSISTANT:
+                return [self._assistant(message)]
+            case Role.SYSTEM:
+                return []  # notices for the user, which the context never sends
+            case _:
+                assert_never(message.role)
+
+    def depends(self, message: ModelMessage) -> bool:
+        """True when its form depends on the rest of the request: images may be left out, names are those of calls."""
+        if message.role is Role.ASSISTANT:
+            return False
+        results = [block for block in message.blocks if isinstance(block, ToolResultBlock)]
+        if results and self._dialect.tool_protocol == "json":
+            return True
+        inner = [part for block in results for part in block.content]
+        return any(isinstance(part, ImageBlock) for part in (*message.blocks, *inner))
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        return {
+            block.id: block.name
+            for message in self._request.messages
+            for block in message.blocks
+            if isinstance(block, ToolUseBlock)
+        }
 
     def _user(self, message: ModelMessage) -> _Messages:
         """Tool results first, one message each, then one message with images before text."""
