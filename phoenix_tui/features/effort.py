@@ -21,21 +21,24 @@ MEANINGS: Final[dict[Effort, str]] = {
     Effort.HIGH: "much reasoning: slower, costs more",
     Effort.MAX: "as much as the model can",
 }
+STEPS: Final = {"higher": 1, "lower": -1}
 NO_LEVELS: Final = "{model} has no levels of effort."
 LATER: Final = " It counts from the next run on."
 
 
 async def choose_effort(front: FrontEnd, word: str) -> None:
-    """Use this effort, or ask for one that the model accepts."""
+    """Use this effort or the next one, or ask for one that the model accepts."""
     known = front.services.system.efforts(front.model)
-    if word and word not in set(Effort):
-        front.tell(f"Efforts: {', '.join(Effort)}.", bad=True)
+    if word and word not in {*Effort, *STEPS}:
+        front.tell(f"Efforts: {', '.join(Effort)}; or {' or '.join(STEPS)}.", bad=True)
         return
-    if not word and not known and front.effort is Effort.DEFAULT:
+    if word not in set(Effort) and not known and front.effort is Effort.DEFAULT:
         front.tell(NO_LEVELS.format(model=short_model(front.model)))
         return
+    offered = [level for level in LEVELS if level in {Effort.DEFAULT, front.effort, *known}]
+    if word in STEPS:
+        word = offered[min(max(offered.index(front.effort) + STEPS[word], 0), len(offered) - 1)].value
     if not word:
-        offered = [level for level in LEVELS if level in {Effort.DEFAULT, front.effort, *known}]
         options = [Option(level.value, level.value, (MEANINGS[level],)) for level in offered]
         word = await front.pick(f"Effort of {short_model(front.model)}", options, current=front.effort.value)
     if word in set(Effort):

@@ -68,6 +68,8 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("palette", "ctrl+p", "act('palette')", "all commands", W),
     Key("mode", "shift+tab", "act('next_mode')", "next permission mode", W),
     Key("effort", "alt+t", "command('effort')", "how much the model reasons (effort)", W),
+    Key("effort_lower", "alt+comma", "command('effort lower')", "less reasoning", W),
+    Key("effort_higher", "alt+full_stop", "command('effort higher')", "more reasoning", W),
     Key("send_now", "ctrl+s", "send_now", "stop the run and send the draft", W),
     Key(
         "background",
@@ -321,6 +323,8 @@ WORDS: Final[dict[str, str]] = {
     "left_square_bracket": "[",
     "right_square_bracket": "]",
     "slash": "/",
+    "comma": ",",
+    "full_stop": ".",
     "minus": "-",
     "plus": "+",
     "equals_sign": "=",

@@ -8,6 +8,7 @@ from typing import Final
 
 from textual import events
 from textual._xterm_parser import XTermParser
+from textual.keys import _character_to_key  # pyright: ignore[reportPrivateUsage] - the names that Textual gives
 
 from tools.clock import SYSTEM_CLOCK, Clock
 
@@ -24,11 +25,13 @@ _STRING: Final = re.compile(r"\x1b(?:\](?=\d)|P(?=[\d>!+$|{])|_(?=G))")
 _STRING_END: Final = re.compile(r"\x07|\x1b\\")
 _REPORT: Final = re.compile(r"\x1b\[[?>=][\d;]*c")
 _ALT_DIGITS: Final = {f"\x1b{digit}": f"alt+{digit}" for digit in "123456789"}
+_ALT_SIGNS: Final = {f"\x1b{sign}": f"alt+{_character_to_key(sign)}" for sign in "!\"#$%&'()*+,-./:;<=>?@`{|}~"}
+"""All signs but those that begin a sequence of the terminal."""
 _ALT_KEYS: Final = {
     **_ALT_DIGITS,
+    **_ALT_SIGNS,
     "\x1bd": "alt+d",
     "\x1by": "alt+y",
-    "\x1b/": "alt+slash",
     "\x1b\x7f": "alt+backspace",
     "\x1b\x08": "alt+backspace",
 }
@@ -36,7 +39,7 @@ _ALT_KEYS: Final = {
 
 
 class QuietParser(XTermParser):
-    """Reads ESC CR as alt+enter and ESC 1…9 as alt+1…9, which stock Textual reads as enter and as text.
+    """Reads ESC CR as alt+enter and ESC with a digit or sign as Alt with it, which stock Textual reads as text.
 
     With them come the Alt keys of readline.
     """

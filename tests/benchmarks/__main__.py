@@ -39,6 +39,7 @@ from tests.benchmarks import (
     steps,
     stream,
     turns,
+    windows,
 )
 from tests.benchmarks.bench import Bench, Family
 from tests.benchmarks.costs import kill_all, tagged
@@ -63,6 +64,7 @@ FAMILIES: Final = (
     Family("agents", agents.agents, 300, 180),
     Family("listing", listing.listing, 120, 60),
     Family("steps", steps.steps, 180, 40),
+    Family("windows", windows.windows, 120, 60),
     Family("esc", cancel.esc_stream, 90, 40),
     Family("esc-command", cancel.esc_command, 90, 30),
     Family("trees", cancel.trees, 600, 60),

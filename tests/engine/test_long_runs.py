@@ -45,6 +45,7 @@ async def test_500_tool_calls_end_in_any_window_without_one_request_that_is_refu
         assert kinds.count(CompactionKind.SUMMARY) == provider.summaries
         assert kinds.count(CompactionKind.NONE) == 0
         assert len(provider.misses) == len(kinds), "only a compaction or a pruning costs the prompt cache"
+        assert provider.cache_share > 0.9
         for one in made:
             assert one.facts.tokens_after < one.facts.tokens_before * 0.9
         if window == 32_000:

@@ -20,7 +20,7 @@ def read(folder: Path, text: str) -> dict[str, str]:
     [
         ("f9", "f9"),
         ("Ctrl+X, f8", "ctrl+x,f8"),
-        ("alt+.", "alt+full_stop"),
+        ("alt+;", "alt+semicolon"),
         ("ctrl+é", "ctrl+é"),
         ("none", "none"),
         ("shift+f3", "shift+f3"),

@@ -141,11 +141,15 @@ def test_a_pending_esc_is_due_when_its_delay_is_over() -> None:
         ("\x1bd", "alt+d"),
         ("\x1by", "alt+y"),
         ("\x1b/", "alt+slash"),
+        ("\x1b,", "alt+comma"),
+        ("\x1b.", "alt+full_stop"),
+        ("\x1b-", "alt+minus"),
+        ("\x1b?", "alt+question_mark"),
         ("\x1b\x7f", "alt+backspace"),
         ("\x1bb", "ctrl+left"),
     ],
 )
-def test_the_alt_keys_of_readline_are_read_from_legacy_bytes(typed: str, key: str) -> None:
+def test_alt_with_a_letter_or_sign_is_read_from_legacy_bytes(typed: str, key: str) -> None:
     assert [event.key for event in QuietParser().feed(typed) if hasattr(event, "key")] == [key]
 
 

@@ -31,6 +31,20 @@ async def test_the_key_offers_the_levels_of_the_model_and_the_choice_stays_in_si
         await shell.until(lambda: "(" not in shell.status)
 
 
+async def test_two_keys_step_through_the_levels_of_the_model_and_stop_at_its_ends(open_shell: Any) -> None:
+    async with open_shell((120, 40), model=MODEL) as shell:
+        conversation = await shell.say("go")
+        for level in (Effort.LOW, Effort.MEDIUM, Effort.HIGH, Effort.MAX, Effort.MAX):
+            await shell.pilot.press("alt+full_stop")
+            await shell.until(lambda level=level: f"({level.value})" in shell.status)
+        for level in (Effort.HIGH, Effort.MEDIUM, Effort.LOW):
+            await shell.pilot.press("alt+comma")
+            await shell.until(lambda level=level: f"({level.value})" in shell.status)
+        await shell.pilot.press("alt+comma", "alt+comma")
+        await shell.until(lambda: "(" not in shell.status)
+        assert conversation.record.effort is Effort.DEFAULT
+
+
 async def test_a_new_conversation_begins_with_the_effort_chosen_before_it(open_shell: Any) -> None:
     async with open_shell((120, 40), model=MODEL) as shell:
         await shell.command("/effort low")
@@ -45,8 +59,9 @@ async def test_a_new_conversation_begins_with_the_effort_chosen_before_it(open_s
     ("model", "line", "said"),
     [
         (MODEL, "/effort off", "Effort off: claude-sonnet-5-5 is sent low, its nearest."),
-        (MODEL, "/effort ultra", "Efforts: default, off, low, medium, high, max."),
+        (MODEL, "/effort ultra", "Efforts: default, off, low, medium, high, max; or higher or lower."),
         ("demo/guide", "/effort", "demo/guide has no levels of effort."),
+        ("demo/guide", "/effort higher", "demo/guide has no levels of effort."),
         ("demo/guide", "/effort high", "Effort high: demo/guide has no levels and is sent none."),
     ],
 )
