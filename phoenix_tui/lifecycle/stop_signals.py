@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from phoenix_tui.terminal.state import restore
@@ -39,7 +40,41 @@ def listen(
 ) -> None:
     """Call `told` in the loop for those signals that are not ignored."""
     for number in heeded(numbers):
-        loop.add_signal_handler(number, told, number)
+        handle(loop, number, partial(told, number))
+
+
+def listen_no_longer(numbers: Iterable[signal.Signals]) -> None:
+    """Give the signals that are not ignored their usual effect again."""
+    for number in heeded(numbers):
+        signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
+
+
+def handle(loop: asyncio.AbstractEventLoop, number: signal.Signals, call: Callable[[], None]) -> None:
+    """Call `call` in the loop for this signal, once for all that come before it does.
+
+    The loop's own handlers pass each signal through a socket that a few hundred fill. A later SIGTERM is then lost, and
+    Python notes a warning for which it takes a lock that the interrupted code may hold: all threads would stand still.
+    """
+    waits = False
+
+    def now() -> None:
+        nonlocal waits
+        waits = False
+        call()
+
+    def came(_number: int, _frame: FrameType | None) -> None:
+        nonlocal waits
+        if waits:
+            return
+        waits = True
+        try:
+            loop.call_soon_threadsafe(now)
+        except RuntimeError:  # the loop is closed
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+
+    signal.signal(number, came)
+    signal.siginterrupt(number, False)
 
 
 def hang_up() -> None:

@@ -18,7 +18,7 @@ from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
 from phoenix_tui.lifecycle.memory_limit import NO_LIMIT, MemoryLimit
-from phoenix_tui.lifecycle.stop_signals import END_SIGNALS, SIGNAL_EXIT, listen
+from phoenix_tui.lifecycle.stop_signals import END_SIGNALS, SIGNAL_EXIT, handle, listen
 from phoenix_tui.linear.approvals import ApprovalNotifier, answer_of
 from phoenix_tui.linear.context import LinearContext
 from phoenix_tui.linear.images import attach_all, attach_dropped
@@ -104,8 +104,8 @@ class LinearApp:
         if self.link is not None:
             self.link.arm(END_SIGNALS)
             self._watch = LoopWatch(self.link, self.limit, lambda words: self.ctx.say(f"Note: {words}"))
-        loop.add_signal_handler(signal.SIGINT, self.interrupt)
-        loop.add_signal_handler(signal.SIGCONT, self.ctx.terminal.resume)
+        handle(loop, signal.SIGINT, self.interrupt)
+        handle(loop, signal.SIGCONT, self.ctx.terminal.resume)
 
     async def _begin(self) -> None:
         launch = self.ctx.launch

@@ -20,7 +20,7 @@ from textual.events import Resize
 from textual.geometry import Size
 
 from phoenix_tui.lifecycle.interrupts import Impatience
-from phoenix_tui.lifecycle.stop_signals import hang_up
+from phoenix_tui.lifecycle.stop_signals import handle, hang_up
 from phoenix_tui.terminal import state
 from phoenix_tui.terminal.input import InputFilter, QuietParser
 from phoenix_tui.terminal.output import drawing_only, with_overlays
@@ -100,8 +100,8 @@ class QuietDriver(LinuxDriver):
         # In the loop, never during its work: a stock handler that runs while this thread holds the lock of
         # the writer's queue would wait for that lock forever.
         self._loop = asyncio.get_running_loop()
-        self._loop.add_signal_handler(signal.SIGTSTP, self._stop)
-        self._loop.add_signal_handler(signal.SIGCONT, self._continue)
+        handle(self._loop, signal.SIGTSTP, self._stop)
+        handle(self._loop, signal.SIGCONT, self._continue)
 
     def write(self, data: str) -> None:
         """Write drawing sequences, a frame in one piece; all else is dropped."""
@@ -212,7 +212,7 @@ class QuietDriver(LinuxDriver):
 
     def _follow_sizes(self) -> None:
         """Read the size in the loop, after the signal: stock handlers interrupt each other, and an old size may win."""
-        self._loop.add_signal_handler(signal.SIGWINCH, self._tell_size)
+        handle(self._loop, signal.SIGWINCH, self._tell_size)
 
     def _get_terminal_size(self) -> tuple[int, int]:
         """The one answer to how large the screen is; Textual and Rich fall back to two sizes that differ."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -79,6 +81,52 @@ async def test_a_storm_of_sizes_costs_little_and_the_last_one_counts(tmp_path: P
             assert seen.peak < MOST_MEMORY
             running.signal(signal.SIGTERM)
             assert await running.exit_code() == 128 + signal.SIGTERM
+
+
+@pytest.mark.pty
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+async def test_a_signal_to_end_counts_in_the_midst_of_a_storm(tmp_path: Path, number: signal.Signals) -> None:
+    async with program(Phoenix(tmp_path, tmp_path)) as running:
+        with bounded(running.pid, seconds=40):
+            await running.ready()
+            over, sent = threading.Event(), list[None]()
+
+            def storm() -> None:
+                while not over.is_set():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(running.pid, signal.SIGWINCH)
+                    sent.append(None)
+
+            thread = threading.Thread(target=storm, daemon=True)
+            thread.start()
+            try:
+                await running.until(lambda: len(sent) > 1_000, "the storm")
+                running.signal(number)
+                assert await running.exit_code() == 128 + number
+            finally:
+                over.set()
+                thread.join()
+
+
+FLOOD = """
+import asyncio, os, signal
+from phoenix_tui.lifecycle.stop_signals import handle
+heard = []
+async def main():
+    loop = asyncio.get_running_loop()
+    handle(loop, signal.SIGWINCH, lambda: heard.append(1))
+    for _ in range(20_000):  # the loop reads none of them meanwhile
+        os.kill(os.getpid(), signal.SIGWINCH)
+    while not heard:
+        await asyncio.sleep(0)
+asyncio.run(main())
+"""
+
+
+def test_more_signals_than_the_loop_has_room_for_are_no_warning() -> None:
+    """The warning takes a lock that the interrupted code may hold; then every thread stands still."""
+    done = subprocess.run([sys.executable, "-c", FLOOD], capture_output=True, text=True, check=True, timeout=30)
+    assert done.stderr == ""
 
 
 @pytest.mark.pty
