@@ -73,6 +73,7 @@ def handle(loop: asyncio.AbstractEventLoop, number: signal.Signals, call: Callab
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
 
+    loop.remove_signal_handler(number)  # a library's: both would be called
     signal.signal(number, came)
     signal.siginterrupt(number, False)
 
