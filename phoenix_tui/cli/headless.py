@@ -23,7 +23,7 @@ from phoenix_tui.cli.output import behind_the_loop, write_progress
 from phoenix_tui.cli.reporters import Reporter
 from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
 from phoenix_tui.lifecycle.memory_limit import NO_LIMIT, MemoryLimit
-from phoenix_tui.lifecycle.stop_signals import listen, listen_no_longer
+from phoenix_tui.lifecycle.stop_signals import listen
 from phoenix_tui.text.agent_text import counted, task_words
 from tools.contract import ImageRejected, SandboxMode, ToolClass
 from tools.process.link import ZygoteLink
@@ -221,7 +221,8 @@ class HeadlessRun:
                 self.link.disarm()
                 if why := self._watch.last_words:
                     write_progress(f"phoenix: {why}")
-            listen_no_longer(SIGNALS)
+            for number in SIGNALS:
+                loop.remove_signal_handler(number)
 
     def _interrupt(self, code: Exit) -> None:
         if self._watch is not None:

@@ -43,17 +43,12 @@ def listen(
         handle(loop, number, partial(told, number))
 
 
-def listen_no_longer(numbers: Iterable[signal.Signals]) -> None:
-    """Give the signals that are not ignored their usual effect again."""
-    for number in heeded(numbers):
-        signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
-
-
 def handle(loop: asyncio.AbstractEventLoop, number: signal.Signals, call: Callable[[], None]) -> None:
     """Call `call` in the loop for this signal, once for all that come before it does.
 
     The loop's own handlers pass each signal through a socket that a few hundred fill. A later SIGTERM is then lost, and
     Python notes a warning for which it takes a lock that the interrupted code may hold: all threads would stand still.
+    So the socket only wakes the loop, without the warning, and the handler of Python's own does the rest.
     """
     waits = False
 
@@ -73,9 +68,18 @@ def handle(loop: asyncio.AbstractEventLoop, number: signal.Signals, call: Callab
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
 
-    loop.remove_signal_handler(number)  # a library's: both would be called
+    loop.add_signal_handler(number, _wakes)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        signal.set_wakeup_fd(signal.set_wakeup_fd(-1), warn_on_full_buffer=False)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     signal.signal(number, came)
     signal.siginterrupt(number, False)
+
+
+def _wakes() -> None:
+    """The loop has woken; the handler does the work."""
 
 
 def hang_up() -> None:

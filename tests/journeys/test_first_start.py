@@ -65,7 +65,7 @@ async def test_the_installation_starts_where_it_was_chosen_and_esc_stops_it(tmp_
     async with program(phoenix_in(tmp_path, PHOENIX_MODEL="", **elsewhere)) as running:
         await running.shows("Enter installs")
         running.type(ENTER)
-        await running.shows("download")
+        await running.shows("y download")
         assert "Esc stops the download" not in running.words
         running.type("y")
         await running.until(lambda: "Esc stops the download" in running.words or "cannot" in running.words.lower())
