@@ -192,11 +192,25 @@ class QuietDriver(LinuxDriver):
         self._loop.call_soon(self._stop_now)
 
     def _stop_now(self) -> None:
-        """Give the screen back and stop, as Ctrl+Z in any program; take it again before anything else is done."""
-        if getattr(getattr(self._app, "shutdown", None), "wanted", False):  # PhoenixApp's; tests have others
+        """Give the screen back, as Ctrl+Z in any program, and stop after the signals that came meanwhile."""
+        if self._ends:
             return
-        self._sigtstp_application()  # pyright: ignore[reportUnknownMemberType] - Textual left it untyped
+        if self._auto_restart:
+            self.suspend_application_mode()
+            self._must_signal_resume = True
+        self._loop.call_soon(self._stop_process)
+
+    def _stop_process(self) -> None:
+        """Stop; take the screen again before anything else is done."""
+        if self._ends:
+            return
+        os.kill(os.getpid(), signal.SIGSTOP)
         self._continue()
+
+    @property
+    def _ends(self) -> bool:
+        """True once the end was requested, of PhoenixApp; tests have others."""
+        return bool(getattr(getattr(self._app, "shutdown", None), "wanted", False))
 
     def _continue(self) -> None:
         """Take the screen again; a SIGCONT without a stop changes nothing."""

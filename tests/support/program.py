@@ -38,7 +38,7 @@ class Program:
 
     def __init__(self, process: Any, columns: int, rows: int) -> None:
         self.process = process
-        self.before: list[Any] = termios.tcgetattr(process.fd)
+        self.before = fresh_attributes()
         self.screen = pyte.Screen(columns, rows)
         self.raw = bytearray()
         self.draws = True
@@ -191,6 +191,16 @@ async def program(
         yield running
     finally:
         running.close()
+
+
+def fresh_attributes() -> list[Any]:
+    """Attributes of a new terminal: a program that has begun may have changed its own already."""
+    ends = os.openpty()
+    try:
+        return termios.tcgetattr(ends[1])
+    finally:
+        for end_ in ends:
+            os.close(end_)
 
 
 def mark() -> str:
