@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from engine.ports import ConversationChanges
     from engine.ports.database_waits import DatabaseWaits
     from engine.ports.files import FileChange
+    from engine.ports.traces import Traces
     from engine.ports.turns import BranchRow
     from engine.records import (
         Attachment,
@@ -60,6 +61,11 @@ class AgentsApi(Protocol):
 
 class LibraryApi(Protocol):
     """Operations on whole conversations (`engine.ports.Library`)."""
+
+    @property
+    def traces(self) -> Traces:
+        """The traces of their runs."""
+        ...
 
     async def changed_externally(self) -> bool:
         """True when another process has written since the last call. Raises StorageError."""

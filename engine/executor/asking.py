@@ -68,7 +68,7 @@ async def answer_to(
     question = ModelMessage(Role.USER, (TextBlock(text),))
     request = ModelRequest(name, (instruction,), (question,), max_tokens=max_tokens)
     async with paced(session, provider, request, shown=purpose in OF_RUNS) as pacing:
-        with recorded(session, purpose, model) as call:
+        with recorded(session, purpose, model, request) as call:
             reply = await reply_of(provider, request, call, pacing)
             cost = await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
             replied(session, call, reply, cost)
@@ -99,7 +99,9 @@ async def reply_of(provider: Provider, request: ModelRequest, call: OpenCall, pa
 
 
 @contextmanager
-def recorded(session: Session, purpose: CallPurpose, model: str, ask: RequestLlm | None = None) -> Generator[OpenCall]:
+def recorded(
+    session: Session, purpose: CallPurpose, model: str, request: ModelRequest, ask: RequestLlm | None = None
+) -> Generator[OpenCall]:
     """Record a call made inside the block: an exception marks it as failed or stopped."""
     clock, run = session.ports.clock, run_of(session.state) if purpose in OF_RUNS else None
     call = OpenCall(
@@ -111,6 +113,7 @@ def recorded(session: Session, purpose: CallPurpose, model: str, ask: RequestLlm
         run_id=ask.run_id if ask is not None else run.id if run is not None else "",
         iteration=ask.iteration if ask is not None else 0,
         attempt=ask.attempt if ask is not None else 0,
+        request=request if session.settings.trace_verbose else None,
     )
     session.calls.begin(call)
     try:

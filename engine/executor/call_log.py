@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.machine.messages import Usage
-from engine.records.model_calls import CallPurpose, CallStatus, ModelCall
+from engine.ports import ModelRequest
+from engine.records.model_calls import INPUT_PREVIEW, CallPurpose, CallStatus, ModelCall
 
 PriceOf: TypeAlias = Callable[[str, Usage], float | None]
 """US dollars by model reference and usage; None where unknown."""
@@ -43,6 +45,8 @@ class OpenCall(Struct, eq=False):
     """Id of the message that it may become."""
     written: list[str] = field(default_factory=list[str])
     """The text so far, in pieces."""
+    request: ModelRequest | None = None
+    """The request, for the record; None unless verbose (SPEC CLAW-81)."""
 
 
 class CachedInput(Struct, frozen=True):
@@ -60,6 +64,8 @@ class CallLog(Struct, eq=False):
     under_way: dict[str, OpenCall] = field(default_factory=dict[str, OpenCall])
     _ended: list[tuple[str, ModelCall]] = field(default_factory=list[tuple[str, ModelCall]])
     """Reference and call."""
+    _requests: dict[str, ModelRequest] = field(default_factory=dict[str, ModelRequest])
+    """Requests of ended calls that are to be recorded, by call."""
     _cached: CachedInput = CachedInput()
 
     def begin(self, call: OpenCall) -> OpenCall:
@@ -93,6 +99,8 @@ class CallLog(Struct, eq=False):
             duration_ms=max(0, round((now - call.begun) * 1000)),
         )
         self._ended.append((call.reference, change(plain)))
+        if call.request is not None:
+            self._requests[call.id] = call.request
 
     def cancel(self, purposes: Iterable[CallPurpose], now: float) -> None:
         """End the running calls for these purposes: their answers are not needed any more."""
@@ -124,7 +132,11 @@ class CallLog(Struct, eq=False):
         """Take the finished calls, with their prices; the caller stores them, or gives them back."""
         waiting = self._ended
         for place, (reference, call) in enumerate(waiting):  # including calls that end meanwhile
-            waiting[place] = (reference, await _priced(reference, call, price))
+            priced = await _priced(reference, call, price)
+            if (request := self._requests.get(call.id)) is not None:
+                priced = replace(priced, input_preview=await asyncio.to_thread(written_out, request))
+            waiting[place] = (reference, priced)
+            self._requests.pop(call.id, None)
         # Only when all have a price: a cancelled caller leaves the calls to the next one.
         taken, self._ended = self._ended, []
         return tuple([call for _, call in taken])
@@ -132,6 +144,12 @@ class CallLog(Struct, eq=False):
     def give_back(self, calls: Iterable[ModelCall]) -> None:
         """Return calls that could not be stored: the next transaction takes them."""
         self._ended = [(f"{call.provider}/{call.model}", call) for call in calls] + self._ended
+
+
+def written_out(request: ModelRequest) -> str:
+    """The request as JSON without the bytes of its images, cut."""
+    whole = msgspec.json.encode(replace(request, images={}))
+    return whole[: 4 * INPUT_PREVIEW].decode("utf-8", "ignore")[:INPUT_PREVIEW]
 
 
 async def _priced(reference: str, call: ModelCall, price: PriceOf) -> ModelCall:

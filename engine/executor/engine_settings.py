@@ -67,6 +67,8 @@ class EngineSettings(Struct, frozen=True):
     """True when a model names a conversation after its first answer."""
     turn_summaries: bool = False
     """True when a model summarizes each turn for the list of turns."""
+    trace_verbose: bool = False
+    """True when spans keep whole inputs (SPEC CLAW-81)."""
     snapshot_messages: int = 60
     """Number of the newest messages in a snapshot."""
     max_agents: int = 4

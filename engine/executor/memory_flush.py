@@ -178,7 +178,7 @@ async def _ask(session: Session, model: str, messages: Sequence[ModelMessage]) -
     provider, name = session.ports.providers.resolve(model)
     request = ModelRequest(name, (INSTRUCTION,), tuple(messages), TOOLS, max_tokens=MAX_TOKENS)
     async with paced(session, provider, request, shown=True) as pacing:
-        with recorded(session, CallPurpose.MEMORY, model) as call:
+        with recorded(session, CallPurpose.MEMORY, model, request) as call:
             reply = await reply_of(provider, request, call, pacing)
             cost = await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
             replied(session, call, reply, cost)

@@ -84,7 +84,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
         known = session.growing.tokens
         async with paced(session, provider, request, cached=cached, is_retry=ask.attempt > 0, known=known) as pacing:
             started = clock.monotonic()
-            with recorded(session, CallPurpose.REPLY, model, ask) as call:
+            with recorded(session, CallPurpose.REPLY, model, request, ask) as call:
                 call.message_id, call.written = message_id, written
                 try:
                     reply = await _stream(session, provider, request, call, ask, pacing)

@@ -38,7 +38,7 @@ from engine.ports import (
     SetView,
     Write,
 )
-from engine.records.model_calls import PREVIEW, ModelCall
+from engine.records.model_calls import INPUT_PREVIEW, PREVIEW, ModelCall
 
 INBOX_ROWS = 32
 """Ids kept ready for inbox rows of one drain; more rows wait for the next one."""
@@ -139,17 +139,19 @@ def _tool_facts(session: Session, result: ToolResult, run_id: str, elapsed: floa
     new, preview = session.ports.ids.new, result.text[:PREVIEW]
     round_ = round_of(session.state)
     calls = (round_.current, *round_.queue) if round_ else ()
-    name = next((call.name for call in calls if call.id == result.call_id), "")
+    call = next((call for call in calls if call.id == result.call_id), None)
+    name = call.name if call is not None else ""
     payload = {"tool": name, "output": preview, "success": not result.is_error, "toolUseId": result.call_id}
     span = RecordSpan(
         id=new(),
         run_id=run_id,
-        kind="tool",
+        tool_use_id=result.call_id,
         name=name,
         iteration=run.iteration if (run := run_of(session.state)) else 1,
         status=result.status.value,
         duration_ms=round(elapsed * 1000),
         error=preview if result.is_error else "",
         output_preview=preview,
+        input_preview=call.input_json[:INPUT_PREVIEW] if call is not None and session.settings.trace_verbose else "",
     )
     return [RecordEvent(new(), "task:tool_result", json.dumps(payload), run_id=run_id), span]

@@ -83,21 +83,19 @@ class RecordEvent(Struct, frozen=True):
 
 
 class RecordSpan(Struct, frozen=True):
-    """One finished span of a run's trace (SPEC CLAW-80)."""
+    """The span of an ended tool call, in its run's trace (SPEC CLAW-80); `RecordCall` writes those of models."""
 
     id: str
     run_id: str
-    kind: str
-    """agent, llm or tool."""
+    tool_use_id: str
     name: str
     iteration: int
     status: str
     duration_ms: int
-    provider: str = ""
-    model: str = ""
-    usage: Usage | None = None
     error: str = ""
     output_preview: str = ""
+    input_preview: str = ""
+    """The call's input; empty unless verbose (SPEC CLAW-81)."""
 
 
 class RemoveQueued(Struct, frozen=True):

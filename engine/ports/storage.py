@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from engine.machine.views import ContextView
 from engine.ports.database_waits import DatabaseWaits
 from engine.ports.moves import Committed, Move, RecordCompaction
+from engine.ports.traces import Traces
 from engine.records import (
     Attachment,
     ConversationQuery,
@@ -233,6 +234,11 @@ class IndexProgress(Struct, frozen=True):
 
 class Library(Protocol):
     """Operations on whole conversations, past and present. Every method may raise StorageError."""
+
+    @property
+    def traces(self) -> Traces:
+        """The traces of their runs."""
+        ...
 
     async def fork(self, source_id: str, new_id: str, at: float, up_to_seq: int | None = None) -> StoredConversation:
         """Copy a conversation, whole or up to a message, under a new id, owned by this process."""

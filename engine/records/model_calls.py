@@ -12,6 +12,8 @@ from engine.records.totals import Totals
 
 PREVIEW: Final = 500
 """Characters of an answer or an output that its record keeps (SPEC CLAW-81)."""
+INPUT_PREVIEW: Final = 50_000
+"""Characters of an input that its span keeps when verbose (SPEC CLAW-81)."""
 
 
 class CallPurpose(StrEnum):
@@ -65,6 +67,8 @@ class ModelCall(Struct, frozen=True):
     """The kind of failure; empty where there was none."""
     preview: str = ""
     """Beginning of the answer."""
+    input_preview: str = ""
+    """The request as JSON, cut; empty unless verbose."""
     stop: str = ""
     """Stop reason of the reply, as in the Messages API; empty without one, and in calls read from the database."""
 

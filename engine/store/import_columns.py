@@ -262,6 +262,7 @@ TAKEN: Final[Mapping[str, Mapping[str, Check]]] = {
         "input_preview": _LONG_TEXT,
         "started_at": _TIME,
         "duration_ms": number(),
+        "tool_use_id": text(),
     },
 }
 """Table -> column -> check. NULL passes here; the schema restricts it."""

@@ -31,6 +31,7 @@ from engine.store.naming import tell_apart
 from engine.store.ownership import Instance
 from engine.store.search import backlog, finding, looking
 from engine.store.slices import Slices
+from engine.store.trace_store import SqliteTraces
 from tools.contract import JsonObject
 
 SEARCH_SECONDS = 0.12
@@ -45,6 +46,7 @@ class SqliteLibrary:
         self._instance = instance
         self._folder = folder
         self.slices = slices
+        self.traces = SqliteTraces(transactions)
         self._version: int | None = None
 
     async def fork(self, source_id: str, new_id: str, at: float, up_to_seq: int | None = None) -> StoredConversation:

@@ -21,6 +21,7 @@ from engine.store.schema_steps import (
     add_rewind_tables,
     add_sandbox_columns,
 )
+from engine.store.schema_traces import add_trace_columns
 
 Migration: TypeAlias = Callable[[sqlite3.Connection], None]
 
@@ -45,6 +46,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     add_compactions,
     add_effort_column,
     add_memory_passages,
+    add_trace_columns,
 )
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 

@@ -38,6 +38,7 @@ from engine.store import (
     queued,
     run_records,
     runs,
+    spans,
     tool_calls,
 )
 from engine.store.ownership import Instance
@@ -153,6 +154,6 @@ def _apply_to_runs(
         case RecordEvent():
             runs.add_event(connection, move.conversation_id, write, move.at)
         case RecordSpan():
-            runs.add_span(connection, write, move.at)
+            spans.add_tool(connection, write, move.at)
         case _:
             assert_never(write)

@@ -29,7 +29,7 @@ from engine.machine.states import (
 )
 from engine.ports import AppendMessage
 from engine.records import Recovery
-from engine.store import agent_ends, conversations, messages, runs, tool_calls
+from engine.store import agent_ends, conversations, messages, runs, spans, tool_calls
 from engine.store.ownership import Instance
 
 _UNOWNED_LEFTOVERS = """SELECT id FROM conversations WHERE owner_instance IS NULL
@@ -98,7 +98,9 @@ def recover(connection: sqlite3.Connection, conversation_id: str, at: float, *, 
         runs.record_cut_off(connection, conversation_id, scene.run_id, row["updated_at"])
     if scene.run_id:
         iterations = 0 if isinstance(state, _WITHOUT_RUN) else state.run.iteration
-        runs.finish(connection, FinishRun(scene.run_id, RunStatus.INTERRUPTED, iterations), at)
+        ended = row["updated_at"]  # its last sign of life: the restart may come days later
+        runs.finish(connection, FinishRun(scene.run_id, RunStatus.INTERRUPTED, iterations), ended)
+        spans.add_interrupted(connection, scene.run_id, interrupted, ended)
     connection.execute(
         """UPDATE messages SET task_process_status = 'pending'
             WHERE conversation_id = ? AND task_process_status = 'running'""",

@@ -1,23 +1,18 @@
-"""The tables `runs`, `traces`, `spans` and `events`: the history of runs."""
+"""The tables `runs`, `traces` and `events`: the history of runs."""
 
 from __future__ import annotations
 
 import sqlite3
-from typing import Final
 from uuid import uuid4
 
 from msgspec.structs import replace
 
 from engine.codec import storable
 from engine.machine.effects import FinishRun, RunStatus, StartRun
-from engine.ports import LimitRun, RecordEvent, RecordSpan
+from engine.ports import LimitRun, RecordEvent
 from engine.records.model_calls import CallPurpose, CallStatus, ModelCall
-from engine.store import model_calls, run_records
+from engine.store import model_calls, run_records, spans, trace_queue
 
-_CALL_SPAN: Final = """INSERT INTO spans (id, trace_id, parent_span_id, kind, name, iteration, provider, model,
-    input_tokens, output_tokens, status, error, output_preview, started_at, duration_ms)
-    SELECT ?, id, (SELECT id FROM spans WHERE trace_id = traces.id AND kind = 'agent'), 'llm', ?, ?, ?, ?, ?, ?, ?, ?,
-    ?, ?, ? FROM traces WHERE run_id = ?"""
 _TRACE_STATUS = {RunStatus.SUCCESS: "completed", RunStatus.CANCELLED: "cancelled"}
 """The column `traces.status`; every other end of a run is an error."""
 
@@ -67,6 +62,7 @@ def finish(connection: sqlite3.Connection, finishing: FinishRun, at: float) -> N
         (_TRACE_STATUS.get(finishing.status, "error"), at, finishing.run_id),
     )
     sum_up(connection, finishing.run_id)
+    trace_queue.run_ended(connection, finishing.run_id)
     connection.execute(
         "UPDATE turns SET ended_at = ? WHERE id = (SELECT turn_id FROM runs WHERE id = ?)", (at, finishing.run_id)
     )
@@ -76,9 +72,11 @@ def record_call(connection: sqlite3.Connection, conversation_id: str, call: Mode
     """Store an ended call, with its span; an ended run is summed up again."""
     model_calls.record(connection, conversation_id, call)
     if call.run_id:
-        _add_call_span(connection, call)
-        if _has_ended(connection, call.run_id):
-            sum_up(connection, call.run_id)
+        spans.add_call(connection, call)
+        if not _has_ended(connection, call.run_id):
+            return
+        sum_up(connection, call.run_id)
+    trace_queue.call_ended(connection, call.run_id, call.id)
 
 
 def record_cut_off(connection: sqlite3.Connection, conversation_id: str, run_id: str, at: float) -> None:
@@ -132,57 +130,6 @@ def add_event(connection: sqlite3.Connection, conversation_id: str, event: Recor
     )
 
 
-def add_span(connection: sqlite3.Connection, span: RecordSpan, at: float) -> None:
-    """Append a finished span; the agent's, which ends last, becomes the parent of the others."""
-    connection.execute(
-        """INSERT INTO spans (id, trace_id, kind, name, iteration, provider, model, input_tokens, output_tokens,
-            status, error, output_preview, started_at, duration_ms)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-        (
-            span.id,
-            span.run_id,
-            span.kind,
-            storable(span.name),
-            span.iteration,
-            span.provider,
-            span.model,
-            span.usage.input_tokens if span.usage else 0,
-            span.usage.output_tokens if span.usage else 0,
-            span.status,
-            storable(span.error),
-            storable(span.output_preview),
-            at - span.duration_ms / 1000,
-            span.duration_ms,
-        ),
-    )
-    if span.kind == "agent":
-        connection.execute(
-            "UPDATE spans SET parent_span_id = ? WHERE trace_id = ? AND id <> ? AND parent_span_id IS NULL",
-            (span.id, span.run_id, span.id),
-        )
-
-
 def _has_ended(connection: sqlite3.Connection, run_id: str) -> bool:
     row = connection.execute("SELECT status FROM runs WHERE id = ?", (run_id,)).fetchone()
     return row is not None and row["status"] != "running"
-
-
-def _add_call_span(connection: sqlite3.Connection, call: ModelCall) -> None:
-    connection.execute(
-        _CALL_SPAN,
-        (
-            call.id,
-            storable(call.model) if call.purpose is CallPurpose.REPLY else call.purpose.value,
-            call.iteration,
-            call.provider,
-            storable(call.model),
-            call.usage.input_tokens,
-            call.usage.output_tokens,
-            call.status,
-            call.error,
-            storable(call.preview),
-            call.started_at,
-            call.duration_ms,
-            call.run_id,
-        ),
-    )

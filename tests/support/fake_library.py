@@ -11,6 +11,7 @@ from engine.records.model_calls import CallSum
 from engine.records.runs import RunRecord
 from engine.records.turns import TurnSummary
 from engine.search import SearchQuery, Speaker, occurrences
+from tests.support.fake_traces import FakeTraces
 from tools.contract import JsonObject
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class FakeLibrary:
 
     def __init__(self, engine: FakeEngine) -> None:
         self._engine = engine
+        self.traces = FakeTraces()
 
     async def changed_externally(self) -> bool:
         written, self._engine.written_elsewhere = self._engine.written_elsewhere, False

@@ -64,7 +64,7 @@ async def rich_conversation(store: SqliteStore) -> str:
             SaveToolResult(result),
             replace(say(""), message=answered, run_id=run_id),
             reply(TextBlock("A needle in 100% hay_stack."), run_id=run_id),
-            RecordSpan(new_id(), run_id, "llm", "call", 1, "ok", 5, usage=Usage(1, 2)),
+            RecordSpan(new_id(), run_id, "t1", "read_image", 1, "success", 5),
             RecordEvent(new_id(), "state.changed", "{}", run_id),
             used(Usage(1, 2, 3, 4), 0.5, run_id),
             SetContext(50, 100, False, Usage(1, 2)),

@@ -225,7 +225,7 @@ async def test_a_run_has_its_turn_its_trace_and_its_cost(store: SqliteStore, con
             conversation_id,
             reply(TextBlock("x"), run_id=run_id),
             used(Usage(7, 3), 0.25, run_id, attempt=1, at=11.5),
-            RecordSpan("s2", run_id, "agent", "run", 1, "ok", 900),
+            RecordSpan("s2", run_id, "t1", "bash", 1, "success", 900),
             RecordEvent("e1", "state.changed", '{"a":1}', run_id),
             FinishRun(run_id, RunStatus.SUCCESS, 2, recoverable=True),
             at=12.0,
@@ -239,9 +239,9 @@ async def test_a_run_has_its_turn_its_trace_and_its_cost(store: SqliteStore, con
     assert query(store.path, "SELECT status, input_tokens, output_tokens, cost_usd, ended_at FROM traces") == [
         ("completed", 7, 3, 0.25, 12.0)
     ]
-    assert query(store.path, "SELECT kind, parent_span_id, started_at FROM spans ORDER BY kind DESC") == [
-        ("llm", "s2", 11.5),
-        ("agent", None, 11.1),
+    assert query(store.path, "SELECT kind, tool_use_id, started_at FROM spans ORDER BY kind") == [
+        ("llm", "", 11.5),
+        ("tool", "t1", 11.1),
     ]
     assert query(store.path, "SELECT id, type, payload_json, run_id FROM events") == [
         ("e1", "state.changed", '{"a":1}', run_id)

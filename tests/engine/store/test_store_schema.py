@@ -39,7 +39,9 @@ EXPECTED = {
     "events": "seq id conversation_id message_id run_id agent_id type payload_json ts",
     "traces": "id run_id conversation_id status input_tokens output_tokens cost_usd started_at ended_at",
     "spans": "id trace_id parent_span_id kind name iteration provider model input_tokens output_tokens status error"
-    " output_preview input_preview started_at duration_ms",
+    " output_preview input_preview started_at duration_ms tool_use_id",
+    "trace_queue": "seq run_id call_id",
+    "trace_export": "id owner seq sent",
     "tracked_tasks": "id conversation_id ord status is_planning data_json created_at updated_at",
     "file_steps": "id conversation_id kind state seq folder look began changes coverage undone_from target_seq",
     "memory_docs": "path scope updated_at size",
@@ -59,7 +61,7 @@ async def test_the_tables_and_columns_are_the_written_ones(store: SqliteStore) -
     tables = [
         str(row[0])
         for row in query(store.path, "SELECT name FROM sqlite_master WHERE type = 'table'")
-        if not str(row[0]).startswith(("memory_fts_", "search_index_"))
+        if not str(row[0]).startswith(("memory_fts_", "search_index_", "sqlite_"))
     ]
     found = {
         table: " ".join(str(row[1]) for row in query(store.path, f"PRAGMA table_info({table})")) for table in tables
