@@ -186,6 +186,8 @@ class Engine:
         if self.ports.rewinding is not None:
             await self.ports.rewinding.close()
         await self.ports.providers.close()
+        if self.ports.trace_export is not None:
+            await self.ports.trace_export.close()
         await self.ports.store.close()
 
     def _register_caches(self) -> None:

@@ -31,6 +31,7 @@ from engine.permissions.rules import Rule, RuleBook
 from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store
 from engine.ports.agent_store import AgentStore
 from engine.ports.profiles import Profile, Profiles
+from engine.ports.trace_export import Closable
 from engine.records import ConversationRecord, StoredMessage
 from engine.rewind.rewind import Rewinding
 from engine.routes import RouteOffer
@@ -91,6 +92,8 @@ class Ports(Struct, frozen=True):
     profiles: Profiles | None = None
     probe: SandboxProbe = NO_SANDBOX
     """Says how far this system can enforce a sandbox."""
+    trace_export: Closable | None = None
+    """Export of traces, which ends before the store."""
 
 
 class AgentStopper(Protocol):

@@ -16,7 +16,7 @@ class Traces(Protocol):
         ...
 
     async def of_conversation(self, conversation_id: str, limit: int = 200) -> Sequence[TraceSummary]:
-        """Its newest runs, newest first."""
+        """The newest runs of a conversation, newest first."""
         ...
 
     async def content(self, span: TraceSpan) -> SpanContent:

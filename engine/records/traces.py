@@ -45,7 +45,7 @@ class TraceSpan(Struct, frozen=True):
     run_id: str
     started_at: float
     seconds: float
-    """Until now while it runs."""
+    """Seconds until its end; until now while it runs."""
     usage: Usage | None = None
     """None for tools. An agent has the sum of its own run, without its sub-agents."""
     cost_usd: float | None = 0.0

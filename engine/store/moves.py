@@ -40,6 +40,7 @@ from engine.store import (
     runs,
     spans,
     tool_calls,
+    trace_queue,
 )
 from engine.store.ownership import Instance
 
@@ -155,5 +156,6 @@ def _apply_to_runs(
             runs.add_event(connection, move.conversation_id, write, move.at)
         case RecordSpan():
             spans.add_tool(connection, write, move.at)
+            trace_queue.tool_ended(connection, write.run_id, write.id)
         case _:
             assert_never(write)

@@ -42,6 +42,7 @@ def place_in_turn(connection: sqlite3.Connection, conversation_id: str, run_id: 
 
 def finish(connection: sqlite3.Connection, finishing: FinishRun, at: float) -> None:
     """Close a run, its trace and the time of its turn."""
+    trace_queue.run_ends(connection, finishing.run_id)
     connection.execute(
         """UPDATE runs SET status = ?, error = ?, error_code = ?, recoverable = ?, iterations = ?, ended_at = ?,
             duration_ms = CAST(MAX(0, (? - started_at) * 1000) AS INTEGER) WHERE id = ?""",
@@ -62,7 +63,6 @@ def finish(connection: sqlite3.Connection, finishing: FinishRun, at: float) -> N
         (_TRACE_STATUS.get(finishing.status, "error"), at, finishing.run_id),
     )
     sum_up(connection, finishing.run_id)
-    trace_queue.run_ended(connection, finishing.run_id)
     connection.execute(
         "UPDATE turns SET ended_at = ? WHERE id = (SELECT turn_id FROM runs WHERE id = ?)", (at, finishing.run_id)
     )

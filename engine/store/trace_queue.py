@@ -5,15 +5,84 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-_RUN: Final = "INSERT INTO trace_queue (run_id) SELECT ? FROM trace_export"
+from engine.records.trace_export import ExportSpan, TraceBatch
+from engine.store import export_spans
+from engine.store.ownership import Instance
+
+ENTRIES: Final = 256
+"""Entries of the queue that one batch looks at."""
+_RUN: Final = """INSERT INTO trace_queue (run_id) SELECT r.id FROM trace_export JOIN runs AS r
+    WHERE r.id = ? AND r.status = 'running'"""
+_LATE: Final = """INSERT INTO trace_queue (run_id, call_id) SELECT r.id, ? FROM trace_export JOIN runs AS r
+    WHERE r.id = ? AND r.status <> 'running'"""
 _CALL: Final = "INSERT INTO trace_queue (run_id, call_id) SELECT ?, ? FROM trace_export"
 
 
-def run_ended(connection: sqlite3.Connection, run_id: str) -> None:
-    """Queue a run with all its spans; nothing is queued before the export was switched on once."""
+def run_ends(connection: sqlite3.Connection, run_id: str) -> None:
+    """Queue a run that ends in this transaction; nothing is queued before the export was switched on once."""
     connection.execute(_RUN, (run_id,))
+
+
+def tool_ended(connection: sqlite3.Connection, run_id: str, span_id: str) -> None:
+    """Queue the span of a tool call that ended after its run; all others are queued with the run."""
+    connection.execute(_LATE, (span_id, run_id))
 
 
 def call_ended(connection: sqlite3.Connection, run_id: str, call_id: str) -> None:
     """Queue one model call: it ended after its run, or was made beside runs."""
     connection.execute(_CALL, (run_id or None, call_id))
+
+
+def open_queue(connection: sqlite3.Connection) -> None:
+    """Let ends be queued."""
+    connection.execute("INSERT OR IGNORE INTO trace_export (id, sent) VALUES (1, -1)")
+
+
+def waits(connection: sqlite3.Connection) -> bool:
+    """True while something is queued."""
+    return connection.execute("SELECT 1 FROM trace_queue LIMIT 1").fetchone() is not None
+
+
+def claim(connection: sqlite3.Connection, instance: Instance, at: float, limit: int) -> TraceBatch | None:
+    """Make this process the one that exports, and read the next batch; None while another living process is."""
+    row = connection.execute("SELECT owner, seq, sent FROM trace_export").fetchone()
+    if row is None or (row["owner"] != instance.id and instance.living_pid(connection, row["owner"]) is not None):
+        return None
+    batch = _next(connection, row["seq"], row["sent"], limit)
+    if batch is not None:
+        instance.register(connection, at)
+        connection.execute("UPDATE trace_export SET owner = ?", (instance.id,))
+    return batch
+
+
+def settle(connection: sqlite3.Connection, instance: Instance, batch: TraceBatch) -> None:
+    """Remove delivered entries; one whose claim is gone changes nothing."""
+    settled = connection.execute(
+        "UPDATE trace_export SET owner = NULL, seq = ?, sent = ? WHERE owner = ?",
+        (batch.partial, batch.sent, instance.id),
+    )
+    if settled.rowcount:
+        connection.execute("DELETE FROM trace_queue WHERE seq <= ?", (batch.done,))
+
+
+def give_back(connection: sqlite3.Connection, instance: Instance) -> None:
+    """End the claim of this process."""
+    connection.execute("UPDATE trace_export SET owner = NULL WHERE owner = ?", (instance.id,))
+
+
+def _next(connection: sqlite3.Connection, partial: int, sent: int, limit: int) -> TraceBatch | None:
+    entries = connection.execute("SELECT * FROM trace_queue ORDER BY seq LIMIT ?", (ENTRIES,)).fetchall()
+    found: list[ExportSpan] = []
+    done = 0
+    reader = export_spans.Reader(connection)
+    for entry in entries:
+        after = sent if entry["seq"] == partial else -1
+        room = limit - len(found)
+        spans = reader.spans_of(entry, after, room + 1)
+        if len(spans) > room:
+            found += [span for _, span in spans[:room]]
+            place = spans[room - 1][0] if room else after
+            return TraceBatch(tuple(found), done, entry["seq"], place) if found else None
+        found += [span for _, span in spans]
+        done = entry["seq"]
+    return TraceBatch(tuple(found), done) if entries else None

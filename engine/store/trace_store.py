@@ -24,7 +24,7 @@ class SqliteTraces:
         return await self._transactions.look(lambda connection: traces.read(connection, run_id, time.time()))
 
     async def of_conversation(self, conversation_id: str, limit: int = MOST_LISTED) -> list[TraceSummary]:
-        """Its newest runs, newest first."""
+        """The newest runs of a conversation, newest first."""
         return await self._transactions.look(
             lambda connection: traces.listed(connection, conversation_id, time.time(), limit)
         )

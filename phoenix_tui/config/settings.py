@@ -126,6 +126,10 @@ KEYS = {
         ),
         SettingKey("sanitize_replies", bool, True, meaning="remove stray call and thinking tags from answers"),
         SettingKey("turn_summaries", bool, True, meaning="let the model summarize each turn for the list of turns"),
+        SettingKey("trace_verbose", bool, False, meaning="keep whole inputs of model and tool calls in traces"),
+        SettingKey("otel", bool, False, meaning="export traces to the collector of OTEL_EXPORTER_OTLP_ENDPOINT"),
+        SettingKey("otel_endpoint", str, "", meaning="address of an OpenTelemetry collector to export traces to"),
+        SettingKey("otel_content", bool, False, meaning="export the beginnings of prompts and outputs too"),
         SettingKey("history_turns", int, 0, meaning="newest turns sent to the model; 0: all"),
         SettingKey(
             "compact_percent", int, 75, meaning="summarize older messages when the window is this full; 0: never"
@@ -195,6 +199,7 @@ EMPTY = dict.fromkeys(("max_turns", "max_budget_usd", "timeout", "agent_budget_u
     "agent_depth": "no sub-agents",
     "route_wait": "at once",
     "cheap_model": "the conversation's",
+    "otel_endpoint": "no export",
     "retention_days": "never",
     "checkpoint_total_mb": "no checkpoints of files",
 }

@@ -38,6 +38,7 @@ from phoenix_tui.models.own_file import own_file
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings_board import DefaultModel
 from phoenix_tui.wiring.system import RandomIds
+from phoenix_tui.wiring.trace_export import open_trace_export
 from tools.clock import SYSTEM_CLOCK
 from tools.contract import ProcessRunner
 from tools.files.ledger import ReadLedger
@@ -57,6 +58,8 @@ class Backend(Struct, frozen=True):
     processes: Processes
     tool_names: tuple[str, ...]
     profiles: ProfileFiles
+    notice: str = ""
+    """Sentence about something that is switched on and cannot work; empty without."""
 
     async def close(self) -> None:
         """Stop every run, close the store, end every program."""
@@ -93,6 +96,7 @@ async def open_backend(
     rules = RuleFile(paths.rules_file)
     trust = TrustFile(paths.trust_file)
     profiles = ProfileFiles(paths.profiles, trust)
+    export, notice = await open_trace_export(setup.settings, environment, store.trace_queue)
     ports = Ports(
         store=store,
         library=store.library,
@@ -109,9 +113,10 @@ async def open_backend(
         agents=store.agents,
         profiles=profiles,
         probe=processes,
+        trace_export=export,
     )
     engine = Engine(ports, engine_settings(setup, trust, unwatched=strict_guide))
-    return Backend(engine, store.library, registry, models, processes, engine.tool_names, profiles)
+    return Backend(engine, store.library, registry, models, processes, engine.tool_names, profiles, notice)
 
 
 def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> EngineSettings:
@@ -130,6 +135,7 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
         memory=settings.flag("memory"),
         memory_flush=settings.flag("memory_flush") and not unwatched and not setup.ephemeral,
         auto_title=settings.flag("auto_title") and not unwatched,
+        trace_verbose=settings.flag("trace_verbose"),
         turn_summaries=settings.flag("turn_summaries") and not unwatched and not setup.ephemeral,
         compact_percent=int(settings.number("compact_percent")) or NEVER,
         compact_after_runs=settings.flag("compact_after_runs") and not unwatched and not setup.ephemeral,

@@ -53,6 +53,8 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
         outcome = RunOutcome(conversation.id, conversation.record.model, describe=backend.providers.describe)
         if backend.engine.warning:
             write_progress(backend.engine.warning)
+        if backend.notice:
+            write_progress(backend.notice)
         limit, link = MemoryLimit.of(setup.settings), backend.processes.link
         run = HeadlessRun(backend.engine, conversation, reporter, outcome, arguments.wait_agents, link, limit)
         return await run.perform(prompt, images, caps)

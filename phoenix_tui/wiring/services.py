@@ -114,7 +114,7 @@ class ServiceOpener(SecretFields, Struct, eq=False):
             await self._backend.processes.close()
 
     async def _warning(self, backend: Backend) -> str:
-        sentences = [backend.engine.warning, *self.setup.notices(), *self.notices]
+        sentences = [backend.engine.warning, backend.notice, *self.setup.notices(), *self.notices]
         sandbox, required = chosen_sandbox(self.setup.settings)
         if required and sandbox is not SandboxMode.OFF:
             support = await backend.processes.probe()

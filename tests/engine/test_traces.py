@@ -167,8 +167,8 @@ async def test_inputs_are_kept_only_when_verbose_and_cut(tmp_path: Path, verbose
         await conversation.wait_idle()
         sizes = query(
             harness.store.path,
-            "SELECT kind, length(input_preview), length(output_preview) FROM spans ORDER BY started_at LIMIT 2 OFFSET 1",
-        )
+            "SELECT kind, length(input_preview), length(output_preview) FROM spans ORDER BY started_at",
+        )[1:]
         size = 50_000 if verbose else 0
         assert sizes == [("tool", size, 500), ("llm", size, 500)]
         if verbose:

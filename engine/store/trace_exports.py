@@ -1,0 +1,40 @@
+"""`engine.ports.trace_export.TraceQueue` on SQLite."""
+
+from __future__ import annotations
+
+import time
+
+from engine.records.trace_export import TraceBatch
+from engine.store import trace_queue
+from engine.store.connection import Transactions
+from engine.store.ownership import Instance
+
+
+class SqliteTraceQueue:
+    """The queue of ended spans; one process at a time takes from it."""
+
+    def __init__(self, transactions: Transactions, instance: Instance) -> None:
+        self._transactions = transactions
+        self._instance = instance
+
+    async def open(self) -> None:
+        """Let everything that ends from now on be queued."""
+        await self._transactions.write(trace_queue.open_queue)
+
+    async def waiting(self) -> bool:
+        """True while something is queued."""
+        return await self._transactions.read(trace_queue.waits)
+
+    async def claim(self, limit: int) -> TraceBatch | None:
+        """The next spans; None while there are none, or another living process sends."""
+        return await self._transactions.write(
+            lambda connection: trace_queue.claim(connection, self._instance, time.time(), limit)
+        )
+
+    async def settle(self, batch: TraceBatch) -> None:
+        """Remove what was delivered."""
+        await self._transactions.write(lambda connection: trace_queue.settle(connection, self._instance, batch))
+
+    async def give_back(self) -> None:
+        """End the claim."""
+        await self._transactions.write(lambda connection: trace_queue.give_back(connection, self._instance))

@@ -1,0 +1,153 @@
+"""The export in the background: takes ended spans from the queue and delivers each batch once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from enum import Enum
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from engine.ports import StorageError
+from engine.ports.trace_export import TraceQueue
+from engine.records.trace_export import TraceBatch
+
+log = logging.getLogger(__name__)
+
+BATCH: Final = 512
+"""Spans of one request; at most about 1 MB with content."""
+LOOK: Final = 2.0
+"""Seconds between two looks at the queue."""
+FIRST_WAIT: Final = 1.0
+MOST_WAIT: Final = 300.0
+"""Seconds between two tries while the collector does not take anything: doubled each time, up to this."""
+LAST_SECONDS: Final = 1.5
+"""Seconds that the end of Phoenix gives to what is still queued."""
+
+
+class Verdict(Enum):
+    """Answers of a collector."""
+
+    DELIVERED = 1
+    LATER = 2
+    """The spans cannot be taken now."""
+    REFUSED = 3
+    """The request will never be taken: another try is of no use."""
+
+
+class Delivery(Struct, frozen=True):
+    """Result of one request."""
+
+    verdict: Verdict
+    why: str = ""
+    wait: float = 0.0
+    """Seconds that the collector asks to wait; 0: it named none."""
+
+
+class Sender(Protocol):
+    """Sends one request to the collector."""
+
+    async def send(self, body: bytes) -> Delivery:
+        """Deliver it, within a bounded time. Never raises for what a collector does."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connection."""
+        ...
+
+
+class TraceExporter:
+    """Runs until closed; a collector that is down costs a request now and then, and loses nothing."""
+
+    def __init__(self, queue: TraceQueue, sender: Sender, encode: Callable[[TraceBatch], bytes]) -> None:
+        self._queue = queue
+        self._sender = sender
+        self._encode = encode
+        self._task: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
+        self._wait = 0.0
+        """Seconds of the last pause after a failure; 0 while it works."""
+
+    async def start(self) -> None:
+        """Queue what ends from now on, and begin to deliver it in the background."""
+        try:
+            await self._queue.open()
+        except StorageError as error:
+            log.warning("traces are not exported, their queue cannot be opened: %s", error)
+            return
+        self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Deliver what is queued, at most for `LAST_SECONDS`, and end; the rest waits for the next start."""
+        self._closing.set()
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=LAST_SECONDS)
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        await self._sender.close()
+
+    async def _run(self) -> None:
+        """Deliver what ends, until closing finds nothing more, or a collector that takes nothing."""
+        while not (self._closing.is_set() and self._wait):
+            pause = await self.step()
+            if pause and self._closing.is_set():
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._closing.wait()
+
+    async def step(self) -> float:
+        """Deliver one batch, if there is one; returns the seconds until the next step."""
+        try:
+            if not await self._queue.waiting():
+                return LOOK
+            batch = await self._queue.claim(BATCH)
+            return LOOK if batch is None else await self._deliver(batch)
+        except StorageError as error:
+            log.warning("the queue of traces cannot be read: %s", error)
+            return self._longer(0.0)
+
+    async def _deliver(self, batch: TraceBatch) -> float:
+        """Send a claimed batch; the claim ends in any case."""
+        settled = False
+        try:
+            delivery = await self._sent(batch)
+            if delivery.verdict is not Verdict.LATER:
+                await self._queue.settle(batch)
+                settled = True
+        finally:
+            if not settled:
+                with suppress(StorageError):
+                    await self._queue.give_back()
+        return self._next(delivery, len(batch.spans))
+
+    async def _sent(self, batch: TraceBatch) -> Delivery:
+        if not batch.spans:  # their conversation was removed
+            return Delivery(Verdict.DELIVERED)
+        try:
+            body = await asyncio.to_thread(self._encode, batch)
+        except ValueError:  # a number that protobuf cannot hold
+            return Delivery(Verdict.REFUSED, "they cannot be encoded")
+        return await self._sender.send(body)
+
+    def _next(self, delivery: Delivery, count: int) -> float:
+        match delivery.verdict:
+            case Verdict.DELIVERED:
+                if self._wait:
+                    log.info("the collector takes traces again")
+            case Verdict.REFUSED:
+                log.warning("the collector refused %d spans for good: %s", count, delivery.why)
+            case Verdict.LATER:
+                if not self._wait:
+                    log.warning("traces wait, the collector does not take them: %s", delivery.why)
+                return self._longer(delivery.wait)
+        self._wait = 0.0
+        return 0.0
+
+    def _longer(self, asked: float) -> float:
+        self._wait = min(max(self._wait * 2, FIRST_WAIT), MOST_WAIT)
+        return min(max(self._wait, asked), MOST_WAIT)

@@ -1,0 +1,117 @@
+"""Opens the export of traces, where the user has switched it on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Final
+
+from engine.ports.trace_export import TraceQueue
+from engine.providers.addresses import is_straight
+from engine.providers.direct_transport import DirectTransport
+from engine.providers.failures import retry_after_seconds
+from engine.providers.http_transport import HttpResponse, HttpTransport, TransportError
+from engine.records.trace_export import TraceBatch
+from phoenix_tui.cli.names import VERSION
+from phoenix_tui.config.settings import Settings
+from phoenix_tui.telemetry.collector import NO_PACKAGE, Collector, collector_of
+from phoenix_tui.telemetry.exporter import Delivery, TraceExporter, Verdict
+
+SECONDS: Final = 10.0
+"""Seconds of one request, from the connection to the head of the answer."""
+BODY_SECONDS: Final = 1.0
+MOST_BODY: Final = 64 * 1024
+"""Bytes of an answer that are read, so that its connection can be used again."""
+TYPE: Final = "application/x-protobuf"
+NEVER: Final = frozenset({400, 413, 415, 422})
+"""Statuses by which a collector refuses these spans, not the request as such."""
+
+
+async def open_trace_export(
+    settings: Settings, environment: Mapping[str, str], queue: TraceQueue
+) -> tuple[TraceExporter | None, str]:
+    """Start the export; returns it, None while it is off, and a sentence where it is on and cannot work."""
+    collector = collector_of(settings, environment)
+    if collector is None or isinstance(collector, str):
+        return None, collector or ""
+    if find_spec("opentelemetry") is None or find_spec("opentelemetry.proto") is None:
+        return None, NO_PACKAGE
+    exporter = TraceExporter(queue, CollectorClient(collector), _Encoder(collector.content))
+    await exporter.start()
+    return exporter, ""
+
+
+class _Encoder:
+    """Encodes in the caller's thread; loads protobuf with the first batch."""
+
+    def __init__(self, content: bool) -> None:
+        self._content = content
+
+    def __call__(self, batch: TraceBatch) -> bytes:
+        module = import_module("phoenix_tui.telemetry.encode")
+        body: bytes = module.encoded(batch.spans, content=self._content, version=VERSION)
+        return body
+
+
+class CollectorClient:
+    """Speaks OTLP/HTTP to one collector, by the transports of the providers; no redirect is followed."""
+
+    def __init__(self, collector: Collector, seconds: float = SECONDS) -> None:
+        self._collector = collector
+        self._seconds = seconds
+        self._transport: HttpTransport | None = None
+
+    async def send(self, body: bytes) -> Delivery:
+        """Deliver one request."""
+        headers = {**self._collector.headers, "content-type": TYPE}
+        try:
+            async with asyncio.timeout(self._seconds):
+                transport = await self._opened()
+                async with transport.ask("POST", self._collector.url, headers, body) as answer:
+                    delivery = _delivery(answer)
+                    await _drained(answer)
+                    return delivery
+        except TimeoutError:
+            return Delivery(Verdict.LATER, f"no answer within {self._seconds:g} s")
+        except (TransportError, OSError) as error:
+            return Delivery(Verdict.LATER, type(error).__name__)
+
+    async def close(self) -> None:
+        """Close the connection."""
+        if self._transport is not None:
+            await self._transport.close()
+
+    async def _opened(self) -> HttpTransport:
+        if self._transport is None:
+            self._transport = await _transport(self._collector.url)
+        return self._transport
+
+
+async def _transport(url: str) -> HttpTransport:
+    if is_straight(url):
+        return DirectTransport(url, SECONDS)
+    module = await asyncio.to_thread(import_module, "engine.providers.httpx_transport")
+    transport: HttpTransport = module.HttpxTransport(url, SECONDS)
+    return transport
+
+
+def _delivery(answer: HttpResponse) -> Delivery:
+    status = answer.status
+    if 200 <= status < 300:
+        return Delivery(Verdict.DELIVERED)
+    wait = retry_after_seconds(answer.headers.get("retry-after", ""))
+    return Delivery(Verdict.REFUSED if status in NEVER else Verdict.LATER, f"status {status}", wait)
+
+
+async def _drained(answer: HttpResponse) -> None:
+    """Read the rest of an answer, if it is short; what comes slowly or without end is dropped."""
+    read = 0
+    with suppress(TimeoutError, TransportError):
+        async with asyncio.timeout(BODY_SECONDS):
+            async for piece in answer.pieces():
+                read += len(piece)
+                if read > MOST_BODY:
+                    return
