@@ -29,6 +29,7 @@ from engine.records import (
     Recovery,
 )
 from engine.rule_store import RuleStore
+from engine.tracking.boards import TaskBoards
 from tools.shedding import SheddingOrder, shedding
 
 
@@ -44,6 +45,8 @@ class Engine:
         opened = self._conversations.opened
         self.bulk = ConversationBulk(ports, opened)
         self.rules = RuleStore(ports, opened)
+        self.tasks = TaskBoards(ports, settings, opened, self._conversations.trackers)
+        """Task boards of all conversations."""
         self.sub_agents = SubAgents(ports, settings, self._conversations) if ports.agents is not None else None
         """Sub-agents of its conversations; None without a store for them."""
         self._conversations.sub_agents = self.sub_agents

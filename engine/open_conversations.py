@@ -24,6 +24,7 @@ from engine.following import Following, why_read_only
 from engine.ports import NoConversation, OwnedElsewhere
 from engine.ports.profiles import SPAWN_TOOLS, Profile, ProfileError
 from engine.records import ConversationRecord, StoredConversation
+from engine.tracking.tracker import TaskTracker
 from engine.updates import Update, ViewersLeft
 from tools.contract import Tool
 from tools.garbage import garbage
@@ -78,6 +79,8 @@ class OpenConversations:
         self._open: dict[str, Conversation] = {}
         self._opening = asyncio.Lock()
         self._askers: dict[str, tuple[Titler, TurnNotes, CompactionAfterRun]] = {}
+        self.trackers: dict[str, TaskTracker] = {}
+        """Task tracking of the open conversations of the user."""
         self._following: dict[str, Following] = {}
         self._closing: dict[str, asyncio.Event] = {}
 
@@ -132,6 +135,8 @@ class OpenConversations:
         )
         for asker in self._askers[record.id]:
             publisher.add(asker.follow)
+        if record.agent is None:
+            self.trackers[record.id] = TaskTracker(conversation, session)
         publisher.add(partial(self._left, conversation))
         if record.agent is None:  # sub-agents are in no list
             publisher.add(ActivityReporter(conversation, self.watchers).follow)
@@ -159,6 +164,7 @@ class OpenConversations:
         try:
             if (following := self._following.pop(conversation_id, None)) is not None:
                 await following.close()
+            self.trackers.pop(conversation_id, None)
             for asker in self._askers.pop(conversation_id):
                 await asker.close()
             await conversation.close(rests=rests)

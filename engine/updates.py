@@ -10,6 +10,7 @@ from engine.machine.messages import ToolCall, ToolResult
 from engine.machine.states import AgentOutcome, State
 from engine.records import ConversationRecord, QueuedMessage, StoredMessage, ToolCallRecord
 from engine.records.model_calls import ModelCall
+from engine.records.tracked_tasks import TrackingStatus
 from engine.routes import RouteCard
 from tools.contract import JobInfo, Progress, ToolClass, ToolRequest
 
@@ -261,6 +262,13 @@ class BackgroundSummary(Struct, frozen=True):
     active: bool
 
 
+class TasksChanged(Struct, frozen=True):
+    """The task board of a conversation, or what tracking did with its messages, has changed."""
+
+    conversation_id: str
+    status: TrackingStatus
+
+
 class ViewersLeft(Struct, frozen=True):
     """The last viewer of a conversation has left; only parts of the engine still listen."""
 
@@ -290,5 +298,6 @@ Update: TypeAlias = (
     | Routed
     | AnswerEnded
     | BackgroundSummary
+    | TasksChanged
     | ViewersLeft
 )

@@ -9,6 +9,7 @@ from engine.executor.requests import ConversationOptions
 
 if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi, Unsubscribe
+    from engine.api.tasks import TasksApi
     from engine.executor.requests import Activity
     from engine.machine.states import State
     from engine.ports import ConversationChanges
@@ -220,6 +221,11 @@ class EngineApi(Protocol):
     @property
     def sub_agents(self) -> AgentsApi | None:
         """Sub-agents; None where there is nothing to keep them in."""
+        ...
+
+    @property
+    def tasks(self) -> TasksApi:
+        """Task boards of all conversations."""
         ...
 
     @property

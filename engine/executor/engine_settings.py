@@ -69,6 +69,8 @@ class EngineSettings(Struct, frozen=True):
     """True when a model summarizes each turn for the list of turns."""
     trace_verbose: bool = False
     """True when spans keep whole inputs (SPEC CLAW-81)."""
+    task_tracking: bool = False
+    """True when a model keeps the task board where the user chose nothing for a conversation (SPEC ACX-05)."""
     snapshot_messages: int = 60
     """Number of the newest messages in a snapshot."""
     max_agents: int = 4

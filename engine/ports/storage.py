@@ -84,6 +84,8 @@ class ConversationChanges(Struct, frozen=True):
     """True when the provider counted `context_tokens`."""
     compaction: RecordCompaction | None = None
     """Record of that change of the view."""
+    tracking: bool | None = None
+    """True when its tasks are tracked, whatever the setting says; False when they are not."""
 
     def applied_to(self, record: ConversationRecord, at: float) -> ConversationRecord:
         """The record as the store has it now; the window of another model is its caller's to know."""
@@ -100,6 +102,7 @@ class ConversationChanges(Struct, frozen=True):
             archived=record.archived if self.archived is None else self.archived,
             deleted=record.deleted if self.deleted is None else self.deleted,
             pinned_at=record.pinned_at if self.pinned is None else at * self.pinned,
+            tracking=record.tracking if self.tracking is None else self.tracking,
         )
 
     def _titled(self, record: ConversationRecord) -> ConversationRecord:

@@ -162,6 +162,8 @@ class ConversationRecord(Struct, frozen=True):
     """True where the user or a setting chose the sandbox: then a system that cannot enforce it asks in every mode."""
     effort: Effort = Effort.DEFAULT
     """Effort of its model, from the next run on."""
+    tracking: bool | None = None
+    """The user's choice whether its tasks are tracked; None: the setting decides."""
 
     @property
     def spent(self) -> Totals:

@@ -28,6 +28,8 @@ class CallPurpose(StrEnum):
     TURN_SUMMARY = "turn_summary"
     SUGGESTION = "suggestion"
     ASIDE = "aside"
+    TRACKING = "tracking"
+    """Tasks of the task board, found in messages."""
     EARLIER = "earlier"
     """Usage of a conversation before its calls were recorded, in one row."""
 

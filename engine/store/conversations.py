@@ -36,6 +36,7 @@ from engine.records.totals import Totals
 from engine.store import agent_rows, compactions
 from engine.store.ownership import Instance
 from engine.store.slugs import give_slug
+from engine.store.task_rows import chosen_tracking
 from tools.contract import SandboxMode
 
 NO_FOLDER: Final = Path("/dev/null/no folder")
@@ -150,6 +151,7 @@ def read(connection: sqlite3.Connection, conversation_id: str, instance: Instanc
         sandbox=SandboxMode(row["sandbox"]),
         sandbox_required=bool(row["sandbox_required"]),
         effort=Effort(row["effort"]),
+        tracking=chosen_tracking(row),
     )
 
 
@@ -200,6 +202,12 @@ def change(connection: sqlite3.Connection, conversation_id: str, changes: Conver
             f"UPDATE conversations SET {', '.join(f'{column} = ?' for column in columns)} WHERE id = ?",
             (*columns.values(), conversation_id),
         )
+    if changes.tracking is False:
+        connection.execute(
+            """UPDATE messages SET task_process_status = 'disabled'
+                WHERE conversation_id = ? AND task_process_status IN ('pending', 'running')""",
+            (conversation_id,),
+        )
     if changes.compaction is not None:
         compactions.add(connection, conversation_id, changes.compaction, at)
     if changes.suggested_title:
@@ -223,6 +231,8 @@ def _changed_columns(changes: ConversationChanges, at: float) -> dict[str, str |
         ("supervisor", changes.supervisor),
         ("compact_percent", changes.compact_percent),
         ("context_tokens", changes.context_tokens),
+        ("track_tasks", changes.tracking),
+        ("disable_task_tracking", None if changes.tracking is None else not changes.tracking),
     ):
         if number is not None:
             columns[column] = int(number)

@@ -22,6 +22,7 @@ from engine.store.schema_steps import (
     add_sandbox_columns,
 )
 from engine.store.schema_traces import add_trace_columns
+from engine.store.schema_tracking import add_task_tracking
 
 Migration: TypeAlias = Callable[[sqlite3.Connection], None]
 
@@ -47,6 +48,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     add_effort_column,
     add_memory_passages,
     add_trace_columns,
+    add_task_tracking,
 )
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 

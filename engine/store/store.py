@@ -40,6 +40,7 @@ from engine.store.ownership import Instance
 from engine.store.queued import SqliteQueue
 from engine.store.slices import Slices
 from engine.store.store_paths import StorePaths
+from engine.store.task_store import SqliteTasks
 from engine.store.trace_exports import SqliteTraceQueue
 from engine.store.turn_log import SqliteTurnLog
 from tools.contract import PreparedImage
@@ -68,6 +69,7 @@ class SqliteStore:
         self.turn_log = SqliteTurnLog(transactions, self._instance, slices)
         self.notes = SqliteNotes(transactions)
         self.trace_queue = SqliteTraceQueue(transactions, self._instance)
+        self.tasks = SqliteTasks(transactions, self._instance)
 
     @property
     def waits(self) -> DatabaseWaits:

@@ -18,6 +18,7 @@ PURPOSES: Final = {
     CallPurpose.TURN_SUMMARY: "turn summaries",
     CallPurpose.SUGGESTION: "suggested messages",
     CallPurpose.ASIDE: "side questions (/btw)",
+    CallPurpose.TRACKING: "task board",
     CallPurpose.EARLIER: "before calls were recorded separately",
 }
 

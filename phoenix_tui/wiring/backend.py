@@ -111,6 +111,7 @@ async def open_backend(
         rewinding=rewinding(store, paths, checkpoint_limits(setup.settings)),
         memory=Memory(NoteFolder(paths.memory), store.notes, setup.credentials),
         agents=store.agents,
+        tasks=store.tasks,
         profiles=profiles,
         probe=processes,
         trace_export=export,

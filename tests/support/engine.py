@@ -250,6 +250,7 @@ async def engine_harness(
         RandomIds(),
         memory=Memory(NoteFolder(home / "memory"), store.notes) if memory else None,
         agents=store.agents,
+        tasks=store.tasks,
         profiles=BuiltIn(),
     )
     engine = Engine(ports, settings)

@@ -36,6 +36,7 @@ from engine.records.effort import LEVELS, Effort
 from engine.records.model_calls import CallSum
 from engine.records.runs import RunRecord
 from engine.records.totals import Totals
+from engine.records.tracked_tasks import TrackingStatus
 from engine.search import SearchQuery
 from engine.summaries import summary_of
 from engine.updates import (
@@ -47,6 +48,7 @@ from engine.updates import (
     RunEnded,
     Snapshot,
     StateChanged,
+    TasksChanged,
     TextArrived,
     ToolStarted,
     Update,
@@ -63,6 +65,7 @@ from tests.support.fake_queue import FakeQueue
 from tests.support.fake_routing import FakeRouting
 from tests.support.fake_rules import rule_desk
 from tests.support.fake_side import FakeSide
+from tests.support.fake_tasks import FakeTasks
 from tools.contract import Command, Enforcement, Finished, ImageRejected, ToolRequest
 
 RUN = Run("run-1", 50)
@@ -276,10 +279,15 @@ class FakeEngine:
         self.call_sums: list[CallSum] = []
         self.bulk = FakeBulk(self)
         self.sub_agents = FakeSubAgents(self)
+        self.tasks = FakeTasks(self._tasks_changed)
         self.waits = DatabaseWaits()
         self.rules = rule_desk(self.opened)
         self.spoken: dict[str, list[StoredMessage]] = {}
         """Messages of conversations that are closed."""
+
+    def _tasks_changed(self, conversation_id: str, status: TrackingStatus) -> None:
+        if (conversation := self.opened.get(conversation_id)) is not None:
+            conversation.play(TasksChanged(conversation_id, status))
 
     def seed(
         self, title: str, *, draft: str = "", messages: int = 0, age: float = 0.0, cost: float = 0.0

@@ -23,6 +23,7 @@ from engine.updates import (
     RunEnded,
     Snapshot,
     StateChanged,
+    TasksChanged,
     TextArrived,
     ThinkingArrived,
     ToolDrafted,
@@ -77,6 +78,7 @@ def follow(update: Update, model: TranscriptModel) -> None:  # noqa: C901, PLR09
             | Routed()
             | AnswerEnded()
             | BackgroundSummary()
+            | TasksChanged()
             | ViewersLeft()
         ):
             pass  # status line, meter, question, queue and the rows of sub-agents show these

@@ -1,0 +1,115 @@
+"""The task boards as front ends use them: read, edited by the user, and processed on request."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from msgspec.structs import replace
+
+from engine.conversation import Conversation
+from engine.executor.engine_settings import EngineSettings
+from engine.executor.requests import EngineError
+from engine.executor.session import Ports
+from engine.ports import ConversationChanges, OwnedElsewhere
+from engine.ports.task_store import TaskRefused, TaskStore
+from engine.records.tracked_tasks import TaskBoardView, TaskPage, TaskStatus, TrackedTask, TrackingStatus
+from engine.tracking.tracker import TaskTracker
+
+NO_STORE: Final = "Nothing keeps a task board here."
+NOT_OPEN: Final = "Open this conversation first; only its owner processes its messages."
+
+
+class TaskBoards:
+    """`engine.api.tasks.TasksApi` over the store and the conversations that are open here."""
+
+    def __init__(
+        self,
+        ports: Ports,
+        settings: EngineSettings,
+        opened: Mapping[str, Conversation],
+        trackers: Mapping[str, TaskTracker],
+    ) -> None:
+        self._ports = ports
+        self._settings = settings
+        self._opened = opened
+        self._trackers = trackers
+
+    async def board(self, conversation_id: str) -> TaskBoardView:
+        """See `TasksApi.board`."""
+        found = await self._store.board(conversation_id)
+        return replace(found, status=await self._told(conversation_id, found.status))
+
+    async def page(
+        self, conversation_id: str, cursor: str = "", limit: int = 20, *, newest_first: bool = False
+    ) -> TaskPage:
+        """See `TasksApi.page`."""
+        with _sentences():
+            return await self._store.page(conversation_id, cursor, limit, newest_first=newest_first)
+
+    async def edit(
+        self, conversation_id: str, task_id: str, status: TaskStatus | None = None, description: str | None = None
+    ) -> TrackedTask:
+        """See `TasksApi.edit`."""
+        with _sentences():
+            now = self._ports.clock.now()
+            task = await self._store.edit(conversation_id, task_id, status, description, now)
+        await self._changed(conversation_id)
+        return task
+
+    async def remove(self, conversation_id: str, task_id: str) -> None:
+        """See `TasksApi.remove`."""
+        with _sentences():
+            await self._store.remove(conversation_id, task_id, self._ports.clock.now())
+        await self._changed(conversation_id)
+
+    async def flush(self, conversation_id: str) -> TrackingStatus:
+        """See `TasksApi.flush`."""
+        if conversation_id not in self._opened:
+            raise EngineError(NOT_OPEN)
+        return await self._changed(conversation_id)
+
+    async def set_tracking(self, conversation_id: str, on: bool) -> TrackingStatus:
+        """See `TasksApi.set_tracking`."""
+        changes = ConversationChanges(tracking=on)
+        conversation = self._opened.get(conversation_id)
+        with _sentences():
+            if conversation is not None:
+                await conversation.change(changes)
+            else:
+                await self._ports.store.change(conversation_id, changes, self._ports.clock.now())
+        return await self._changed(conversation_id)
+
+    async def untasked(self, conversation_id: str) -> tuple[int, ...]:
+        """See `TasksApi.untasked`."""
+        return await self._store.untasked(conversation_id)
+
+    @property
+    def _store(self) -> TaskStore:
+        if self._ports.tasks is None:
+            raise EngineError(NO_STORE)
+        return self._ports.tasks
+
+    async def _changed(self, conversation_id: str) -> TrackingStatus:
+        """Tell viewers of an open conversation, and return its status."""
+        status = await self._told(conversation_id, await self._store.status(conversation_id))
+        if (tracker := self._trackers.get(conversation_id)) is not None:
+            tracker.tell(status)
+        return status
+
+    async def _told(self, conversation_id: str, status: TrackingStatus) -> TrackingStatus:
+        """The status with the effect of the setting."""
+        chosen = await self._store.chosen(conversation_id)
+        return replace(status, enabled=self._settings.task_tracking if chosen is None else chosen)
+
+
+@contextmanager
+def _sentences() -> Generator[None]:
+    """Turn refusals of the store into the error that front ends know."""
+    try:
+        yield
+    except TaskRefused as error:
+        raise EngineError(str(error)) from error
+    except OwnedElsewhere as owner:
+        raise EngineError(f"Process {owner.pid} has this conversation open; change its tasks there.") from owner
