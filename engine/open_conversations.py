@@ -135,8 +135,10 @@ class OpenConversations:
         )
         for asker in self._askers[record.id]:
             publisher.add(asker.follow)
-        if record.agent is None:
-            self.trackers[record.id] = TaskTracker(conversation, session)
+        if record.agent is None and self.ports.tasks is not None:
+            self.trackers[record.id] = tracker = TaskTracker(conversation, session, self.ports.tasks)
+            publisher.add(tracker.follow)
+            tracker.look()
         publisher.add(partial(self._left, conversation))
         if record.agent is None:  # sub-agents are in no list
             publisher.add(ActivityReporter(conversation, self.watchers).follow)
@@ -164,7 +166,8 @@ class OpenConversations:
         try:
             if (following := self._following.pop(conversation_id, None)) is not None:
                 await following.close()
-            self.trackers.pop(conversation_id, None)
+            if (tracker := self.trackers.pop(conversation_id, None)) is not None:
+                await tracker.close()
             for asker in self._askers.pop(conversation_id):
                 await asker.close()
             await conversation.close(rests=rests)
@@ -180,7 +183,9 @@ class OpenConversations:
         sub_agents = self.sub_agents
         if conversation.record.agent is not None:
             return sub_agents is not None and sub_agents.works(conversation.id)
+        tracker = self.trackers.get(conversation.id)
         asks = any(asker.under_way for asker in self._askers[conversation.id])
+        asks = asks or (tracker is not None and tracker.under_way)
         return asks or conversation.in_use or (sub_agents is not None and sub_agents.needs(conversation.id))
 
     async def _take(self, conversation_id: str) -> Conversation:

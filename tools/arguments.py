@@ -88,6 +88,18 @@ class Arguments:
             raise self._wrong(name, "a whole number", value)
         return int(value)
 
+    def wholes(self, name: str, low: int, high: int) -> list[int]:
+        """A list of whole numbers within bounds, both included.
+
+        Raises:
+            ToolInputError: missing, or something else.
+        """
+        value = self._value(name, None)
+        if not isinstance(value, list):
+            raise self._wrong(name, "a list of whole numbers", value)
+        each = [Arguments({"item": item}, ("item",), f"{self._where}{name}: ") for item in value]
+        return [one.whole("item", low, low, high) for one in each]
+
     def objects(self, name: str) -> list[JsonObject]:
         """A list of objects with at least one in it.
 

@@ -71,6 +71,14 @@ class EngineSettings(Struct, frozen=True):
     """True when spans keep whole inputs (SPEC CLAW-81)."""
     task_tracking: bool = False
     """True when a model keeps the task board where the user chose nothing for a conversation (SPEC ACX-05)."""
+    track_local: bool = False
+    """True when it does so too where that model runs on this machine."""
+    track_after: float = 8.0
+    """Seconds without another message after which fewer than 16 are recorded (SPEC ACX-02)."""
+    track_tokens: int = 500_000
+    """Tokens of the task agent in each conversation within 24 hours; 0: no limit."""
+    task_criteria: str = ""
+    """The user's words about when a task has succeeded or failed (SPEC ACX-16)."""
     snapshot_messages: int = 60
     """Number of the newest messages in a snapshot."""
     max_agents: int = 4

@@ -144,7 +144,9 @@ class MoveLoop(Struct, eq=False):
         saves = saves_of(after.effects)
         writes = writes_of(session, saves, run.id if run else "", self.runner.elapsed, calls)
         now = session.ports.clock.now()
-        move = Move(session.record.id, after.state, writes + self._limits(entry, saves) + entry.writes, now)
+        move = Move(
+            session.record.id, after.state, writes + self._limits(entry, saves) + entry.writes, now, session.tracking
+        )
         try:
             committed = await session.ports.store.commit(move)
         except StorageError:

@@ -172,6 +172,8 @@ class Session(Struct, eq=False):
     """Tokens from which old tool results are looked at again for pruning."""
     summarizing: asyncio.Task[None] | None = None
     """The summary that is being made in the background."""
+    tracking: str = "disabled"
+    """Progress of new messages through task tracking; its tracker sets it."""
     calibration: Calibration = field(default_factory=Calibration)
     """Real tokens for each estimated one, by model; the same for all conversations."""
     calls: CallLog = field(default_factory=CallLog)

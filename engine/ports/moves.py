@@ -151,6 +151,8 @@ class Move(Struct, frozen=True):
     writes: tuple[Write, ...]
     at: float
     """Wall clock, seconds since the epoch; order is by seq, never by this."""
+    tracking: str = ""
+    """Progress of its messages through task tracking: `pending`, `disabled`, or empty for none; notices have none."""
 
 
 class Committed(Struct, frozen=True):

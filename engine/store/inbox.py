@@ -56,7 +56,7 @@ def suppress_wakes(connection: sqlite3.Connection, conversation_id: str) -> None
 
 
 def drain(
-    connection: sqlite3.Connection, conversation_id: str, draining: DrainInboxRows, at: float
+    connection: sqlite3.Connection, conversation_id: str, draining: DrainInboxRows, at: float, tracking: str = ""
 ) -> list[StoredMessage]:
     """Every waiting entry as a message: the tool results as one, then one each; at most the first opens a turn."""
     rows = connection.execute(
@@ -75,6 +75,7 @@ def drain(
                 new_turn=draining.new_turn and position == 0,
             ),
             at,
+            tracking,
         )
         for position, (message_id, (origin, blocks, _)) in enumerate(zip(draining.message_ids, planned, strict=False))
     ]

@@ -43,15 +43,21 @@ class _Place(Struct, frozen=True):
     message_number: int
 
 
-def append(connection: sqlite3.Connection, conversation_id: str, addition: AppendMessage, at: float) -> StoredMessage:
-    """Insert a message behind all others; a conversation without a title is named after its first human one."""
+def append(
+    connection: sqlite3.Connection, conversation_id: str, addition: AppendMessage, at: float, tracking: str = ""
+) -> StoredMessage:
+    """Insert a message behind all others; a conversation without a title is named after its first human one.
+
+    `tracking` is its progress through task tracking; a notice has none.
+    """
     message = addition.message
     place = _next_place(connection, conversation_id, addition.new_turn, at)
     text = plain_text(message.blocks)
     connection.execute(
         """INSERT INTO messages (id, conversation_id, turn_id, seq, message_number, role, origin, content_json, text,
-            original_len, silent, run_id, agent_id, model, usage_json, cost_usd, duration_ms, flags_json, created_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+            original_len, silent, run_id, agent_id, model, usage_json, cost_usd, duration_ms, flags_json, created_at,
+            task_process_status)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         (
             message.id,
             conversation_id,
@@ -72,6 +78,7 @@ def append(connection: sqlite3.Connection, conversation_id: str, addition: Appen
             addition.duration_ms,
             encode_flags(MessageFlags(message.cut, message.suspected)),
             at,
+            None if message.role is Role.SYSTEM else tracking or None,
         ),
     )
     _name_conversation(connection, conversation_id, message)
@@ -111,6 +118,18 @@ def newest_visible(connection: sqlite3.Connection, conversation_id: str) -> Stor
         f"{_ROWS} WHERE m.conversation_id = ? AND m.role <> 'system' ORDER BY m.seq DESC LIMIT 1", (conversation_id,)
     ).fetchone()
     return _stored(row) if row else None
+
+
+def tracking_now(connection: sqlite3.Connection, conversation_id: str) -> str:
+    """Progress of a message that recovery adds: it waits where the newest one was tracked."""
+    row = connection.execute(
+        """SELECT task_process_status AS status FROM messages WHERE conversation_id = ? AND role <> 'system'
+            ORDER BY seq DESC LIMIT 1""",
+        (conversation_id,),
+    ).fetchone()
+    if row is None or row["status"] is None:
+        return ""
+    return "disabled" if row["status"] == "disabled" else "pending"
 
 
 def _name_conversation(connection: sqlite3.Connection, conversation_id: str, message: NewMessage) -> None:

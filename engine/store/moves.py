@@ -75,9 +75,9 @@ def _apply(connection: sqlite3.Connection, move: Move, write: Write) -> list[Sto
     """Carry out one write; returns the messages it appended."""
     match write:
         case AppendMessage():
-            return [messages.append(connection, move.conversation_id, write, move.at)]
+            return [messages.append(connection, move.conversation_id, write, move.at, move.tracking)]
         case DrainInboxRows():
-            return inbox.drain(connection, move.conversation_id, write, move.at)
+            return inbox.drain(connection, move.conversation_id, write, move.at, move.tracking)
         case RecordCall(call):
             runs.record_call(connection, move.conversation_id, call)
         case RemoveQueued(message_id):

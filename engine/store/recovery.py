@@ -50,7 +50,9 @@ class _Scene(Struct, frozen=True):
 
     def append(self, role: Role, origin: Origin, blocks: tuple[Block, ...], cut: str = "") -> None:
         message = NewMessage(str(uuid4()), role, origin, blocks, cut=cut)
-        messages.append(self.connection, self.conversation_id, AppendMessage(message, run_id=self.run_id), self.at)
+        tracking = messages.tracking_now(self.connection, self.conversation_id)
+        addition = AppendMessage(message, run_id=self.run_id)
+        messages.append(self.connection, self.conversation_id, addition, self.at, tracking)
 
 
 def is_needed(connection: sqlite3.Connection, instance: Instance) -> bool:

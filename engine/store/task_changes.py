@@ -15,6 +15,8 @@ from tools.clean import clean_line
 
 LONGEST_DESCRIPTION: Final = 500
 """Characters of a description; longer ones are cut."""
+LONGEST_READ: Final = 10_000
+"""Characters of a text that are looked at."""
 NO_DESCRIPTION: Final = "A task needs a description."
 
 
@@ -40,12 +42,12 @@ def edit(
     return changed
 
 
-def remove(connection: sqlite3.Connection, conversation_id: str, task_id: str, at: float) -> None:
+def remove(connection: sqlite3.Connection, conversation_id: str, task_id: str) -> None:
     """Remove a task; its messages keep no link, and the orders behind it close the gap. Raises TaskRefused."""
     found = task(connection, conversation_id, task_id)
     connection.execute("DELETE FROM tracked_tasks WHERE id = ?", (found.id,))
     if not found.is_planning:
-        shift(connection, conversation_id, found.order, -1, at)
+        shift(connection, conversation_id, found.order, -1)
 
 
 def keep(connection: sqlite3.Connection, changed: TrackedTask) -> None:
@@ -57,7 +59,7 @@ def keep(connection: sqlite3.Connection, changed: TrackedTask) -> None:
     )
 
 
-def shift(connection: sqlite3.Connection, conversation_id: str, behind: int, by: int, at: float) -> None:
+def shift(connection: sqlite3.Connection, conversation_id: str, behind: int, by: int) -> None:
     """Move the tasks behind an order; by way of negative orders, since no two may be equal meanwhile."""
     moved = "UPDATE tracked_tasks SET ord = {} WHERE conversation_id = ? AND {}"
     connection.execute(moved.format("-ord", "ord > ?"), (conversation_id, behind))
@@ -66,5 +68,5 @@ def shift(connection: sqlite3.Connection, conversation_id: str, behind: int, by:
 
 def short_line(text: str, most: int) -> str:
     """Outside text as one line of at most `most` characters."""
-    line = " ".join(clean_line(storable(text)).split())
+    line = " ".join(clean_line(storable(text[:LONGEST_READ])).split())
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 
+from engine.ports import StorageError
+from engine.ports.task_store import AppliedChanges, BoardChange, MessageTracking, TakenMessages
+from engine.records.model_calls import ModelCall
 from engine.records.tracked_tasks import TaskBoardView, TaskPage, TaskStatus, TrackedTask, TrackingStatus
-from engine.store import task_changes, task_rows
+from engine.store import runs, task_changes, task_passes, task_rows
 from engine.store.connection import Transactions
+from engine.store.moves import LOST
 from engine.store.ownership import Instance
 
 
@@ -45,8 +50,10 @@ class SqliteTasks:
         """See `TaskStore.edit`."""
 
         def job(connection: sqlite3.Connection) -> TrackedTask:
-            self._instance.owns(connection, conversation_id)
-            return task_changes.edit(connection, conversation_id, task_id, status, description, at)
+            self._instance.owns(connection, conversation_id)  # raises where another process does
+            task = task_changes.edit(connection, conversation_id, task_id, status, description, at)
+            task_passes.record_changes(connection, conversation_id, [task], at)
+            return task
 
         return await self._transactions.write(job)
 
@@ -55,6 +62,69 @@ class SqliteTasks:
 
         def job(connection: sqlite3.Connection) -> None:
             self._instance.owns(connection, conversation_id)
-            task_changes.remove(connection, conversation_id, task_id, at)
+            task_changes.remove(connection, conversation_id, task_id)
 
         await self._transactions.write(job)
+
+    async def pending(self, conversation_id: str) -> tuple[int, ...]:
+        """See `TaskStore.pending`."""
+        return await self._transactions.read(lambda connection: task_passes.pending(connection, conversation_id))
+
+    async def take(self, conversation_id: str, limit: int) -> TakenMessages:
+        """See `TaskStore.take`."""
+
+        def job(connection: sqlite3.Connection) -> TakenMessages:
+            self._insist(connection, conversation_id)
+            return task_passes.take(connection, conversation_id, limit)
+
+        return await self._transactions.write(job)
+
+    async def apply(
+        self,
+        conversation_id: str,
+        seqs: Sequence[int],
+        changes: Sequence[BoardChange],
+        calls: Sequence[ModelCall],
+        at: float,
+        *,
+        ends: bool = False,
+    ) -> AppliedChanges:
+        """See `TaskStore.apply`."""
+
+        def job(connection: sqlite3.Connection) -> AppliedChanges:
+            self._insist(connection, conversation_id)
+            applied = task_passes.apply(connection, conversation_id, seqs, changes, at, ends=ends)
+            for call in calls:
+                runs.record_call(connection, conversation_id, call)
+            return applied
+
+        return await self._transactions.write(job)
+
+    async def settle(
+        self,
+        conversation_id: str,
+        to: MessageTracking,
+        calls: Sequence[ModelCall] = (),
+        *,
+        of: MessageTracking = MessageTracking.RUNNING,
+    ) -> None:
+        """See `TaskStore.settle`."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            self._insist(connection, conversation_id)
+            task_passes.settle(connection, conversation_id, of, to)
+            for call in calls:
+                runs.record_call(connection, conversation_id, call)
+
+        await self._transactions.write(job)
+
+    async def spent_tokens(self, conversation_id: str, since: float) -> int:
+        """See `TaskStore.spent_tokens`."""
+        return await self._transactions.read(
+            lambda connection: task_passes.spent_tokens(connection, conversation_id, since)
+        )
+
+    def _insist(self, connection: sqlite3.Connection, conversation_id: str) -> None:
+        """Only the owner of a conversation processes its messages."""
+        if not self._instance.owns(connection, conversation_id):
+            raise StorageError(LOST)

@@ -66,8 +66,10 @@ class TaskBoards:
 
     async def flush(self, conversation_id: str) -> TrackingStatus:
         """See `TasksApi.flush`."""
-        if conversation_id not in self._opened:
+        tracker = self._trackers.get(conversation_id)
+        if tracker is None or self._opened[conversation_id].read_only:
             raise EngineError(NOT_OPEN)
+        await tracker.flush()
         return await self._changed(conversation_id)
 
     async def set_tracking(self, conversation_id: str, on: bool) -> TrackingStatus:
@@ -93,13 +95,14 @@ class TaskBoards:
 
     async def _changed(self, conversation_id: str) -> TrackingStatus:
         """Tell viewers of an open conversation, and return its status."""
-        status = await self._told(conversation_id, await self._store.status(conversation_id))
         if (tracker := self._trackers.get(conversation_id)) is not None:
-            tracker.tell(status)
-        return status
+            return await tracker.tell()
+        return await self._told(conversation_id, await self._store.status(conversation_id))
 
     async def _told(self, conversation_id: str, status: TrackingStatus) -> TrackingStatus:
-        """The status with the effect of the setting."""
+        """The status with what only an open conversation knows, else with the effect of the setting."""
+        if (tracker := self._trackers.get(conversation_id)) is not None:
+            return replace(status, enabled=tracker.enabled, problem=tracker.problem)
         chosen = await self._store.chosen(conversation_id)
         return replace(status, enabled=self._settings.task_tracking if chosen is None else chosen)
 

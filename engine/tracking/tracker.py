@@ -1,20 +1,293 @@
-"""Task tracking of one open conversation: begins passes, and tells viewers what they changed."""
+"""Task tracking of one open conversation: begins passes, and tells viewers of their changes (SPEC ACX-03 to -05)."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import Coroutine
+from contextlib import aclosing, suppress
+from typing import Final
+
+from msgspec.structs import replace
+
 from engine.conversation import Conversation
+from engine.executor.pacing import THROTTLED
+from engine.executor.requests import EngineError
 from engine.executor.session import Session
+from engine.machine.messages import Role
+from engine.ports import ProviderError, StorageError
+from engine.ports.task_store import MessageTracking, TaskRefused, TaskStore
 from engine.records.tracked_tasks import TrackingStatus
-from engine.updates import TasksChanged
+from engine.tracking.buffer import AGAIN, MOST, TrackingBuffer
+from engine.tracking.task_agent import TaskAgent
+from engine.updates import ConversationChanged, MessageSaved, TasksChanged, Update
+
+log = logging.getLogger(__name__)
+
+TIME_LIMIT: Final = 120.0
+"""Seconds of a pass."""
+TRIES: Final = 60
+"""Times that a flush waits a second for another pass (SPEC ACX-03)."""
+LATER: Final = 30.0
+"""Seconds until a pass is tried again while its model is throttled, or memory is short."""
+DAY: Final = 86_400.0
+BUDGET: Final = "task_tracking_tokens"
+TIGHT: Final = "Task tracking waits: the model is close to its rate limit."
+BUSY: Final = "Another pass is still under way; try again in a minute."
+OFF: Final = "Task tracking is off for this conversation; switch it on first."
+SLOW: Final = f"The task agent took longer than {TIME_LIMIT:.0f} s."
+BROKEN: Final = "Task tracking failed inside; the log has the details."
 
 
 class TaskTracker:
-    """Follows one conversation of the user."""
+    """Follows one conversation of the user; only the process that owns it processes its messages."""
 
-    def __init__(self, conversation: Conversation, session: Session) -> None:
+    def __init__(self, conversation: Conversation, session: Session, store: TaskStore) -> None:
         self._conversation = conversation
         self._session = session
+        self._store = store
+        self._agent = TaskAgent(conversation, session, store)
+        self._buffer = TrackingBuffer(session.settings.track_after)
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._interrupted = MessageTracking.FAILED
+        """Progress of the messages of a pass that is cancelled."""
+        self._status = TrackingStatus()
+        self._closed = False
+        self.problem = ""
+        """Reason why messages wait or failed; empty without one."""
 
-    def tell(self, status: TrackingStatus) -> None:
-        """Tell subscribers of a change of the board."""
-        self._session.publisher.publish(TasksChanged(self._conversation.id, status))
+    def follow(self, update: Update) -> None:
+        """Count stored messages; look again when the conversation was changed."""
+        match update:
+            case MessageSaved(message) if message.role is not Role.SYSTEM and self.enabled:
+                self._buffer.stored(message.seq, self._now())
+                self._status = replace(self._status, pending=self._status.pending + 1)
+                asyncio.get_running_loop().call_soon(self._publish)
+                self._schedule()
+            case ConversationChanged():
+                self.look()
+            case _:
+                pass
+
+    def look(self) -> None:
+        """Switch to what settings, model and the user's choice say now; begins with the messages that wait."""
+        before, self._session.tracking = self._session.tracking, self._wanted()
+        if self._session.tracking == before or self._closed:
+            return
+        if not self.enabled:
+            self._stop(MessageTracking.DISABLED)
+            self._buffer.restore((), self._now())
+        self._looking = asyncio.get_running_loop().create_task(self._catch_up())
+
+    @property
+    def enabled(self) -> bool:
+        """True while new messages are tracked."""
+        return self._session.tracking == MessageTracking.PENDING
+
+    @property
+    def under_way(self) -> bool:
+        """True during a pass."""
+        return self._task is not None and not self._task.done()
+
+    async def flush(self) -> None:
+        """Process waiting and failed messages now.
+
+        Raises:
+            EngineError: tracking is off, or another pass does not end.
+            StorageError: the messages cannot be read.
+        """
+        if not self.enabled:
+            raise EngineError(OFF)
+        for _ in range(TRIES):
+            if self._buffer.begin(self._now()):
+                break
+            await self._rest()
+        else:
+            raise EngineError(BUSY)
+        self._begin(self._all())
+        if self._task is not None:
+            await asyncio.wait((self._task,))
+
+    async def tell(self) -> TrackingStatus:
+        """Tell viewers the present status, and return it. Raises StorageError."""
+        status = await self._store.status(self._session.record.id)
+        self._status = replace(status, enabled=self.enabled, problem=self.problem)
+        self._publish()
+        return self._status
+
+    async def close(self) -> None:
+        """End within the grace time of a conversation; the messages of a pass wait again."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._stop(MessageTracking.PENDING)
+        ending = {task for task in (self._task, self._looking) if task is not None}
+        if self._looking is not None:
+            self._looking.cancel()
+        if ending:
+            await asyncio.wait(ending, timeout=self._session.settings.close_grace)
+
+    def _wanted(self) -> str:
+        session, settings = self._session, self._session.settings
+        on = session.record.tracking
+        if on is None:
+            on = settings.task_tracking and (settings.track_local or not self._is_local())
+        return MessageTracking.PENDING if on and not session.read_only else MessageTracking.DISABLED
+
+    def _is_local(self) -> bool:
+        """True for a model on this machine, which is slow enough (SPEC DEC-23), or rules in place of one."""
+        try:
+            provider, name = self._session.ports.providers.resolve(self._model)
+        except ProviderError:
+            return False  # a pass reports it
+        described = provider.describe(name)
+        return described.local or not described.summarizes
+
+    @property
+    def _model(self) -> str:
+        return self._session.settings.cheap_model or self._session.record.model
+
+    def _now(self) -> float:
+        return self._session.ports.clock.monotonic()
+
+    def _publish(self) -> None:
+        self._session.publisher.publish(TasksChanged(self._session.record.id, self._status))
+
+    async def _catch_up(self) -> None:
+        """Take over what waits in the store, or leave it out while tracking is off."""
+        conversation_id = self._session.record.id
+        try:
+            if self.enabled:
+                self._buffer.restore(await self._store.pending(conversation_id), self._now())
+            elif not self._session.read_only:
+                await self._store.settle(conversation_id, MessageTracking.DISABLED, of=MessageTracking.PENDING)
+            await self.tell()
+        except StorageError as error:
+            log.info("messages of %s are not tracked: %s", conversation_id, error)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        wait = self._buffer.wait(self._now())
+        if wait is not None and self.enabled and not self._closed:
+            self._timer = asyncio.get_running_loop().call_later(wait, self._fire)
+
+    def _fire(self) -> None:
+        if self._buffer.begin(self._now()):
+            self._begin(self._one())
+        else:
+            self._schedule()
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        """Run passes as a task; the buffer is busy until it has ended, however it ends."""
+        self._interrupted = MessageTracking.FAILED
+        self._task = asyncio.get_running_loop().create_task(work)
+        self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._buffer.ended()
+        self._schedule()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a pass of %s failed", self._session.record.id, exc_info=error)
+
+    def _stop(self, to: MessageTracking) -> None:
+        """Cancel the pass under way; its messages get the progress `to`."""
+        self._interrupted = to
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _rest(self) -> None:
+        """Wait for the pass under way, at most as long as until the next try."""
+        if self._task is not None and not self._task.done():
+            await asyncio.wait((self._task,), timeout=AGAIN)
+        else:
+            await asyncio.sleep(AGAIN)
+
+    async def _one(self) -> None:
+        await self._pass()
+
+    async def _all(self) -> None:
+        """Process everything that waits or failed, pass by pass, until one fails."""
+        conversation_id = self._session.record.id
+        await self._store.settle(conversation_id, MessageTracking.PENDING, of=MessageTracking.FAILED)
+        self._buffer.restore(await self._store.pending(conversation_id), self._now())
+        while self._buffer.waiting and await self._pass():
+            pass
+
+    async def _pass(self) -> bool:
+        """One pass; True when its messages are recorded."""
+        if self._waits():
+            self._buffer.postpone(LATER, self._now())
+            await self.tell()
+            return False
+        try:
+            await self._record()
+        except asyncio.CancelledError:
+            await self._left(self._interrupted, "")
+            raise
+        except (ProviderError, StorageError, TaskRefused, TimeoutError) as error:
+            throttled = isinstance(error, ProviderError) and error.kind in THROTTLED
+            await self._left(MessageTracking.PENDING if throttled else MessageTracking.FAILED, _sentence(error))
+            if throttled:
+                self._buffer.restore(await self._store.pending(self._session.record.id), self._now())
+                self._buffer.postpone(LATER, self._now())
+            return False
+        except BaseException:
+            await self._left(MessageTracking.FAILED, BROKEN)
+            raise
+        return True
+
+    async def _record(self) -> None:
+        before = tuple(self._buffer.waiting)
+        taken = await self._store.take(self._session.record.id, MOST)
+        # What the buffer knew of and the store did not give was processed otherwise, and waits no more.
+        gone = before if len(taken.messages) < MOST else ()
+        self._buffer.took((*gone, *taken.seqs), self._now())
+        self.problem = ""
+        await self.tell()
+        if not taken.messages:
+            return
+        await self._check_budget()
+        async with asyncio.timeout(TIME_LIMIT), aclosing(self._agent.record(self._model, taken)) as replies:
+            async for _ in replies:
+                await self.tell()
+
+    async def _left(self, to: MessageTracking, problem: str) -> None:
+        """Settle the messages of a pass that did not end well; where the store fails, the next pass or start does."""
+        self.problem = problem
+        log.info("a pass of %s ended early: %s", self._session.record.id, problem or "cancelled")
+        with suppress(StorageError):
+            await self._agent.settle(to)
+            await self.tell()
+
+    def _waits(self) -> bool:
+        """True while no pass may begin: the model is throttled, or memory is short."""
+        session = self._session
+        if refusal := session.settings.memory_gauge.refusal():
+            self.problem = refusal
+            return True
+        try:
+            provider, name = session.ports.providers.resolve(self._model)
+        except ProviderError:
+            return False  # the pass reports it
+        tight = session.governor.is_tight(f"{provider.name}/{name}", self._now())
+        self.problem = TIGHT if tight else self.problem
+        return tight
+
+    async def _check_budget(self) -> None:
+        """Check the tokens of the last day. Raises ProviderError."""
+        session, most = self._session, self._session.settings.track_tokens
+        if not most:
+            return
+        since = session.ports.clock.now() - DAY
+        if await self._store.spent_tokens(session.record.id, since) >= most:
+            text = f"Task tracking of this conversation has used its {most:,} tokens of one day (setting {BUDGET})."
+            raise ProviderError(text, kind="budget", retryable=False)
+
+
+def _sentence(error: Exception) -> str:
+    return SLOW if isinstance(error, TimeoutError) else str(error)
