@@ -74,7 +74,7 @@ class TaskAgent:
         system = instructions(session.settings.task_criteria)
         request = ModelRequest(name, system, tuple(messages), TOOLS, max_tokens=MAX_TOKENS)
         async with paced(session, provider, request, shown=False) as pacing:
-            with recorded(session, CallPurpose.TRACKING, model) as call:
+            with recorded(session, CallPurpose.TRACKING, model, request) as call:
                 reply = await reply_of(provider, request, call, pacing)
                 cost = await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
                 replied(session, call, reply, cost)
