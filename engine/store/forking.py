@@ -9,7 +9,7 @@ from engine.codec import decode_omitted, encode_omitted, encode_state, encode_to
 from engine.machine.states import STATE_NAMES, Idle
 from engine.ports import NoConversation, StorageError
 from engine.records.totals import Totals
-from engine.store import file_steps
+from engine.store import file_steps, task_copies
 from engine.store.copying import NAMES_AN_IMAGE, Row, columns_of, insert_rows, renamed_blocks
 from engine.store.recovery import answer_dangling
 from engine.store.removing import end_of_slice
@@ -30,8 +30,9 @@ _SEVERAL = frozenset({"turns", "runs"})
 _REFERENCES = frozenset({"id", "turn_id", "run_id", "trigger_message_id", "parent_run_id", "assistant_message_id"})
 """Columns that hold an id made by Phoenix; a reference to an uncopied row keeps its old id."""
 _INSTEAD = {
-    ("messages", "tracked_task_id"): "NULL",
-    ("messages", "task_process_status"): "NULL",
+    ("messages", "tracked_task_id"): "(SELECT new FROM temp.renamed WHERE old = s.tracked_task_id)",
+    ("messages", "task_process_status"): "CASE s.task_process_status WHEN 'running' THEN 'pending'"
+    " ELSE s.task_process_status END",
     ("runs", "turn_id"): "(SELECT new FROM temp.renamed WHERE old = s.turn_id)",
     ("runs", "status"): "CASE s.status WHEN 'running' THEN 'interrupted' ELSE s.status END",
     ("runs", "usage_json"): "NULL",
@@ -76,6 +77,8 @@ class Fork:
         connection.execute("DELETE FROM temp.renamed")
         self._name(connection, "attachments", "s.conversation_id = :source", {})
         self._copy(connection, "attachments", "s.conversation_id = :source", {})
+        self._name(connection, "tracked_tasks", "s.conversation_id = :source", {})
+        self._copy(connection, "tracked_tasks", "s.conversation_id = :source", {})
 
     def go_on(self, connection: sqlite3.Connection, size: int) -> bool:
         """Copy messages with about `size` bytes of text. Raises StorageError where the source was removed."""
@@ -98,6 +101,8 @@ class Fork:
         """Give calls without a result that of an interruption, so that the copy can continue at once."""
         new_id = self.conversation_id
         file_steps.copy(connection, self._source_id, new_id, self._last)
+        if self._up_to_seq is not None:
+            task_copies.drop_later(connection, new_id)
         interrupt_open(connection, new_id, self._at)
         answer_dangling(connection, new_id, "", self._at)
         connection.execute("DELETE FROM temp.renamed")

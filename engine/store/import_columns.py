@@ -25,6 +25,7 @@ from engine.records.effort import Effort
 from engine.records.totals import Totals
 from engine.store.attachments import is_name
 from engine.store.copying import ColumnValue
+from engine.store.task_copies import is_task_data, is_task_status, is_tracking
 
 LONG: Final = 16_000_000
 """Characters of one text; the longest that Phoenix itself stores are a few hundred thousand."""
@@ -174,7 +175,18 @@ TAKEN: Final[Mapping[str, Mapping[str, Check]]] = {
         "cost_usd": amount(),
         "duration_ms": number(),
         "flags_json": json_of(decode_flags),
+        "tracked_task_id": _ROW,
+        "task_process_status": is_tracking,
         "created_at": _TIME,
+    },
+    "tracked_tasks": {
+        "id": _ROW,
+        "ord": number(),
+        "status": is_task_status,
+        "is_planning": _FLAG,
+        "data_json": is_task_data,
+        "created_at": _TIME,
+        "updated_at": _TIME,
     },
     "tool_calls": {
         "id": _ROW,

@@ -28,6 +28,7 @@ from engine.store.copying import (
 )
 from engine.store.import_columns import ID, TAKEN, WrongValue
 from engine.store.messages import plain_text
+from engine.store.task_copies import settle_imported
 from tools.contract import JsonValue
 
 NO_EXPORT: Final = "This is not a Phoenix export; `conversations export --format json` writes one."
@@ -47,6 +48,7 @@ _LOOSE: Final = {
     ("runs", "turn_id"): "turns",
     ("runs", "trigger_message_id"): "messages",
     ("messages", "run_id"): "runs",
+    ("messages", "tracked_task_id"): "tracked_tasks",
     ("tool_calls", "run_id"): "runs",
     ("model_calls", "run_id"): "runs",
     ("model_calls", "message_id"): "messages",
@@ -194,6 +196,7 @@ def _settle(rows: TableRows) -> None:
             if row.get(column) not in ids[target]:
                 row.pop(column, None)
     _put_in_order(rows)
+    settle_imported(rows)
 
 
 def _put_in_order(rows: TableRows) -> None:

@@ -42,7 +42,7 @@ _SETTINGS = {
     "compact_percent": "its compaction threshold",
 }
 """Columns that are left out and named where they held something."""
-_PENDING = {"queued_messages": "queued message", "inbox": "undelivered note", "tracked_tasks": "task"}
+_PENDING = {"queued_messages": "queued message", "inbox": "undelivered note"}
 _DAMAGED = "An image of this export is damaged; export the conversation again."
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from engine.ports import StorageError
+from engine.ports import OwnedElsewhere, StorageError
 from engine.ports.task_store import AppliedChanges, BoardChange, MessageTracking, TakenMessages
 from engine.records.model_calls import ModelCall
 from engine.records.tracked_tasks import TaskBoardView, TaskPage, TaskStatus, TrackedTask, TrackingStatus
@@ -125,6 +125,10 @@ class SqliteTasks:
         )
 
     def _insist(self, connection: sqlite3.Connection, conversation_id: str) -> None:
-        """Only the owner of a conversation processes its messages."""
-        if not self._instance.owns(connection, conversation_id):
+        """Only the owner of a conversation processes its messages. Raises StorageError."""
+        try:
+            owned = self._instance.owns(connection, conversation_id)
+        except OwnedElsewhere as owner:
+            raise StorageError(LOST) from owner
+        if not owned:
             raise StorageError(LOST)
