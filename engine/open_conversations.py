@@ -60,6 +60,14 @@ class AgentOwner(AgentStopper, Protocol):
         ...
 
 
+class UpdateListener(Protocol):
+    """Listener to updates of every open conversation."""
+
+    def follow(self, update: Update) -> None:
+        """Take in an update."""
+        ...
+
+
 class OpenConversations:
     """Opens, keeps and closes the conversations of this process."""
 
@@ -71,6 +79,8 @@ class OpenConversations:
         self.tools: Mapping[str, Tool] = ports.tools
         """Tools of conversations of the user."""
         self.sub_agents: AgentOwner | None = None
+        self.cancelling: UpdateListener | None = None
+        """Listener to all of them, which cancels runs for other processes."""
         self.resting = Resting(self)
         """Closes conversations that were left."""
         self._settings = settings
@@ -140,6 +150,8 @@ class OpenConversations:
             publisher.add(tracker.follow)
             tracker.look()
         publisher.add(partial(self._left, conversation))
+        if self.cancelling is not None:
+            publisher.add(self.cancelling.follow)
         if record.agent is None:  # sub-agents are in no list
             publisher.add(ActivityReporter(conversation, self.watchers).follow)
         else:

@@ -31,6 +31,7 @@ from engine.permissions.rules import Rule, RuleBook
 from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store
 from engine.ports.agent_store import AgentStore
 from engine.ports.profiles import Profile, Profiles
+from engine.ports.run_store import RunStore
 from engine.ports.task_store import TaskStore
 from engine.ports.trace_export import Closable
 from engine.records import ConversationRecord, StoredMessage
@@ -93,6 +94,8 @@ class Ports(Struct, frozen=True):
     profiles: Profiles | None = None
     tasks: TaskStore | None = None
     """Store of the task board; None: there is none."""
+    runs: RunStore | None = None
+    """Runs by id, which another process may ask to cancel."""
     probe: SandboxProbe = NO_SANDBOX
     """Says how far this system can enforce a sandbox."""
     trace_export: Closable | None = None

@@ -84,7 +84,12 @@ async def ask(
 
 
 async def send(
-    session: Session, text: str, image_ids: Sequence[str], caps: RunCaps | None = None, queued_id: str = ""
+    session: Session,
+    text: str,
+    image_ids: Sequence[str],
+    caps: RunCaps | None = None,
+    queued_id: str = "",
+    run_id: str = "",
 ) -> Receipt:
     """Send a message; first it is stored, and removed from the queue in the same transaction."""
     if why := session.settings.memory_gauge.refusal() or refusal(session, text):
@@ -102,7 +107,7 @@ async def send(
     blocks, suspected = inspected(session, blocks, message_id)
     original = length if length > MOST else None
     message = NewMessage(message_id, Role.USER, Origin.HUMAN, blocks, original_length=original, suspected=suspected)
-    run_id = session.ports.ids.new()
+    run_id = run_id or session.ports.ids.new()
     limit = caps.max_turns or session.settings.max_iterations
     writes = (RemoveQueued(queued_id),) if queued_id else ()
 

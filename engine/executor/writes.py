@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import assert_never
 
 from msgspec.structs import replace
 
+from engine.executor.event_log import MoveFacts, events_of_save, events_of_step
 from engine.executor.session import Session
 from engine.machine.effects import (
     DrainInbox,
@@ -25,14 +25,14 @@ from engine.machine.effects import (
     SaveView,
     StartRun,
 )
-from engine.machine.messages import NewMessage, Origin, Role, TextBlock, ToolCall, ToolResult
+from engine.machine.messages import NewMessage, Origin, Role, TextBlock, ToolResult
 from engine.machine.states import round_of, run_of
+from engine.machine.transition import Step
 from engine.ports import (
     AppendMessage,
     DrainInboxRows,
     RecordCall,
     RecordCompaction,
-    RecordEvent,
     RecordSpan,
     SetContext,
     SetView,
@@ -53,7 +53,7 @@ def saves_of(effects: tuple[Effect, ...]) -> tuple[Save, ...]:
 
 def writes_of(
     session: Session,
-    saves: tuple[Save, ...],
+    after: Step,
     run_id: str,
     elapsed: Callable[[str], float],
     calls: tuple[ModelCall, ...],
@@ -62,15 +62,20 @@ def writes_of(
 
     `elapsed` gives the seconds a tool call has run.
     """
+    saves = saves_of(after.effects)
     saved = {save.message.id for save in saves if isinstance(save, SaveMessage)}
+    facts = MoveFacts(
+        session.record, session.state, after.state, after.effects, run_id, session.ports.ids.new, tuple(session.tools)
+    )
     writes: list[Write] = [
         RecordCall(call if call.message_id in saved else replace(call, message_id="")) for call in calls
     ]
     for save in saves:
         writes += _write(session, save, run_id)
+        writes += events_of_save(facts, save)
         if isinstance(save, SaveToolResult):
-            writes += _tool_facts(session, save.result, run_id, elapsed(save.result.call_id))
-    return tuple(writes)
+            writes.append(_tool_span(session, save.result, run_id, elapsed(save.result.call_id)))
+    return (*writes, *events_of_step(facts))
 
 
 def _write(session: Session, save: Save, run_id: str) -> list[Write]:
@@ -85,17 +90,7 @@ def _write(session: Session, save: Save, run_id: str) -> list[Write]:
             return [AppendMessage(row, run_id)]
         case DrainInbox(new_turn):
             return [DrainInboxRows(run_id, tuple(new() for _ in range(INBOX_ROWS)), new_turn)]
-        case StartRun(run):
-            return [save, RecordEvent(new(), "task:started", json.dumps({"model": session.record.model}), run_id=run)]
-        case SaveRoute(run, _, decision):
-            return [save, RecordEvent(new(), "task:progress", decision, run_id=run)]
-        case FinishRun(run):
-            kind = {"success": "task:completed", "cancelled": "task:cancelled"}.get(save.status.value, "task:failed")
-            payload = {"status": save.status.value, "error": save.error, "code": save.error_code}
-            return [save, RecordEvent(new(), kind, json.dumps(payload), run_id=run)]
-        case SaveToolCalls(_, calls):
-            return [save, *(_called(session, call, run_id) for call in calls)]
-        case MarkToolCall() | SaveToolResult():
+        case StartRun() | SaveRoute() | FinishRun() | SaveToolCalls() | MarkToolCall() | SaveToolResult():
             return [save]
         case _:
             assert_never(save)
@@ -129,24 +124,17 @@ def _message(save: SaveMessage, run_id: str) -> AppendMessage:
     )
 
 
-def _called(session: Session, call: ToolCall, run_id: str) -> RecordEvent:
-    payload = {"tool": call.name, "input": call.input_json[:PREVIEW], "toolUseId": call.id}
-    return RecordEvent(session.ports.ids.new(), "task:tool_call", json.dumps(payload), run_id=run_id)
-
-
-def _tool_facts(session: Session, result: ToolResult, run_id: str, elapsed: float) -> list[Write]:
-    """The event and the span of a settled call; a call that never ran has a duration of 0."""
-    new, preview = session.ports.ids.new, result.text[:PREVIEW]
+def _tool_span(session: Session, result: ToolResult, run_id: str, elapsed: float) -> RecordSpan:
+    """The span of a settled call; a call that never ran has a duration of 0."""
+    preview = result.text[:PREVIEW]
     round_ = round_of(session.state)
     calls = (round_.current, *round_.queue) if round_ else ()
     call = next((call for call in calls if call.id == result.call_id), None)
-    name = call.name if call is not None else ""
-    payload = {"tool": name, "output": preview, "success": not result.is_error, "toolUseId": result.call_id}
-    span = RecordSpan(
-        id=new(),
+    return RecordSpan(
+        id=session.ports.ids.new(),
         run_id=run_id,
         tool_use_id=result.call_id,
-        name=name,
+        name=call.name if call is not None else "",
         iteration=run.iteration if (run := run_of(session.state)) else 1,
         status=result.status.value,
         duration_ms=round(elapsed * 1000),
@@ -154,4 +142,3 @@ def _tool_facts(session: Session, result: ToolResult, run_id: str, elapsed: floa
         output_preview=preview,
         input_preview=call.input_json[:INPUT_PREVIEW] if call is not None and session.settings.trace_verbose else "",
     )
-    return [RecordEvent(new(), "task:tool_result", json.dumps(payload), run_id=run_id), span]

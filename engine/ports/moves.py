@@ -11,6 +11,7 @@ from engine.machine.messages import NewMessage, Usage
 from engine.machine.states import State
 from engine.machine.views import CompactionFacts, ContextView
 from engine.records import StoredMessage
+from engine.records.events import EventKind
 from engine.records.model_calls import ModelCall
 
 
@@ -76,10 +77,15 @@ class RecordEvent(Struct, frozen=True):
     """One bus event for the `events` table; never a text chunk (SPEC SDK-04)."""
 
     id: str
-    type: str
+    type: EventKind
     payload_json: str = "{}"
     run_id: str = ""
+    """Run of the event; start and end of a sub-agent give its own, and the row gets that of the parent."""
     message_id: str = ""
+    agent_id: str = ""
+    """The sub-agent's conversation."""
+    conversation_id: str = ""
+    """Empty: the conversation that moves."""
 
 
 class RecordSpan(Struct, frozen=True):

@@ -89,6 +89,9 @@ class Transactions:
         self._version = 0
         self._seen: DatabaseStamp = None
         """State of the files when `_version` was read."""
+        self._read_version = 0
+        self._read_at: DatabaseStamp = None
+        """The same for `version`."""
         self._shrinking: set[asyncio.Future[None]] = set()
         shedding.add("caches of the database", SheddingOrder.READ, self._opened, self.shrink)
 
@@ -133,6 +136,20 @@ class Transactions:
             self._version = await self._writer.run(partial(self._guarded, data_version))
             self._seen = stands
         return self._version
+
+    async def version(self) -> int:
+        """Version number that changes with each commit, of this process too.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        if self._reader is self._writer:  # in memory: there is no other connection, and no file to look at
+            return await self._reader.run(partial(self._guarded, _own_changes))
+        stands = _stamp(self._path)
+        if stands is None or stands != self._read_at:
+            self._read_version = await self._reader.run(partial(self._guarded, data_version))
+            self._read_at = stands
+        return self._read_version
 
     def _opened(self) -> int:
         return len(self._connections())
@@ -242,6 +259,10 @@ def _stamp(path: Path) -> DatabaseStamp:
 def data_version(connection: sqlite3.Connection) -> int:
     """Another number after each commit over another connection."""
     return int(connection.execute("PRAGMA data_version").fetchone()[0])
+
+
+def _own_changes(connection: sqlite3.Connection) -> int:
+    return connection.total_changes
 
 
 def _shrink(connection: sqlite3.Connection) -> None:

@@ -37,17 +37,15 @@ TABLES: Mapping[str, tuple[str, str]] = {
     "attachments": (_OF_CONVERSATION, "rowid"),
     "queued_messages": (_OF_CONVERSATION, "ord"),
     "inbox": (_OF_CONVERSATION, "id"),
-    "events": (_OF_CONVERSATION, "seq"),
     "model_calls": (_OF_CONVERSATION, "rowid"),
     "traces": (_OF_CONVERSATION, "rowid"),
     "spans": ("trace_id IN (SELECT id FROM traces WHERE conversation_id = ?)", "rowid"),
 }
-"""Rows of a table that belong to a conversation, and their order."""
+"""Rows of a table that belong to a conversation, and their order. Events stay where they happened."""
 
 _LEFT_OUT: Mapping[str, frozenset[str]] = {
     "conversations": frozenset({"owner_instance", "parent_id", "branch_of", "branch_seq", "superseded_by", "partial"}),
     "inbox": frozenset({"id"}),
-    "events": frozenset({"seq"}),
 }
 """Columns that mean nothing in another database, or are numbered by it."""
 

@@ -218,15 +218,6 @@ TAKEN: Final[Mapping[str, Mapping[str, Check]]] = {
         "orig_bytes": number(),
         "created_at": _TIME,
     },
-    "events": {
-        "id": _ROW,
-        "message_id": _ROW,
-        "run_id": _ROW,
-        "agent_id": text(),
-        "type": text(),
-        "payload_json": _LONG_TEXT,
-        "ts": _TIME,
-    },
     "model_calls": {
         "id": _ROW,
         "run_id": _ROW,

@@ -52,8 +52,6 @@ _LOOSE: Final = {
     ("tool_calls", "run_id"): "runs",
     ("model_calls", "run_id"): "runs",
     ("model_calls", "message_id"): "messages",
-    ("events", "run_id"): "runs",
-    ("events", "message_id"): "messages",
     ("spans", "parent_span_id"): "spans",
 }
 """References that are dropped when the file does not contain their target."""

@@ -25,6 +25,7 @@ from engine.codec import (
 from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, ToolUseBlock, is_own_call, text_in
 from engine.ports import AppendMessage
 from engine.records import StoredMessage
+from engine.store import event_rows
 from engine.store.file_steps import command_of
 from engine.store.naming import name_after, name_after_command
 
@@ -82,6 +83,7 @@ def append(
         ),
     )
     _name_conversation(connection, conversation_id, message)
+    event_rows.add_message(connection, conversation_id, addition, place.seq, at)
     return StoredMessage(
         id=message.id,
         seq=place.seq,

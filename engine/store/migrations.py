@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from engine.store.schema import VERSION_1
+from engine.store.schema_events import add_cancel_requests, number_events
 from engine.store.schema_search import add_search_index
 from engine.store.schema_steps import (
     add_agent_columns,
@@ -49,6 +50,8 @@ MIGRATIONS: tuple[Migration, ...] = (
     add_memory_passages,
     add_trace_columns,
     add_task_tracking,
+    number_events,
+    add_cancel_requests,
 )
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 

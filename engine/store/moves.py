@@ -33,6 +33,7 @@ from engine.store import (
     agent_rows,
     compactions,
     conversations,
+    event_rows,
     inbox,
     messages,
     queued,
@@ -153,7 +154,7 @@ def _apply_to_runs(
         case FinishRun():
             runs.finish(connection, write, move.at)
         case RecordEvent():
-            runs.add_event(connection, move.conversation_id, write, move.at)
+            event_rows.add(connection, move.conversation_id, write, move.at)
         case RecordSpan():
             spans.add_tool(connection, write, move.at)
             trace_queue.tool_ended(connection, write.run_id, write.id)

@@ -29,7 +29,7 @@ from engine.machine.states import (
 )
 from engine.ports import AppendMessage
 from engine.records import Recovery
-from engine.store import agent_ends, conversations, messages, runs, spans, tool_calls
+from engine.store import agent_ends, conversations, messages, recovery_events, runs, spans, tool_calls
 from engine.store.ownership import Instance
 
 _UNOWNED_LEFTOVERS = """SELECT id FROM conversations WHERE owner_instance IS NULL
@@ -94,6 +94,7 @@ def recover(connection: sqlite3.Connection, conversation_id: str, at: float, *, 
     processes = tool_calls.running_processes(connection, conversation_id)
     found = agent_ends.result_after_crash(connection, state)
     interrupted = tool_calls.interrupt_open(connection, conversation_id, at, found)
+    recovery_events.add_results(connection, conversation_id, scene.run_id, interrupted, at)
     added = _keep_partial(scene, state) + answer_dangling(connection, conversation_id, scene.run_id, at)
     kept_error = _keep_error(scene, state)
     if scene.run_id and isinstance(state, AwaitingLlm) and isinstance(state.phase, Requesting):
@@ -103,6 +104,7 @@ def recover(connection: sqlite3.Connection, conversation_id: str, at: float, *, 
         ended = row["updated_at"]  # its last sign of life: the restart may come days later
         runs.finish(connection, FinishRun(scene.run_id, RunStatus.INTERRUPTED, iterations), ended)
         spans.add_interrupted(connection, scene.run_id, interrupted, ended)
+        recovery_events.add_end(connection, conversation_id, scene.run_id, at)
     connection.execute(
         """UPDATE messages SET task_process_status = 'pending'
             WHERE conversation_id = ? AND task_process_status = 'running'""",
@@ -111,6 +113,7 @@ def recover(connection: sqlite3.Connection, conversation_id: str, at: float, *, 
     rest = _at_rest(state, is_agent=row["kind"] == "subagent")
     if rest != state:
         conversations.set_state(connection, conversation_id, rest, row["updated_at"])
+        recovery_events.add_rest(connection, conversation_id, scene.run_id, state, rest, at)
         agent_ends.tell_parent(connection, conversation_id, rest, at, quiet=quiet)
     return Recovery(conversation_id, interrupted, bool(scene.run_id), kept_error, added + bool(kept_error), processes)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from engine.codec import CodecError, decode_usage, encode_usage, storable
 from engine.machine.effects import SaveRoute, Strategy
@@ -19,6 +20,17 @@ TYPES = {"review": "code_review", "code": "code_generate", "explore": "research"
 """Types of runs by profile (SPEC SDK-07); all others are general."""
 FIRST_WORDS = 200
 """Characters of the prompt that are read."""
+
+
+class RunFigures(Struct, frozen=True):
+    """Files that a run wrote, and its usage."""
+
+    artifacts: tuple[str, ...]
+    usage: Usage
+    cost_usd: float | None
+    duration_ms: int
+    iterations: int
+
 
 _WRITTEN = """SELECT json_extract(t.input_json, '$.path') AS path
     FROM tool_calls AS t JOIN messages AS m ON m.id = t.assistant_message_id
@@ -106,6 +118,27 @@ def read(connection: sqlite3.Connection, conversation_id: str, limit: int) -> li
     """The newest runs of a conversation, newest first."""
     rows = connection.execute(_RUNS, (FIRST_WORDS, conversation_id, limit)).fetchall()
     return [_record(row, _agents(connection, conversation_id, row["id"])) for row in rows]
+
+
+def overview(connection: sqlite3.Connection, row: Any, *, whole: bool) -> RunRecord:
+    """A run as a value, from its row with the `words` of its prompt; `whole` adds the results of its sub-agents."""
+    return _record(row, _agents(connection, row["conversation_id"], row["id"]) if whole else None)
+
+
+def figures(connection: sqlite3.Connection, run_id: str) -> RunFigures | None:
+    """Files, usage, cost and time of a run, as its row holds them; None where there is no such run."""
+    row = connection.execute(
+        "SELECT artifacts_json, usage_json, cost_usd, duration_ms, iterations FROM runs WHERE id = ?", (run_id,)
+    ).fetchone()
+    if row is None:
+        return None
+    return RunFigures(
+        _paths(row["artifacts_json"]),
+        _usage(row["usage_json"]),
+        row["cost_usd"],
+        row["duration_ms"] or 0,
+        row["iterations"],
+    )
 
 
 def _record(row: Any, agents: RunAgents | None) -> RunRecord:

@@ -1,4 +1,4 @@
-"""The tables `runs`, `traces` and `events`: the history of runs."""
+"""The tables `runs` and `traces`: the history of runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from engine.codec import storable
 from engine.machine.effects import FinishRun, RunStatus, StartRun
-from engine.ports import LimitRun, RecordEvent
+from engine.ports import LimitRun
 from engine.records.model_calls import CallPurpose, CallStatus, ModelCall
 from engine.store import model_calls, run_records, spans, trace_queue
 
@@ -57,6 +57,7 @@ def finish(connection: sqlite3.Connection, finishing: FinishRun, at: float) -> N
             finishing.run_id,
         ),
     )
+    connection.execute("DELETE FROM cancel_requests WHERE run_id = ?", (finishing.run_id,))
     run_records.note_written(connection, finishing.run_id)
     connection.execute(
         "UPDATE traces SET status = ?, ended_at = ? WHERE run_id = ?",
@@ -111,23 +112,6 @@ def active(connection: sqlite3.Connection, conversation_id: str) -> str:
         "SELECT id FROM runs WHERE conversation_id = ? AND status = 'running'", (conversation_id,)
     ).fetchone()
     return row["id"] if row else ""
-
-
-def add_event(connection: sqlite3.Connection, conversation_id: str, event: RecordEvent, at: float) -> None:
-    """Append a bus event."""
-    connection.execute(
-        """INSERT INTO events (id, conversation_id, message_id, run_id, type, payload_json, ts)
-            VALUES (?, ?, ?, ?, ?, ?, ?)""",
-        (
-            event.id,
-            conversation_id,
-            event.message_id or None,
-            event.run_id or None,
-            event.type,
-            storable(event.payload_json),
-            at,
-        ),
-    )
 
 
 def _has_ended(connection: sqlite3.Connection, run_id: str) -> bool:

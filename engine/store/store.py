@@ -34,10 +34,12 @@ from engine.store import (
 )
 from engine.store.agent_store import SqliteAgents
 from engine.store.connection import Transactions
+from engine.store.event_log import SqliteEventLog
 from engine.store.library import SqliteLibrary
 from engine.store.memory_index import SqliteNotes
 from engine.store.ownership import Instance
 from engine.store.queued import SqliteQueue
+from engine.store.run_store import SqliteRuns
 from engine.store.slices import Slices
 from engine.store.store_paths import StorePaths
 from engine.store.task_store import SqliteTasks
@@ -70,6 +72,8 @@ class SqliteStore:
         self.notes = SqliteNotes(transactions)
         self.trace_queue = SqliteTraceQueue(transactions, self._instance)
         self.tasks = SqliteTasks(transactions, self._instance)
+        self.events = SqliteEventLog(transactions)
+        self.runs = SqliteRuns(transactions, self._instance)
 
     @property
     def waits(self) -> DatabaseWaits:

@@ -40,6 +40,8 @@ class RunArguments(Struct, frozen=True):
     max_turns: int | None
     max_budget_usd: float | None
     timeout: float | None
+    session_id: str | None
+    run_id: str | None
     debug: bool
     allow_debugger: bool
     screen_reader: bool
@@ -86,6 +88,10 @@ class CommandArguments(Struct, frozen=True):
     host: str = ""
     port: int = 0
     public_url: str = ""
+    conversation: str | None = None
+    since: int | None = None
+    follow: bool = False
+    timeout: float | None = None
     rest: tuple[str, ...] = ()
     """Arguments for the Phoenix of each tab."""
 
@@ -102,6 +108,7 @@ def run_arguments(parsed: Namespace) -> RunArguments:
     arguments = RunArguments(**fields)
     _check_headless(arguments)
     _check_conversation(arguments)
+    _check_ids(arguments)
     return arguments
 
 
@@ -124,6 +131,15 @@ def _check_headless(arguments: RunArguments) -> None:
         raise CommandError("--include-partial-messages works with -p --output-format stream-json.")
     if arguments.headless and arguments.resume is not None and not arguments.resume:
         raise CommandError("With -p, -r needs an id, id prefix or title; `phoenix conversations list` shows them.")
+
+
+def _check_ids(arguments: RunArguments) -> None:
+    given = {"--session-id": arguments.session_id, "--run-id": arguments.run_id}
+    for flag, value in given.items():
+        if value is not None and not arguments.headless:
+            raise CommandError(f"{flag} works with -p; add -p.")
+    if arguments.session_id is not None and arguments.resumes and not arguments.fork:
+        raise CommandError("--session-id is for a new conversation; leave it out with -c and -r.")
 
 
 def _check_conversation(arguments: RunArguments) -> None:

@@ -45,6 +45,10 @@ async def _run(arguments: CommandArguments) -> Exit:
         match arguments.command:
             case "conversations":
                 return await commands.conversations(setup, arguments)
+            case "runs":
+                return await commands.runs(setup, arguments)
+            case "events":
+                return await commands.events(setup, arguments)
             case "models":
                 return await commands.models(setup, arguments)
             case "model":

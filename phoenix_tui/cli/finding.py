@@ -41,6 +41,16 @@ async def find_one(store: Store, reference: str, *, deleted: bool = False, partl
     return found[0]
 
 
+async def find_conversation_id(store: Store, reference: str) -> str:
+    """The id of the one conversation that `reference` names, also of a sub-agent by its whole id.
+
+    Raises:
+        CommandError: there is none, or more than one.
+    """
+    exact = await store.conversation(reference)
+    return reference if exact is not None else (await find_one(store, reference, deleted=True, partly=True)).id
+
+
 def _listed(found: Sequence[ConversationSummary]) -> list[str]:
     """Id, slug and title of each; without columns, since runs of blanks are spelled out in lines with a title."""
     return [f"{one.id[:SHORT_ID]}  {one.slug}  {one_line(clean_line(one.title), TITLE) or 'Untitled'}" for one in found]

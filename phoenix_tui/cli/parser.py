@@ -43,6 +43,8 @@ def run_parser() -> Parser:
         "  model list|install|remove|use        manage models on this machine\n"
         "  doctor                               check this installation\n"
         "  config show|path|edit                show or edit settings\n"
+        "  runs list|show|wait|cancel           see and cancel runs\n"
+        "  events                               print or follow events of runs\n"
         "  serve                                use Phoenix in a browser\n\n"
         "Exit codes: 0 ok, 1 run failed, 2 usage, 41 credentials, 53 cap reached, 75 try again later,\n"
         "130 interrupted, 143 terminated.",
@@ -90,6 +92,8 @@ def _add_conversation(parser: Parser) -> None:
     group.add_argument(
         "--effort", choices=EFFORTS, metavar="LEVEL", help="how much it reasons: default, off, low, medium, high or max"
     )
+    group.add_argument("--session-id", type=_uuid, metavar="UUID", help="with -p: id of the new conversation")
+    group.add_argument("--run-id", type=_uuid, metavar="UUID", help="with -p: id of the run")
     group.add_argument("-C", "--cwd", metavar="DIR", help="working directory of a new conversation")
     group.add_argument("-n", "--name", metavar="TITLE", help="title of the conversation")
     group.add_argument("--profile", metavar="NAME", help="agent profile to use")
@@ -137,6 +141,8 @@ def command_parser() -> Parser:
     _leaf(commands, "models", "the models on offer")
     _add_model(commands)
     _add_memory(commands)
+    _add_runs(commands)
+    _add_events(commands)
     _leaf(commands, "doctor", "check this installation")
     _add_config(commands)
     _add_serve(commands)
@@ -218,6 +224,28 @@ def _add_memory(
     deleting.add_argument("--permanently", action="store_true", help="delete it permanently; this cannot be undone")
 
 
+def _add_runs(
+    commands: Commands,
+) -> None:
+    actions = _actions(commands, "runs", "list, show, wait for and cancel runs, also those of another Phoenix")
+    listing = _leaf(actions, "list", "list runs, newest first")
+    listing.add_argument("--conversation", metavar="REF", help="only runs of this conversation")
+    listing.add_argument("--limit", type=_count, default=50, metavar="N", help="at most N (default 50)")
+    _leaf(actions, "show", "show one run, named by the beginning of its id or of its conversation's", "reference")
+    waiting = _leaf(actions, "wait", "wait until a run has ended; exit as -p would", "reference")
+    waiting.add_argument("--timeout", type=_amount, metavar="SECONDS", help="wait no longer, then exit with 75")
+    _leaf(actions, "cancel", "cancel a run, as Esc does", "reference")
+
+
+def _add_events(
+    commands: Commands,
+) -> None:
+    events = _leaf(commands, "events", "print events of runs")
+    events.add_argument("--conversation", metavar="REF", help="only events of this conversation")
+    events.add_argument("--since", type=_number, metavar="N", help="only events behind number N")
+    events.add_argument("-f", "--follow", action="store_true", help="print new events until interrupted")
+
+
 def _add_config(
     commands: Commands,
 ) -> None:
@@ -245,6 +273,20 @@ def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65_535:
         raise argparse.ArgumentTypeError(f"'{text}' is not a port number (0 to 65535)")
     return int(text)
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or len(text) > 18:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 0")
+    return int(text)
+
+
+def _uuid(text: str) -> str:
+    digits = text.split("-")
+    shape = [len(part) for part in digits] == [8, 4, 4, 4, 12]
+    if not shape or not all(sign in "0123456789abcdefABCDEF" for part in digits for sign in part):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a UUID such as 3f2b8c1e-9a47-4d0b-8c55-1e6f0a7d2b94")
+    return text.lower()
 
 
 def _count(text: str) -> int:

@@ -160,6 +160,7 @@ KEYS = {
             "cheap_model", str, "", meaning="model that routes, titles, summarizes, suggests; empty: the conversation's"
         ),
         SettingKey("retention_days", int, 0, meaning="days until archive and trash are deleted permanently; 0: never"),
+        SettingKey("event_retention_days", int, 30, meaning="days until events of runs are removed; 0: never"),
         SettingKey(
             "memory_limit", str, sizes.AUTO, meaning="memory limit of Phoenix, without its commands", is_size=True
         ),
@@ -201,6 +202,7 @@ EMPTY = dict.fromkeys(("max_turns", "max_budget_usd", "timeout", "agent_budget_u
     "cheap_model": "the conversation's",
     "otel_endpoint": "no export",
     "retention_days": "never",
+    "event_retention_days": "never",
     "checkpoint_total_mb": "no checkpoints of files",
 }
 """Meaning of an empty text, or of 0."""
@@ -220,6 +222,7 @@ UNITS = dict.fromkeys(("max_turns", "agent_turns"), "replies") | {
     "max_agents": "at once",
     "agent_depth": "level",
     "retention_days": "days",
+    "event_retention_days": "days",
     "checkpoint_file_mb": "MB",
     "checkpoint_total_mb": "MB",
 }

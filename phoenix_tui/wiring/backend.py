@@ -18,6 +18,7 @@ from engine.memory.memory import Memory
 from engine.memory.note_files import NoteFolder
 from engine.ports import Library
 from engine.ports.database_waits import DatabaseWaits
+from engine.ports.event_log import EventLog
 from engine.ports.files import CheckpointLimits, Folders
 from engine.rewind.rewind import Rewinding
 from engine.rewind.snapshots.disabled import SWITCHED_OFF, NoFolders
@@ -58,6 +59,7 @@ class Backend(Struct, frozen=True):
     processes: Processes
     tool_names: tuple[str, ...]
     profiles: ProfileFiles
+    events: EventLog
     notice: str = ""
     """Sentence about something that is switched on and cannot work; empty without."""
 
@@ -113,11 +115,14 @@ async def open_backend(
         agents=store.agents,
         tasks=store.tasks,
         profiles=profiles,
+        runs=store.runs,
         probe=processes,
         trace_export=export,
     )
     engine = Engine(ports, engine_settings(setup, trust, unwatched=strict_guide))
-    return Backend(engine, store.library, registry, models, processes, engine.tool_names, profiles, notice)
+    return Backend(
+        engine, store.library, registry, models, processes, engine.tool_names, profiles, store.events, notice
+    )
 
 
 def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> EngineSettings:

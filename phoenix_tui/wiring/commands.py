@@ -20,9 +20,11 @@ from engine.store.opening import journal_mode, open_for_reading
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.conversations import ConversationCommands
 from phoenix_tui.cli.doctor import machine_findings, report
+from phoenix_tui.cli.events_command import EventsCommand
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.model_commands import ModelCommands, show_models
+from phoenix_tui.cli.runs_command import RunCommands
 from phoenix_tui.cli.setup import Setup, checked_folder
 from phoenix_tui.config.settings import ConfigError, Settings
 from phoenix_tui.lifecycle import memory_limit
@@ -47,6 +49,24 @@ async def conversations(setup: Setup, arguments: CommandArguments) -> Exit:
     try:
         terms = partial(_import_terms, setup, arguments)
         return await ConversationCommands(store, store.library, store.agents, arguments, terms).run()
+    finally:
+        await store.close()
+
+
+async def runs(setup: Setup, arguments: CommandArguments) -> Exit:
+    """`phoenix runs ...`."""
+    store = await open_the_store(setup.paths, waits=waits_on_stderr(setup))
+    try:
+        return await RunCommands(store, store.runs, arguments).run()
+    finally:
+        await store.close()
+
+
+async def events(setup: Setup, arguments: CommandArguments) -> Exit:
+    """`phoenix events`."""
+    store = await open_the_store(setup.paths, waits=waits_on_stderr(setup))
+    try:
+        return await EventsCommand(store, store.events, arguments).run()
     finally:
         await store.close()
 

@@ -45,6 +45,7 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
         if not arguments.resumes:
             await _check_sandbox(backend, *chosen_sandbox(setup.settings))
         await backend.engine.start()
+        await _check_ids(backend, arguments)
         conversation = await _conversation(backend, arguments, setup)
         record = conversation.record
         await _check_sandbox(backend, record.sandbox, record.sandbox_required)
@@ -57,7 +58,7 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
             write_progress(backend.notice)
         limit, link = MemoryLimit.of(setup.settings), backend.processes.link
         run = HeadlessRun(backend.engine, conversation, reporter, outcome, arguments.wait_agents, link, limit)
-        return await run.perform(prompt, images, caps)
+        return await run.perform(prompt, images, caps, arguments.run_id or "")
     except MemoryShort as error:
         raise CommandError(str(error), Exit.RETRYABLE) from error
     except EngineError as error:
@@ -68,6 +69,15 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
         raise CommandError(f"{error} Use --fork to continue in a copy.") from error
     finally:
         await backend.close()
+
+
+async def _check_ids(backend: Backend, arguments: RunArguments) -> None:
+    """Refuse ids that are in use (SPEC SDK-01, SDK-03)."""
+    ports, session_id, run_id = backend.engine.ports, arguments.session_id, arguments.run_id
+    if session_id and await ports.store.conversation(session_id) is not None:
+        raise CommandError(f"There is already a conversation {session_id}; continue it with -r, or give another id.")
+    if run_id and ports.runs is not None and await ports.runs.is_taken(run_id):
+        raise CommandError(f"There is already a run {run_id}; give another id.")
 
 
 async def _check_sandbox(backend: Backend, sandbox: SandboxMode, required: bool) -> None:
@@ -95,7 +105,7 @@ async def _conversation(backend: Backend, arguments: RunArguments, setup: Setup)
             raise CommandError(f"There is no conversation in {setup.cwd} yet; leave -c out to start one.")
         conversation_id = latest[0].id
     if arguments.fork:
-        conversation = await engine.fork(conversation_id)
+        conversation = await engine.fork(conversation_id, new_id=arguments.session_id or "")
     else:
         conversation = await engine.open(conversation_id)
         if conversation.read_only:
@@ -131,6 +141,7 @@ async def _options(backend: Backend, arguments: RunArguments, setup: Setup) -> C
         sandbox=sandbox,
         sandbox_required=required,
         scripted=not arguments.name,
+        id=arguments.session_id or "",
         effort=Effort(settings.text("effort")),
     )
 

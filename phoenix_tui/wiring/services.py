@@ -20,6 +20,7 @@ from phoenix_tui.lifecycle.launch import CannotOpen, Services
 from phoenix_tui.lifecycle.loading import load
 from phoenix_tui.models.files import ModelFileState
 from phoenix_tui.wiring.backend import Backend, open_backend
+from phoenix_tui.wiring.event_retention import remove_old_events
 from phoenix_tui.wiring.expiring import remove_expired
 from phoenix_tui.wiring.indexing import index_older
 from phoenix_tui.wiring.leftovers import end_leftovers
@@ -58,6 +59,7 @@ class ServiceOpener(SecretFields, Struct, eq=False):
     _warming: asyncio.Task[None] | None = None
     _indexing: asyncio.Task[None] | None = None
     _expiring: asyncio.Task[None] | None = None
+    _event_retention: asyncio.Task[None] | None = None
 
     async def open(self) -> Services:
         """Open everything.
@@ -99,11 +101,13 @@ class ServiceOpener(SecretFields, Struct, eq=False):
         self._indexing = asyncio.create_task(index_older(backend.library))
         days = setup.settings.number("retention_days")
         self._expiring = asyncio.create_task(remove_expired(backend.library, days))
+        event_days = setup.settings.number("event_retention_days")
+        self._event_retention = asyncio.create_task(remove_old_events(backend.events, event_days))
         return services
 
     async def close(self, *, crashed: bool) -> None:
         """End every program; the engine too where the app crashed and did not close it."""
-        for task in (self._warming, self._indexing, self._expiring):
+        for task in (self._warming, self._indexing, self._expiring, self._event_retention):
             if task is not None:
                 task.cancel()
         if self._backend is None:

@@ -502,16 +502,14 @@ async def test_an_unknown_provider_is_an_error_and_the_message_stays(tmp_path: P
         assert [m.origin for m in await harness.store.messages(conversation.id)] == [Origin.HUMAN]
 
 
-async def test_a_run_leaves_its_events_and_a_trace_of_model_and_tool_spans(tmp_path: Path) -> None:
+async def test_a_run_leaves_a_trace_of_model_and_tool_spans(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, BASH, HELLO) as harness:
         conversation = await harness.conversation()
         await conversation.say("go")
         await conversation.wait_idle()
     with sqlite3.connect(harness.store.path) as database:
-        events = [row[0] for row in database.execute("SELECT type FROM events ORDER BY seq")]
         spans = database.execute("SELECT kind, name, iteration, status FROM spans WHERE kind != 'agent'").fetchall()
     database.close()
-    assert events == ["task:started", "task:tool_call", "task:tool_result", "task:completed"]
     assert [(kind, name, status) for kind, name, _, status in spans] == [
         ("llm", "main", "ok"),
         ("tool", "bash", "success"),

@@ -252,6 +252,7 @@ async def engine_harness(
         agents=store.agents,
         tasks=store.tasks,
         profiles=BuiltIn(),
+        runs=store.runs,
     )
     engine = Engine(ports, settings)
     cwd = home / "project"

@@ -17,6 +17,7 @@ from engine.machine.messages import ImageBlock, TextBlock, ToolCall, ToolResult,
 from engine.machine.states import Idle
 from engine.ports import ConversationChanges, Imported, RecordEvent, RecordSpan, SetContext, StorageError
 from engine.records import ConversationQuery, PermissionMode
+from engine.records.events import EventKind
 from engine.records.totals import Totals
 from engine.store import SqliteStore, StorePaths, open_store
 from tests.support.storage import (
@@ -65,7 +66,7 @@ async def rich_conversation(store: SqliteStore) -> str:
             replace(say(""), message=answered, run_id=run_id),
             reply(TextBlock("A needle in 100% hay_stack."), run_id=run_id),
             RecordSpan(new_id(), run_id, "t1", "read_image", 1, "success", 5),
-            RecordEvent(new_id(), "state.changed", "{}", run_id),
+            RecordEvent(new_id(), EventKind.STATE_CHANGED, "{}", run_id),
             used(Usage(1, 2, 3, 4), 0.5, run_id),
             SetContext(50, 100, False, Usage(1, 2)),
             FinishRun(run_id, RunStatus.SUCCESS, 2),

@@ -35,6 +35,7 @@ from engine.ports import (
 )
 from engine.ports.agent_store import USER
 from engine.records import ConversationQuery
+from engine.records.events import EventKind
 from engine.records.totals import Totals
 from engine.store import SqliteStore
 from engine.store import inbox as inbox_rows
@@ -226,7 +227,7 @@ async def test_a_run_has_its_turn_its_trace_and_its_cost(store: SqliteStore, con
             reply(TextBlock("x"), run_id=run_id),
             used(Usage(7, 3), 0.25, run_id, attempt=1, at=11.5),
             RecordSpan("s2", run_id, "t1", "bash", 1, "success", 900),
-            RecordEvent("e1", "state.changed", '{"a":1}', run_id),
+            RecordEvent("e1", EventKind.STATE_CHANGED, '{"a":1}', run_id),
             FinishRun(run_id, RunStatus.SUCCESS, 2, recoverable=True),
             at=12.0,
         )
@@ -243,7 +244,7 @@ async def test_a_run_has_its_turn_its_trace_and_its_cost(store: SqliteStore, con
         ("llm", "", 11.5),
         ("tool", "t1", 11.1),
     ]
-    assert query(store.path, "SELECT id, type, payload_json, run_id FROM events") == [
+    assert query(store.path, "SELECT id, type, payload_json, run_id FROM events WHERE id = 'e1'") == [
         ("e1", "state.changed", '{"a":1}', run_id)
     ]
 

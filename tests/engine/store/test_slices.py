@@ -202,6 +202,7 @@ async def test_a_source_that_is_removed_while_it_is_copied_leaves_no_half_copy(s
         connection = sqlite3.connect(store.path, timeout=30)
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("DELETE FROM conversations WHERE id = ?", (source,))
+        connection.execute("DELETE FROM events WHERE conversation_id = ?", (source,))
         connection.commit()
         connection.close()
 

@@ -29,6 +29,7 @@ EXPECTED = {
     " output_text output_json display_json is_error truncated pid pgid proc_start started_at ended_at duration_ms",
     "attachments": "id conversation_id sha256 path media_type width height bytes orig_width orig_height orig_bytes"
     " created_at",
+    "cancel_requests": "conversation_id run_id requested_at",
     "compactions": "id conversation_id at cause kind message_count first_seq start_seq messages tokens_before"
     " tokens_after problem",
     "queued_messages": "id conversation_id ord content_json created_at",

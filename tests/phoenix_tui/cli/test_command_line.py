@@ -75,7 +75,8 @@ def test_everything_of_the_contract_is_a_flag() -> None:
         "--system-prompt s --append-system-prompt t -i one -i two --permission-mode plan --sandbox workspace "
         "--no-sandbox-network --effort low "
         "--max-turns 3 --max-budget-usd 0.5 --timeout 9 --ephemeral --trust --debug --allow-debugger "
-        "--screen-reader hello"
+        "--screen-reader --session-id 3F2B8C1E-9a47-4d0b-8c55-1e6f0a7d2b95 "
+        "--run-id 3f2b8c1e-9a47-4d0b-8c55-1e6f0a7d2b94 hello"
     )
     given = parse(*shlex.split(line))
     assert given == RunArguments(
@@ -103,6 +104,8 @@ def test_everything_of_the_contract_is_a_flag() -> None:
         max_turns=3,
         max_budget_usd=0.5,
         timeout=9.0,
+        session_id="3f2b8c1e-9a47-4d0b-8c55-1e6f0a7d2b95",
+        run_id="3f2b8c1e-9a47-4d0b-8c55-1e6f0a7d2b94",
         debug=True,
         allow_debugger=True,
         screen_reader=True,

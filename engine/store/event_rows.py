@@ -1,0 +1,153 @@
+"""The table `events`: written in the transaction of the move in which each thing happens, read in order."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any, Final
+from uuid import uuid4
+
+import msgspec
+
+from engine.codec import storable
+from engine.ports import AppendMessage, RecordEvent
+from engine.records import event_payloads as payloads
+from engine.records.events import EventKind, EventSnapshot, StandingRun, StoredEvent
+from engine.records.model_calls import PREVIEW
+from engine.store import run_records
+from tools.contract import JsonObject
+
+_INSERT: Final = """INSERT INTO events (id, conversation_id, message_id, run_id, agent_id, type, payload_json, ts)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
+_PROMPT: Final = """SELECT substr(COALESCE(
+    (SELECT text FROM messages WHERE run_id = ?1 AND role = 'user' ORDER BY seq LIMIT 1),
+    (SELECT text FROM messages WHERE conversation_id = ?2 AND role = 'user' AND origin = 'human'
+        ORDER BY seq DESC LIMIT 1), ''), 1, ?3)"""
+_ENDS: Final = frozenset({EventKind.TASK_COMPLETED, EventKind.TASK_FAILED, EventKind.TASK_CANCELLED})
+_OF_AGENTS: Final = frozenset({EventKind.TASK_SUBAGENT_START, EventKind.TASK_SUBAGENT_STOP})
+_MOST_FILES: Final = 50
+"""Written files that the end of a run names."""
+_MOST_STANDING: Final = 500
+"""Conversations at work that a snapshot names."""
+
+
+def add(connection: sqlite3.Connection, conversation_id: str, event: RecordEvent, at: float) -> None:
+    """Append an event; the start and the end of a run get what only the rows of the run know."""
+    run_id, payload = event.run_id, event.payload_json
+    if event.type in _ENDS:
+        payload = _with_figures(connection, run_id, payload)
+    elif event.type is EventKind.TASK_STARTED:
+        payload = _with_prompt(connection, conversation_id, run_id, payload)
+    elif event.type in _OF_AGENTS:
+        run_id = _run_above(connection, run_id)
+    connection.execute(
+        _INSERT,
+        (
+            event.id,
+            event.conversation_id or conversation_id,
+            event.message_id or None,
+            run_id or None,
+            event.agent_id or None,
+            event.type,
+            storable(payload),
+            at,
+        ),
+    )
+
+
+def add_message(
+    connection: sqlite3.Connection, conversation_id: str, addition: AppendMessage, seq: int, at: float
+) -> None:
+    """Append the event of a message that is stored in this transaction."""
+    message = addition.message
+    payload: JsonObject = {"role": message.role.value, "origin": message.origin.value, "seq": seq}
+    connection.execute(
+        """INSERT INTO events (id, conversation_id, message_id, run_id, agent_id, type, payload_json, ts)
+            SELECT ?, id, ?, ?, CASE kind WHEN 'subagent' THEN id END, ?, ?, ? FROM conversations WHERE id = ?""",
+        (
+            str(uuid4()),
+            message.id,
+            addition.run_id or None,
+            EventKind.MESSAGE_PERSISTED,
+            payloads.encoded(payload),
+            at,
+            conversation_id,
+        ),
+    )
+
+
+def after(connection: sqlite3.Connection, seq: int, conversation_id: str, limit: int) -> list[StoredEvent]:
+    """At most `limit` events behind `seq`, in order; of one conversation, or of all where it is empty."""
+    chosen = "conversation_id = ?1" if conversation_id else "?1 = ''"
+    rows = connection.execute(
+        f"SELECT * FROM events WHERE {chosen} AND seq > ?2 ORDER BY seq LIMIT ?3", (conversation_id, seq, limit)
+    ).fetchall()
+    return [_event(row) for row in rows]
+
+
+def newest(connection: sqlite3.Connection) -> int:
+    """The highest number that was ever given to an event; 0 before the first."""
+    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").fetchone()
+    return int(row[0]) if row is not None else 0
+
+
+def snapshot(connection: sqlite3.Connection, conversation_id: str) -> EventSnapshot:
+    """The stream's newest number, with the conversation, or all that are at work now."""
+    chosen = "c.id = ?1" if conversation_id else "?1 = '' AND r.id IS NOT NULL"
+    rows = connection.execute(
+        f"""SELECT c.id, c.state, r.id AS run_id FROM conversations AS c
+            LEFT JOIN runs AS r ON r.conversation_id = c.id AND r.status = 'running'
+            WHERE {chosen} AND c.partial IS NULL ORDER BY c.rowid LIMIT ?2""",
+        (conversation_id, _MOST_STANDING),
+    ).fetchall()
+    standing = tuple(StandingRun(row["id"], row["state"], row["run_id"] or "") for row in rows)
+    return EventSnapshot(newest(connection), standing)
+
+
+def remove_older(connection: sqlite3.Connection, before: float, limit: int) -> int:
+    """Remove the oldest events from before a time, at most `limit`; returns how many went."""
+    done = connection.execute(
+        "DELETE FROM events WHERE seq IN (SELECT seq FROM events ORDER BY seq LIMIT ?) AND ts < ?", (limit, before)
+    )
+    return done.rowcount
+
+
+def _event(row: Any) -> StoredEvent:
+    return StoredEvent(
+        row["seq"],
+        row["id"],
+        row["type"],
+        row["ts"],
+        row["conversation_id"] or "",
+        row["message_id"] or "",
+        row["run_id"] or "",
+        row["agent_id"] or "",
+        row["payload_json"],
+    )
+
+
+def _with_figures(connection: sqlite3.Connection, run_id: str, payload: str) -> str:
+    figures = run_records.figures(connection, run_id)
+    if figures is None:
+        return payload
+    added: JsonObject = {
+        "artifacts": list(figures.artifacts[:_MOST_FILES]),
+        "usage": payloads.usage(figures.usage),
+        "duration": figures.duration_ms,
+        "costUsd": figures.cost_usd,
+        "numTurns": figures.iterations,
+    }
+    return payloads.encoded(msgspec.json.decode(payload, type=dict[str, Any]) | added)
+
+
+def _with_prompt(connection: sqlite3.Connection, conversation_id: str, run_id: str, payload: str) -> str:
+    """A run that reads its inbox, or repeats an earlier one, begins with a message that is stored."""
+    known: JsonObject = msgspec.json.decode(payload, type=dict[str, Any])
+    if known.get("prompt"):
+        return payload
+    found = connection.execute(_PROMPT, (run_id, conversation_id, PREVIEW)).fetchone()
+    return payloads.encoded(known | {"prompt": found[0]})
+
+
+def _run_above(connection: sqlite3.Connection, run_id: str) -> str:
+    row = connection.execute("SELECT parent_run_id FROM runs WHERE id = ?", (run_id,)).fetchone()
+    return str(row[0] or "") if row is not None else ""

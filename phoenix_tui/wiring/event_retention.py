@@ -1,0 +1,47 @@
+"""Removal of events older than `event_retention_days`, in slices in the background (SPEC SDK-04)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Final
+
+from engine.ports import StorageError
+from engine.ports.event_log import EventLog
+from phoenix_tui.wiring.expiring import cutoff
+
+log = logging.getLogger(__name__)
+
+FIRST: Final = 8.0
+"""Seconds after the start, which belongs to the user."""
+SLICE: Final = 500
+"""Events of one transaction: about 10 ms."""
+PAUSE: Final = 0.05
+"""Seconds between two slices, in which runs are stored."""
+AGAIN: Final = 6 * 3_600.0
+"""Seconds between two removals in a Phoenix that stays open."""
+
+
+async def remove_old_events(events: EventLog, days: float, first: float = FIRST) -> None:
+    """Remove what is too old now, and again later, until cancelled; keeps all for 0 days."""
+    if days <= 0:
+        return
+    await asyncio.sleep(first)
+    while True:
+        await remove_now(events, days)
+        await asyncio.sleep(AGAIN)
+
+
+async def remove_now(events: EventLog, days: float) -> int:
+    """Remove what is too old; returns how many events went. A failing store is left for the next time."""
+    before, removed = cutoff(days, time.time()), 0
+    try:
+        while before is not None and (gone := await events.remove_older(before, SLICE)):
+            removed += gone
+            await asyncio.sleep(PAUSE)
+    except StorageError as error:
+        log.warning("old events left for the next time: %s", error)
+    if removed:
+        log.info("removed %d events older than %g days", removed, days)
+    return removed
