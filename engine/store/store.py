@@ -41,6 +41,7 @@ from engine.store.ownership import Instance
 from engine.store.queued import SqliteQueue
 from engine.store.run_store import SqliteRuns
 from engine.store.slices import Slices
+from engine.store.statistics_store import SqliteStatistics
 from engine.store.store_paths import StorePaths
 from engine.store.task_store import SqliteTasks
 from engine.store.trace_exports import SqliteTraceQueue
@@ -74,6 +75,7 @@ class SqliteStore:
         self.tasks = SqliteTasks(transactions, self._instance)
         self.events = SqliteEventLog(transactions)
         self.runs = SqliteRuns(transactions, self._instance)
+        self.statistics = SqliteStatistics(transactions)
 
     @property
     def waits(self) -> DatabaseWaits:
