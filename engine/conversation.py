@@ -21,6 +21,7 @@ from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, R
 from engine.executor.routing import RoutingControl
 from engine.executor.session import Session
 from engine.executor.side_questions import SideQuestions
+from engine.executor.spending import refused_spending
 from engine.executor.user_requests import ask, run_shell, send
 from engine.executor.window import window_of
 from engine.machine.events import ApprovalAnswered, RetryAsked, Verdict
@@ -140,6 +141,8 @@ class Conversation:
         held = self.queue.held
         if why := self.read_only or self._session.settings.memory_gauge.refusal():
             return Refused(why)
+        if why := await refused_spending(self._session):
+            return Refused(why, is_cap=True)
         self.cancel()
         await self.wait_idle()
         receipt = await self.say(text, image_ids, caps)
@@ -191,6 +194,8 @@ class Conversation:
         session, caps = self._session, caps or RunCaps()
         if why := session.settings.memory_gauge.refusal():
             return Refused(why)
+        if why := await refused_spending(session):
+            return Refused(why, is_cap=True)
         run_id = session.ports.ids.new()
         limit = caps.max_turns or session.settings.max_iterations
         return await ask(session, lambda: RetryAsked(session.last, run_id, limit), caps=caps)

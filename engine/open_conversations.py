@@ -19,6 +19,7 @@ from engine.executor.governor import Governor
 from engine.executor.publisher import Publisher
 from engine.executor.requests import EngineError, MemoryShort
 from engine.executor.session import AgentStopper, Ports, Session
+from engine.executor.spending_caps import caps_of
 from engine.executor.window import window_of
 from engine.following import Following, why_read_only
 from engine.ports import NoConversation, OwnedElsewhere
@@ -85,6 +86,7 @@ class OpenConversations:
         """Closes conversations that were left."""
         self._settings = settings
         self._governor = Governor()
+        self._spending = caps_of(ports.statistics, ports.clock, settings.budget_day_usd, settings.budget_project_usd)
         self._calibration = Calibration()
         self._open: dict[str, Conversation] = {}
         self._opening = asyncio.Lock()
@@ -135,6 +137,7 @@ class OpenConversations:
             self.sub_agents,
             read_only,
             calibration=self._calibration,
+            spending=self._spending,
         )
         session.set_window(window_of(session, record.model))
         conversation = Conversation(session, EffectRunner(session))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from engine.executor.call_log import UNPRICED, OpenCall
 from engine.executor.pacing import Pacing, paced
 from engine.executor.session import Session
-from engine.executor.spending import count
+from engine.executor.spending import check_caps, count
 from engine.machine.effects import RequestLlm
 from engine.machine.messages import Role, TextBlock, Usage, text_in
 from engine.machine.states import run_of
@@ -62,8 +62,10 @@ async def answer_to(
     """Ask `model` and return its answer; the caller limits the time.
 
     Raises:
-        ProviderError: it cannot be asked, or its answer breaks off.
+        ProviderError: it cannot be asked, its answer breaks off, or a cap on spending forbids it.
+        StorageError: what was spent cannot be read.
     """
+    await check_caps(session)
     provider, name = session.ports.providers.resolve(model)
     question = ModelMessage(Role.USER, (TextBlock(text),))
     request = ModelRequest(name, (instruction,), (question,), max_tokens=max_tokens)

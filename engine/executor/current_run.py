@@ -24,6 +24,7 @@ class RunFacts(Struct, eq=False):
     agents_cost_usd: float | None = 0.0
     """Cost of sub-agents, while the run is the newest one."""
     told_of_budget: bool = False
+    told_of_caps: bool = False
     loop_guard: LoopGuard = field(default_factory=LoopGuard)
     files_note: str | None = None
     """Note for the model about files that were rewound before it; None until the first request."""

@@ -91,6 +91,10 @@ class EngineSettings(Struct, frozen=True):
     """Seconds of a sub-agent's run, likewise (SPEC DEC-16)."""
     agent_budget_usd: float = 0.0
     """Dollars of a sub-agent's run, beside the budget of the run it works for; 0: none of its own."""
+    budget_day_usd: float = 0.0
+    """Dollars a day in the local time zone, all conversations together; 0: no cap."""
+    budget_project_usd: float = 0.0
+    """Dollars that a project may cost in all; 0: no cap."""
     summary_model: str = ""
     """Model that summarizes older messages; empty: the one for small questions."""
     summary_tokens: int = 0

@@ -20,7 +20,7 @@ from engine.context.transcribe import transcribe
 from engine.executor.asking import recorded, replied, reply_of
 from engine.executor.pacing import paced
 from engine.executor.session import Session
-from engine.executor.spending import check_budget
+from engine.executor.spending import check_budget, check_caps
 from engine.executor.summarizing import summary_model
 from engine.executor.tool_call import parse_arguments
 from engine.machine.messages import Role, TextBlock, ToolResultBlock, ToolUseBlock, text_in
@@ -129,6 +129,7 @@ async def flush_memory(session: Session, rows: Sequence[StoredMessage]) -> None:
         if not _may_flush(session, model) or not await memory.index.flush_is_due(session.record.id):
             return
         check_budget(session)
+        await check_caps(session)
         async with asyncio.timeout(TIME_LIMIT):
             await _flush(session, memory, model, rows)
     except TimeoutError:

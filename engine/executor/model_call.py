@@ -20,7 +20,7 @@ from engine.executor.pacing import THROTTLED, Pacing, paced
 from engine.executor.pruning import pruned
 from engine.executor.reply_text import StoredReply, stored_reply
 from engine.executor.session import Session, with_view
-from engine.executor.spending import check_budget
+from engine.executor.spending import check_budget, check_caps
 from engine.executor.window import prompt_facts, tokens_after, window_of
 from engine.machine.effects import RequestLlm
 from engine.machine.events import LlmFailed, LlmReplied
@@ -77,6 +77,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
     written: list[str] = []
     try:
         check_budget(session)
+        await check_caps(session)
         provider, name = session.ports.providers.resolve(model)
         rows = await session.rows()
         request = await assemble(session.ports.store, rows, session.growing, ask, await _assembly(session, name, rows))

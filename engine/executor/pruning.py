@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from engine.context import omissions
 from engine.context.measure import measure
 from engine.executor.session import Session
-from engine.executor.spending import dollars
+from engine.executor.spending_caps import dollars
 from engine.executor.window import prompt_facts, tokens_after
 from engine.machine.views import (
     CompactionCause,

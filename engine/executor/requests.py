@@ -25,6 +25,8 @@ class Refused(Struct, frozen=True):
     """A request changed nothing, for this reason."""
 
     reason: str
+    is_cap: bool = False
+    """True where a cap on spending is used up."""
 
 
 Receipt: TypeAlias = Accepted | Refused

@@ -21,6 +21,7 @@ from engine.executor.governor import Governor
 from engine.executor.inbox import Inbox, InboxEntry, Priority
 from engine.executor.publisher import Publisher
 from engine.executor.requests import Review
+from engine.executor.spending_caps import SpendingCaps
 from engine.machine.events import Event
 from engine.machine.messages import UNANSWERED, LastMessage, Role, TextBlock, ToolResultBlock, ToolUseBlock, Usage
 from engine.machine.states import State
@@ -32,6 +33,7 @@ from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store
 from engine.ports.agent_store import AgentStore
 from engine.ports.profiles import Profile, Profiles
 from engine.ports.run_store import RunStore
+from engine.ports.statistics import StatisticsStore
 from engine.ports.task_store import TaskStore
 from engine.ports.trace_export import Closable
 from engine.records import ConversationRecord, StoredMessage
@@ -96,6 +98,8 @@ class Ports(Struct, frozen=True):
     """Store of the task board; None: there is none."""
     runs: RunStore | None = None
     """Runs by id, which another process may ask to cancel."""
+    statistics: StatisticsStore | None = None
+    """Sums over all conversations, which the caps on spending need; None: no caps."""
     probe: SandboxProbe = NO_SANDBOX
     """Says how far this system can enforce a sandbox."""
     trace_export: Closable | None = None
@@ -181,6 +185,8 @@ class Session(Struct, eq=False):
     """Real tokens for each estimated one, by model; the same for all conversations."""
     calls: CallLog = field(default_factory=CallLog)
     """Log of its model calls."""
+    spending: SpendingCaps | None = None
+    """Caps on the cost of a day and of a project; None: there are none."""
     growing: GrowingView = field(default_factory=GrowingView)
     """Cached model view of `_rows`."""
     _rows: list[StoredMessage] | None = None

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from msgspec.structs import replace
 
 from engine.executor.session import Session
+from engine.executor.spending_caps import dollars
 from engine.ports import ProviderError
 from engine.records.model_calls import ModelCall
 from engine.records.totals import Totals, total_cost
 from engine.updates import CallEnded, Noticed
 
-CENT = 0.01
-"""US dollars."""
+BUDGET: Final = "budget"
+"""Kind of the failure of a call that a budget forbids."""
 UNKNOWN_PRICE = "the price of a model that this run used is unknown"
 
 
@@ -55,9 +57,30 @@ def check_budget(session: Session) -> None:
 def _check(limit: float, spent: float | None, whose: str) -> None:
     if limit and spent is not None and spent >= limit:
         text = f"The budget of {dollars(limit)} for {whose} is used up ({dollars(spent)} spent)."
-        raise ProviderError(text, kind="budget", retryable=False)
+        raise ProviderError(text, kind=BUDGET, retryable=False)
 
 
-def dollars(amount: float) -> str:
-    """An amount with cents, or with as many digits as a smaller one needs."""
-    return f"${amount:.2f}" if amount >= CENT or not amount else f"${amount:.8f}".rstrip("0")
+async def refused_spending(session: Session) -> str:
+    """Reason why the caps of a day and of a project allow no model call here; empty when they do.
+
+    Raises:
+        StorageError: the sums cannot be read.
+    """
+    return await session.spending.refusal(session.record.cwd) if session.spending is not None else ""
+
+
+async def check_caps(session: Session) -> None:
+    """Check those caps before a model call; calls without a known price are reported once a run.
+
+    Raises:
+        ProviderError: one is used up.
+        StorageError: the sums cannot be read.
+    """
+    if session.spending is None:
+        return
+    if why := await refused_spending(session):
+        raise ProviderError(why, kind=BUDGET, retryable=False)
+    above = session.above or session
+    if not above.run.told_of_caps and (told := await session.spending.uncertainty(session.record.cwd)):
+        above.run.told_of_caps = True
+        above.publisher.publish(Noticed(told))

@@ -14,6 +14,7 @@ from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.mentions import UnknownMention, digests
 from engine.executor.requests import Receipt, Refused, RunCaps
 from engine.executor.session import Session
+from engine.executor.spending import refused_spending
 from engine.machine import texts
 from engine.machine.events import Event, UserMessage, UserShell
 from engine.machine.messages import OWN_CALL, Block, ImageBlock, NewMessage, Origin, Role, TextBlock, ToolCall
@@ -94,6 +95,8 @@ async def send(
     """Send a message; first it is stored, and removed from the queue in the same transaction."""
     if why := session.settings.memory_gauge.refusal() or refusal(session, text):
         return Refused(why)
+    if why := await refused_spending(session):
+        return Refused(why, is_cap=True)
     blocks = await message_blocks(session, text, image_ids)
     if why := why_not_sent(session, blocks, len(image_ids)):
         return Refused(why)

@@ -94,7 +94,7 @@ class HeadlessRun:
         try:
             answer = await self.conversation.say(prompt, image_ids, caps, run_id)
             if isinstance(answer, Refused):
-                raise CommandError(answer.reason, Exit.FAILED)
+                raise CommandError(answer.reason, Exit.CAP if answer.is_cap else Exit.FAILED)
             await self._over.wait()
             await self._background(started + caps.timeout if caps.timeout else None)
             self.outcome.settle(await self.conversation.wait_idle())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
@@ -23,10 +23,14 @@ FREEDOM: dict[str, dict[SettingValue, int]] = {
     "sandbox_network": {False: 0, True: 1},
 }
 """Settings that a project or a profile can only narrow: how much each value lets happen."""
+CAPS: Final = frozenset({"budget_day_usd", "budget_project_usd"})
+"""Numbers that a project can only lower; 0 is no cap."""
 
 
 def narrows(name: str, wanted: SettingValue, current: SettingValue) -> bool:
     """True where `wanted` lets less happen than `current`."""
+    if name in CAPS:
+        return bool(wanted) and (not current or float(wanted) < float(current))
     return FREEDOM[name][wanted] < FREEDOM[name][current]
 
 
@@ -100,6 +104,10 @@ KEYS = {
         ),
         SettingKey("max_turns", int, 0, meaning="model replies per run"),
         SettingKey("max_budget_usd", float, 0.0, meaning="dollars per run"),
+        SettingKey(
+            "budget_day_usd", float, 0.0, projects=True, meaning="dollars per day, of all conversations together"
+        ),
+        SettingKey("budget_project_usd", float, 0.0, projects=True, meaning="dollars that a project may cost in all"),
         SettingKey("timeout", float, 0.0, meaning="seconds per run"),
         SettingKey("append_system_prompt", str, "", meaning="text to append to the system prompt"),
         SettingKey("theme", str, "", meaning="colour theme; empty: by the terminal's background", live=True),
@@ -184,7 +192,7 @@ KEYS = {
     )
 }
 
-EMPTY = dict.fromkeys(("max_turns", "max_budget_usd", "timeout", "agent_budget_usd"), "no limit") | {
+EMPTY = dict.fromkeys(("max_turns", "max_budget_usd", "timeout", "agent_budget_usd", *CAPS), "no limit") | {
     "model": "the first one available",
     "profile": "general",
     "permission_mode": "ask",
@@ -209,6 +217,8 @@ EMPTY = dict.fromkeys(("max_turns", "max_budget_usd", "timeout", "agent_budget_u
 UNITS = dict.fromkeys(("max_turns", "agent_turns"), "replies") | {
     "max_budget_usd": "dollars",
     "agent_budget_usd": "dollars",
+    "budget_day_usd": "dollars a day",
+    "budget_project_usd": "dollars",
     "timeout": "seconds",
     "agent_timeout": "seconds",
     "route_wait": "seconds",

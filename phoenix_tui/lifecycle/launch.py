@@ -16,6 +16,7 @@ from tools.contract import SandboxMode
 if TYPE_CHECKING:
     from engine.api.engine import EngineApi, LibraryApi, RewindApi
     from engine.api.notes import NotesApi
+    from engine.api.statistics import StatisticsApi
     from engine.ports import ModelInfo
     from engine.records import Recovery
     from phoenix_tui.features.onboarding_api import Onboarding
@@ -61,6 +62,8 @@ class Services(Struct, frozen=True):
     rewinding: RewindApi | None = None
     notes: NotesApi | None = None
     """Notes of the user and of projects."""
+    statistics: StatisticsApi | None = None
+    """Sums over all conversations."""
     recoveries: Sequence[Recovery] = ()
     """Conversations recovered at the start."""
     warning: str = ""

@@ -86,6 +86,7 @@ class ServiceOpener(SecretFields, Struct, eq=False):
         services = Services(
             rewinding=backend.engine.ports.rewinding,
             notes=backend.engine.ports.memory,
+            statistics=backend.engine.ports.statistics,
             engine=backend.engine,
             library=backend.library,
             onboarding=offers,

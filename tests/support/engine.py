@@ -27,7 +27,7 @@ from engine.updates import Update
 from tests.support.scripted_provider import Reply, Script, ScriptedProvider
 from tests.support.turns import turns
 from tests.support.waiting import PATIENCE
-from tools.clock import SystemClock
+from tools.clock import Clock, SystemClock
 from tools.contract import (
     Captured,
     Command,
@@ -227,6 +227,7 @@ async def engine_harness(
     board: JobBoard | None = None,
     tools: Sequence[Tool] = (),
     memory: bool = False,
+    clock: Clock | None = None,
 ) -> AsyncIterator[EngineHarness]:
     """An engine whose model answers with `replies`, in order, or as `provider` does; `board` has background jobs.
 
@@ -246,11 +247,12 @@ async def engine_harness(
         board or jobs,
         PlainImages(),
         rules,
-        SystemClock(),
+        clock or SystemClock(),
         RandomIds(),
         memory=Memory(NoteFolder(home / "memory"), store.notes) if memory else None,
         agents=store.agents,
         tasks=store.tasks,
+        statistics=store.statistics,
         profiles=BuiltIn(),
         runs=store.runs,
     )

@@ -1,0 +1,206 @@
+"""Caps on a day and on a project stop a run before its next model call, and refuse the next one."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from engine.conversation import Conversation
+from engine.executor.engine_settings import EngineSettings
+from engine.executor.requests import Accepted, Refused
+from engine.machine.messages import Usage
+from engine.machine.states import Errored
+from engine.ports import Provider, ProviderError
+from engine.records.spending import CallMark, Spent
+from engine.store import StorePaths, open_store
+from engine.updates import Noticed
+from tests.support.engine import EngineHarness, Providers, engine_harness
+from tests.support.scripted_provider import Reply, Script, ScriptedCall, ScriptedProvider, Text
+from tests.support.storage import move, new_conversation, query, used
+from tools.clock import SystemClock
+
+DAY = EngineSettings(budget_day_usd=0.02)
+PROJECT = EngineSettings(budget_project_usd=0.02)
+TOOL = Reply((ScriptedCall("bash", '{"command": "ls"}'),))
+SAID = Reply((Text("Done."),))
+DAY_USED_UP = "The budget of $0.02 a day is used up ($0.02 spent today); raise budget_day_usd to continue."
+
+
+@dataclass
+class LaterClock(SystemClock):
+    """The time of this machine, some days on."""
+
+    days: float = 0.0
+
+    def now(self) -> float:
+        return time.time() + self.days * 86_400
+
+
+async def ends(conversation: Conversation, text: str = "Please.") -> Errored | None:
+    assert isinstance(await conversation.say(text), Accepted)
+    state = await conversation.wait_idle()
+    return state if isinstance(state, Errored) else None
+
+
+def spent_by_another(home: EngineHarness, cost: float | None, cwd: Path | None = None) -> None:
+    """A finished call of another process, written on a connection of its own."""
+    query(
+        home.store.path,
+        """INSERT INTO conversations (id, cwd, model, state, state_json, gen, created_at, updated_at)
+            VALUES (?, ?, 'm', 'idle', '{}', 0, 0, 0)""",
+        f"other{time.monotonic_ns()}",
+        str(cwd or home.cwd),
+    )
+    query(
+        home.store.path,
+        """INSERT INTO model_calls SELECT lower(hex(randomblob(16))), id, NULL, NULL, 'reply', 'ok', 'p', 'm', 0, 0,
+            1, 1, 0, 0, 0, ?, ?, 1, '' FROM conversations ORDER BY rowid DESC LIMIT 1""",
+        cost,
+        time.time(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (DAY, DAY_USED_UP),
+        (
+            PROJECT,
+            "The budget of $0.02 for this project is used up ($0.02 spent in it so far);"
+            " raise budget_project_usd to continue.",
+        ),
+    ],
+)
+async def test_a_run_stops_before_the_call_that_would_exceed_a_cap(
+    tmp_path: Path, settings: EngineSettings, sentence: str
+) -> None:
+    async with engine_harness(tmp_path, TOOL, TOOL, SAID, settings=settings) as home:
+        conversation = await home.conversation()
+        failed = await ends(conversation)
+        assert failed is not None
+        assert (failed.kind, failed.message) == ("budget", sentence)
+        assert query(home.store.path, "SELECT count(*), sum(cost_usd) FROM model_calls") == [(2, 0.02)]
+        assert query(home.store.path, "SELECT error_code FROM runs") == [("budget",)]
+
+
+async def test_a_new_run_is_refused_and_nothing_is_stored(tmp_path: Path) -> None:
+    async with engine_harness(tmp_path, SAID, SAID, SAID, settings=DAY) as home:
+        first, second = await home.conversation(), await home.conversation()
+        assert await ends(first) is None
+        assert await ends(second) is None
+        messages = query(home.store.path, "SELECT count(*) FROM messages")
+        assert await first.say("More.") == Refused(DAY_USED_UP, is_cap=True)
+        assert await first.interrupt_and_say("More.") == Refused(DAY_USED_UP, is_cap=True)
+        assert await second.retry() == Refused(DAY_USED_UP, is_cap=True)
+        with pytest.raises(ProviderError, match="budget_day_usd"):
+            await first.side.ask("And this?")
+        assert query(home.store.path, "SELECT count(*) FROM messages") == messages
+        assert len(home.provider.requests) == 2
+
+
+async def test_the_next_day_begins_at_nothing(tmp_path: Path) -> None:
+    clock = LaterClock()
+    async with engine_harness(tmp_path, SAID, SAID, SAID, settings=DAY, clock=clock) as home:
+        conversation = await home.conversation()
+        assert await ends(conversation) is None
+        assert await ends(conversation) is None
+        assert isinstance(await conversation.say("Today."), Refused)
+        clock.days = 1.1
+        assert await ends(conversation, "Tomorrow.") is None
+
+
+async def test_what_another_process_spends_counts_at_the_next_call(tmp_path: Path) -> None:
+    async with engine_harness(tmp_path, SAID, SAID, settings=DAY) as home:
+        conversation = await home.conversation()
+        assert await ends(conversation) is None
+        spent_by_another(home, 0.5)
+        assert isinstance(await conversation.say("More."), Refused)
+
+
+async def test_another_project_does_not_count_and_a_folder_of_the_same_repository_does(tmp_path: Path) -> None:
+    async with engine_harness(tmp_path, SAID, SAID, SAID, settings=PROJECT) as home:
+        (home.cwd / ".git").mkdir()
+        (home.cwd / "part").mkdir()
+        conversation = await home.conversation()
+        spent_by_another(home, 5.0, tmp_path / "elsewhere")
+        assert await ends(conversation) is None
+        spent_by_another(home, 5.0, home.cwd / "part")
+        assert isinstance(await conversation.say("More."), Refused)
+
+
+async def test_calls_of_an_unknown_price_are_reported_once_a_run_and_stop_nothing(tmp_path: Path) -> None:
+    async with engine_harness(tmp_path, TOOL, SAID, settings=EngineSettings(budget_day_usd=9.0)) as home:
+        spent_by_another(home, None)
+        conversation = await home.conversation()
+        assert await ends(conversation) is None
+        told = [update.text for update in home.seen(Noticed) if "budget_day_usd" in update.text]
+        assert told == ["budget_day_usd does not count 1 model call whose price is unknown."]
+
+
+async def test_a_permanently_deleted_conversation_no_longer_counts(tmp_path: Path) -> None:
+    async with engine_harness(tmp_path, SAID, SAID, SAID, settings=DAY) as home:
+        first, second = await home.conversation(), await home.conversation()
+        assert await ends(first) is None
+        assert await ends(first) is None
+        assert isinstance(await second.say("Hello."), Refused)
+        await home.engine.forget(first.id)
+        await home.store.library.purge(first.id)
+        assert await ends(second, "Hello.") is None  # the call of the mark is gone: all is summed again
+
+
+async def test_new_rows_are_added_to_the_sum_and_a_gone_mark_sums_everything_again(tmp_path: Path) -> None:
+    store = await open_store(StorePaths.under(tmp_path))
+    try:
+        first, second = new_conversation(cwd="/a"), new_conversation(cwd="/b")
+        for new, cost in ((first, 0.25), (second, 0.5)):
+            await store.create(new, 1.0)
+            await store.commit(move(new.id, used(Usage(1, 1), cost, at=5.0)))
+        whole = await store.statistics.spending(CallMark(), 5.0, folders=True)
+        assert (whole.whole, whole.day, whole.folders) == (True, Spent(0.75), {"/a": Spent(0.25), "/b": Spent(0.5)})
+        nothing = await store.statistics.spending(whole.mark, 5.0, folders=True)
+        assert (nothing.whole, nothing.day, nothing.folders) == (False, Spent(), {})
+        await store.commit(move(first.id, used(Usage(1, 1), None, at=4.0), used(Usage(1, 1), 1.0, at=6.0)))
+        added = await store.statistics.spending(whole.mark, 5.0, folders=True)
+        assert (added.whole, added.day, added.folders) == (False, Spent(1.0), {"/a": Spent(1.0, 1)})
+        await store.library.purge(first.id)
+        await store.commit(move(second.id, *(used(Usage(1, 1), 2.0, at=6.0) for _ in range(3))))
+        again = await store.statistics.spending(added.mark, 5.0, folders=False)
+        assert (again.whole, again.day) == (True, Spent(6.5))
+    finally:
+        await store.close()
+
+
+async def test_without_caps_nothing_is_read(tmp_path: Path) -> None:
+    async with engine_harness(tmp_path, SAID) as home:
+        conversation = await home.conversation()
+        assert conversation._session.spending is None
+        assert await ends(conversation) is None
+
+
+class Sized(Providers):
+    """Prices a reply at a dollar."""
+
+    def __init__(self, provider: Provider) -> None:
+        super().__init__(provider)
+
+    def price(self, reference: str, usage: Usage) -> float | None:
+        return 1.0
+
+
+async def test_sub_agents_count(tmp_path: Path) -> None:
+    spawn = ScriptedCall("spawn_agents", '{"tasks": [{"task": "look"}]}')
+    provider = ScriptedProvider({"main": Script((Reply((spawn,)), SAID, SAID, SAID))})
+    settings = EngineSettings(budget_day_usd=2.0)
+    async with engine_harness(tmp_path, provider=provider, providers=Sized(provider), settings=settings) as home:
+        conversation = await home.conversation()
+        failed = await ends(conversation)
+        assert failed is not None
+        assert failed.kind == "budget"
+        kinds = query(
+            home.store.path,
+            "SELECT c.kind, count(*) FROM model_calls m JOIN conversations c ON c.id = m.conversation_id GROUP BY 1",
+        )
+        assert kinds == [("subagent", 1), ("user", 1)]
