@@ -22,6 +22,7 @@ from engine.executor.routing import RoutingControl
 from engine.executor.session import Session
 from engine.executor.side_questions import SideQuestions
 from engine.executor.spending import refused_spending
+from engine.executor.spending_caps import SpendingCaps
 from engine.executor.user_requests import ask, run_shell, send
 from engine.executor.window import window_of
 from engine.machine.events import ApprovalAnswered, RetryAsked, Verdict
@@ -227,7 +228,9 @@ class Conversation:
         session.publisher.publish(ConversationChanged(session.record))
 
     def warm(self) -> None:
-        """Open a connection ahead: the user has begun to type."""
+        """Open a connection ahead, and sum what was spent where a cap needs it: the user has begun to type."""
+        if self._session.spending is not None:
+            self._session.background(self._summed(self._session.spending))
         try:
             provider, _ = self._session.ports.providers.resolve(self.record.model)
         except ProviderError:
@@ -237,6 +240,10 @@ class Conversation:
     async def _warmed(self, provider: Provider) -> None:
         await provider.warm()
         self._session.set_window(window_of(self._session, self.record.model))
+
+    async def _summed(self, spending: SpendingCaps) -> None:
+        with suppress(StorageError):  # reported when a message is sent
+            await spending.prepare(self.record.cwd)
 
     async def wait_idle(self) -> State:
         """Wait until nothing runs; returns the state then."""

@@ -61,6 +61,12 @@ class SpendingCaps:
             return ""
         return f"{name} does not count {counted(unpriced, 'model call')} whose price is unknown."
 
+    async def prepare(self, cwd: Path) -> None:
+        """Sum everything ahead, which takes longest the first time. Raises StorageError."""
+        await self.update()
+        if self._project_usd:
+            await self._of_project(cwd)
+
     async def update(self) -> None:
         """Read what is new. Raises StorageError."""
         async with self._reading:

@@ -53,6 +53,8 @@ async def _run(arguments: CommandArguments) -> Exit:
                 return await commands.models(setup, arguments)
             case "model":
                 return await commands.model(setup, arguments)
+            case "stats":
+                return await commands.stats(setup, arguments)
             case _:
                 return await commands.doctor(setup, arguments)
     except StorageError as error:

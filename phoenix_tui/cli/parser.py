@@ -143,6 +143,7 @@ def command_parser() -> Parser:
     _add_memory(commands)
     _add_runs(commands)
     _add_events(commands)
+    _add_stats(commands)
     _leaf(commands, "doctor", "check this installation")
     _add_config(commands)
     _add_serve(commands)
@@ -244,6 +245,15 @@ def _add_events(
     events.add_argument("--conversation", metavar="REF", help="only events of this conversation")
     events.add_argument("--since", type=_number, metavar="N", help="only events behind number N")
     events.add_argument("-f", "--follow", action="store_true", help="print new events until interrupted")
+
+
+def _add_stats(
+    commands: Commands,
+) -> None:
+    counting = _leaf(commands, "stats", "tokens and cost of all conversations")
+    counting.add_argument("--days", type=_count, metavar="N", help="the last N days (default: all time)")
+    choices = ("day", "model", "project", "conversation", "tool", "agent", "purpose")
+    counting.add_argument("--by", choices=choices, help="rows of the table (default: purpose)")
 
 
 def _add_config(

@@ -30,6 +30,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "approvals": ("approvals",),
     "rules": ("rules",),
     "memory": ("memory",),
+    "statistics": ("stats",),
     "rewind": ("branches", "rewind", "undo"),
     "history": ("history",),
     "images": ("image", "images"),

@@ -38,6 +38,7 @@ class Scope(StrEnum):
     SETTINGS = "Settings"
     PROFILES = "Agent profiles"
     NOTES = "Notes"
+    STATISTICS = "Statistics"
     AGENTS = "Sub-agents"
     JOBS = "Background commands"
     ROUTE = "Supervisor's decision"
@@ -271,6 +272,9 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("note_new", "n", "new", "write your own note of today in $EDITOR", Scope.NOTES, priority=False),
     Key("note_remove", "x,delete", "remove", "delete the note", Scope.NOTES, priority=False),
     Key("note_undo", "u", "undo", "restore the note deleted last", Scope.NOTES, priority=False),
+    Key("stats_next", "right,tab,l", "page_of(1)", "next page", Scope.STATISTICS, priority=False),
+    Key("stats_previous", "left,h", "page_of(-1)", "previous page", Scope.STATISTICS, priority=False),
+    Key("stats_range", "r", "range", "7 days, 30 days, a year, or all time", Scope.STATISTICS, priority=False),
     Key("agent_beside", "vertical_line", "beside", "open in another pane", Scope.AGENTS, priority=False),
     Key("agent_stop", "x,delete", "stop_one", "stop the sub-agent; its results are kept", Scope.AGENTS, priority=False),
     Key("agent_stop_all", "X", "stop_all", "stop all sub-agents", Scope.AGENTS, priority=False),
@@ -294,6 +298,7 @@ BESIDE: Final[dict[Scope, tuple[Scope, ...]]] = {
         Scope.REWIND,
         Scope.PROFILES,
         Scope.NOTES,
+        Scope.STATISTICS,
         Scope.AGENTS,
         Scope.JOBS,
     ),

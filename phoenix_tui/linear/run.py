@@ -21,6 +21,7 @@ from phoenix_tui.linear import (
     rewind,
     rules,
     settings,
+    statistics,
 )
 from phoenix_tui.linear.context import LinearContext, LineCommand
 
@@ -41,6 +42,7 @@ MEANINGS: Final = {
     "read": "show the last messages again; /read 10 shows ten",
     "rules": "permission rules: remove, move; /rules TOOL(PATTERN) adds one, /rules undo undoes the last change",
     "state": "show what is going on",
+    "stats": "tokens and cost of all conversations; /stats day 30: by day, model, project, conversation, tool, agent",
     "undo": "undo the last rewind",
 }
 """Commands that only lines have, or that do another thing there."""
@@ -77,6 +79,7 @@ RUNS: Final[dict[str, LineCommand]] = {
     **settings.RUNS,
     **rules.RUNS,
     **memory.RUNS,
+    **statistics.RUNS,
     **agents.RUNS,
     **context_window.RUNS,
     **compaction.RUNS,

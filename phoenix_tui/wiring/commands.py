@@ -114,6 +114,17 @@ async def model(setup: Setup, arguments: CommandArguments) -> Exit:
             raise CommandError(str(error), Exit.FAILED) from error
 
 
+async def stats(setup: Setup, arguments: CommandArguments) -> Exit:
+    """`phoenix stats`."""
+    from phoenix_tui.cli.stats_command import run_stats  # noqa: PLC0415 - one command, one import
+
+    store = await open_the_store(setup.paths, waits=waits_on_stderr(setup))
+    try:
+        return await run_stats(store.statistics, arguments)
+    finally:
+        await store.close()
+
+
 async def doctor(setup: Setup, arguments: CommandArguments) -> Exit:
     """`phoenix doctor`."""
     return report(await findings(setup), as_json=arguments.json)

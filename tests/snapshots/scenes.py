@@ -14,6 +14,7 @@ from tests.snapshots import (
     scenes_rest,
     scenes_routing,
     scenes_start,
+    scenes_statistics,
     scenes_talk,
     scenes_writing,
 )
@@ -31,4 +32,5 @@ SCENES: Final[dict[str, Scene]] = {
     **scenes_memory.SCENES,
     **scenes_routing.SCENES,
     **scenes_agents.SCENES,
+    **scenes_statistics.SCENES,
 }

@@ -29,7 +29,8 @@ def open_shell(tmp_path: Path, engine: FakeEngine) -> OpenShell:
     async def opened(size: tuple[int, int] = (80, 24), **asked: Any) -> AsyncIterator[Shell]:
         onboarding = asked.pop("onboarding", FakeOnboarding())
         kept: list[tuple[str, str]] = []
-        behind = {name: asked.pop(name) for name in ("runner", "warning", "system", "kept", "notes") if name in asked}
+        names = ("runner", "warning", "system", "kept", "notes", "statistics")
+        behind = {name: asked.pop(name) for name in names if name in asked}
 
         async def open_services() -> Services:
             made = services(engine, onboarding, **behind)

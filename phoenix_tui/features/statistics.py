@@ -1,0 +1,142 @@
+"""Usage and cost over all conversations: one report for the screen, the lines and `phoenix stats`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.executor.requests import EngineError
+from engine.permissions.projects import project_of
+from engine.records.statistics import CallGroup, Statistics, StatisticsGroup, StatisticsQuery, ToolGroup
+from phoenix_tui.features.front_end import FrontEndSession
+from phoenix_tui.text.statistics_text import (
+    CALL_COLUMNS,
+    EMPTY,
+    TOOL_COLUMNS,
+    StatisticsRow,
+    agents_line,
+    call_rows,
+    headline,
+    remarks,
+    token_line,
+    tool_rows,
+)
+
+if TYPE_CHECKING:
+    from engine.api.statistics import StatisticsApi
+
+UNAVAILABLE: Final = "Statistics are not available here."
+RANGES: Final = (7, 30, 365, 0)
+"""Days to choose from; 0: all time."""
+YEAR: Final = 53 * 7
+"""Days of the heat map."""
+MOST_DAYS: Final = 36_500
+
+
+class StatisticsBy(StrEnum):
+    """What the rows of a report are."""
+
+    DAY = "day"
+    MODEL = "model"
+    PROJECT = "project"
+    CONVERSATION = "conversation"
+    TOOL = "tool"
+    AGENT = "agent"
+    PURPOSE = "purpose"
+
+
+GROUPS: Final = {
+    StatisticsBy.DAY: StatisticsGroup.DAY,
+    StatisticsBy.MODEL: StatisticsGroup.MODEL,
+    StatisticsBy.PROJECT: StatisticsGroup.FOLDER,
+    StatisticsBy.CONVERSATION: StatisticsGroup.CONVERSATION,
+    StatisticsBy.AGENT: StatisticsGroup.AGENT,
+    StatisticsBy.PURPOSE: StatisticsGroup.PURPOSE,
+}
+"""The sums behind each report; the calls of tools have their own."""
+
+
+HEADINGS: Final = {by: by.value.upper() for by in StatisticsBy} | {StatisticsBy.AGENT: "SUB-AGENTS"}
+
+
+class StatisticsReport(Struct, frozen=True):
+    """The sums of some days."""
+
+    by: StatisticsBy
+    days: int
+    """Days until today; 0: all time."""
+    today: str
+    total: CallGroup = CallGroup()
+    rows: tuple[CallGroup, ...] = ()
+    tools: tuple[ToolGroup, ...] = ()
+    daily: tuple[CallGroup, ...] = ()
+    """Sum of each day with calls, ascending; in a report by day those of a year at least, for its plots."""
+
+
+def statistics_of(session: FrontEndSession) -> StatisticsApi:
+    """The sums; raises EngineError where there are none."""
+    if session.services.statistics is None:
+        raise EngineError(UNAVAILABLE)
+    return session.services.statistics
+
+
+async def statistics_report(api: StatisticsApi, by: StatisticsBy, days: int, now: float) -> StatisticsReport:
+    """Read one report; a folder is counted with the project it belongs to now.
+
+    Raises:
+        StorageError: the sums cannot be read.
+    """
+    groups = {StatisticsGroup.DAY} | ({GROUPS[by]} if by in GROUPS else set())
+    since = first_second(now, days) if days else 0.0
+    found = await api.read(StatisticsQuery(tuple(sorted(groups)), by is StatisticsBy.TOOL, since))
+    rows = found.groups[GROUPS[by]] if by in GROUPS else ()
+    if by is StatisticsBy.PROJECT:
+        rows = await asyncio.to_thread(_by_project, rows)
+    daily = found.groups[StatisticsGroup.DAY]
+    if by is StatisticsBy.DAY:
+        rows = daily[::-1]
+        if days and days < YEAR:
+            daily = (await _year(api, now)).groups[StatisticsGroup.DAY]
+    today = time.strftime("%Y-%m-%d", time.localtime(now))
+    return StatisticsReport(by, days, today, found.total, tuple(rows), found.tools, daily)
+
+
+def first_second(now: float, days: int) -> float:
+    """Unix time at which the first of so many local days until today began."""
+    year, month, day = time.localtime(now)[:3]
+    return time.mktime((year, month, day - days + 1, 0, 0, 0, 0, 0, -1))
+
+
+async def _year(api: StatisticsApi, now: float) -> Statistics:
+    return await api.read(StatisticsQuery((StatisticsGroup.DAY,), since=first_second(now, YEAR)))
+
+
+def _by_project(folders: Sequence[CallGroup]) -> tuple[CallGroup, ...]:
+    """Folders of one repository together. A folder that is gone counts by its path."""
+    projects: dict[str, CallGroup] = {}
+    for row in folders:
+        key = str(project_of(Path(row.key)))
+        projects[key] = projects[key].plus(row) if key in projects else replace(row, key=key)
+    return tuple(sorted(projects.values(), key=lambda row: (-row.totals.tokens, row.key)))
+
+
+def report_table(report: StatisticsReport) -> tuple[tuple[str, ...], list[StatisticsRow]]:
+    """Headings, the name's first, and the rows of a report."""
+    if report.by is StatisticsBy.TOOL:
+        return (HEADINGS[report.by], *TOOL_COLUMNS), tool_rows(report.tools)
+    return (HEADINGS[report.by], *CALL_COLUMNS), call_rows(GROUPS[report.by], report.rows)
+
+
+def report_lines(report: StatisticsReport) -> list[str]:
+    """The whole sum in sentences, and what it does not know."""
+    if not report.total.calls:
+        return [EMPTY]
+    lines = [headline(report.total, report.days), token_line(report.total), agents_line(report.total)]
+    return [*filter(None, lines), *remarks(report.total)]
