@@ -19,6 +19,7 @@ from engine.machine.states import State
 from engine.machine.views import MOST_EARLIER, EarlierView, Omission
 from engine.records.totals import Totals
 from tools.contract import AgentsDisplay, Display
+from tools.todo_items import TodoList
 
 UNREADABLE = "(Phoenix cannot read this part) "
 LONGEST_UNREADABLE = 4_000
@@ -171,6 +172,16 @@ def decode_all_totals(text: str) -> Totals:
     for one in cast("tuple[Totals, ...]", _decode(text, tuple[Totals, ...])) if text != "[]" else ():
         total = total.plus(one)
     return total
+
+
+def encode_todos(todos: TodoList) -> str:
+    """The column `conversations.todos_json`; empty for a list without items or history."""
+    return _encode(todos) if todos != TodoList() else ""
+
+
+def decode_todos(text: str) -> TodoList:
+    """Decode the output of `encode_todos`. Raises CodecError."""
+    return cast("TodoList", _decode(text, TodoList)) if text else TodoList()
 
 
 def _encode(value: object) -> str:

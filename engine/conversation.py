@@ -15,6 +15,7 @@ from engine.executor.effect_runner import EffectRunner
 from engine.executor.history import MessageRange, read_history, read_last
 from engine.executor.loop import CLOSED, MoveLoop
 from engine.executor.message_queue import MessageQueue
+from engine.executor.plan_answers import plan_answered, refusal_of
 from engine.executor.publisher import Listener
 from engine.executor.reconsidering import Reconsidering
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Receipt, Refused, RunCaps
@@ -23,6 +24,7 @@ from engine.executor.session import Session
 from engine.executor.side_questions import SideQuestions
 from engine.executor.spending import refused_spending
 from engine.executor.spending_caps import SpendingCaps
+from engine.executor.todo_lists import TodoEdits
 from engine.executor.user_requests import ask, run_shell, send
 from engine.executor.window import window_of
 from engine.machine.events import ApprovalAnswered, RetryAsked, Verdict
@@ -55,6 +57,8 @@ class Conversation:
         """Questions beside it."""
         self.routing = RoutingControl(session)
         """Model or agents that answer a message, while that can be overruled."""
+        self.todos = TodoEdits(session, self.between_moves)
+        """The todo list, and the user's changes of it."""
         self.reconsidering = Reconsidering(session)
         """Component that decides its open question again once its limits have changed."""
         self.rules = session.rules
@@ -176,6 +180,10 @@ class Conversation:
     async def answer(self, call_id: str, answer: ApprovalAnswer) -> Receipt:
         """Answer the open question; a rule is kept before the tool starts."""
         question = self._session.question
+        if question is not None and question.request.plan and question.call.id == call_id:
+            if refusal := refusal_of(answer):
+                return Refused(refusal)
+            return await ask(self._session, lambda: plan_answered(self._session, question, answer), answers=True)
         note = answer_note(question, answer) if question is not None else ""
         if question is not None and answer.choice in {
             ApprovalChoice.CONVERSATION,

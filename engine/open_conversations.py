@@ -23,7 +23,7 @@ from engine.executor.spending_caps import caps_of
 from engine.executor.window import window_of
 from engine.following import Following, why_read_only
 from engine.ports import NoConversation, OwnedElsewhere
-from engine.ports.profiles import SPAWN_TOOLS, Profile, ProfileError
+from engine.ports.profiles import OWN_TOOLS, Profile, ProfileError
 from engine.records import ConversationRecord, StoredConversation
 from engine.tracking.tracker import TaskTracker
 from engine.updates import Update, ViewersLeft
@@ -285,7 +285,7 @@ def _profile_of(record: ConversationRecord, ports: Ports) -> Profile | None:
 
 def _tools_of(record: ConversationRecord, profile: Profile | None, tools: Mapping[str, Tool]) -> dict[str, Tool]:
     """Tools of this conversation's model; a sub-agent never spawns (SPEC BED-009)."""
-    own = {name: tool for name, tool in tools.items() if record.agent is None or name not in SPAWN_TOOLS}
+    own = {name: tool for name, tool in tools.items() if record.agent is None or name not in OWN_TOOLS}
     return {name: tool for name, tool in own.items() if profile is None or profile.allows(name)}
 
 

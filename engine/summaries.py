@@ -25,5 +25,6 @@ def summary_of(record: ConversationRecord, state: State) -> ConversationSummary:
         pinned_at=record.pinned_at,
         last_status=record.last_status,
         has_draft=bool(record.draft),
+        progress=record.todos.progress if record.todos.is_open else "",
         put_away_at=record.updated_at if record.archived or record.deleted else 0.0,
     )

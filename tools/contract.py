@@ -14,6 +14,7 @@ from tools.clean import reveal_line
 from tools.images.contract import ImageReader as ImageReader
 from tools.images.contract import ImageRejected as ImageRejected
 from tools.images.contract import PreparedImage as PreparedImage
+from tools.todo_items import TodoItem
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = "dict[str, JsonValue]"
@@ -170,6 +171,8 @@ class ToolOutput(Struct, frozen=True):
     """Sub-agents started by the call; if there are any, the result is their outcome once all have ended, and not this
     text.
     """
+    todos: tuple[TodoItem, ...] | None = None
+    """The todo list from now on, to be stored with this result; None: it stays as it is."""
 
 
 class ToolRequest(Struct, frozen=True):
@@ -195,6 +198,8 @@ class ToolRequest(Struct, frozen=True):
     """Reason why the call cannot run; the text may quote files, so only a call with read access receives it."""
     mode: str = ""
     """Most permissive mode that profiles give the sub-agents of the call; empty when none sets one."""
+    plan: str = ""
+    """A plan that the call hands to the user, as Markdown: in plan mode it asks, whatever its class."""
 
     def __post_init__(self) -> None:
         """Reveal the summary here, so that no row, question, job, log or list can show another one than runs."""

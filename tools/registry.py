@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from tools.bash import Bash
 from tools.contract import ImageReader, ProcessRunner, Tool
+from tools.exit_plan import ExitPlan
 from tools.files.ledger import ReadLedger
 from tools.job_board import JobBoard
 from tools.job_tools import JobKill, JobOutput
@@ -17,6 +18,7 @@ from tools.read_file import ReadFile
 from tools.read_image import ReadImage
 from tools.search import Search
 from tools.think import Think
+from tools.todo_write import TodoWrite
 from tools.write_file import WriteFile
 
 
@@ -45,5 +47,7 @@ def build_tools(dependencies: ToolDependencies) -> dict[str, Tool]:
         Patch(dependencies.ledger),
         ReadImage(dependencies.images),
         Think(),
+        TodoWrite(),
+        ExitPlan(),
     )
     return {tool.spec.name: tool for tool in tools}

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from engine.routes import RouteCard, RouteVerdict
     from engine.updates import Question, Update
     from tools.contract import Captured, JobInfo
+    from tools.todo_items import TodoItem, TodoList
 
 
 Unsubscribe = Callable[[], None]
@@ -152,6 +153,19 @@ class JobsApi(Protocol):
         ...
 
 
+class TodosApi(Protocol):
+    """The todo list of one conversation."""
+
+    @property
+    def now(self) -> TodoList:
+        """The list as it is now."""
+        ...
+
+    async def replace(self, seen: TodoList, items: Sequence[TodoItem]) -> Receipt:
+        """Put `items` in the place of the list `seen`; refused where that is no longer the list."""
+        ...
+
+
 class RoutingApi(Protocol):
     """The open decision of one conversation."""
 
@@ -220,6 +234,11 @@ class ConversationParts(Protocol):
     @property
     def side(self) -> SideQuestionsApi:
         """Questions beside it."""
+        ...
+
+    @property
+    def todos(self) -> TodosApi:
+        """The todo list, which the user may change."""
         ...
 
     @property

@@ -9,7 +9,7 @@ from itertools import chain
 from msgspec import Struct
 
 from engine.context.growing import GrowingView
-from engine.context.prompt import PromptFacts, dynamic_section, iterations_left, static_prompt
+from engine.context.prompt import PromptFacts, dynamic_section, iterations_left, plans, static_prompt
 from engine.machine.agent_rules import FIELDS
 from engine.machine.agent_texts import GRACE
 from engine.machine.effects import RequestLlm
@@ -48,7 +48,7 @@ async def assemble(
         model=assembly.model,
         system=(
             static_prompt(facts),
-            dynamic_section(assembly.now, facts.permission_mode, facts.sandbox).text,
+            dynamic_section(assembly.now, facts.permission_mode, facts.sandbox, plans=plans(facts)).text,
         ),
         messages=messages,
         tools=tuple(tool for tool in facts.tools if not ask.only_submit or tool.name in FIELDS),

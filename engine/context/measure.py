@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from engine.context import omissions
 from engine.context.estimate import block_tokens, text_tokens, tools_tokens
 from engine.context.message_cap import capped
-from engine.context.prompt import PromptFacts, dynamic_section, sections
+from engine.context.prompt import PromptFacts, dynamic_section, plans, sections
 from engine.context.prompt_section import PromptSection
 from engine.context.turn_limit import limited
 from engine.context.view import SUMMARY, UNDERSTOOD
@@ -90,7 +90,7 @@ class Measured(Struct, frozen=True):
 
 def measure(facts: PromptFacts, rows: Sequence[StoredMessage], view: ContextView, now: float = 0.0) -> Measured:
     """Guess every share of a request at `now`, Unix time, over the stored messages `rows`."""
-    built = (*sections(facts), dynamic_section(now, facts.permission_mode, facts.sandbox))
+    built = (*sections(facts), dynamic_section(now, facts.permission_mode, facts.sandbox, plans=plans(facts)))
     prompt = tuple(MeasuredSection(one, text_tokens(one.text)) for one in built)
     shares = dict.fromkeys(Filling, 0)
     for part in prompt:

@@ -15,6 +15,7 @@ from engine.ports.instructions import PromptFile, PromptFileKind
 from engine.ports.profiles import MEMORY_TOOLS
 from tools.clean import reveal_name
 from tools.contract import SandboxMode, ToolClass, ToolSpec
+from tools.exit_plan import NAME as EXIT_PLAN
 
 LAST_ITERATIONS = 3
 """Remaining model calls at which the model is informed (SPEC UNI-33)."""
@@ -68,6 +69,11 @@ SPAWNING: Final = (
     "ask you. Start several for independent tasks. Do small tasks yourself, and check results before you rely on them."
 )
 ENVIRONMENT: Final = "The <environment> note behind the newest message is from Phoenix, not from the user."
+PLANNING: Final = (
+    "Plan mode: the user wants a plan before anything is changed. Read and search as much as you need, change nothing, "
+    "ask what only the user can know. Then call exit_plan with the whole plan: what you will do, in which files, and "
+    "how you will check it."
+)
 PERSONA_REMINDER: Final = "Stay in the persona described above in every answer; safety comes before it."
 MEMORY: Final = (
     "A summary leaves details out. Before you ask again, guess or repeat work on something from earlier, call "
@@ -79,6 +85,7 @@ SANDBOXES: Final = {
     SandboxMode.WORKSPACE: "workspace (commands write below the working directory and the temporary folder only)",
     SandboxMode.READ_ONLY: "read-only (commands write nothing)",
 }
+PLAN_MODE: Final = "plan"
 _PERSONA: Final = (PromptFileKind.SOUL, PromptFileKind.IDENTITY)
 _Sections: TypeAlias = "Iterator[PromptSection]"
 
@@ -96,11 +103,19 @@ def static_prompt(facts: PromptFacts) -> str:
     return "\n\n".join(one.text for one in sections(facts))
 
 
-def dynamic_section(now: float, permission_mode: str, sandbox: SandboxMode = SandboxMode.OFF) -> PromptSection:
-    """The part that is made for each call: date, permission mode and sandbox."""
+def dynamic_section(
+    now: float, permission_mode: str, sandbox: SandboxMode = SandboxMode.OFF, *, plans: bool = False
+) -> PromptSection:
+    """The part that is made for each call: date, permission mode and sandbox; `plans`: how plan mode ends."""
     date = time.strftime("%Y-%m-%d", time.gmtime(now))
     facts = f"Today is {date} (UTC). Permission mode: {permission_mode}. Sandbox: {SANDBOXES[sandbox]}."
+    facts += f"\n{PLANNING}" if plans else ""
     return PromptSection("Time and permissions", f"<environment>{facts}</environment>")
+
+
+def plans(facts: PromptFacts) -> bool:
+    """True where the model is to hand over a plan."""
+    return facts.permission_mode == PLAN_MODE and any(tool.name == EXIT_PLAN for tool in facts.tools)
 
 
 def iterations_left(iteration: int, max_iterations: int) -> str:

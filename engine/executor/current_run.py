@@ -12,6 +12,20 @@ from engine.executor.loop_guard import LoopGuard
 from engine.executor.requests import RunCaps
 from engine.ports.instructions import PromptFile
 from engine.records.effort import Effort
+from tools.todo_items import TodoList
+
+
+class TodoTold(Struct, eq=False):
+    """The list as the model of the current run knows it."""
+
+    known: TodoList | None = None
+    """List at the newest request; None before the first one."""
+    since: int = 0
+    """Model call after which the list is this one, or was called to mind."""
+    reminders: int = 0
+    note: str = ""
+    noted: int = 0
+    """The newest reminder, and the model call it was given to: a repeated call gets the same."""
 
 
 class RunFacts(Struct, eq=False):
@@ -34,6 +48,7 @@ class RunFacts(Struct, eq=False):
     """AGENTS.md and similar files as the first request found them (SPEC UNI-30)."""
     folder_files: dict[Path, int] = field(default_factory=dict[Path, int])
     """Instruction files of folders that a result of this run has, with the number of stored messages at that time."""
+    todos: TodoTold = field(default_factory=TodoTold)
 
 
 class TimeLimit(Struct, eq=False):

@@ -16,6 +16,7 @@ from engine.executor.inbox import UNWANTED, InboxEntry
 from engine.executor.requests import Accepted, Refused
 from engine.executor.session import Session, with_view
 from engine.executor.spending import count
+from engine.executor.todo_lists import take_plan, with_finished_list
 from engine.executor.writes import saves_of, writes_of
 from engine.machine.effects import (
     AbortLlm,
@@ -27,6 +28,8 @@ from engine.machine.effects import (
     Save,
     SaveCompaction,
     SaveContext,
+    SavePlan,
+    SaveTodos,
     SaveToolResult,
     SaveView,
     StartRun,
@@ -143,6 +146,8 @@ class MoveLoop(Struct, eq=False):
         calls = await session.calls.take(session.ports.providers.price)
         saves = saves_of(after.effects)
         writes = writes_of(session, after, run.id if run else "", self.runner.elapsed, calls)
+        saves = with_finished_list(session.record, saves_of(after.effects))
+        writes = writes_of(session, saves, run.id if run else "", self.runner.elapsed, calls)
         now = session.ports.clock.now()
         move = Move(
             session.record.id, after.state, writes + self._limits(entry, saves) + entry.writes, now, session.tracking
@@ -180,6 +185,8 @@ class MoveLoop(Struct, eq=False):
                 session.record = replace(session.record, compacted_at=facts.message_count)
             case FinishRun(status=status):
                 session.record = replace(session.record, last_status=status.value)
+            case SaveTodos() | SavePlan():
+                take_plan(session, save)
             case _:
                 pass  # a row, which no field of the record shows
 

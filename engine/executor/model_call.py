@@ -14,6 +14,7 @@ from engine.codec import storable
 from engine.context import omissions
 from engine.context.assemble import Assembly, assemble
 from engine.context.measure import measure
+from engine.context.todo_notes import with_plan
 from engine.executor.asking import broke_off, recorded, replied
 from engine.executor.call_log import OpenCall
 from engine.executor.pacing import THROTTLED, Pacing, paced
@@ -21,6 +22,7 @@ from engine.executor.pruning import pruned
 from engine.executor.reply_text import StoredReply, stored_reply
 from engine.executor.session import Session, with_view
 from engine.executor.spending import check_budget, check_caps
+from engine.executor.todo_lists import told
 from engine.executor.window import prompt_facts, tokens_after, window_of
 from engine.machine.effects import RequestLlm
 from engine.machine.events import LlmFailed, LlmReplied
@@ -80,7 +82,8 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
         await check_caps(session)
         provider, name = session.ports.providers.resolve(model)
         rows = await session.rows()
-        request = await assemble(session.ports.store, rows, session.growing, ask, await _assembly(session, name, rows))
+        assembly = await _assembly(session, name, rows, ask)
+        request = await assemble(session.ports.store, rows, session.growing, ask, assembly)
         cached = session.calls.cached_tokens(model, clock.monotonic())
         known = session.growing.tokens
         async with paced(session, provider, request, cached=cached, is_retry=ask.attempt > 0, known=known) as pacing:
@@ -200,13 +203,14 @@ def unique_calls(blocks: tuple[Block, ...], taken: Iterable[str]) -> tuple[Block
     return tuple(fresh)
 
 
-async def _assembly(session: Session, name: str, rows: Sequence[StoredMessage]) -> Assembly:
-    run = session.run
+async def _assembly(session: Session, name: str, rows: Sequence[StoredMessage], ask: RequestLlm) -> Assembly:
+    run, record = session.run, session.record
     if run.files_note is None:
         run.files_note = await _files_note(session, rows)
     run.effort = run.effort or session.record.effort
-    now, view = session.ports.clock.now(), session.record.view
-    return Assembly(prompt_facts(session), name, now, view, run.files_note, run.effort)
+    note = "\n".join(filter(None, (run.files_note, told(session, rows, ask.iteration))))
+    view = with_plan(record.view, record.plan, record.plan_at)
+    return Assembly(prompt_facts(session), name, session.ports.clock.now(), view, note, run.effort)
 
 
 async def _files_note(session: Session, rows: Sequence[StoredMessage]) -> str:

@@ -54,12 +54,34 @@ class ApprovalChoice(StrEnum):
     DENY = "deny"
 
 
+class PlanChoice(StrEnum):
+    """The answers to a plan."""
+
+    ACCEPT_EDITS = "accept-edits"
+    """Carry it out; edits run without a question."""
+    ASK = "ask"
+    """Carry it out, and ask before each change."""
+    FRESH = "fresh"
+    """Carry it out with nothing but the plan in the context; edits run without a question."""
+    REVISE = "revise"
+    """Make another plan, by the remarks of the answer."""
+    LEAVE = "leave"
+    """No; plan mode stays."""
+    DELIVER = "deliver"
+    """End the run with the plan as its answer: there is no user to approve it."""
+
+
 class ApprovalAnswer(Struct, frozen=True):
     """The user's answer; `rule` replaces the suggested one where one is kept."""
 
     choice: ApprovalChoice
     reason: str = ""
+    """Reason of a no; for a plan the remarks on it."""
     rule: str = ""
+    plan_choice: PlanChoice | None = None
+    """The answer to a plan; None: a yes asks before each change, a no with a reason asks for another plan."""
+    plan: str = ""
+    """The plan as the user changed it; empty: as it is."""
 
 
 def shell_line(text: str) -> tuple[str, bool]:

@@ -14,6 +14,7 @@ from engine.executor.approving import approved, limits_of, place_of, rules_of
 from engine.executor.folder_instructions import with_folder_instructions
 from engine.executor.guarding import inspected_result
 from engine.executor.session import Session
+from engine.executor.todo_lists import taken
 from engine.machine.agent_texts import heading_of
 from engine.machine.effects import ExecTool
 from engine.machine.events import AgentsStarted, ApprovalNeeded, ToolFinished
@@ -274,5 +275,11 @@ def _finish(
     result = ToolResult(act.call.id, output.text, status, images, display, output.truncated)
     result, note = inspected_result(session, act.call, result)
     result = replace(result, text=result.text + verdict.warning)
-    message_id = session.ports.ids.new()
-    session.post(lambda: ToolFinished(act.gen, result, message_id, stop_run=verdict.stops, note=note))
+    message_id, items = session.ports.ids.new(), output.todos
+
+    def finished() -> ToolFinished:
+        """The event, with the todo list as it is in this very move."""
+        settled, todos = taken(session, result, items) if items is not None else (result, None)
+        return ToolFinished(act.gen, settled, message_id, stop_run=verdict.stops, note=note, todos=todos)
+
+    session.post(finished)

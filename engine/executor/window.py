@@ -14,8 +14,9 @@ from engine.machine.views import ContextView
 from engine.ports import ProviderError
 from engine.ports.instructions import PromptFile
 from engine.ports.profiles import MEMORY_TOOLS
-from engine.records import StoredMessage
+from engine.records import PermissionMode, StoredMessage
 from tools.contract import ToolSpec
+from tools.exit_plan import NAME as EXIT_PLAN
 
 
 def prompt_facts(session: Session) -> PromptFacts:
@@ -39,7 +40,14 @@ def prompt_facts(session: Session) -> PromptFacts:
 def _tools(session: Session) -> list[ToolSpec]:
     """The tools that its model is offered; a model that works by rules searches no notes."""
     rules_only = not _summarizes(session)
-    return [tool.spec for name, tool in session.tools.items() if not (rules_only and name in MEMORY_TOOLS)]
+    left_out = {*(MEMORY_TOOLS if rules_only else ()), *(() if _plans(session) else (EXIT_PLAN,))}
+    return [tool.spec for name, tool in session.tools.items() if name not in left_out]
+
+
+def _plans(session: Session) -> bool:
+    """True in plan mode, and behind an accepted plan: taking the tool away then would cost the cached request."""
+    record = session.record
+    return record.permission_mode is PermissionMode.PLAN or bool(record.plan)
 
 
 def _summarizes(session: Session) -> bool:

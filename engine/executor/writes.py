@@ -19,7 +19,9 @@ from engine.machine.effects import (
     SaveContext,
     SaveMessage,
     SaveNotice,
+    SavePlan,
     SaveRoute,
+    SaveTodos,
     SaveToolCalls,
     SaveToolResult,
     SaveView,
@@ -91,6 +93,17 @@ def _write(session: Session, save: Save, run_id: str) -> list[Write]:
         case DrainInbox(new_turn):
             return [DrainInboxRows(run_id, tuple(new() for _ in range(INBOX_ROWS)), new_turn)]
         case StartRun() | SaveRoute() | FinishRun() | SaveToolCalls() | MarkToolCall() | SaveToolResult():
+        case StartRun(run):
+            return [save, RecordEvent(new(), "task:started", json.dumps({"model": session.record.model}), run_id=run)]
+        case SaveRoute(run, _, decision):
+            return [save, RecordEvent(new(), "task:progress", decision, run_id=run)]
+        case FinishRun(run):
+            kind = {"success": "task:completed", "cancelled": "task:cancelled"}.get(save.status.value, "task:failed")
+            payload = {"status": save.status.value, "error": save.error, "code": save.error_code}
+            return [save, RecordEvent(new(), kind, json.dumps(payload), run_id=run)]
+        case SaveToolCalls(_, calls):
+            return [save, *(_called(session, call, run_id) for call in calls)]
+        case MarkToolCall() | SaveToolResult() | SaveTodos() | SavePlan():
             return [save]
         case _:
             assert_never(save)

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from engine.machine import texts
+from engine.machine import plan_rules, texts
 from engine.machine.effects import AskApproval, Effect, MarkToolCall, Refuse, SaveNotice
 from engine.machine.events import ApprovalAnswered, ApprovalLapsed, ApprovalNeeded, Verdict
 from engine.machine.messages import ToolResult, ToolStatus
@@ -47,6 +47,9 @@ def _answered(state: State, event: ApprovalAnswered) -> Step:
         return Step(state, (Refuse(texts.NOTHING_TO_ANSWER),))
     gen, call = state.gen + 1, state.round.current
     note = _row(event.note)
+    if event.plan is not None:
+        after = plan_rules.answered(gen, state, event.plan, event.message_id)
+        return Step(after.state, (*note, *after.effects))
     match event.verdict:
         case Verdict.ALLOW:
             return start_current(gen, state.run, state.round, note, approved=True)

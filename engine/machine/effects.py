@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from engine.machine.messages import Block, NewMessage, ToolCall, ToolResult, ToolStatus, Usage
 from engine.machine.views import CompactionDraft, CompactionFacts
+from tools.todo_items import TodoList
 
 # Saves
 
@@ -127,6 +128,22 @@ class SaveCompaction(Struct, frozen=True):
     facts: CompactionFacts
 
 
+class SaveTodos(Struct, frozen=True):
+    """Replace the todo list: the column `todos_json`."""
+
+    todos: TodoList
+
+
+class SavePlan(Struct, frozen=True):
+    """Keep an accepted plan, the column `plan_text`, and work in another permission mode from now on."""
+
+    plan: str
+    mode: str = ""
+    """Permission mode as in `PermissionMode`; empty: it stays."""
+    at: int = 0
+    """Number of stored messages at that time: a view that begins later does not show the plan."""
+
+
 Save: TypeAlias = (
     SaveMessage
     | SaveNotice
@@ -136,6 +153,8 @@ Save: TypeAlias = (
     | SaveToolCalls
     | MarkToolCall
     | SaveToolResult
+    | SaveTodos
+    | SavePlan
     | StartRun
     | SaveRoute
     | FinishRun

@@ -11,6 +11,7 @@ from engine.machine.effects import Strategy
 from engine.machine.messages import Block, LastMessage, NewMessage, StopReason, ToolCall, ToolResult, Usage
 from engine.machine.states import AgentOutcome, AgentTask
 from engine.machine.views import CompactionDraft, CompactionFacts
+from tools.todo_items import TodoList
 
 # From the user
 
@@ -62,6 +63,25 @@ class Verdict(StrEnum):
     DENY = "deny"
 
 
+class PlanAnswer(Struct, frozen=True):
+    """The user's answer to a plan, other than a plain no."""
+
+    plan: str = ""
+    """The accepted plan."""
+    edited: bool = False
+    """True when the user changed it: then its result repeats it."""
+    mode: str = ""
+    """Permission mode from now on, as in `PermissionMode`; empty: it stays."""
+    remarks: str = ""
+    """Wishes of the user for another plan; nothing is accepted."""
+    fresh: CompactionDraft | None = None
+    """The view from now on, without the messages before the plan."""
+    answer_id: str = ""
+    """Names the message that ends the run with the plan as its answer; empty: the run goes on."""
+    at: int = 0
+    """Number of stored messages."""
+
+
 class ApprovalAnswered(Struct, frozen=True):
     """The user answered the question of `call_id`; `reason` goes to the model with a deny."""
 
@@ -71,6 +91,8 @@ class ApprovalAnswered(Struct, frozen=True):
     reason: str = ""
     note: str = ""
     """The quiet row that keeps the decision in the transcript."""
+    plan: PlanAnswer | None = None
+    """The answer to a plan, which settles its call; None for every other question, and for a no."""
 
 
 class UserShell(Struct, frozen=True):
@@ -164,6 +186,8 @@ class ToolFinished(Struct, frozen=True):
     stop_run: bool = False
     note: str = ""
     """The quiet row below its call."""
+    todos: TodoList | None = None
+    """The todo list from now on; None: it stays as it is."""
 
 
 class ToolAborted(Struct, frozen=True):

@@ -6,6 +6,7 @@ from tools.wording import counted
 
 CANCELLED = "Cancelled by user"
 SKIPPED = "Skipped due to cancellation"
+SKIPPED_PLAN = "Skipped: the plan was answered first"
 SKIPPED_LOOP = "Skipped: the run was stopped for repeating itself"
 INTERRUPTED = "[Tool execution interrupted by restart]"
 
@@ -43,6 +44,20 @@ def waiting_for_approval(tool: str) -> str:
 def denied(tool: str, reason: str) -> str:
     """Result of a denied call, as the model reads it (CONTRACT 6)."""
     return f"User denied permission to run {tool}: {reason}" if reason else f"User denied permission to run {tool}."
+
+
+def plan_accepted(mode: str, edited_plan: str) -> str:
+    """Result of an accepted plan, as the model reads it; with the plan where the user changed it."""
+    told = f"The user approved the plan. The permission mode is now {mode}: carry the plan out."
+    return f"{told} The user changed it; this is what holds:\n\n{edited_plan}" if edited_plan else told
+
+
+def plan_revised(remarks: str) -> str:
+    """Result of a plan that the user wants changed, as the model reads it."""
+    return f"The user wants another plan. Stay in plan mode, revise it and call exit_plan again: {remarks}"
+
+
+PLAN_DELIVERED = "The plan was delivered as the result of this run."
 
 
 def shell_ran(command: str, output: str) -> str:

@@ -14,6 +14,7 @@ from engine.machine.effects import (
     Save,
     SaveMessage,
     SaveNotice,
+    SaveTodos,
     SaveToolResult,
 )
 from engine.machine.events import AgentFinished, AgentsStarted, ToolFinished
@@ -73,6 +74,11 @@ def settle(gen: int, run: Run, round_: ToolRound, result: ToolResult, message_id
 
 
 def _finished(state: ToolExecuting, event: ToolFinished) -> Step:
+    after = _ended(state, event)
+    return after if event.todos is None else Step(after.state, (SaveTodos(event.todos), *after.effects))
+
+
+def _ended(state: ToolExecuting, event: ToolFinished) -> Step:
     if not event.stop_run:
         return settle(state.gen + 1, state.run, state.round, event.result, event.message_id, event.note)
     noted = _noted(event.note)

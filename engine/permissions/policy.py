@@ -86,6 +86,7 @@ WORDS: Final = {
 }
 """Name of each class of tools in the reason of a question."""
 OWN_PATH: Final = "{path} belongs to Phoenix itself; no tool can open its settings, keys and records."
+PLAN_ASKS: Final = "in plan mode, nothing is changed before you approve"
 READ_ONLY: Final = (
     "The sandbox of this conversation is read-only, so {name} cannot change files. /sandbox changes that."
 )
@@ -110,6 +111,8 @@ def decide(
     """
     if own := place.own_path(spec, request):
         return Deny(OWN_PATH.format(path=own))
+    if request.plan and limits.mode is PermissionMode.PLAN:
+        return Ask(PLAN_ASKS, lasting=False)
     if spec.tool_class is ToolClass.RUN:
         return _command(spec, request, limits, place, rules, typed=typed)
     if spec.tool_class is ToolClass.SPAWN:

@@ -6,7 +6,16 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from engine.machine.effects import FinishRun, MarkToolCall, SaveRoute, SaveToolCalls, SaveToolResult, StartRun
+from engine.machine.effects import (
+    FinishRun,
+    MarkToolCall,
+    SavePlan,
+    SaveRoute,
+    SaveTodos,
+    SaveToolCalls,
+    SaveToolResult,
+    StartRun,
+)
 from engine.machine.messages import NewMessage, Usage
 from engine.machine.states import State
 from engine.machine.views import CompactionFacts, ContextView
@@ -131,6 +140,8 @@ Write: TypeAlias = (
     | SaveToolCalls
     | MarkToolCall
     | SaveToolResult
+    | SaveTodos
+    | SavePlan
     | StartRun
     | SaveRoute
     | FinishRun

@@ -35,6 +35,7 @@ from engine.records.runs import RunRecord
 from engine.records.turns import TurnDigest, TurnNote, TurnSummary
 from engine.search import SearchQuery
 from tools.contract import JsonObject, PreparedImage, SandboxMode
+from tools.todo_items import TodoList
 
 
 class ImportTerms(Struct, frozen=True):
@@ -70,6 +71,7 @@ class ConversationChanges(Struct, frozen=True):
     pinned: bool | None = None
     supervisor: bool | None = None
     effort: Effort | None = None
+    todos: TodoList | None = None
     suggested_title: str | None = None
     """A model's; kept only where the user gave no title."""
     calls: tuple[ModelCall, ...] = ()
@@ -99,6 +101,7 @@ class ConversationChanges(Struct, frozen=True):
             sandbox_required=record.sandbox_required or self.sandbox is not None,
             supervisor=record.supervisor if self.supervisor is None else self.supervisor,
             effort=self.effort or record.effort,
+            todos=record.todos if self.todos is None else self.todos,
             archived=record.archived if self.archived is None else self.archived,
             deleted=record.deleted if self.deleted is None else self.deleted,
             pinned_at=record.pinned_at if self.pinned is None else at * self.pinned,

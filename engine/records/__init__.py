@@ -15,6 +15,7 @@ from engine.records.effort import Effort
 from engine.records.totals import Totals
 from engine.search import Speaker
 from tools.contract import SandboxMode
+from tools.todo_items import TodoList
 
 
 class PermissionMode(StrEnum):
@@ -164,6 +165,11 @@ class ConversationRecord(Struct, frozen=True):
     """Effort of its model, from the next run on."""
     tracking: bool | None = None
     """The user's choice whether its tasks are tracked; None: the setting decides."""
+    todos: TodoList = TodoList()
+    plan: str = ""
+    """The plan that was accepted last, as Markdown."""
+    plan_at: int = 0
+    """Number of stored messages when it was accepted."""
 
     @property
     def spent(self) -> Totals:
@@ -237,6 +243,8 @@ class ConversationSummary(Struct, frozen=True):
     """True when a script began it and the user has neither opened nor named it since."""
     slug: str = ""
     """Title in letters that are easy to type; unique, and empty until it has a title."""
+    progress: str = ""
+    """Done and all items of its todo list, as in `3/7`; empty without open ones."""
 
 
 class ConversationQuery(Struct, frozen=True):

@@ -16,6 +16,7 @@ from engine.codec import (
     encode_earlier,
     encode_omitted,
     encode_state,
+    encode_todos,
     encode_totals,
     encode_usage,
     storable,
@@ -33,7 +34,7 @@ from engine.records import (
 )
 from engine.records.effort import Effort
 from engine.records.totals import Totals
-from engine.store import agent_rows, compactions
+from engine.store import agent_rows, compactions, planning
 from engine.store.ownership import Instance
 from engine.store.slugs import give_slug
 from engine.store.task_rows import chosen_tracking
@@ -51,7 +52,7 @@ _COMPACTED = "(SELECT max(message_count) FROM compactions WHERE conversation_id 
 _ROWS = f"SELECT c.*, {_COUNTED}, {_COMPACTED} FROM conversations AS c"
 LISTED = f"""SELECT c.id, c.title, c.slug, c.cwd, c.model, c.state, c.context_tokens, c.context_window, c.totals_json,
     c.archived_at, c.deleted_at, c.unread, c.updated_at, c.owner_instance, c.pinned_at, c.draft <> '' AS has_draft,
-    c.user_initiated,
+    c.user_initiated, c.todos_json,
     {_COUNTED} FROM conversations AS c"""
 """Columns of a list without long ones: a summary or a state would be read for every row."""
 
@@ -152,6 +153,9 @@ def read(connection: sqlite3.Connection, conversation_id: str, instance: Instanc
         sandbox_required=bool(row["sandbox_required"]),
         effort=Effort(row["effort"]),
         tracking=chosen_tracking(row),
+        todos=planning.todos_of(row["todos_json"]),
+        plan=row["plan_text"],
+        plan_at=row["plan_at"],
     )
 
 
@@ -248,6 +252,8 @@ def _changed_columns(changes: ConversationChanges, at: float) -> dict[str, str |
 
 def _implied(changes: ConversationChanges) -> dict[str, str | int | float | None]:
     columns: dict[str, str | int | float | None] = {}
+    if changes.todos is not None:
+        columns["todos_json"] = encode_todos(changes.todos)
     if changes.permission_mode is not None:
         columns["permission_mode"] = changes.permission_mode.value
     if changes.sandbox is not None:
@@ -345,6 +351,7 @@ def summaries(connection: sqlite3.Connection, rows: list[Any], instance: Instanc
             put_away_at=row["deleted_at"] or row["archived_at"] or 0.0,
             scripted=not row["user_initiated"],
             slug=row["slug"] or "",
+            progress=todos.progress if (todos := planning.todos_of(row["todos_json"])).is_open else "",
         )
         for row in rows
     ]

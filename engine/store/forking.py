@@ -9,7 +9,7 @@ from engine.codec import decode_omitted, encode_omitted, encode_state, encode_to
 from engine.machine.states import STATE_NAMES, Idle
 from engine.ports import NoConversation, StorageError
 from engine.records.totals import Totals
-from engine.store import file_steps, task_copies
+from engine.store import file_steps, planning, task_copies
 from engine.store.copying import NAMES_AN_IMAGE, Row, columns_of, insert_rows, renamed_blocks
 from engine.store.recovery import answer_dangling
 from engine.store.removing import end_of_slice
@@ -71,6 +71,8 @@ class Fork:
         row = _fresh_start(dict(zip(columns, found, strict=True)), self._at, self._up_to_seq)
         wished = _ALL if self._up_to_seq is None else self._up_to_seq
         self._last = min(wished, _newest(connection, source_id))
+        if self._up_to_seq is not None:
+            row |= _planned_up_to(connection, source_id, row, self._last)
         row |= {"id": self.conversation_id, "branch_of": source_id, "branch_seq": self._last, "partial": by}
         insert_rows(connection, {"conversations": [row]})
         connection.execute("CREATE TEMP TABLE IF NOT EXISTS renamed (old TEXT PRIMARY KEY, new TEXT) WITHOUT ROWID")
@@ -197,6 +199,12 @@ def _fresh_start(source: Row, at: float, up_to_seq: int | None) -> Row:
         "updated_at": at,
     }
     return source | beginning
+
+
+def _planned_up_to(connection: sqlite3.Connection, source_id: str, source: Row, seq: int) -> Row:
+    """The todo list as it was at the cut, and the plan where it had been accepted by then."""
+    row: Row = {"todos_json": planning.todos_at(connection, source_id, str(source["todos_json"]), seq)}
+    return row if _number(source["plan_at"]) <= seq else row | {"plan_text": "", "plan_at": 0}
 
 
 def _omitted_up_to(source: Row, up_to_seq: int | None) -> str:

@@ -14,6 +14,7 @@ from engine.codec import (
     decode_earlier,
     decode_flags,
     decode_omitted,
+    decode_todos,
     decode_totals,
     decode_usage,
     storable,
@@ -26,6 +27,8 @@ from engine.records.totals import Totals
 from engine.store.attachments import is_name
 from engine.store.copying import ColumnValue
 from engine.store.task_copies import is_task_data, is_task_status, is_tracking
+from tools.exit_plan import LONGEST_PLAN
+from tools.todo_items import TodoList, is_sound
 
 LONG: Final = 16_000_000
 """Characters of one text; the longest that Phoenix itself stores are a few hundred thousand."""
@@ -97,6 +100,11 @@ def _numbered(value: object) -> bool:
     return all(-1 <= one <= MOST for one in cells if isinstance(one, int))
 
 
+def _listed(value: object) -> bool:
+    """True for a list that `todo_write` or `/todo` could have stored."""
+    return isinstance(value, TodoList) and 0 <= value.at <= MOST and is_sound(value.items)
+
+
 _TIME, _FLAG, _LONG_TEXT = amount(LATEST), number(1), text(LONG)
 _NAME, _ROW = matching(ID), matching(_ROW_ID)
 _USAGE = json_of(decode_usage, _counted)
@@ -120,6 +128,9 @@ TAKEN: Final[Mapping[str, Mapping[str, Check]]] = {
         "context_omitted_json": json_of(decode_omitted, _numbered),
         "context_earlier_json": json_of(decode_earlier, _numbered),
         "unread": _FLAG,
+        "todos_json": json_of(decode_todos, _listed),
+        "plan_text": text(LONGEST_PLAN),
+        "plan_at": number(),
         "effort": lambda value: value in set(Effort),
         "spawn_mode": text(),
         "spawn_tool_use_id": matching(_CALL_ID),

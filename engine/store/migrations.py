@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from engine.store.schema import VERSION_1
 from engine.store.schema_events import add_cancel_requests, number_events
+from engine.store.schema_plan import add_plan_columns
 from engine.store.schema_search import add_search_index
 from engine.store.schema_statistics import add_statistics_indexes
 from engine.store.schema_steps import (
@@ -54,6 +55,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     number_events,
     add_cancel_requests,
     add_statistics_indexes,
+    add_plan_columns,
 )
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 

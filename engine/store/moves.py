@@ -5,7 +5,16 @@ from __future__ import annotations
 import sqlite3
 from typing import assert_never
 
-from engine.machine.effects import FinishRun, MarkToolCall, SaveRoute, SaveToolCalls, SaveToolResult, StartRun
+from engine.machine.effects import (
+    FinishRun,
+    MarkToolCall,
+    SavePlan,
+    SaveRoute,
+    SaveTodos,
+    SaveToolCalls,
+    SaveToolResult,
+    StartRun,
+)
 from engine.machine.messages import TextBlock
 from engine.machine.states import Failed
 from engine.ports import (
@@ -36,6 +45,7 @@ from engine.store import (
     event_rows,
     inbox,
     messages,
+    planning,
     queued,
     run_records,
     runs,
@@ -87,7 +97,7 @@ def _apply(connection: sqlite3.Connection, move: Move, write: Write) -> list[Sto
             _apply_to_agents(connection, move, write)
         case SetContext() | SetView() | RecordCompaction():
             _apply_to_window(connection, move, write)
-        case SaveToolCalls() | MarkToolCall() | SaveToolResult():
+        case SaveToolCalls() | MarkToolCall() | SaveToolResult() | SaveTodos() | SavePlan():
             _apply_to_calls(connection, move, write)
         case StartRun() | LimitRun() | SaveRoute() | FinishRun() | RecordEvent() | RecordSpan():
             _apply_to_runs(connection, move, write)
@@ -126,9 +136,15 @@ def _apply_to_agents(
 
 
 def _apply_to_calls(
-    connection: sqlite3.Connection, move: Move, write: SaveToolCalls | MarkToolCall | SaveToolResult
+    connection: sqlite3.Connection,
+    move: Move,
+    write: SaveToolCalls | MarkToolCall | SaveToolResult | SaveTodos | SavePlan,
 ) -> None:
     match write:
+        case SaveTodos(todos):
+            planning.set_todos(connection, move.conversation_id, todos)
+        case SavePlan():
+            planning.set_plan(connection, move.conversation_id, write)
         case SaveToolCalls():
             tool_calls.add(connection, move.conversation_id, write)
         case MarkToolCall():

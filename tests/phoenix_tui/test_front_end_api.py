@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from engine.agents.manager import SubAgents
-from engine.api.conversation import ContextApi, ConversationApi, JobsApi, QueueApi, RoutingApi, SideQuestionsApi
+from engine.api.conversation import (
+    ContextApi,
+    ConversationApi,
+    JobsApi,
+    QueueApi,
+    RoutingApi,
+    SideQuestionsApi,
+    TodosApi,
+)
 from engine.api.engine import AgentsApi, BulkApi, EngineApi, LibraryApi, RewindApi, RulesApi
 from engine.conversation import Conversation
 from engine.conversation_bulk import ConversationBulk
@@ -18,6 +26,7 @@ from engine.executor.context_manager import ContextManager
 from engine.executor.message_queue import MessageQueue
 from engine.executor.routing import RoutingControl
 from engine.executor.side_questions import SideQuestions
+from engine.executor.todo_lists import TodoEdits
 from engine.rewind.rewind import Rewinding
 from engine.rule_store import RuleStore
 from engine.store.library import SqliteLibrary
@@ -43,6 +52,7 @@ from tests.support.fake_queue import FakeQueue
 from tests.support.fake_rewinding import FakeRewinding
 from tests.support.fake_routing import FakeRouting
 from tests.support.fake_side import FakeSide
+from tests.support.fake_todos import FakeTodos
 
 PAIRS: list[tuple[Any, Any]] = [
     (EngineApi, Engine),
@@ -57,6 +67,8 @@ PAIRS: list[tuple[Any, Any]] = [
     (SettingsApi, FakeSettings),
     (SideQuestionsApi, SideQuestions),
     (SideQuestionsApi, FakeSide),
+    (TodosApi, TodoEdits),
+    (TodosApi, FakeTodos),
     (AgentsApi, SubAgents),
     (AgentsApi, FakeSubAgents),
     (ContextApi, ContextManager),

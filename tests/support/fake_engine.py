@@ -66,7 +66,9 @@ from tests.support.fake_routing import FakeRouting
 from tests.support.fake_rules import rule_desk
 from tests.support.fake_side import FakeSide
 from tests.support.fake_tasks import FakeTasks
+from tests.support.fake_todos import FakeTodos
 from tools.contract import Command, Enforcement, Finished, ImageRejected, ToolRequest
+from tools.todo_items import TodoList
 
 RUN = Run("run-1", 50)
 CLOCK = itertools.count(1_000)
@@ -117,6 +119,7 @@ class FakeConversation:
         self.context = FakeContext()
         self.routing = FakeRouting(self.play)
         self.side = FakeSide()
+        self.todos = FakeTodos(lambda: self.record.todos, self.set_todos)
         self.jobs = FakeJobs(self.play)
         self.rules: dict[Rule, float] = {}
         self.teller = ActivityReporter(self, self.engine.watchers)
@@ -124,6 +127,12 @@ class FakeConversation:
     @property
     def id(self) -> str:
         return self.record.id
+
+    def set_todos(self, todos: TodoList) -> None:
+        """Another list, told as the engine does."""
+        self.record = replace(self.record, todos=todos)
+        self.engine.stored[self.id] = self.record
+        self.play(ConversationChanged(self.record))
 
     def play(self, *updates: Update) -> None:
         for update in updates:

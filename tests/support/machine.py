@@ -37,6 +37,7 @@ from engine.machine.events import (
     LlmFailed,
     LlmReplied,
     OlderSummarized,
+    PlanAnswer,
     RetryAsked,
     RetryDue,
     RouteDecided,
@@ -84,6 +85,7 @@ from engine.machine.states import (
 )
 from engine.machine.step import step
 from engine.machine.views import CompactionCause, CompactionDraft, CompactionFacts, CompactionKind, ContextView
+from tools.todo_items import TodoItem, TodoList
 
 AGENTS = tuple(AgentTask(f"a{number}", f"task {number}") for number in (1, 2, 3))
 SUBMISSIONS = (
@@ -279,6 +281,11 @@ class Walk:
     def _draft(self) -> CompactionDraft:
         return compacted(ContextView("so far", self.serial), self.rng.randrange(900), "Summarized 9")
 
+    def _plan(self) -> PlanAnswer:
+        fresh = self._draft() if self.rng.random() < 0.3 else None
+        answer_id, remarks = self.rng.choice(("", self.fresh("m"))), self.rng.choice(("", "", "add tests"))
+        return PlanAnswer("do it", mode="ask", remarks=remarks, fresh=fresh, answer_id=answer_id)
+
     def _reply(self, gen: int) -> LlmReplied:
         blocks: list[Block] = []
         if self.rng.random() < 0.3:
@@ -315,12 +322,14 @@ class Walk:
             case 10 | 11:
                 status = self.rng.choice((ToolStatus.SUCCESS, ToolStatus.ERROR))
                 stop = self.rng.random() < 0.1
-                return ToolFinished(gen, ToolResult(call, "out", status), message, stop_run=stop)
+                todos = TodoList((TodoItem("a"),)) if self.rng.random() < 0.2 else None
+                return ToolFinished(gen, ToolResult(call, "out", status), message, stop_run=stop, todos=todos)
             case 12:
                 lapsed = ApprovalLapsed(gen, call, self.rng.choice(("", "allowed by mode auto")))
                 return lapsed if self.rng.random() < 0.3 else ApprovalNeeded(gen, call, "asks")
             case 13:
-                return ApprovalAnswered(call, self.rng.choice(tuple(Verdict)), message, "why", "note")
+                plan = self._plan() if self.rng.random() < 0.4 else None
+                return ApprovalAnswered(call, self.rng.choice(tuple(Verdict)), message, "why", "note", plan)
             case 14:
                 late = StragglersEnded(self.rng.randrange(3))
                 aborted = ToolAborted(gen, call, message, job=self.rng.choice(("", "job-1")))
@@ -382,5 +391,8 @@ def _check_facts(before: State, event: Event, effects: tuple[Effect, ...]) -> No
     elif isinstance(event, OlderSummarized):
         rests = isinstance(before, Idle | Errored) and event.draft is not None
         assert bool(drafted) is rests, "a summary in the background changes nothing while a run goes on"
+    elif isinstance(event, ApprovalAnswered) and drafted:
+        assert event.plan is not None and event.plan.fresh is not None
+        assert drafted == (SaveView(event.plan.fresh),), "a plan may clear the view"
     elif not isinstance(event, LlmReplied):
         assert drafted == (), "only a compaction or a pruning changes the view"
