@@ -23,7 +23,9 @@ from engine.machine.effects import (
     SaveContext,
     SaveMessage,
     SaveNotice,
+    SavePlan,
     SaveRoute,
+    SaveTodos,
     SaveToolCalls,
     SaveToolResult,
     SaveView,
@@ -102,7 +104,7 @@ def events_of_save(facts: MoveFacts, save: Save) -> tuple[RecordEvent, ...]:
             return (_window(facts, tokens, estimated=estimated, usage=usage),)
         case SaveView(draft):
             return (_window(facts, draft.tokens, estimated=True),)
-        case SaveMessage() | SaveNotice() | SaveCompaction() | DrainInbox():
+        case SaveMessage() | SaveNotice() | SaveCompaction() | DrainInbox() | SaveTodos() | SavePlan():
             return ()
         case _:
             assert_never(save)

@@ -144,10 +144,8 @@ class MoveLoop(Struct, eq=False):
         if _aborts(after.effects):
             session.calls.cancel(OF_RUNS, session.ports.clock.monotonic())
         calls = await session.calls.take(session.ports.providers.price)
-        saves = saves_of(after.effects)
-        writes = writes_of(session, after, run.id if run else "", self.runner.elapsed, calls)
         saves = with_finished_list(session.record, saves_of(after.effects))
-        writes = writes_of(session, saves, run.id if run else "", self.runner.elapsed, calls)
+        writes = writes_of(session, after, saves, run.id if run else "", self.runner.elapsed, calls)
         now = session.ports.clock.now()
         move = Move(
             session.record.id, after.state, writes + self._limits(entry, saves) + entry.writes, now, session.tracking

@@ -56,15 +56,15 @@ def saves_of(effects: tuple[Effect, ...]) -> tuple[Save, ...]:
 def writes_of(
     session: Session,
     after: Step,
+    saves: tuple[Save, ...],
     run_id: str,
     elapsed: Callable[[str], float],
     calls: tuple[ModelCall, ...],
 ) -> tuple[Write, ...]:
     """The writes of one move, in order: the model calls that ended first, so that the end of a run sums them up.
 
-    `elapsed` gives the seconds a tool call has run.
+    `saves` are those of the step, and those that the executor added. `elapsed` gives the seconds a tool call has run.
     """
-    saves = saves_of(after.effects)
     saved = {save.message.id for save in saves if isinstance(save, SaveMessage)}
     facts = MoveFacts(
         session.record, session.state, after.state, after.effects, run_id, session.ports.ids.new, tuple(session.tools)
@@ -93,17 +93,8 @@ def _write(session: Session, save: Save, run_id: str) -> list[Write]:
         case DrainInbox(new_turn):
             return [DrainInboxRows(run_id, tuple(new() for _ in range(INBOX_ROWS)), new_turn)]
         case StartRun() | SaveRoute() | FinishRun() | SaveToolCalls() | MarkToolCall() | SaveToolResult():
-        case StartRun(run):
-            return [save, RecordEvent(new(), "task:started", json.dumps({"model": session.record.model}), run_id=run)]
-        case SaveRoute(run, _, decision):
-            return [save, RecordEvent(new(), "task:progress", decision, run_id=run)]
-        case FinishRun(run):
-            kind = {"success": "task:completed", "cancelled": "task:cancelled"}.get(save.status.value, "task:failed")
-            payload = {"status": save.status.value, "error": save.error, "code": save.error_code}
-            return [save, RecordEvent(new(), kind, json.dumps(payload), run_id=run)]
-        case SaveToolCalls(_, calls):
-            return [save, *(_called(session, call, run_id) for call in calls)]
-        case MarkToolCall() | SaveToolResult() | SaveTodos() | SavePlan():
+            return [save]
+        case SaveTodos() | SavePlan():
             return [save]
         case _:
             assert_never(save)

@@ -13,7 +13,7 @@ from time import monotonic
 from engine.agents.manager import SubAgents
 from engine.conversation import Conversation
 from engine.engine import Engine
-from engine.executor.requests import ApprovalAnswer, ApprovalChoice, Receipt, Refused, RunCaps
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice, PlanChoice, Receipt, Refused, RunCaps
 from engine.machine.states import is_busy
 from engine.records import ConversationRecord, PermissionMode
 from engine.updates import ApprovalAsked, CallEnded, Question, RunEnded, Update
@@ -200,8 +200,13 @@ class HeadlessRun:
             self._interrupt(Exit.FAILED)
 
     def _deny(self, conversation: Conversation, question: Question) -> None:
-        reason = _why_denied(conversation.record, question.tool_class)
-        answer = conversation.answer(question.call.id, ApprovalAnswer(ApprovalChoice.DENY, reason=reason))
+        """Say no, for no user can be asked; a plan becomes the result of the run."""
+        if question.request.plan:
+            given = ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=PlanChoice.DELIVER)
+        else:
+            reason = _why_denied(conversation.record, question.tool_class)
+            given = ApprovalAnswer(ApprovalChoice.DENY, reason=reason)
+        answer = conversation.answer(question.call.id, given)
         task = asyncio.ensure_future(answer)
         self._answers.add(task)
         task.add_done_callback(self._answers.discard)

@@ -31,6 +31,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "rules": ("rules",),
     "memory": ("memory",),
     "statistics": ("stats",),
+    "plan": ("plan", "todo"),
     "rewind": ("branches", "rewind", "undo"),
     "history": ("history",),
     "images": ("image", "images"),

@@ -43,6 +43,8 @@ COMMANDS: Final[tuple[SlashCommand, ...]] = (
     SlashCommand("permissions", "choose what runs without asking; rules: list the rules", "MODE|rules"),
     SlashCommand("rules", "permission rules: list, edit, remove"),
     SlashCommand("memory", "notes of this project and yours: read, edit, delete"),
+    SlashCommand("plan", "show the approved plan, or begin plan mode; on, off", "on|off"),
+    SlashCommand("todo", "todo list: add TEXT, done N, drop N, edit N TEXT, clear", "WHAT"),
     SlashCommand("agents", "sub-agents: open, stop, send a hint; next, previous, parent", "WHICH"),
     SlashCommand("approvals", "pending approvals of all conversations"),
     SlashCommand("context", "show what fills the context window, and free space"),
@@ -112,6 +114,7 @@ ALIASES: Final[dict[str, str]] = {
     "think": "effort",
     "thinking": "effort",
     "title": "rename",
+    "todos": "todo",
     "usage": "cost",
 }
 """Names of commands in other agents, for users who know those."""

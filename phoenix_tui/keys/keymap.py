@@ -42,6 +42,7 @@ class Scope(StrEnum):
     AGENTS = "Sub-agents"
     JOBS = "Background commands"
     ROUTE = "Supervisor's decision"
+    TODO = "Todo list"
     READING = "Text viewer"
 
 
@@ -92,6 +93,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("turns", "f2", "command('turns')", "list the turns and what each did; Enter jumps to one", W),
     Key("prompt_above", "alt+pageup", "view('prompt_above')", "go to the previous prompt", W),
     Key("prompt_below", "alt+pagedown", "view('prompt_below')", "go to the next prompt", W),
+    Key("todo", "ctrl+t", "act('todos')", "show or fold the todo list", W),
     Key("approvals", "alt+a", "command('approvals')", "pending approvals of all conversations", W),
     Key("agents", "alt+s", "command('agents')", "sub-agents of this conversation: open, stop, send a hint", W),
     Key("agent_next", "alt+n", "command('agents next')", "go to the next sub-agent's transcript", W),
@@ -163,6 +165,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("answer_conversation", "s", "answer('s')", "yes, for this conversation", Q, priority=False),
     Key("answer_always", "a", "answer('a')", "yes, always (shows the rule first)", Q, priority=False),
     Key("answer_no", "n", "answer('n')", "no", Q, priority=False),
+    Key("answer_edit", "e", "answer('e')", "edit a plan before you approve it", Q, priority=False),
     Key("answer_reason", "r", "answer('r')", "no, with a reason", Q, priority=False),
     *(Key(f"answer_{n}", f"{n}", f"answer('{n}')", f"give answer {n}", Q, priority=False) for n in range(1, 6)),
     Key("choice_before", "up,left", "choose(-1)", "previous answer; above the first: the queue", Q, priority=False),
@@ -286,6 +289,12 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("route_drop", "x,delete", "drop", "remove the selected agent", Scope.ROUTE, priority=False),
     Key("route_up", "up", "row(-1)", "previous agent", Scope.ROUTE, priority=False),
     Key("route_down", "down", "row(1)", "next agent; below the last: the composer", Scope.ROUTE, priority=False),
+    Key("todo_up", "up,k", "row(-1)", "previous item", Scope.TODO, priority=False),
+    Key("todo_down", "down,j", "row(1)", "next item; below the last: the composer", Scope.TODO, priority=False),
+    Key("todo_done", "space,x", "todo('done')", "complete the item, or open it again", Scope.TODO, priority=False),
+    Key("todo_edit", "enter,e", "todo('edit')", "edit the item", Scope.TODO, priority=False),
+    Key("todo_drop", "delete,d", "todo('drop')", "drop the item", Scope.TODO, priority=False),
+    Key("todo_add", "a", "todo('add')", "add an item", Scope.TODO, priority=False),
     Key("text_up", "k", "scroll(-1)", "up", Scope.READING, priority=False),
     Key("text_down", "j", "scroll(1)", "down", Scope.READING, priority=False),
     Key("text_close", "q,question_mark,f1,enter", "close", "close (also Esc)", Scope.READING),

@@ -9,6 +9,7 @@ from engine.updates import Question
 from phoenix_tui.features.approvals import NOTHING_WAITS, asked_elsewhere, pending
 from phoenix_tui.features.sub_agents import family_of
 from phoenix_tui.linear.context import LinearContext, LineCommand
+from phoenix_tui.linear.plan_question import plan_answer_of
 from phoenix_tui.linear.question_lines import question_lines
 from tools.clean import clean_line
 
@@ -26,6 +27,8 @@ KEEPING: Final = frozenset({ApprovalChoice.CONVERSATION, ApprovalChoice.ALWAYS, 
 
 async def answer_of(ctx: LinearContext, question: Question, text: str) -> ApprovalAnswer | None:
     """The answer of a letter; None for any other line, and for an answer that needs a missing rule."""
+    if question.request.plan:
+        return await plan_answer_of(ctx, text)
     choice = ANSWERS.get(text.strip().lower())
     if choice is None or (choice in KEEPING and not question.rule):
         return None

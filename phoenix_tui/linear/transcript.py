@@ -44,6 +44,7 @@ from phoenix_tui.text.labels import TROUBLES, clock
 from phoenix_tui.text.route_text import card_lines
 from tools.clean import clean_line, reveal
 from tools.contract import DiffDisplay, PlainDisplay, TerminalDisplay
+from tools.todo_write import NAME as TODO_WRITE
 from tools.wording import counted
 
 Lines: TypeAlias = Sequence[str]
@@ -196,5 +197,5 @@ class LinearTranscript:
         parts += [f"{counted(ended, 'process', 'processes')} ended"] if ended else []
         parts += [clock(duration)] if duration >= 1 else []
         own, failed = is_own_call(result.call_id), result.status is ToolStatus.ERROR
-        shown = rows[:OWN_ROWS] if own else rows[-FAILED_ROWS:] if failed else []
+        shown = rows[:OWN_ROWS] if own or name == TODO_WRITE else rows[-FAILED_ROWS:] if failed else []
         return [", ".join(parts), *(f"  {clean_line(row)}" for row in shown)]

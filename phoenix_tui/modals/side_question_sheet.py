@@ -9,9 +9,9 @@ from textual.content import Content
 
 from engine.api.conversation import SideQuestionsApi
 from phoenix_tui.features.side_questions import answer_of, in_one_line
-from phoenix_tui.modals.peek_text import markdown_rows
 from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.labels import Tone
+from phoenix_tui.widgets.markdown_rows import markdown_rows
 
 WAITS: Final = "thinking… closing this cancels the question"
 

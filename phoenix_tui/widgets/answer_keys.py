@@ -26,6 +26,8 @@ ANSWERS: Final = {
 }
 
 
+PLAN_ANSWERS: Final = {**ANSWERS, "answer_edit": "e"}
+"""The same for a plan, which can be changed first."""
 WORDS: Final = {"y": "y", "yes": "y", "n": "n", "no": "n"}
 """Whole texts that answer as their letter does, once Enter is pressed."""
 NEVER: Final = float("-inf")
@@ -135,7 +137,7 @@ class Answering:
 
     def enter(self, text: str) -> Entered:
         """Enter behind a text that is neither command nor empty."""
-        if self.since is None or self.letters is not ANSWERS:
+        if self.since is None or "answer_reason" not in self.letters:
             return Entered.MESSAGE
         now, tried = self.clock.monotonic(), self._tried
         self._tried = now  # each press: a held key never becomes the second one

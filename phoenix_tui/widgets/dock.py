@@ -16,7 +16,7 @@ from engine.records import QueuedMessage
 from engine.updates import Question
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.widgets import completing, opened
-from phoenix_tui.widgets.answer_keys import ANSWERS, WORDS
+from phoenix_tui.widgets.answer_keys import ANSWERS, PLAN_ANSWERS, WORDS
 from phoenix_tui.widgets.completer import Completer
 from phoenix_tui.widgets.completion_popup import CompletionPopup
 from phoenix_tui.widgets.composer import Composer
@@ -30,6 +30,7 @@ from phoenix_tui.widgets.still import StillColumn
 if TYPE_CHECKING:
     from phoenix_tui.widgets.agent_panel import AgentPanel
     from phoenix_tui.widgets.route_panel import RoutePanel
+    from phoenix_tui.widgets.todo_panel import TodoPanel
 
 ROUTE_ANSWERS: Final = {"route_start": "y", "route_alone": "n", "route_edit": "e"}
 """Actions that answer a supervisor's decision."""
@@ -65,6 +66,8 @@ class Dock(completing.Completing, StillColumn):
         self.plain = plain
         self.agents: AgentPanel | None = None
         """Rows of the sub-agents at work; made with the first of them."""
+        self.todos: TodoPanel | None = None
+        """The todo list; made with the first of them."""
         self.route: RoutePanel | None = None
         """The supervisor's decision; made with the first of them."""
         self.question = QuestionPanel(plain=plain)
@@ -125,12 +128,16 @@ class Dock(completing.Completing, StillColumn):
     def is_open(self) -> bool:
         """True while `close` has something to close."""
         decides = self.route is not None and self.route.is_open
-        return self.composer.keys.completing or self.queue.has_focus or self.question.line.is_open or decides
+        focused = self.queue.has_focus or (self.todos is not None and self.todos.has_focus)
+        return self.composer.keys.completing or focused or self.question.line.is_open or decides
 
     def close(self) -> bool:
         """Close the innermost open thing; False when nothing was open."""
         if self.composer.keys.completing:
             self.completer.close()
+            return True
+        if self.todos is not None and self.todos.has_focus:
+            self.screen.set_focus(self.composer)
             return True
         if self.queue.has_focus or self.question.close_line():
             return True
@@ -143,6 +150,8 @@ class Dock(completing.Completing, StillColumn):
         self._asked = question
         if question is None or not goes_on(question, shown) or self.composer.answering.since is None:
             self.composer.answering.since = since if question is not None else None
+        plans = question is not None and bool(question.request.plan)
+        self.composer.answering.letters = PLAN_ANSWERS if plans else ANSWERS
         self.listen_to_route()
         self._name_kind()
         self.composer.set_class(question is not None, "-waiting")
@@ -155,7 +164,8 @@ class Dock(completing.Completing, StillColumn):
         if route is None:
             return
         answers = route.is_open and not self.question.display
-        answering.letters = ROUTE_ANSWERS if answers else ANSWERS
+        if answers or answering.letters is ROUTE_ANSWERS:
+            answering.letters = ROUTE_ANSWERS if answers else ANSWERS
         if answers:
             answering.since = route.gate.since
         elif not self.question.display:
@@ -251,6 +261,11 @@ class Dock(completing.Completing, StillColumn):
         event.stop()
         above = self.queue if event.upwards and self.composer.keys.has_queue else self.composer
         self.screen.set_focus(above)
+
+    def _on_todo_panel_left(self, event: Message) -> None:
+        """The list is folded, or has nothing left to do."""
+        event.stop()
+        self.screen.set_focus(self.composer)
 
     def _on_composer_image_dropped(self, event: Composer.ImageDropped) -> None:
         """Backspace on an empty text."""

@@ -27,6 +27,8 @@ SAYS_ALL: Final = frozenset({STOPPED, UNREAD, DONE})
 """Signs that make their word unnecessary, in states that need no answer."""
 MOST_WIDER: Final = 26
 """Cells by which the folder may grow."""
+LEAST_BESIDE: Final = 12
+"""Cells of a title beside which the progress of a todo list has a place."""
 LEAST_TITLE: Final = 24
 """Cells of a title that no column takes away."""
 
@@ -83,8 +85,11 @@ def pieces(row: RosterRow, signs: Signs, width: int) -> list[Piece]:
     while len(tail) > 1 and tail[0][0].isspace() and cell_len(row.title) > room - rest:
         del tail[0]  # a long title extends over columns without values
         room = _room(tail, width)
-    title = shorten(shorten(row.title, min(room - rest, most)), room - rest)
-    return [*start, (title, Ink.TITLE), *tail, (" " * rest, Ink.TEXT)]
+    progress = f" {row.progress}" if row.progress and room - rest >= LEAST_BESIDE + len(row.progress) else ""
+    cells = room - rest - len(progress)
+    title = shorten(shorten(row.title, min(cells, most)), cells)
+    beside = [(progress, Ink.QUIET)] if progress else []
+    return [*start, (title, Ink.TITLE), *beside, *tail, (" " * rest, Ink.TEXT)]
 
 
 def _room(tail: list[Piece], width: int) -> int:

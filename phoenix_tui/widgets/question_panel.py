@@ -22,6 +22,7 @@ from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.keys.esc_hint import BACK
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.text.labels import ASKING, Tone
+from phoenix_tui.text.plan_text import plan_answer
 from phoenix_tui.text.request_summary import odd_in
 from phoenix_tui.widgets.answer_gate import GRACE
 from phoenix_tui.widgets.answer_line import AnswerLine
@@ -291,6 +292,9 @@ class QuestionPanel(RequestReading):
             key = letters[int(key) - 1] if int(key) <= len(letters) else ""
         if key in APPROVING and self.refuses():
             return
+        if self._question is not None and self._question.request.plan:
+            self._press_plan(key)
+            return
         match key:
             case "y":
                 self._answer(ApprovalAnswer(ApprovalChoice.ONCE))
@@ -305,6 +309,23 @@ class QuestionPanel(RequestReading):
                 self.ask_reason("No, because …")
             case _:
                 return
+
+    def _press_plan(self, key: str) -> None:
+        """One of the answers to a plan, or the wish to change it."""
+        if key == "r":
+            self.ask_reason("What should be different …")
+        elif key == "e":
+            self.call_later(self.run_action, "screen.act('edit_plan')")
+        elif answer := plan_answer(key, self.request.edited):
+            self._answer(answer)
+
+    def change_plan(self, call_id: str, plan: str) -> None:
+        """Show the plan of this call as the user changed it; its answer carries it."""
+        if self._question is None or self._question.call.id != call_id:
+            return
+        self.request.change(self._question, plan)
+        self.query_one("#request", Flowing).flow(self.request.body)
+        self.fit()
 
     def ask_reason(self, placeholder: str) -> None:
         """A line for why not."""

@@ -12,6 +12,7 @@ from engine.machine.texts import OUTSIDE
 from engine.updates import Question
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.text.labels import Tone
+from phoenix_tui.text.plan_text import PLAN_LETTERS, PLAN_WORDS, PROPOSES
 from phoenix_tui.text.rule_text import one_line, rule_grant
 from phoenix_tui.text.shown_paths import short_path
 from tools.clean import clean_line
@@ -35,6 +36,8 @@ TOOL_WORDS: Final = {
 
 def what_text(question: Question) -> Content:
     """The tool that would run; of a change also the file and how much of it."""
+    if question.request.plan:
+        return Content(PROPOSES)
     name = clean_line(question.call.name)
     change = question.request.preview
     if not isinstance(change, DiffDisplay):
@@ -60,6 +63,8 @@ def where_text(question: Question, folder: Path) -> str:
 
 def letters_of(question: Question) -> str:
     """The letters of the answers there are, in the order of their numbers."""
+    if question.request.plan:
+        return PLAN_LETTERS
     return "ysanr" if question.rule else "ynr"
 
 
@@ -76,6 +81,8 @@ def answer_rows(question: Question, width: int, *, guarded: bool = False, chosen
         "n": ("answer_no", "no"),
         "r": ("answer_reason", "no, because…"),
     }
+    if question.request.plan:
+        words = {letter: (name, PLAN_WORDS[letter]) for letter, (name, _) in words.items()}
     answers: list[Content] = []
     for place, letter in enumerate(letters_of(question)):
         name, does = words[letter]

@@ -45,6 +45,10 @@ def request_rows(question: Question, width: int, paint: Paint | None = None) -> 
 def laid_out(question: Question, width: int, paint: Paint | None = None) -> RequestRows:
     """The command or the change as rows, and a note about a part too long for them."""
     preview = question.request.preview
+    if question.request.plan:
+        from phoenix_tui.widgets.markdown_rows import markdown_rows  # noqa: PLC0415 - with the first plan
+
+        return RequestRows(list(markdown_rows(question.request.plan, width, most_work=0)))
     if isinstance(preview, DiffDisplay) and (rows := list(diff_rows(preview.diff))):
         return _change(rows, width, paint)
     text, left_out = both_ends(text_asked(question), LONGEST)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final, TypeAlias
 
+from msgspec.structs import replace
 from textual.content import Content
 
 from engine.updates import Question
@@ -29,6 +30,8 @@ class RequestView:
 
     def __init__(self) -> None:
         self.question: Question | None = None
+        self.edited = ""
+        """The plan as the user changed it; empty: as it is."""
         self.pinned = False
         """True while the last rows are shown below the others, apart."""
         self.between = 0
@@ -38,8 +41,18 @@ class RequestView:
 
     def show(self, question: Question) -> None:
         """Another request."""
-        self.question, self.pinned, self.between, self._colours = question, False, 0, None
+        self.question, self.pinned, self.between, self._colours, self.edited = question, False, 0, None, ""
         self._made.clear()
+
+    @property
+    def plan(self) -> str:
+        """The plan in view; empty for any other request."""
+        return self.question.request.plan if self.question is not None else ""
+
+    def change(self, question: Question, plan: str) -> None:
+        """Show the plan of `question` as the user changed it."""
+        self.show(replace(question, request=replace(question.request, plan=plan)))
+        self.edited = plan
 
     def colour(self, colours: PaintOf) -> None:
         """Put colours into a change."""

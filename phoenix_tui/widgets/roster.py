@@ -107,6 +107,8 @@ class RosterRow(Struct, frozen=True):
     when: str
     near_full: bool
     unread: bool
+    progress: str = ""
+    """Done and all items of its todo list, as in `3/7`."""
 
 
 def arrange(
@@ -189,6 +191,7 @@ def compose(summary: ConversationSummary, live: Live | None, here: Here, *, curr
         when=_when(summary, live, here),
         near_full=percent >= NEAR,
         unread=summary.unread,
+        progress=summary.progress,
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.executor.requests import Refused
 from engine.records import QueuedMessage
-from phoenix_tui.commands import archive, blocks, settings
+from phoenix_tui.commands import archive, blocks, plan, settings
 from phoenix_tui.commands.palette import palette
 from phoenix_tui.commands.run import run_command
 from phoenix_tui.features.catalogue import split_command
@@ -42,6 +42,8 @@ class Actions:
         self.by_key: Mapping[str, Callable[[], Awaitable[None]]] = {
             "palette": lambda: palette(ctx),
             "next_mode": lambda: settings.next_mode(ctx),
+            "todos": lambda: plan.toggle_todos(ctx),
+            "edit_plan": lambda: plan.edit_plan(ctx),
             "paste": self._paste,
             "editor": self._edit,
         }

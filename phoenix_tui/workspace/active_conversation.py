@@ -34,6 +34,7 @@ from phoenix_tui.workspace.scroll_positions import keep_place
 from phoenix_tui.workspace.toasts import Toasts
 from phoenix_tui.workspace.widgets import WorkspaceWidgets
 from tools.contract import SandboxMode
+from tools.todo_items import TodoList
 
 
 class PaneHost(Protocol):
@@ -172,6 +173,8 @@ class ActiveConversation:
             dock.ask(None, self.launch.cwd, "", 0.0)
             dock.notice.shown = None
             dock.show_queue((), held=False)
+            if dock.todos is not None:
+                dock.todos.show(TodoList(), works=False)
             if dock.agents is not None:
                 dock.agents.show(tuple)
             self.parts.transcript.display = False

@@ -49,6 +49,7 @@ from phoenix_tui.widgets.status_line import Status, StatusLine
 from phoenix_tui.widgets.transcript.model import text_of
 from phoenix_tui.workspace.agents_in_view import AgentsInView
 from phoenix_tui.workspace.route_in_view import RouteInView
+from phoenix_tui.workspace.todos_in_view import show_todos
 from phoenix_tui.workspace.widgets import WorkspaceWidgets
 from tools.clean import clean_line
 from tools.contract import JobInfo
@@ -117,6 +118,7 @@ class ConversationView:
         parts.greet(not parts.transcript.display)
         self._ask(self.conversation.question is not None)
         self._queue(self._waiting[0], held=self._waiting[1])
+        self._show_todos()
         self._agents.show(parts.dock)
         self._route.show(parts.dock)
         self.update_details(planned=self._route.planned)
@@ -218,6 +220,7 @@ class ConversationView:
         self._show_transcript(bool(snapshot.messages) or is_busy(snapshot.state))
         self._ask(snapshot.question is not None)
         self._queue(snapshot.queue, held=snapshot.queue_held)
+        self._show_todos()
         self._warn(snapshot.read_only)
         if self.panes is not None:
             self.panes.noticed()
@@ -226,6 +229,10 @@ class ConversationView:
         self._waiting = waiting, held
         if self._front:
             self._parts.dock.show_queue(waiting, held=held)
+
+    def _show_todos(self) -> None:
+        if self._front:
+            show_todos(self._parts.dock, self.conversation.todos.now, self.conversation.state)
 
     def _owned_anew(self, read_only: str) -> None:
         """Handle a change of owner while it is shown."""
@@ -287,6 +294,7 @@ class ConversationView:
             details=StatusDetails(stopped_after=stopped),
         )
         self._agents.moved(update.state)
+        self._show_todos()
         if self._front:
             self._agents.show(self._parts.dock)
 
@@ -353,6 +361,7 @@ class ConversationView:
                     supervisor=record.supervisor,
                 )
                 self._owned_anew(self.conversation.read_only)
+                self._show_todos()
                 self._head(record)
             case AgentsChanged(agents=views, results=results):
                 self._show_agents(views, results)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,6 +31,21 @@ def line(row: RosterRow, width: int) -> str:
 def test_a_narrow_line_ends_with_state_or_context_and_age() -> None:
     assert line(row(), 28) == " ○ api-retry         42% 9m "
     assert line(row(words="unread"), 28) == " ○ api-retry      unread 9m "
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_the_progress_of_a_todo_list_is_at_the_end_of_the_title(width: int) -> None:
+    plain, with_list = line(row(), width), line(replace(row(), progress="3/7"), width)
+    assert cell_len(with_list) == cell_len(plain) == width
+    assert " 3/7 " in with_list
+    assert with_list.replace("3/7", "   ") == plain
+    long = line(replace(row("word " * 20), progress="3/7"), width)
+    assert cell_len(long) == width
+    assert re.search(r"… +3/7 ", long)
+
+
+def test_a_row_without_room_for_it_keeps_its_title() -> None:
+    assert line(replace(row(), progress="3/7"), 20) == line(row(), 20)
 
 
 def test_that_it_was_stopped_gives_way_to_a_title_that_needs_the_room() -> None:
