@@ -7,7 +7,15 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import Struct, field
 
 from phoenix_tui.config import sizes
-from phoenix_tui.config.choices import EFFORTS, IMAGES, INPUT_GUARD, NOTIFICATIONS, PERMISSION_MODES, SANDBOXES
+from phoenix_tui.config.choices import (
+    EFFORTS,
+    IMAGES,
+    INPUT_GUARD,
+    NOTIFICATIONS,
+    PERMISSION_MODES,
+    SANDBOXES,
+    TRACKING,
+)
 from phoenix_tui.config.presets import PRESETS, Preset
 
 SettingValue: TypeAlias = str | int | float | bool
@@ -167,6 +175,20 @@ KEYS = {
         SettingKey(
             "cheap_model", str, "", meaning="model that routes, titles, summarizes, suggests; empty: the conversation's"
         ),
+        SettingKey(
+            "task_tracking",
+            str,
+            "auto",
+            TRACKING,
+            meaning="let a model keep the task board, which costs tokens; auto: with a cheap_model",
+        ),
+        SettingKey(
+            "task_tracking_tokens",
+            int,
+            500_000,
+            meaning="tokens for the task board per conversation and day; 0: no limit",
+        ),
+        SettingKey("task_criteria", str, "", meaning="your words about when a task is done or has failed"),
         SettingKey("retention_days", int, 0, meaning="days until archive and trash are deleted permanently; 0: never"),
         SettingKey("event_retention_days", int, 30, meaning="days until events of runs are removed; 0: never"),
         SettingKey(
@@ -209,6 +231,8 @@ EMPTY = dict.fromkeys(("max_turns", "max_budget_usd", "timeout", "agent_budget_u
     "route_wait": "at once",
     "cheap_model": "the conversation's",
     "otel_endpoint": "no export",
+    "task_criteria": "as the model judges",
+    "task_tracking_tokens": "no limit",
     "retention_days": "never",
     "event_retention_days": "never",
     "checkpoint_total_mb": "no checkpoints of files",
