@@ -36,6 +36,7 @@ TIGHT: Final = "Task tracking waits: the model is close to its rate limit."
 BUSY: Final = "Another pass is still under way; try again in a minute."
 OFF: Final = "Task tracking is off for this conversation; switch it on first."
 SLOW: Final = f"The task agent took longer than {TIME_LIMIT:.0f} s."
+STOPPED: Final = "A pass of the task agent was stopped."
 BROKEN: Final = "Task tracking failed inside; the log has the details."
 
 
@@ -68,6 +69,7 @@ class TaskTracker:
                 self._schedule()
             case ConversationChanged():
                 self.look()
+                self._follow_owner()
             case _:
                 pass
 
@@ -80,6 +82,12 @@ class TaskTracker:
             self._stop(MessageTracking.DISABLED)
             self._buffer.restore((), self._now())
         self._looking = asyncio.get_running_loop().create_task(self._catch_up())
+
+    def _follow_owner(self) -> None:
+        """Tell viewers what the process that owns the conversation may have changed."""
+        looks = self._looking is not None and not self._looking.done()
+        if self._session.read_only and not self._closed and not looks:
+            self._looking = asyncio.get_running_loop().create_task(self._catch_up())
 
     @property
     def enabled(self) -> bool:
@@ -227,7 +235,7 @@ class TaskTracker:
         try:
             await self._record()
         except asyncio.CancelledError:
-            await self._left(self._interrupted, "")
+            await self._left(self._interrupted, STOPPED if self._interrupted is MessageTracking.FAILED else "")
             raise
         except (ProviderError, StorageError, TaskRefused, TimeoutError) as error:
             throttled = isinstance(error, ProviderError) and error.kind in THROTTLED

@@ -14,6 +14,7 @@ from engine.engine import Engine
 from engine.ports import StorageError
 from engine.ports.task_store import TaskStore
 from engine.records.tracked_tasks import TrackingStatus
+from engine.tracking import tracker
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.scripted_provider import Hang, Reply, Script, ScriptedCall, ScriptedProvider, ScriptPart, says
 from tests.support.storage import ROOT, query
@@ -122,6 +123,22 @@ async def test_a_close_during_any_reply_lets_the_rest_wait_for_the_next_opening(
         conversation = await harness.engine.open(conversation.id)
         assert await harness.engine.tasks.flush(conversation.id) == TrackingStatus(success=4, enabled=True)
         assert await linked(harness, conversation.id) == list(MESSAGES)
+
+
+async def test_t_buf_9_a_pass_that_is_cancelled_fails_its_messages_and_frees_the_conversation(tmp_path: Path) -> None:
+    hanging = Script((Reply((Hang(),)), Reply((insert(0, "A"), append(1, 1, 2), FINISH))))
+    provider = ScriptedProvider({"main": says("one"), "cheap": hanging})
+    async with engine_harness(tmp_path, provider=provider, settings=BY_HAND) as harness:
+        conversation = await harness.conversation()
+        await say(conversation, "first")
+        flushing = asyncio.ensure_future(harness.engine.tasks.flush(conversation.id))
+        await until(lambda: any(request.model == "cheap" for request in provider.requests))
+        task = harness.engine._conversations.trackers[conversation.id]._task  # pyright: ignore[reportPrivateUsage]
+        assert task is not None
+        task.cancel()
+        assert await flushing == TrackingStatus(failed=2, enabled=True, problem=tracker.STOPPED)
+        assert task.cancelled()
+        assert await harness.engine.tasks.flush(conversation.id) == TrackingStatus(success=2, enabled=True)
 
 
 async def test_a_close_before_the_first_step_of_a_pass_changes_nothing(tmp_path: Path) -> None:
