@@ -10,14 +10,23 @@ from engine.codec import encode_display
 from engine.context.input_guard import NULL_BYTES, SECURITY_LOG, GuardAction, suspicions
 from engine.executor.session import Session
 from engine.machine.messages import Block, TextBlock, ToolCall, ToolResult
+from engine.machine.states import round_of, run_of
+from engine.ports import ConversationChanges, RecordEvent, Write
+from engine.records.event_payloads import encoded
+from engine.records.events import EventKind
 from tools.contract import PlainDisplay
 
 log = logging.getLogger(SECURITY_LOG)
 
 
 def refusal(session: Session, text: str) -> str:
-    """Reason why a text of the user is not taken; empty for all that `block` lets through."""
-    return refusal_of(session.settings.input_guard, text, session.record.id)
+    """Reason why a text of the user is not taken; empty for all that `block` lets through. Its event has no move."""
+    why = refusal_of(session.settings.input_guard, text, session.record.id)
+    if why and not session.read_only:
+        found = _event(session, GuardAction.BLOCK, "message", suspicions(text))
+        changes, now = ConversationChanges(events=(found,)), session.ports.clock.now()
+        session.background(session.ports.store.change(session.record.id, changes, now))
+    return why
 
 
 def refusal_of(action: GuardAction, text: str, conversation_id: str) -> str:
@@ -29,12 +38,15 @@ def refusal_of(action: GuardAction, text: str, conversation_id: str) -> str:
 
 
 def inspected(
-    session: Session, blocks: tuple[Block, ...], message_id: str
-) -> tuple[tuple[Block, ...], tuple[str, ...]]:
-    """A message as it is sent, and the patterns to show below it. Attached text that is blocked is left out."""
+    session: Session, blocks: tuple[Block, ...], message_id: str, run_id: str
+) -> tuple[tuple[Block, ...], tuple[str, ...], tuple[Write, ...]]:
+    """A message as it is sent, the patterns to show below it, and the writes for its move.
+
+    Attached text that is blocked is left out.
+    """
     action = session.settings.input_guard
     if action is GuardAction.OFF:
-        return blocks, ()
+        return blocks, (), ()
     sent: list[Block] = []
     found: list[str] = []
     for block in blocks:
@@ -44,31 +56,47 @@ def inspected(
             block = TextBlock(_withheld(", ".join(names)), f"not attached: {block.attached} looks like an injection")
         sent.append(block)
     order = tuple(dict.fromkeys(found))
-    if order:
-        _detected(action, "message", message_id, session.record.id, order)
-    return tuple(sent), order if action in {GuardAction.WARN, GuardAction.BLOCK} else ()
+    if not order:
+        return tuple(sent), (), ()
+    _detected(action, "message", message_id, session.record.id, order)
+    event = _event(session, action, "message", order, message_id, run_id)
+    return tuple(sent), order if action in {GuardAction.WARN, GuardAction.BLOCK} else (), (event,)
 
 
-def inspected_result(session: Session, call: ToolCall, result: ToolResult) -> tuple[ToolResult, str]:
-    """A result as the model reads it, and a notice for the user, empty without a suspicion.
+def inspected_result(session: Session, call: ToolCall, result: ToolResult) -> tuple[ToolResult, str, tuple[Write, ...]]:
+    """A result as the model reads it, a notice for the user, empty without a suspicion, and the writes for its move.
 
     Blocked text is left out for the model alone: the display keeps it, so that no output of a tool is lost.
     """
     action = session.settings.input_guard
     if action is GuardAction.OFF:
-        return result, ""
+        return result, "", ()
     found = tuple(name for name in suspicions(result.text) if name != NULL_BYTES)  # usual in what programs print
     if not found:
-        return result, ""
+        return result, "", ()
+    round_, run = round_of(session.state), run_of(session.state)
+    message_id, run_id = round_.message_id if round_ else "", run.id if run else ""
+    writes: tuple[Write, ...] = (_event(session, action, call.name, found, message_id, run_id),)
     _detected(action, call.name, call.id, session.record.id, found)
     if action is GuardAction.LOG:
-        return result, ""
+        return result, "", writes
     names = ", ".join(found)
     if action is GuardAction.WARN:
-        return result, f"⚠ The result of {call.name} looks like an injection: {names}"
+        return result, f"⚠ The result of {call.name} looks like an injection: {names}", writes
     display = result.display_json or encode_display(PlainDisplay(result.text))
     notice = f"⚠ The result of {call.name} was withheld from the model; it looks like an injection: {names}"
-    return replace(result, text=_withheld(names), display_json=display), notice
+    return replace(result, text=_withheld(names), display_json=display), notice, writes
+
+
+def _event(
+    session: Session, action: GuardAction, source: str, found: tuple[str, ...], message_id: str = "", run_id: str = ""
+) -> RecordEvent:
+    """The event of a suspicion: names and ids, never the text."""
+    payload = encoded({"source": source, "patterns": list(found), "action": action.value})
+    agent_id = session.record.id if session.record.agent is not None else ""
+    return RecordEvent(
+        session.ports.ids.new(), EventKind.INJECTION_DETECTED, payload, run_id, message_id, agent_id=agent_id
+    )
 
 
 def _withheld(names: str) -> str:

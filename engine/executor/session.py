@@ -29,7 +29,7 @@ from engine.machine.views import ContextView
 from engine.memory.memory import Memory
 from engine.permissions.asked import AskedCall
 from engine.permissions.rules import Rule, RuleBook
-from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store
+from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store, Write
 from engine.ports.agent_store import AgentStore
 from engine.ports.profiles import Profile, Profiles
 from engine.ports.run_store import RunStore
@@ -208,9 +208,9 @@ class Session(Struct, eq=False):
             return title
         return f"{title} (sub-agent of {one_line(self.above.record.title, LONGEST_PARENT) or 'a conversation'})"
 
-    def post(self, build: Callable[[], Event]) -> None:
-        """Put an event of the executor into the inbox."""
-        self.inbox.put(Priority.OUTCOME, InboxEntry(build))
+    def post(self, build: Callable[[], Event], writes: tuple[Write, ...] = ()) -> None:
+        """Put an event of the executor into the inbox, with writes for its move."""
+        self.inbox.put(Priority.OUTCOME, InboxEntry(build, writes=writes))
 
     def set_window(self, tokens: int) -> None:
         """Take the window of the model in use."""

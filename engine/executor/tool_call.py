@@ -273,7 +273,7 @@ def _finish(
     display = encode_display(output.display) if output.display is not None else ""
     verdict = session.run.loop_guard.judge(act.call, kind, output.text, failed=output.is_error)
     result = ToolResult(act.call.id, output.text, status, images, display, output.truncated)
-    result, note = inspected_result(session, act.call, result)
+    result, note, writes = inspected_result(session, act.call, result)
     result = replace(result, text=result.text + verdict.warning)
     message_id, items = session.ports.ids.new(), output.todos
 
@@ -282,4 +282,4 @@ def _finish(
         settled, todos = taken(session, result, items) if items is not None else (result, None)
         return ToolFinished(act.gen, settled, message_id, stop_run=verdict.stops, note=note, todos=todos)
 
-    session.post(finished)
+    session.post(finished, writes)

@@ -107,12 +107,12 @@ async def send(
     blocks = with_attachments(blocks, await attachments(session, text))
     caps = caps or RunCaps()
     message_id, length = session.ports.ids.new(), words_length(blocks)
-    blocks, suspected = inspected(session, blocks, message_id)
+    run_id = run_id or session.ports.ids.new()
+    blocks, suspected, found = inspected(session, blocks, message_id, run_id)
     original = length if length > MOST else None
     message = NewMessage(message_id, Role.USER, Origin.HUMAN, blocks, original_length=original, suspected=suspected)
-    run_id = run_id or session.ports.ids.new()
     limit = caps.max_turns or session.settings.max_iterations
-    writes = (RemoveQueued(queued_id),) if queued_id else ()
+    writes: tuple[Write, ...] = (RemoveQueued(queued_id), *found) if queued_id else found
 
     def sent() -> UserMessage:
         log_launch(session.record, session.state)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from engine.machine.views import ContextView
 from engine.ports.database_waits import DatabaseWaits
-from engine.ports.moves import Committed, Move, RecordCompaction
+from engine.ports.moves import Committed, Move, RecordCompaction, RecordEvent
 from engine.ports.traces import Traces
 from engine.records import (
     Attachment,
@@ -88,6 +88,8 @@ class ConversationChanges(Struct, frozen=True):
     """Record of that change of the view."""
     tracking: bool | None = None
     """True when its tasks are tracked, whatever the setting says; False when they are not."""
+    events: tuple[RecordEvent, ...] = ()
+    """Events outside moves, such as a message that was refused."""
 
     def applied_to(self, record: ConversationRecord, at: float) -> ConversationRecord:
         """The record as the store has it now; the window of another model is its caller's to know."""

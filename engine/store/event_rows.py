@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from typing import Any, Final
 from uuid import uuid4
 
 import msgspec
 
 from engine.codec import storable
-from engine.ports import AppendMessage, RecordEvent
+from engine.ports import AppendMessage, ConversationChanges, RecordEvent
 from engine.records import event_payloads as payloads
 from engine.records.events import EventKind, EventSnapshot, StandingRun, StoredEvent
 from engine.records.model_calls import PREVIEW
@@ -73,6 +74,29 @@ def add_message(
             conversation_id,
         ),
     )
+
+
+def add_updates(
+    connection: sqlite3.Connection, conversation_id: str, message_ids: Iterable[str], status: str, at: float
+) -> None:
+    """Append the event of each message whose `task_process_status` changes in this transaction."""
+    payload = payloads.encoded({"taskProcessStatus": status})
+    for message_id in message_ids:
+        event = RecordEvent(str(uuid4()), EventKind.MESSAGE_UPDATED, payload, message_id=message_id)
+        add(connection, conversation_id, event, at)
+
+
+def add_changes(connection: sqlite3.Connection, conversation_id: str, changes: ConversationChanges, at: float) -> None:
+    """Append the events of a change outside moves, and that of a window that it filled or emptied."""
+    for event in changes.events:
+        add(connection, conversation_id, event, at)
+    if changes.context_tokens is None:
+        return
+    row = connection.execute("SELECT context_window FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
+    payload: JsonObject = {"tokens": changes.context_tokens, "window": row[0] if row is not None else 0}
+    payload["estimated"] = not changes.context_counted
+    event = RecordEvent(str(uuid4()), EventKind.CONTEXT_USAGE, payloads.encoded(payload))
+    add(connection, conversation_id, event, at)
 
 
 def after(connection: sqlite3.Connection, seq: int, conversation_id: str, limit: int) -> list[StoredEvent]:

@@ -24,6 +24,7 @@ from engine.records import (
 from engine.store import (
     attachments,
     conversations,
+    event_rows,
     messages,
     moves,
     recovery,
@@ -185,6 +186,7 @@ class SqliteStore:
             conversations.change(connection, conversation_id, changes, at)
             for call in changes.calls:
                 runs.record_call(connection, conversation_id, call)
+            event_rows.add_changes(connection, conversation_id, changes, at)
             if changes.turn_note is not None:
                 turn_summaries.keep(connection, conversation_id, changes.turn_note)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import time
 from typing import Final
 
@@ -33,12 +34,15 @@ async def remove_old_events(events: EventLog, days: float, first: float = FIRST)
         await asyncio.sleep(AGAIN)
 
 
-async def remove_now(events: EventLog, days: float) -> int:
-    """Remove what is too old; returns how many events went. A failing store is left for the next time."""
+async def remove_now(events: EventLog, days: float, *, most: int = sys.maxsize) -> int:
+    """Remove what is too old, `most` slices of it; returns how many events went.
+
+    A failing store is left for the next time.
+    """
     before, removed = cutoff(days, time.time()), 0
     try:
-        while before is not None and (gone := await events.remove_older(before, SLICE)):
-            removed += gone
+        while before is not None and most > 0 and (gone := await events.remove_older(before, SLICE)):
+            removed, most = removed + gone, most - 1
             await asyncio.sleep(PAUSE)
     except StorageError as error:
         log.warning("old events left for the next time: %s", error)

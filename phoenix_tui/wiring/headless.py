@@ -22,6 +22,7 @@ from phoenix_tui.cli.setup import Setup
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.wiring.backend import Backend, open_backend
 from phoenix_tui.wiring.choice import choose, full_reference
+from phoenix_tui.wiring.event_retention import remove_now
 from phoenix_tui.wiring.providers import why_no_budget
 from phoenix_tui.wiring.sandboxes import chosen_sandbox, widened
 from phoenix_tui.wiring.settings_board import caps_of, caps_with
@@ -56,6 +57,7 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
             write_progress(backend.engine.warning)
         if backend.notice:
             write_progress(backend.notice)
+        await _remove_events(backend, setup)
         limit, link = MemoryLimit.of(setup.settings), backend.processes.link
         run = HeadlessRun(backend.engine, conversation, reporter, outcome, arguments.wait_agents, link, limit)
         return await run.perform(prompt, images, caps, arguments.run_id or "")
@@ -69,6 +71,11 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
         raise CommandError(f"{error} Use --fork to continue in a copy.") from error
     finally:
         await backend.close()
+
+
+async def _remove_events(backend: Backend, setup: Setup) -> None:
+    """Remove one slice of old events, which is more than a run adds: scripts alone keep the table small."""
+    await remove_now(backend.events, setup.settings.number("event_retention_days"), most=1)
 
 
 async def _check_ids(backend: Backend, arguments: RunArguments) -> None:
