@@ -25,7 +25,7 @@ class TrackedTask(Struct, frozen=True):
     """Place on the board, from 1 on without gaps; 0 is the planning section."""
     status: TaskStatus
     description: str
-    """In the user's words; empty for the planning section."""
+    """Words of the user; empty for the planning section."""
     progresses: tuple[str, ...] = ()
     """Milestones, oldest first."""
     preferences: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class TrackedTask(Struct, frozen=True):
     created_at: float = 0.0
     updated_at: float = 0.0
     message_seqs: tuple[int, ...] = ()
-    """Its messages, ascending; empty in a page (SPEC ACX-18)."""
+    """Seqs of its messages, ascending; empty in a page (SPEC ACX-18)."""
 
 
 class TrackingStatus(Struct, frozen=True):
@@ -43,15 +43,15 @@ class TrackingStatus(Struct, frozen=True):
     success: int = 0
     """On the board, or seen and not worth a task."""
     running: int = 0
-    """In the current pass."""
+    """Taken by the current pass."""
     pending: int = 0
     """Waiting for a pass."""
     failed: int = 0
-    """Their pass failed; `flush` tries them again."""
+    """Left by a pass that failed; `flush` tries them again."""
     disabled: int = 0
     """Stored while tracking was off."""
     untracked: int = 0
-    """From before tracking existed."""
+    """Older than tracking."""
     enabled: bool = False
     """True while new messages are tracked."""
     problem: str = ""
@@ -62,7 +62,7 @@ class TaskBoardView(Struct, frozen=True):
     """The board of one conversation."""
 
     tasks: tuple[TrackedTask, ...] = ()
-    """In their order."""
+    """Tasks in their order."""
     planning: TrackedTask | None = None
     """Messages and preferences that belong to no task; None until there are some."""
     status: TrackingStatus = TrackingStatus()

@@ -35,6 +35,31 @@ log = logging.getLogger(__name__)
 _ROWS = """SELECT m.*, t.turn_number FROM messages AS m JOIN turns AS t ON t.id = m.turn_id"""
 
 
+_COLUMNS = (
+    "id",
+    "conversation_id",
+    "turn_id",
+    "seq",
+    "message_number",
+    "role",
+    "origin",
+    "content_json",
+    "text",
+    "original_len",
+    "silent",
+    "run_id",
+    "agent_id",
+    "model",
+    "usage_json",
+    "cost_usd",
+    "duration_ms",
+    "flags_json",
+    "created_at",
+    "task_process_status",
+)
+_INSERT = f"INSERT INTO messages ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{column}' for column in _COLUMNS)})"
+
+
 class _Place(Struct, frozen=True):
     """Position of the next message."""
 
@@ -53,35 +78,12 @@ def append(
     """
     message = addition.message
     place = _next_place(connection, conversation_id, addition.new_turn, at)
-    text = plain_text(message.blocks)
-    connection.execute(
-        """INSERT INTO messages (id, conversation_id, turn_id, seq, message_number, role, origin, content_json, text,
-            original_len, silent, run_id, agent_id, model, usage_json, cost_usd, duration_ms, flags_json, created_at,
-            task_process_status)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-        (
-            message.id,
-            conversation_id,
-            place.turn_id,
-            place.seq,
-            place.message_number,
-            message.role,
-            message.origin,
-            encode_blocks(message.blocks),
-            text,
-            message.original_length,
-            int(message.silent),
-            addition.run_id or None,
-            addition.agent_id or None,
-            addition.model,
-            encode_usage(addition.usage) if addition.usage else None,
-            addition.cost_usd,
-            addition.duration_ms,
-            encode_flags(MessageFlags(message.cut, message.suspected)),
-            at,
-            None if message.role is Role.SYSTEM else tracking or None,
-        ),
-    )
+    row = _columns(addition, place, at)
+    row |= {
+        "conversation_id": conversation_id,
+        "task_process_status": None if message.role is Role.SYSTEM else tracking or None,
+    }
+    connection.execute(_INSERT, row)
     _name_conversation(connection, conversation_id, message)
     event_rows.add_message(connection, conversation_id, addition, place.seq, at)
     return StoredMessage(
@@ -101,6 +103,31 @@ def append(
         cut=message.cut,
         suspected=message.suspected,
     )
+
+
+def _columns(addition: AppendMessage, place: _Place, at: float) -> dict[str, str | int | float | None]:
+    """Columns of a new row, without those of its conversation."""
+    message = addition.message
+    return {
+        "id": message.id,
+        "turn_id": place.turn_id,
+        "seq": place.seq,
+        "message_number": place.message_number,
+        "role": message.role,
+        "origin": message.origin,
+        "content_json": encode_blocks(message.blocks),
+        "text": plain_text(message.blocks),
+        "original_len": message.original_length,
+        "silent": int(message.silent),
+        "run_id": addition.run_id or None,
+        "agent_id": addition.agent_id or None,
+        "model": addition.model,
+        "usage_json": encode_usage(addition.usage) if addition.usage else None,
+        "cost_usd": addition.cost_usd,
+        "duration_ms": addition.duration_ms,
+        "flags_json": encode_flags(MessageFlags(message.cut, message.suspected)),
+        "created_at": at,
+    }
 
 
 def read_range(

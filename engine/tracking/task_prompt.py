@@ -45,7 +45,7 @@ def instructions(criteria: str) -> tuple[str, ...]:
 
 
 def request_text(tasks: Sequence[TrackedTask], taken: TakenMessages) -> str:
-    """Everything that the task agent is shown first."""
+    """First message to the task agent."""
     return "\n\n".join((
         board_text(tasks),
         f"## Previous Messages\n{messages_text(taken.previous)}",

@@ -45,7 +45,7 @@ class Finish(Struct, frozen=True):
 
 
 class Thought(Struct, frozen=True):
-    """What the task agent thinks; it changes nothing."""
+    """Thoughts of the task agent; they change nothing."""
 
 
 TaskCall: TypeAlias = BoardChange | Finish | Thought
@@ -216,5 +216,5 @@ _TOOLS: Final = (
     _tool("finish", "End: all messages are recorded.", _finish, {}),
 )
 TOOLS: Final = tuple(tool.spec for tool in _TOOLS)
-"""In a fixed order, so that a provider can keep them in its cache."""
+"""Tools in a fixed order, so that a provider can keep them in its cache."""
 _BY_NAME: Final[Mapping[str, _Tool]] = {tool.spec.name: tool for tool in _TOOLS}

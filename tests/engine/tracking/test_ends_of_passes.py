@@ -94,8 +94,8 @@ async def test_an_error_of_any_write_leaves_messages_that_can_be_tried_again(
         await engine.tasks.flush(conversation.id)
         assert "running" not in statuses(tmp_path).values()
         done = tuple(await linked(harness, conversation.id))
-        provider._progress["cheap"].script = Script((Reply(tuple(again(done))),))  # pyright: ignore[reportPrivateUsage]
-        provider._progress["cheap"].used.clear()  # pyright: ignore[reportPrivateUsage]
+        provider._progress["cheap"].script = Script((Reply(tuple(again(done))),))
+        provider._progress["cheap"].used.clear()
         assert await engine.tasks.flush(conversation.id) == TrackingStatus(success=4, enabled=True)
         assert await linked(harness, conversation.id) == list(MESSAGES)
         used = query(harness.store.path, "SELECT count(*) FROM model_calls WHERE purpose = 'tracking'")
@@ -118,8 +118,8 @@ async def test_a_close_during_any_reply_lets_the_rest_wait_for_the_next_opening(
         calls = query(harness.store.path, "SELECT status FROM model_calls WHERE purpose = 'tracking' ORDER BY rowid")
         assert calls == [("ok",)] * replies + [("cancelled",)]
         rest = [append(2, 4), FINISH] if done == 3 else again(MESSAGES[:done])
-        provider._progress["cheap"].script = Script((Reply(tuple(rest)),))  # pyright: ignore[reportPrivateUsage]
-        provider._progress["cheap"].used.clear()  # pyright: ignore[reportPrivateUsage]
+        provider._progress["cheap"].script = Script((Reply(tuple(rest)),))
+        provider._progress["cheap"].used.clear()
         conversation = await harness.engine.open(conversation.id)
         assert await harness.engine.tasks.flush(conversation.id) == TrackingStatus(success=4, enabled=True)
         assert await linked(harness, conversation.id) == list(MESSAGES)
@@ -133,7 +133,7 @@ async def test_t_buf_9_a_pass_that_is_cancelled_fails_its_messages_and_frees_the
         await say(conversation, "first")
         flushing = asyncio.ensure_future(harness.engine.tasks.flush(conversation.id))
         await until(lambda: any(request.model == "cheap" for request in provider.requests))
-        task = harness.engine._conversations.trackers[conversation.id]._task  # pyright: ignore[reportPrivateUsage]
+        task = harness.engine._conversations.trackers[conversation.id]._task
         assert task is not None
         task.cancel()
         assert await flushing == TrackingStatus(failed=2, enabled=True, problem=tracker.STOPPED)

@@ -131,7 +131,7 @@ async def test_t_buf_9_an_error_fails_the_messages_is_logged_and_frees_the_conve
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     plain = agent([insert(0, "A"), append(1, 1, 2), FINISH])
-    provider = Breaks({name: progress.script for name, progress in plain._progress.items()})  # pyright: ignore[reportPrivateUsage]
+    provider = Breaks({name: progress.script for name, progress in plain._progress.items()})
     async with engine_harness(tmp_path, provider=provider, settings=BY_HAND) as harness:
         conversation = await harness.conversation()
         await say(conversation, "hello")
