@@ -32,6 +32,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "memory": ("memory",),
     "statistics": ("stats",),
     "plan": ("plan", "todo"),
+    "tasks": ("tasks", "track"),
     "rewind": ("branches", "rewind", "undo"),
     "history": ("history",),
     "images": ("image", "images"),

@@ -45,6 +45,8 @@ COMMANDS: Final[tuple[SlashCommand, ...]] = (
     SlashCommand("memory", "notes of this project and yours: read, edit, delete"),
     SlashCommand("plan", "show the approved plan, or begin plan mode; on, off", "on|off"),
     SlashCommand("todo", "todo list: add TEXT, done N, drop N, edit N TEXT, clear", "WHAT"),
+    SlashCommand("tasks", "task board: the tasks found in this conversation; 3: open task 3", "N"),
+    SlashCommand("track", "find tasks in this conversation: on, off; now: in the waiting messages", "on|off|now"),
     SlashCommand("agents", "sub-agents: open, stop, send a hint; next, previous, parent", "WHICH"),
     SlashCommand("approvals", "pending approvals of all conversations"),
     SlashCommand("context", "show what fills the context window, and free space"),

@@ -39,6 +39,7 @@ class Scope(StrEnum):
     PROFILES = "Agent profiles"
     NOTES = "Notes"
     STATISTICS = "Statistics"
+    TASKS = "Task board"
     AGENTS = "Sub-agents"
     JOBS = "Background commands"
     ROUTE = "Supervisor's decision"
@@ -91,6 +92,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("blocks", "alt+up,alt+down", "view('blocks')", "select a block: copy, open, fork, edit and resend", W),
     Key("find", "ctrl+f", "command('find')", "find in this conversation; again: search all conversations", W),
     Key("turns", "f2", "command('turns')", "list the turns and what each did; Enter jumps to one", W),
+    Key("tasks", "f3", "command('tasks')", "task board of this conversation", W),
     Key("prompt_above", "alt+pageup", "view('prompt_above')", "go to the previous prompt", W),
     Key("prompt_below", "alt+pagedown", "view('prompt_below')", "go to the next prompt", W),
     Key("todo", "ctrl+t", "act('todos')", "show or fold the todo list", W),
@@ -278,6 +280,14 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("stats_next", "right,tab,l", "page_of(1)", "next page", Scope.STATISTICS, priority=False),
     Key("stats_previous", "left,h", "page_of(-1)", "previous page", Scope.STATISTICS, priority=False),
     Key("stats_range", "r", "range", "7 days, 30 days, a year, or all time", Scope.STATISTICS, priority=False),
+    Key("task_status", "s", "status", "change the status of the task", Scope.TASKS, priority=False),
+    Key("task_edit", "e", "edit", "edit the text of the task", Scope.TASKS, priority=False),
+    Key("task_remove", "x,delete", "remove", "delete the task; its messages stay", Scope.TASKS, priority=False),
+    Key("task_filter", "slash", "filter", "filter as you type; Esc shows all", Scope.TASKS, priority=False),
+    Key("task_sort", "o", "sort", "sort: in order, or newest first", Scope.TASKS, priority=False),
+    Key("task_loose", "n", "loose", "show messages without a task", Scope.TASKS, priority=False),
+    Key("task_track", "t", "track", "tracking of this conversation on or off", Scope.TASKS, priority=False),
+    Key("task_now", "f", "now", "track the waiting messages now", Scope.TASKS, priority=False),
     Key("agent_beside", "vertical_line", "beside", "open in another pane", Scope.AGENTS, priority=False),
     Key("agent_stop", "x,delete", "stop_one", "stop the sub-agent; its results are kept", Scope.AGENTS, priority=False),
     Key("agent_stop_all", "X", "stop_all", "stop all sub-agents", Scope.AGENTS, priority=False),
@@ -308,10 +318,11 @@ BESIDE: Final[dict[Scope, tuple[Scope, ...]]] = {
         Scope.PROFILES,
         Scope.NOTES,
         Scope.STATISTICS,
+        Scope.TASKS,
         Scope.AGENTS,
         Scope.JOBS,
     ),
-    Scope.TYPED: (Scope.HISTORY, Scope.FIND, Scope.SEARCH, Scope.SETTINGS),
+    Scope.TYPED: (Scope.HISTORY, Scope.FIND, Scope.SEARCH, Scope.SETTINGS, Scope.TASKS),
     Scope.QUESTION: (Scope.APPROVALS, Scope.AGENTS),
     Scope.APPROVALS: (Scope.AGENTS,),
 }

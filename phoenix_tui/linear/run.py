@@ -23,6 +23,7 @@ from phoenix_tui.linear import (
     rules,
     settings,
     statistics,
+    tasks,
 )
 from phoenix_tui.linear.context import LinearContext, LineCommand
 
@@ -44,6 +45,7 @@ MEANINGS: Final = {
     "rules": "permission rules: remove, move; /rules TOOL(PATTERN) adds one, /rules undo undoes the last change",
     "state": "show what is going on",
     "stats": "tokens and cost of all conversations; /stats day 30: by day, model, project, conversation, tool, agent",
+    "tasks": "task board; /tasks 2 reads task 2; behind the number done, pending, running, failed, edit TEXT, delete",
     "undo": "undo the last rewind",
 }
 """Commands that only lines have, or that do another thing there."""
@@ -82,6 +84,7 @@ RUNS: Final[dict[str, LineCommand]] = {
     **memory.RUNS,
     **statistics.RUNS,
     **plan.RUNS,
+    **tasks.RUNS,
     **agents.RUNS,
     **context_window.RUNS,
     **compaction.RUNS,

@@ -1,0 +1,303 @@
+"""The task board of a conversation: its tasks, what is known about each, and the messages that belong to none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static, TextArea
+
+from engine.api.conversation import Unsubscribe
+from engine.api.errors import ENGINE_ERRORS
+from engine.records.tracked_tasks import TrackedTask
+from engine.updates import TasksChanged, Update
+from phoenix_tui.features.front_end import FrontEnd
+from phoenix_tui.features.task_board import BoardModel
+from phoenix_tui.features.tasks import switched, track_now
+from phoenix_tui.keys.active_keys import fitting
+from phoenix_tui.keys.esc_hint import CLOSES
+from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.modals.board_list import NO_TASK, BoardList
+from phoenix_tui.modals.task_actions import TaskActionsSheet
+from phoenix_tui.modals.task_rows import DETAIL_ROWS, POINTER, board_rows, detail, heading, in_sight
+from phoenix_tui.modals.task_sheet import TaskSheet
+from phoenix_tui.text.labels import Tone
+from phoenix_tui.text.task_text import empty_board, left_out, shown
+from phoenix_tui.widgets.line_input import LineInput
+from phoenix_tui.widgets.row_choice import first_visible
+
+SHARE_PERCENT: Final = 85
+CHROME: Final = 5
+"""Rows of the sheet beside rows, details, problem and remark: rule, heading, keys, two margins."""
+WITH_DETAIL: Final = 18
+"""Rows of the screen from which the chosen task has its details below the list."""
+PROBLEM_ROWS: Final = 2
+SHOWS_ALL: Final = "Esc shows all"
+NO_MATCH: Final = "No task matches. Esc shows all."
+NO_MESSAGE: Final = "Every message belongs to a task. Esc shows the tasks."
+KEYS: Final = (
+    ("sheet_take", "opens"),
+    ("task_status", "status"),
+    ("task_edit", "edits"),
+    ("task_remove", "deletes"),
+    ("task_filter", "filters"),
+    ("task_sort", "sorts"),
+    ("task_loose", "no task"),
+    ("task_track", "tracking on/off"),
+    ("task_now", "tracks now"),
+)
+"""The last ones go first where there is little room."""
+EMPTY_KEYS: Final = (("task_track", "tracking on/off"), ("task_now", "tracks now"), ("task_loose", "no task"))
+LOOSE_KEYS: Final = (("sheet_take", "jumps to it"), ("task_loose", "shows the tasks"))
+
+
+class TasksSheet(TaskActionsSheet):
+    """Gives the seq of a message to go to, as `#12`; follows the board while it is open."""
+
+    AUTO_FOCUS: ClassVar[str | None] = ""
+    DEFAULT_CSS = """
+    TasksSheet {
+        & > .sheet { max-height: 85%; }
+        & Static { height: auto; }
+        & LineInput { margin: 0 0 0 2; background: $background; display: none; }
+        & #rows { margin: 1 0 0 0; }
+        & #detail { margin: 1 0 0 2; }
+        & #remark { margin: 0 0 0 2; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(Scope.TYPED, typed_page_up="move(-10)", typed_page_down="move(10)"),
+        *bindings(Scope.ROWS, "sheet_up", "sheet_down", "sheet_take", "sheet_close"),
+        *bindings(Scope.TASKS),
+    ]
+
+    def __init__(
+        self, front: FrontEnd, board: BoardModel, *, plain: bool = False, query: str = "", newest: bool = False
+    ) -> None:
+        super().__init__(front, board)
+        self._list = BoardList(board, query=query, newest=newest)
+        self._plain = plain
+        self.first: TrackedTask | None = None
+        """A task to open at once."""
+        self._opened: TaskSheet | None = None
+        """The open sheet of one task."""
+        self._unsubscribe: Unsubscribe | None = None
+
+    def compose(self) -> ComposeResult:
+        """Heading, keys, the problem, the filter, rows, details and a remark."""
+        with Vertical(classes="sheet"):
+            yield Static(id="heading", markup=False)
+            yield Static(id="keys", markup=False)
+            yield Static(id="problem", markup=False)
+            yield LineInput(placeholder="type to filter")
+            yield Static(id="rows", markup=False)
+            yield Static(id="detail", markup=False)
+            yield Static(id="remark", markup=False)
+
+    async def on_mount(self) -> None:
+        """Show the board, then follow it."""
+        self.show()
+        if self.first is not None:
+            self._open(self.first)
+        self._unsubscribe = await self.board.conversation.subscribe(self._follow)
+
+    def on_unmount(self) -> None:
+        """Follow no longer."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+
+    def on_resize(self) -> None:
+        """Rows are as wide as the screen."""
+        self._draw()
+
+    def _follow(self, update: Update) -> None:
+        if isinstance(update, TasksChanged):
+            self.run_worker(self._read(), group="read", exclusive=True)
+
+    async def _read(self) -> None:
+        try:
+            await self.board.read()
+        except ENGINE_ERRORS as error:
+            self.said = shown(str(error))
+        if self.is_attached:
+            self.show()
+
+    @property
+    def target(self) -> TrackedTask | None:
+        """The chosen task."""
+        return self._list.task
+
+    def show(self) -> None:
+        """Show the board as it was read last, here and in the sheet of one task."""
+        self._list.renew()
+        self._draw()
+        if self._opened is not None and self._opened.is_attached:
+            self._opened.show()
+
+    def _draw(self) -> None:
+        width, now, chosen = self.measure, time.time(), self._list
+        is_typing = self.query_one(LineInput).display
+        status, task = self.board.view.status, chosen.task
+        problem = Content.styled(shown(status.problem), Tone.NEEDS_YOU.value)
+        remark = Content.styled(self.said or left_out(status), Tone.QUIET.value)
+        has_detail = self.size.height >= WITH_DETAIL and task is not None
+        below = is_typing + (DETAIL_ROWS if has_detail else -1)
+        below += self._fill("#problem", problem.wrap(width)[:PROBLEM_ROWS] if problem.plain else [])
+        below += self._fill("#remark", [remark.truncate(width - POINTER, ellipsis=True)] if remark.plain else [])
+        self._fill("#detail", detail(task, width - POINTER, now) if has_detail else [])
+        self._fill("#heading", [heading(status, chosen.place, width)])
+        self._fill("#keys", [Content.styled(fitting(width, *self._keys()), Tone.QUIET.value)])
+        room = max(self.size.height * SHARE_PERCENT // 100 - CHROME - below, 3)
+        rows = board_rows(chosen.rows, chosen.chosen, width, room, now, self.board.words, plain=self._plain)
+        self._fill("#rows", rows or self._nothing(width))
+        self.show_esc_hint(SHOWS_ALL if chosen.query or is_typing else CLOSES)
+        self._want_words(room)
+
+    def _fill(self, name: str, rows: Sequence[Content]) -> int:
+        """Set a part of the sheet, hidden while it is empty; returns its number of rows."""
+        part = self.query_one(name, Static)
+        part.update(Content("\n").join(rows))
+        part.display = bool(rows)
+        return len(rows)
+
+    def _keys(self) -> Sequence[tuple[str, str]]:
+        return LOOSE_KEYS if self._list.is_loose else KEYS if self._list.rows else EMPTY_KEYS
+
+    def _nothing(self, width: int) -> list[Content]:
+        sentences = empty_board(self.board.view.status)
+        if self._list.query.strip():
+            sentences = (NO_MESSAGE if self._list.is_loose else NO_MATCH,)
+        text = Content.styled("\n".join(sentences), Tone.QUIET.value)
+        return [Content.assemble(" " * POINTER, line) for line in text.wrap(max(width - POINTER, 1))]
+
+    def _want_words(self, room: int) -> None:
+        """Read the words of the messages in sight."""
+        if not self._list.is_loose:
+            return
+        rows = in_sight(self._list.rows, self._list.chosen, room)
+        missing = [row.seq for row in rows if self.board.words(row.seq) is None]
+        if missing:
+            self.run_worker(self._load(missing), group="words", exclusive=True)
+
+    async def _load(self, seqs: Sequence[int]) -> None:
+        try:
+            await self.board.load_words(seqs)
+        except ENGINE_ERRORS as error:
+            self.said = shown(str(error))
+            self._fill("#remark", [Content.styled(self.said, Tone.QUIET.value)])
+        else:
+            self._draw()
+
+    @on(events.Click, "#rows")
+    def point(self, event: events.Click) -> None:
+        """A click chooses a row, one on the chosen row opens it."""
+        shown_rows = self.query_one("#rows", Static).size.height
+        place = first_visible(self._list.chosen, len(self._list.rows), shown_rows) + event.y
+        if place == self._list.chosen:
+            self.action_take()
+        elif place < len(self._list.rows):
+            self.action_move(place - self._list.chosen)
+
+    def action_move(self, by: int) -> None:
+        """Choose another row; near the end of the pages read so far, read on."""
+        self.said = ""
+        self._list.move(by)
+        self._draw()
+        if self._list.wants_more:
+            self.run_worker(self._more(), group="more")
+
+    async def _more(self) -> None:
+        try:
+            await self.board.more()
+        except ENGINE_ERRORS as error:
+            self.said = shown(str(error))
+        self.show()
+
+    def action_take(self) -> None:
+        """Open the chosen task, or go to the chosen message."""
+        row, task = self._list.row, self._list.task
+        if task is not None:
+            self._open(task)
+        elif row is not None:
+            self.dismiss(row.key)
+
+    def _open(self, task: TrackedTask) -> None:
+        self._opened = TaskSheet(self.front, self.board, task.id, plain=self._plain)
+        self.app.push_screen(self._opened, self._closed_task)
+
+    def _closed_task(self, message: str | None) -> None:
+        self._opened = None
+        if message:
+            self.dismiss(message)
+        else:
+            self.show()
+
+    def action_sort(self) -> None:
+        """Show the newest first, or the order of the board."""
+        self.carry_out(self._sort())
+
+    async def _sort(self) -> str:
+        if not self._list.newest:
+            await self.board.first_page()
+        self._list.restart(newest=not self._list.newest)
+        return ""
+
+    def action_track(self) -> None:
+        """Switch tracking of this conversation on or off."""
+        self.carry_out(self._switch())
+
+    async def _switch(self) -> str:
+        wanted = not self.board.view.status.enabled
+        return switched(await self.board.tasks.set_tracking(self.board.id, wanted))
+
+    def action_now(self) -> None:
+        """Track the waiting messages now."""
+        self.carry_out(self._track_now())
+
+    async def _track_now(self) -> str:
+        await track_now(self.front, self.board)
+        return ""
+
+    def action_filter(self) -> None:
+        """Write into the filter; the letters behind this key are the line's already."""
+        line = self.query_one(LineInput)
+        line.display = True
+        line.fill("" if self._list.is_loose else self._list.query)
+        self.set_focus(line)
+        self._filter(line.text)
+
+    def action_loose(self) -> None:
+        """Show messages without a task, or the tasks again."""
+        self._filter("" if self._list.is_loose else NO_TASK)
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Filter by what is typed."""
+        event.stop()
+        if event.text_area.display:
+            self._filter(event.text_area.text)
+
+    def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
+        """Open the chosen row."""
+        event.stop()
+        self.action_take()
+
+    def _filter(self, query: str) -> None:
+        if query != self._list.query:
+            self._list.restart(query=query)
+        self._draw()
+
+    def action_close(self) -> None:
+        """End the filter, else close the sheet."""
+        line = self.query_one(LineInput)
+        if not (self._list.query or line.display):
+            self.dismiss(None)
+            return
+        line.display = False
+        self.set_focus(None)
+        self._filter("")

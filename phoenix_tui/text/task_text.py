@@ -1,0 +1,163 @@
+"""Texts of the task board: marks, counts, sentences and whole lines (SPEC ACX-19).
+
+Descriptions, milestones and preferences come from a model: they are cleaned and cut here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from engine.machine.messages import ImageBlock, Origin, Role, ToolResultBlock, ToolUseBlock, text_in
+from engine.records import StoredMessage
+from engine.records.tracked_tasks import TaskBoardView, TaskStatus, TrackedTask, TrackingStatus
+from phoenix_tui.text.labels import DONE, FAILED, RUNNING, Glyph, Tone, age
+from tools.clean import clean_line
+from tools.wording import counted, one_line
+
+LONGEST: Final = 600
+"""Characters of a description, a milestone or a preference that are shown."""
+LONGEST_WORDS: Final = 160
+"""Characters of a message in a list of messages."""
+LOOKED_AT: Final = 2_000
+"""Characters of a text that are cleaned for a list."""
+PLANNING: Final = "Planning"
+MARKS: Final[dict[TaskStatus, Glyph]] = {
+    TaskStatus.PENDING: Glyph("○", ".", Tone.QUIET),
+    TaskStatus.RUNNING: RUNNING,
+    TaskStatus.SUCCESS: DONE,
+    TaskStatus.FAILED: FAILED,
+}
+STATUS_WORDS: Final[dict[TaskStatus, str]] = {
+    TaskStatus.PENDING: "pending",
+    TaskStatus.RUNNING: "running",
+    TaskStatus.SUCCESS: "done",
+    TaskStatus.FAILED: "failed",
+}
+STATUS_OF: Final[dict[str, TaskStatus]] = {word: status for status, word in STATUS_WORDS.items()} | {
+    "success": TaskStatus.SUCCESS
+}
+"""Statuses by the words that a user may type."""
+IS_OFF: Final = "Tracking is off, so no tasks are found."
+HOW_ON: Final = (
+    "/track on switches it on for this conversation, the setting task_tracking for all. "
+    "A model then reads the messages, which costs tokens."
+)
+NOTHING_YET: Final = "No tasks yet. Messages are tracked 8 s after the last one; /track now tracks them at once."
+ONLY_OLD: Final = "No tasks yet. All messages are from before tracking; later messages are tracked."
+
+
+def shown(text: str, longest: int = LONGEST) -> str:
+    """Outside text on one line, cleaned and cut."""
+    return one_line(clean_line(text[: max(LOOKED_AT, longest)]), longest)
+
+
+def counts(status: TrackingStatus) -> str:
+    """Numbers of messages: `tracked 12 · queue 3`, and of those that failed."""
+    failed = f" · failed {status.failed:,}" if status.failed else ""
+    return f"tracked {status.success:,} · queue {status.pending + status.running:,}{failed}"
+
+
+def switch(status: TrackingStatus) -> str:
+    """Tracking as two words."""
+    return "tracking on" if status.enabled else "tracking off"
+
+
+def left_out(status: TrackingStatus) -> str:
+    """Sentences about messages that tracking never saw; empty without any."""
+    words: list[str] = []
+    if count := status.untracked:
+        words.append(f"{counted(count, 'message')} {'is' if count == 1 else 'are'} from before tracking.")
+    if count := status.disabled:
+        words.append(f"{counted(count, 'message')} {'was' if count == 1 else 'were'} stored while tracking was off.")
+    return " ".join(words)
+
+
+def empty_board(status: TrackingStatus) -> tuple[str, ...]:
+    """Sentences in place of tasks: the reason, and what changes it."""
+    if not status.enabled:
+        return IS_OFF, HOW_ON
+    seen = status.success + status.running + status.pending + status.failed + status.disabled
+    return (ONLY_OLD,) if status.untracked and not seen else (NOTHING_YET,)
+
+
+def title(task: TrackedTask) -> str:
+    """Description of a task, or the contents of the planning section."""
+    if not task.is_planning:
+        return shown(task.description) or "(no description)"
+    facts = [counted(len(task.message_seqs), "message")] if task.message_seqs else []
+    facts += [counted(len(task.preferences), "preference")] if task.preferences else []
+    return f"{PLANNING}: {', '.join(facts) or 'nothing yet'}"
+
+
+def facts(task: TrackedTask, now: float) -> str:
+    """Status, ages and number of messages."""
+    words = [] if task.is_planning else [STATUS_WORDS[task.status]]
+    words.append(f"{age(now - task.created_at)} old")
+    if task.updated_at > task.created_at:
+        words.append(f"changed {age(now - task.updated_at)} ago")
+    words.append(counted(len(task.message_seqs), "message"))
+    return " · ".join(words)
+
+
+def preference(text: str) -> str:
+    """A preference of the user, marked as one."""
+    return f"prefers: {shown(text)}"
+
+
+def speaker_of(message: StoredMessage) -> str:
+    """Author of a message in one word."""
+    if message.role is Role.ASSISTANT:
+        return "agent"
+    return "you" if message.origin is Origin.HUMAN else "tool" if _results(message) else "note"
+
+
+def words_of(message: StoredMessage) -> str:
+    """First words of a message; without text, a description of its contents."""
+    if words := shown(text_in(message.blocks, " "), LONGEST_WORDS):
+        return words
+    calls = [shown(block.name, LONGEST_WORDS) for block in message.blocks if isinstance(block, ToolUseBlock)]
+    if calls:
+        return one_line(f"calls {', '.join(dict.fromkeys(calls))}", LONGEST_WORDS)
+    if results := _results(message):
+        return counted(results, "result")
+    images = sum(isinstance(block, ImageBlock) for block in message.blocks)
+    return counted(images, "image") if images else "no text"
+
+
+def _results(message: StoredMessage) -> int:
+    return sum(isinstance(block, ToolResultBlock) for block in message.blocks)
+
+
+def head_line(status: TrackingStatus, tracking: str = "") -> str:
+    """First line of a printed board."""
+    return f"Tasks: {counts(status)} · {tracking or switch(status)}"
+
+
+def board_lines(
+    view: TaskBoardView, now: float, *, tracking: str = "", tasks: Sequence[TrackedTask] | None = None
+) -> list[str]:
+    """A whole board as lines without signs, each task with its last milestone; `tasks` in another order."""
+    lines = [head_line(view.status, tracking)]
+    lines += [shown(view.status.problem)] if view.status.problem else []
+    for task in view.tasks if tasks is None else tasks:
+        lines.append(f"{task.order}. {STATUS_WORDS[task.status]}: {title(task)} ({age(now - task.created_at)})")
+        lines += [f"   - {shown(text)}" for text in task.progresses[-1:]]
+        lines += [f"   {preference(text)}" for text in task.preferences]
+    if view.planning is not None:
+        lines.append(title(view.planning))
+        lines += [f"   {preference(text)}" for text in view.planning.preferences]
+    elif not view.tasks:
+        lines += empty_board(view.status)
+    lines += [left_out(view.status)] if left_out(view.status) else []
+    return lines
+
+
+def task_lines(task: TrackedTask, words: Sequence[str], now: float) -> list[str]:
+    """Everything about one task as lines; `words` are its messages."""
+    head = PLANNING if task.is_planning else f"Task {task.order}: {title(task)}"
+    lines = [head, facts(task, now)]
+    lines += ["Milestones:", *(f"   - {shown(text)}" for text in task.progresses)] if task.progresses else []
+    lines += [preference(text) for text in task.preferences]
+    lines += ["Messages:", *(f"   {one}" for one in words)] if words else []
+    return lines
