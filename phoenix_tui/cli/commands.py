@@ -55,6 +55,8 @@ async def _run(arguments: CommandArguments) -> Exit:
                 return await commands.model(setup, arguments)
             case "stats":
                 return await commands.stats(setup, arguments)
+            case "tasks":
+                return await commands.tasks(setup, arguments)
             case _:
                 return await commands.doctor(setup, arguments)
     except StorageError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 VERSION = "0.1.0"
 """Version of pyproject.toml; reading it from the installed metadata would cost 20 ms at every start."""
 
-COMMANDS = ("conversations", "models", "model", "doctor", "memory", "runs", "events", "config", "serve")
+COMMANDS = ("conversations", "models", "model", "doctor", "memory", "runs", "events", "stats", "tasks", "config", "serve")
 
 SERVED = "PHOENIX_SERVED"
 """Environment variable that marks a Phoenix in a browser's tab."""

@@ -144,6 +144,7 @@ def command_parser() -> Parser:
     _add_runs(commands)
     _add_events(commands)
     _add_stats(commands)
+    _leaf(commands, "tasks", "the task board of a conversation: its tasks, milestones and preferences", "reference")
     _leaf(commands, "doctor", "check this installation")
     _add_config(commands)
     _add_serve(commands)

@@ -26,6 +26,7 @@ from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.model_commands import ModelCommands, show_models
 from phoenix_tui.cli.runs_command import RunCommands
 from phoenix_tui.cli.setup import Setup, checked_folder
+from phoenix_tui.cli.tasks_command import show_tasks
 from phoenix_tui.config.settings import ConfigError, Settings
 from phoenix_tui.lifecycle import memory_limit
 from phoenix_tui.text.checkpoint_text import use_in_words
@@ -67,6 +68,15 @@ async def events(setup: Setup, arguments: CommandArguments) -> Exit:
     store = await open_the_store(setup.paths, waits=waits_on_stderr(setup))
     try:
         return await EventsCommand(store, store.events, arguments).run()
+    finally:
+        await store.close()
+
+
+async def tasks(setup: Setup, arguments: CommandArguments) -> Exit:
+    """`phoenix tasks`."""
+    store = await open_the_store(setup.paths, waits=waits_on_stderr(setup))
+    try:
+        return await show_tasks(store, store.tasks, arguments)
     finally:
         await store.close()
 

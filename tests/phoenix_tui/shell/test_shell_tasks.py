@@ -115,7 +115,7 @@ async def test_the_planning_section_has_neither_status_nor_text_to_change(
         await board(shell, talk(engine))
         await shell.pilot.press(*["down"] * 9, "s", "e", "x")
         await shell.pilot.pause()
-        assert isinstance(shell.top, TasksSheet)
+        await shell.until(lambda: isinstance(shell.top, TasksSheet))
         await shell.pilot.press("enter")
         await shell.until(lambda: isinstance(shell.top, TaskSheet))
         await shell.shows("The user prefers tabs.")

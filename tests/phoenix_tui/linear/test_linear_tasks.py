@@ -1,0 +1,67 @@
+"""The task board in lines: printed, read, changed; tracking switched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.cli import Phoenix, phoenix_in
+from tests.support.program import program
+from tests.support.stored_boards import store_task, stored_tasks
+
+ROWS, COLUMNS = 200, 200
+"""Rows and columns of a terminal on which nothing scrolls away or wraps during a test."""
+
+
+async def with_board(folder: Path) -> Phoenix:
+    """A conversation with two tasks, the first with both messages."""
+    phoenix = phoenix_in(folder)
+    known = (await phoenix.run("-p", "--output-format", "json", "-n", "Retry", "hello")).json["session_id"]
+    database = phoenix.home / "phoenix.db"
+    first = {"task_description": "fix the retry test", "progresses": ["read it", "found \x1b[2Jthe socket"]}
+    store_task(database, known, 1, "running", first, [1])
+    store_task(database, known, 2, "pending", {"task_description": "write notes"})
+    return phoenix
+
+
+async def test_a_board_is_read_and_changed_by_commands(tmp_path: Path) -> None:
+    phoenix = await with_board(tmp_path)
+    database = phoenix.home / "phoenix.db"
+    async with program(phoenix, "--screen-reader", "-r", "Retry", rows=ROWS, columns=COLUMNS) as running:
+        await running.shows("You:")
+        running.type("/tasks\r")
+        await running.shows("Tasks: tracked 1 · queue 0", "1. running: fix the retry test", "2. pending: write notes")
+        running.type("/tasks 1\r")
+        await running.shows("Task 1: fix the retry test", "Milestones:", "- found the socket", "#1 you: hello")
+        running.type("/tasks none\r")
+        await running.shows("Messages without a task:", "#2 agent: ")
+        running.type("/tasks newest\r")
+        await running.shows("2. pending: write notes")
+        running.type("/tasks 1 done\r")
+        await running.shows("Task 1 is done.")
+        running.type("/tasks 2 edit write short notes\r")
+        await running.shows("The text of task 2 is changed.")
+        assert stored_tasks(database) == [(1, "success", "fix the retry test"), (2, "pending", "write short notes")]
+        running.type("/tasks 1 delete\r")
+        await running.shows("Delete task 1, “fix the retry test”? Its messages stay, without a task.", "2. delete")
+        running.type("2\r")
+        await running.shows("Task 1 is deleted; its messages belong to no task.")
+        assert stored_tasks(database) == [(1, "pending", "write short notes")]
+        running.type("/tasks 7\r")
+        await running.shows("There is no task 7; the board has task 1 only.")
+        running.type("/tasks one\r")
+        await running.shows("Give the number of a task, and behind it nothing, done, pending")
+
+
+async def test_tracking_is_switched_by_commands(tmp_path: Path) -> None:
+    phoenix = await with_board(tmp_path)
+    async with program(phoenix, "--screen-reader", "-r", "Retry", rows=ROWS, columns=COLUMNS) as running:
+        await running.shows("You:")
+        running.type("/track off\r")
+        await running.shows("Tracking is off for this conversation; its tasks stay.")
+        running.type("/track\r")
+        await running.shows("Tracking off · tracked 1 · queue 0.")
+        running.type("/track on\r")
+        await running.shows("Tracking is on for this conversation: a model reads its messages")
+        running.type("/track perhaps\r")
+        await running.shows("Give on, off or now; without a word /track shows how it is.")
+    assert (await phoenix.run("tasks", "Retry", "--json")).json["tracking"] is True
