@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Final
+
+from msgspec.structs import replace
 
 from engine.ports import Store
 from engine.ports.task_store import TaskStore
@@ -16,15 +17,9 @@ from phoenix_tui.cli.times import utc_time
 from phoenix_tui.text.task_text import board_lines
 from tools.contract import JsonObject
 
-SWITCH: Final[dict[bool | None, str]] = {
-    True: "tracking on",
-    False: "tracking off",
-    None: "tracking as the setting says",
-}
 
-
-async def show_tasks(store: Store, tasks: TaskStore, arguments: CommandArguments) -> Exit:
-    """Print the board; nothing is changed.
+async def show_tasks(store: Store, tasks: TaskStore, arguments: CommandArguments, *, by_setting: bool) -> Exit:
+    """Print the board; nothing is changed. `by_setting` says whether a conversation without a choice is tracked.
 
     Raises:
         CommandError: there is no such conversation, or more than one.
@@ -32,10 +27,11 @@ async def show_tasks(store: Store, tasks: TaskStore, arguments: CommandArguments
     """
     found = await find_one(store, arguments.reference, partly=True)
     view, chosen = await tasks.board(found.id), await tasks.chosen(found.id)
+    view = replace(view, status=replace(view.status, enabled=by_setting if chosen is None else chosen))
     if arguments.json:
         write_json(_board_object(found.id, view, chosen))
     else:
-        write_line("\n".join(board_lines(view, time.time(), tracking=SWITCH[chosen])))
+        write_line("\n".join(board_lines(view, time.time())))
     return Exit.OK
 
 
@@ -43,7 +39,8 @@ def _board_object(conversation_id: str, view: TaskBoardView, chosen: bool | None
     status = view.status
     return {
         "session_id": conversation_id,
-        "tracking": chosen,
+        "tracking": status.enabled,
+        "tracking_by": "setting" if chosen is None else "conversation",
         "messages": {
             "success": status.success,
             "running": status.running,
@@ -58,16 +55,18 @@ def _board_object(conversation_id: str, view: TaskBoardView, chosen: bool | None
 
 
 def _task_object(task: TrackedTask) -> JsonObject:
-    own: JsonObject = {
+    found: JsonObject = {
         "order": task.order,
         "id": task.id,
         "status": task.status.value,
         "description": task.description,
         "progress": list(task.progresses),
-    }
-    return (own if not task.is_planning else {"id": task.id}) | {
         "preferences": list(task.preferences),
         "messages": list(task.message_seqs),
         "created_at": utc_time(task.created_at),
         "updated_at": utc_time(task.updated_at),
     }
+    if task.is_planning:
+        for name in ("order", "status", "description", "progress"):
+            del found[name]
+    return found

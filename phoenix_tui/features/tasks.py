@@ -159,6 +159,6 @@ def switched(status: TrackingStatus) -> str:
 
 def how_it_is(status: TrackingStatus) -> str:
     """Tracking of a conversation in sentences."""
-    head = f"{switch(status)} · {counts(status)}."
+    head = " · ".join(filter(None, (switch(status), counts(status)))) + "."
     how = "" if status.enabled else HOW_ON
     return " ".join(filter(None, (f"{head[:1].upper()}{head[1:]}", shown(status.problem), left_out(status), how)))

@@ -10,7 +10,7 @@ from textual.content import Content
 
 from engine.records.tracked_tasks import TrackedTask, TrackingStatus
 from phoenix_tui.text.labels import Tone, age
-from phoenix_tui.text.task_text import MARKS, PLANNING, STATUS_WORDS, counts, facts, preference, shown, switch, title
+from phoenix_tui.text.task_text import MARKS, PLANNING, STATUS_WORDS, facts, preference, shown, summary, title
 from phoenix_tui.widgets.row_choice import first_visible
 
 POINTER: Final = 2
@@ -45,15 +45,11 @@ class TaskLine(Struct, frozen=True):
 
 def heading(status: TrackingStatus, place: str, width: int) -> Content:
     """Name of the board, counts of messages, tracking on or off, and the place in the list."""
-    tone = Tone.QUIET if status.enabled else Tone.NEEDS_YOU
-    is_narrow = width < STATUS_FROM
-    words = switch(status).rpartition(" ")[2] if is_narrow else switch(status)
-    return Content.assemble(
-        ("Tasks", "bold"),
-        (f"{' ' if is_narrow else '   '}{counts(status)} · ", Tone.QUIET.value),
-        (words, tone.value),
-        (f"   {place}", Tone.QUIET.value),
-    ).truncate(width, ellipsis=True)
+    words = f" {summary(status).replace('tracking ', '')}" if width < STATUS_FROM else f"   {summary(status)}"
+    head = Content.assemble(("Tasks", "bold"), (words, Tone.QUIET.value))
+    at = Content.styled(f"   {place}" if place else "", Tone.QUIET.value)
+    whole = Content.assemble(head, at) if head.cell_length + at.cell_length <= width else head
+    return whole.truncate(width, ellipsis=True)
 
 
 def board_rows(

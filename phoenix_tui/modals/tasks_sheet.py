@@ -41,19 +41,11 @@ PROBLEM_ROWS: Final = 2
 SHOWS_ALL: Final = "Esc shows all"
 NO_MATCH: Final = "No task matches. Esc shows all."
 NO_MESSAGE: Final = "Every message belongs to a task. Esc shows the tasks."
-KEYS: Final = (
-    ("sheet_take", "opens"),
-    ("task_status", "status"),
-    ("task_edit", "edits"),
-    ("task_remove", "deletes"),
-    ("task_filter", "filters"),
-    ("task_sort", "sorts"),
-    ("task_loose", "no task"),
-    ("task_track", "tracking on/off"),
-    ("task_now", "tracks now"),
-)
-"""The last ones go first where there is little room."""
-EMPTY_KEYS: Final = (("task_track", "tracking on/off"), ("task_now", "tracks now"), ("task_loose", "no task"))
+OPENS: Final = ("sheet_take", "opens")
+CHANGES: Final = (("task_status", "status"), ("task_edit", "edits"), ("task_remove", "deletes"))
+VIEWS: Final = (("task_filter", "filters"), ("task_sort", "sorts"), ("task_loose", "no task"))
+TRACKING: Final = (("task_track", "tracking on/off"), ("task_now", "tracks now"))
+"""The last ones of all go first where there is little room."""
 LOOSE_KEYS: Final = (("sheet_take", "jumps to it"), ("task_loose", "shows the tasks"))
 
 
@@ -167,7 +159,12 @@ class TasksSheet(TaskActionsSheet):
         return len(rows)
 
     def _keys(self) -> Sequence[tuple[str, str]]:
-        return LOOSE_KEYS if self._list.is_loose else KEYS if self._list.rows else EMPTY_KEYS
+        tracking = TRACKING[: 1 + self.board.view.status.enabled]
+        if self._list.is_loose:
+            return LOOSE_KEYS
+        if self._list.task is None:
+            return (*tracking, VIEWS[-1])
+        return OPENS, *(() if self._list.task.is_planning else CHANGES), *VIEWS, *tracking
 
     def _nothing(self, width: int) -> list[Content]:
         sentences = empty_board(self.board.view.status)
@@ -228,6 +225,8 @@ class TasksSheet(TaskActionsSheet):
             self.dismiss(row.key)
 
     def _open(self, task: TrackedTask) -> None:
+        """Show one task in place of the board."""
+        self.query_one(".sheet").display = False
         self._opened = TaskSheet(self.front, self.board, task.id, plain=self._plain)
         self.app.push_screen(self._opened, self._closed_task)
 
@@ -236,6 +235,9 @@ class TasksSheet(TaskActionsSheet):
         if message:
             self.dismiss(message)
         else:
+            self.query_one(".sheet").display = True
+            line = self.query_one(LineInput)
+            self.set_focus(line if line.display else None)
             self.show()
 
     def action_sort(self) -> None:

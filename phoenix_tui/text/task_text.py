@@ -44,7 +44,8 @@ HOW_ON: Final = (
     "A model then reads the messages, which costs tokens."
 )
 NOTHING_YET: Final = "No tasks yet. Messages are tracked 8 s after the last one; /track now tracks them at once."
-ONLY_OLD: Final = "No tasks yet. All messages are from before tracking; later messages are tracked."
+ONLY_OLD: Final = "No tasks yet. Messages from now on are tracked."
+WAITS: Final = "No tasks yet."
 
 
 def shown(text: str, longest: int = LONGEST) -> str:
@@ -53,9 +54,14 @@ def shown(text: str, longest: int = LONGEST) -> str:
 
 
 def counts(status: TrackingStatus) -> str:
-    """Numbers of messages: `tracked 12 · queue 3`, and of those that failed."""
-    failed = f" · failed {status.failed:,}" if status.failed else ""
-    return f"tracked {status.success:,} · queue {status.pending + status.running:,}{failed}"
+    """Numbers of messages: `tracked 12 · queue 3`, and of those that failed; empty where all are 0."""
+    numbers = {"tracked": status.success, "queue": status.pending + status.running, "failed": status.failed}
+    return " · ".join(f"{word} {number:,}" for word, number in numbers.items() if number)
+
+
+def summary(status: TrackingStatus) -> str:
+    """Counts, and tracking on or off."""
+    return " · ".join(filter(None, (counts(status), switch(status))))
 
 
 def switch(status: TrackingStatus) -> str:
@@ -77,6 +83,8 @@ def empty_board(status: TrackingStatus) -> tuple[str, ...]:
     """Sentences in place of tasks: the reason, and what changes it."""
     if not status.enabled:
         return IS_OFF, HOW_ON
+    if status.problem:
+        return (WAITS,)
     seen = status.success + status.running + status.pending + status.failed + status.disabled
     return (ONLY_OLD,) if status.untracked and not seen else (NOTHING_YET,)
 
@@ -96,7 +104,7 @@ def facts(task: TrackedTask, now: float) -> str:
     words.append(f"{age(now - task.created_at)} old")
     if task.updated_at > task.created_at:
         words.append(f"changed {age(now - task.updated_at)} ago")
-    words.append(counted(len(task.message_seqs), "message"))
+    words += [counted(len(task.message_seqs), "message")] if task.message_seqs else []
     return " · ".join(words)
 
 
@@ -129,16 +137,9 @@ def _results(message: StoredMessage) -> int:
     return sum(isinstance(block, ToolResultBlock) for block in message.blocks)
 
 
-def head_line(status: TrackingStatus, tracking: str = "") -> str:
-    """First line of a printed board."""
-    return f"Tasks: {counts(status)} · {tracking or switch(status)}"
-
-
-def board_lines(
-    view: TaskBoardView, now: float, *, tracking: str = "", tasks: Sequence[TrackedTask] | None = None
-) -> list[str]:
+def board_lines(view: TaskBoardView, now: float, *, tasks: Sequence[TrackedTask] | None = None) -> list[str]:
     """A whole board as lines without signs, each task with its last milestone; `tasks` in another order."""
-    lines = [head_line(view.status, tracking)]
+    lines = [f"Tasks: {summary(view.status)}"]
     lines += [shown(view.status.problem)] if view.status.problem else []
     for task in view.tasks if tasks is None else tasks:
         lines.append(f"{task.order}. {STATUS_WORDS[task.status]}: {title(task)} ({age(now - task.created_at)})")

@@ -159,7 +159,7 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
         budget_day_usd=settings.number("budget_day_usd"),
         budget_project_usd=settings.number("budget_project_usd"),
         cheap_model=settings.text("cheap_model"),
-        task_tracking=_tracks(settings) and not unwatched and not setup.ephemeral,
+        task_tracking=tracks_tasks(settings) and not unwatched and not setup.ephemeral,
         track_local=settings.text("task_tracking") == "on",
         track_tokens=int(settings.number("task_tracking_tokens")),
         task_criteria=settings.text("task_criteria"),
@@ -168,7 +168,7 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
     )
 
 
-def _tracks(settings: Settings) -> bool:
+def tracks_tasks(settings: Settings) -> bool:
     """True where the task board is kept: it costs tokens, so only with a cheap model, or where the user wants it."""
     wanted = settings.text("task_tracking")
     return wanted == "on" or (wanted == "auto" and bool(settings.text("cheap_model")))

@@ -30,7 +30,7 @@ from phoenix_tui.cli.tasks_command import show_tasks
 from phoenix_tui.config.settings import ConfigError, Settings
 from phoenix_tui.lifecycle import memory_limit
 from phoenix_tui.text.checkpoint_text import use_in_words
-from phoenix_tui.wiring.backend import checkpoint_limits, model_files, open_the_store, process_settings
+from phoenix_tui.wiring.backend import checkpoint_limits, model_files, open_the_store, process_settings, tracks_tasks
 from phoenix_tui.wiring.choice import choose
 from phoenix_tui.wiring.expiring import cutoff as expires_before
 from phoenix_tui.wiring.profile_board import profile_files, profile_findings
@@ -76,7 +76,7 @@ async def tasks(setup: Setup, arguments: CommandArguments) -> Exit:
     """`phoenix tasks`."""
     store = await open_the_store(setup.paths, waits=waits_on_stderr(setup))
     try:
-        return await show_tasks(store, store.tasks, arguments)
+        return await show_tasks(store, store.tasks, arguments, by_setting=tracks_tasks(setup.settings))
     finally:
         await store.close()
 

@@ -17,6 +17,7 @@ from tests.snapshots import (
     scenes_start,
     scenes_statistics,
     scenes_talk,
+    scenes_tasks,
     scenes_writing,
 )
 from tests.snapshots.booth import Booth
@@ -35,4 +36,5 @@ SCENES: Final[dict[str, Scene]] = {
     **scenes_routing.SCENES,
     **scenes_agents.SCENES,
     **scenes_statistics.SCENES,
+    **scenes_tasks.SCENES,
 }

@@ -19,7 +19,8 @@ def store_task(
     task_id = f"stored-{order}"
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute(
-            """INSERT INTO tracked_tasks (id, conversation_id, ord, data_json, status, is_planning, created_at, updated_at)
+            """INSERT INTO tracked_tasks
+                (id, conversation_id, ord, data_json, status, is_planning, created_at, updated_at)
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
             (
                 task_id,

@@ -41,7 +41,7 @@ async def test_a_board_is_printed_in_order_with_the_last_milestones_and_the_plan
     ran = await phoenix.run("tasks", "Retry")
     lines = ran.out.splitlines()
     assert ran.code == 0
-    assert lines[0] == "Tasks: tracked 2 · queue 0 · tracking as the setting says"
+    assert lines[0] == "Tasks: tracked 2 · tracking off"
     assert lines[1].startswith("1. done: fix the retry test (")
     assert lines[2:4] == ["   - found the socket", "   prefers: The user wants short answers."]
     assert lines[4].startswith("2. failed: delete the cache gnp (")
@@ -54,7 +54,7 @@ async def test_scripts_read_everything_as_json_and_nothing_in_it_drives_a_termin
     ran = await phoenix.run("tasks", known[:8], "--json")
     assert not [sign for sign in ran.out if sign in "\x1b\x07\x9b\u202e"]
     shown = ran.json
-    assert (shown["session_id"], shown["tracking"]) == (known, None)
+    assert (shown["session_id"], shown["tracking"], shown["tracking_by"]) == (known, False, "setting")
     assert shown["messages"] == {
         "success": 2,
         "running": 0,
@@ -82,7 +82,9 @@ async def test_scripts_read_everything_as_json_and_nothing_in_it_drives_a_termin
 async def test_a_board_without_tasks_and_a_conversation_that_is_not_there_are_said(phoenix: Phoenix) -> None:
     await talk(phoenix)
     ran = await phoenix.run("tasks", "Retry")
-    assert (ran.code, ran.out.count("\n") > 1, "No tasks yet." in ran.out) == (0, True, True)
+    assert (ran.code, "Tracking is off, so no tasks are found." in ran.out) == (0, True)
+    tracked = Phoenix(phoenix.home, phoenix.cwd, {"PHOENIX_TASK_TRACKING": "on"})
+    assert "No tasks yet. Messages are tracked 8 s after the last one" in (await tracked.run("tasks", "Retry")).out
     gone = await phoenix.run("tasks", "nowhere")
     assert (gone.code, gone.err) == (
         2,

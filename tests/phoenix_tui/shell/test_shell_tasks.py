@@ -13,8 +13,8 @@ from phoenix_tui.modals.task_sheet import TaskSheet
 from phoenix_tui.modals.tasks_sheet import TasksSheet
 from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.fake_engine import FakeConversation, FakeEngine
+from tests.support.fake_task_boards import EMPTY, hard_board, long_board, small_board, task
 from tests.support.shell import Shell
-from tests.support.task_boards import EMPTY, hard_board, long_board, small_board, task
 
 WIDE = (100, 34)
 
@@ -303,7 +303,7 @@ async def test_t_switches_tracking_and_f_tracks_the_waiting_messages(open_shell:
     [
         ("off", ("Tracking is off", "/track on switches it on", "costs tokens")),
         ("nothing-yet", ("No tasks yet.", "/track now")),
-        ("only-old", ("All messages are from before tracking", "8 messages are from before tracking.")),
+        ("only-old", ("Messages from now on are tracked.", "8 messages are from before tracking.")),
         ("planning-only", ("Planning: 1 message, 1 preference",)),
         ("problem", ("The model refused the request: rate limit reached.", "failed 4")),
     ],
