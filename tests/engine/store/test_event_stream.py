@@ -1,0 +1,185 @@
+"""The stored stream: rising numbers, pages, readers in any process, removal after a time (SPEC SDK-04, SDK-22)."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import sys
+from contextlib import aclosing, closing
+from pathlib import Path
+from typing import cast
+
+from engine.machine.effects import FinishRun, RunStatus
+from engine.ports import RecordEvent
+from engine.ports.event_log import PAGE, follow
+from engine.records.events import EventKind, StandingRun, StoredEvent
+from engine.store import SqliteStore, StorePaths, event_rows, open_ephemeral_store, open_store
+from engine.store.migrations import MIGRATIONS, migrate
+from engine.store.opening import connect
+from engine.store.schema_events import number_events
+from tests.support.storage import ROOT, asking, move, new_conversation, new_id, query, start_run
+from tests.support.waiting import PATIENCE
+from tools.contract import JsonObject
+
+BEFORE = MIGRATIONS.index(number_events)
+"""Version of the schema in which the numbers of removed events could come again."""
+
+
+def event(kind: EventKind = EventKind.STATE_CHANGED) -> RecordEvent:
+    return RecordEvent(new_id(), kind, '{"from":"a","to":"b"}')
+
+
+async def recorded(store: SqliteStore, count: int, at: float = 1000.0) -> str:
+    """A conversation with so many events."""
+    conversation_id = (await store.create(new_conversation(), 1.0)).id
+    await store.commit(move(conversation_id, *(event() for _ in range(count)), at=at))
+    return conversation_id
+
+
+async def numbers(store: SqliteStore, seq: int = 0, conversation_id: str = "") -> list[int]:
+    return [one.seq for one in await store.events.after(seq, conversation_id)]
+
+
+async def test_a_number_is_never_used_again(paths: StorePaths) -> None:
+    store = await open_store(paths)
+    conversation_id = await recorded(store, 3)
+    await store.close()
+    query(paths.database, "DELETE FROM events WHERE seq > 1")
+    store = await open_store(paths)
+    await store.take(conversation_id)
+    await store.commit(move(conversation_id, event()))
+    assert await numbers(store) == [1, 4]
+    await store.library.purge(conversation_id)
+    assert (await store.events.snapshot()).seq == 4
+    await recorded(store, 1)
+    assert await numbers(store) == [5]
+    await store.close()
+
+
+def test_an_older_file_keeps_its_events_and_their_numbers(paths: StorePaths) -> None:
+    paths.database.parent.mkdir()
+    with closing(connect(str(paths.database))) as connection:
+        migrate(connection, MIGRATIONS[:BEFORE])
+        rows = [(number, f"e{number}", f"c{number % 2}", "task:started", "{}", 1.0) for number in (2, 3, 7)]
+        connection.executemany(
+            "INSERT INTO events (seq, id, conversation_id, type, payload_json, ts) VALUES (?, ?, ?, ?, ?, ?)", rows
+        )
+        migrate(connection)
+        found = connection.execute("SELECT seq, id, conversation_id, type, payload_json, ts FROM events").fetchall()
+        assert [tuple(row) for row in found] == rows
+        connection.execute("DELETE FROM events WHERE seq = 7")
+        event_rows.add(connection, "c", event(), 1.0)
+        assert [one.seq for one in event_rows.after(connection, 0, "", 9)] == [2, 3, 8]
+        plan = connection.execute(
+            "EXPLAIN QUERY PLAN SELECT * FROM events WHERE conversation_id = 'c' AND seq > 2 ORDER BY seq"
+        ).fetchall()
+        assert "USING INDEX events_conversation" in str(plan[0][3])
+
+
+async def test_a_reader_gets_one_conversation_or_all_in_pages(store: SqliteStore) -> None:
+    first, second = await recorded(store, PAGE), await recorded(store, 5)
+    assert len(await store.events.after(0)) == PAGE
+    assert await numbers(store, PAGE) == list(range(PAGE + 1, PAGE + 6))
+    assert await numbers(store, 0, second) == list(range(PAGE + 1, PAGE + 6))
+    assert await numbers(store, PAGE - 1, first) == [PAGE]
+    assert await numbers(store, 2**63 - 1) == await numbers(store, 0, "nothing") == []
+
+
+async def test_a_snapshot_has_the_runs_under_way_and_the_number_from_which_to_follow(store: SqliteStore) -> None:
+    resting = await recorded(store, 2)
+    working = (await store.create(new_conversation(), 1.0)).id
+    run_id = await start_run(store, working)
+    snapshot = await store.events.snapshot()
+    assert snapshot.conversations == (StandingRun(working, "awaiting_llm", run_id),)
+    assert (await store.events.snapshot(resting)).conversations == (StandingRun(resting, "idle", ""),)
+    await store.commit(move(working, FinishRun(run_id, RunStatus.SUCCESS, 1), event()))
+    assert [one.type for one in await store.events.after(snapshot.seq)] == ["state.changed"]
+    await store.commit(move(working, state=asking("r", 3)))
+    assert (await store.events.snapshot("nothing")).conversations == ()
+
+
+def ends_run(one: StoredEvent) -> bool:
+    return one.payload_json.endswith('"to":"idle"}')
+
+
+async def collected(store: SqliteStore, seq: int, count: int) -> list[StoredEvent]:
+    """So many events behind a number, as they come, or fewer up to the end of a run."""
+    found: list[StoredEvent] = []
+    async with aclosing(follow(store.events, seq)) as stream:
+        async for one in stream:
+            found.append(one)
+            if len(found) == count or ends_run(one):
+                break
+    return found
+
+
+async def test_a_follower_in_this_process_sees_what_is_written_later(store: SqliteStore) -> None:
+    conversation_id = await recorded(store, 1)
+    following = asyncio.ensure_future(collected(store, 0, 3))
+    await store.commit(move(conversation_id, event(), event()))
+    assert [one.seq for one in await following] == [1, 2, 3]
+
+
+async def test_a_store_in_memory_can_be_followed_too() -> None:
+    store = await open_ephemeral_store()
+    try:
+        conversation_id = await recorded(store, 1)
+        following = asyncio.ensure_future(collected(store, 0, 2))
+        await store.commit(move(conversation_id, event()))
+        assert [one.seq for one in await following] == [1, 2]
+    finally:
+        await store.close()
+
+
+async def test_readers_that_resume_by_number_lose_and_double_nothing_while_another_process_writes(
+    tmp_path: Path,
+) -> None:
+    runs = 12
+    writer = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.support.event_writer", str(tmp_path), str(runs)),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert writer.stdout is not None
+    assert (await writer.stdout.readline()).strip() == b"READY"
+    store = await open_store(StorePaths.under(tmp_path))
+    try:
+        seen: list[StoredEvent] = []
+        async with asyncio.timeout(PATIENCE):
+            while sum(map(ends_run, seen)) < runs:  # each reader stops in the middle of a page, the next one goes on
+                seen += await collected(store, seen[-1].seq if seen else 0, 7)
+            assert await writer.wait() == 0
+        assert [one.seq for one in seen] == list(range(1, len(seen) + 1))
+        assert len({one.id for one in seen}) == len(seen)
+        assert sum(one.type == EventKind.TASK_COMPLETED for one in seen) == runs
+        assert await numbers(store, seen[-1].seq) == []
+    finally:
+        await store.close()
+
+
+async def test_only_old_events_are_removed_a_slice_at_a_time(store: SqliteStore) -> None:
+    await recorded(store, 5, at=10.0)
+    await recorded(store, 3, at=90.0)
+    assert [await store.events.remove_older(50.0, 2) for _ in range(4)] == [2, 2, 1, 0]
+    assert await numbers(store) == [6, 7, 8]
+    assert (await store.events.snapshot()).seq == 8
+
+
+async def test_a_fork_and_an_import_take_no_events_along(store: SqliteStore, paths: StorePaths) -> None:
+    source = await recorded(store, 4)
+    run_id = await start_run(store, source)
+    await store.commit(move(source, FinishRun(run_id, RunStatus.SUCCESS, 1)))
+    before = len(await numbers(store))
+    await store.library.fork(source, "copy", 5.0)
+    assert "events" not in cast("JsonObject", (await store.library.export(source))["tables"])
+    assert len(await numbers(store)) == before
+    assert await numbers(store, 0, "copy") == []
+
+
+async def test_an_unknown_kind_of_a_newer_phoenix_is_read_as_it_is(store: SqliteStore, paths: StorePaths) -> None:
+    await recorded(store, 1)
+    with closing(sqlite3.connect(paths.database)) as connection:
+        connection.execute("INSERT INTO events (id, type, payload_json, ts) VALUES ('x', 'task:future', 'no json', 1)")
+        connection.commit()
+    newest = (await store.events.after(1))[0]
+    assert (newest.type, newest.payload_json, newest.conversation_id) == ("task:future", "no json", "")
