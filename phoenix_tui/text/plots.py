@@ -58,10 +58,11 @@ def heat_map(values: Mapping[str, float], today: str, *, plain: bool = False) ->
     """A row of months and seven rows of 53 weeks, Monday first; the last week ends with `today`."""
     last = datetime.date.fromisoformat(today)
     first = last - datetime.timedelta(days=last.weekday() + WEEK * (WEEKS - 1))
-    shades, most = PLAIN_SHADES if plain else SHADES, max(values.values(), default=0.0)
+    count = WEEK * (WEEKS - 1) + last.weekday() + 1
+    shown = [values.get((first + datetime.timedelta(days=place)).isoformat(), 0.0) for place in range(count)]
+    shades, most = PLAIN_SHADES if plain else SHADES, max(shown)
     rows = [f"{name:<{LEFT}}" for name in WEEKDAYS]
-    for place in range(WEEK * (WEEKS - 1) + last.weekday() + 1):
-        value = values.get((first + datetime.timedelta(days=place)).isoformat(), 0.0)
+    for place, value in enumerate(shown):
         rows[place % WEEK] += shades[0] if value <= 0 else shades[1 + _level(value, most, len(shades) - 1)]
     return [_months(first), *rows]
 

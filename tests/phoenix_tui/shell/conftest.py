@@ -15,6 +15,8 @@ from phoenix_tui.lifecycle.launch import Services
 from tests.support.fake_engine import FakeEngine, FakeOnboarding, FakeSettings, launch, services
 from tests.support.shell import Shell
 
+BEHIND = ("runner", "warning", "system", "kept", "notes", "statistics")
+"""Services that a test may replace."""
 OpenShell = Callable[..., AbstractAsyncContextManager[Shell]]
 
 
@@ -29,8 +31,7 @@ def open_shell(tmp_path: Path, engine: FakeEngine) -> OpenShell:
     async def opened(size: tuple[int, int] = (80, 24), **asked: Any) -> AsyncIterator[Shell]:
         onboarding = asked.pop("onboarding", FakeOnboarding())
         kept: list[tuple[str, str]] = []
-        names = ("runner", "warning", "system", "kept", "notes", "statistics")
-        behind = {name: asked.pop(name) for name in names if name in asked}
+        behind = {name: asked.pop(name) for name in BEHIND if name in asked}
 
         async def open_services() -> Services:
             made = services(engine, onboarding, **behind)
