@@ -34,4 +34,4 @@ class Spending(Struct, frozen=True):
     """True when it is no addition: the first answer, and where the call of the mark was removed."""
     day: Spent = Spent()
     folders: Mapping[str, Spent] = field(default_factory=dict[str, Spent])
-    """By working directory, all time."""
+    """Sums by working directory, all time."""

@@ -11,7 +11,7 @@ from engine.records.totals import Totals, total_cost
 
 
 class StatisticsGroup(StrEnum):
-    """What the calls of one row have in common."""
+    """Common property of the calls of one row."""
 
     DAY = "day"
     """Day in the local time zone, as 2026-11-25."""

@@ -5,7 +5,20 @@ from __future__ import annotations
 VERSION = "0.1.0"
 """Version of pyproject.toml; reading it from the installed metadata would cost 20 ms at every start."""
 
-COMMANDS = ("conversations", "models", "model", "doctor", "memory", "runs", "events", "stats", "tasks", "config", "serve")
+COMMANDS = (
+    "conversations",
+    "runs",
+    "events",
+    "trace",
+    "stats",
+    "tasks",
+    "memory",
+    "models",
+    "model",
+    "config",
+    "doctor",
+    "serve",
+)
 
 SERVED = "PHOENIX_SERVED"
 """Environment variable that marks a Phoenix in a browser's tab."""

@@ -41,7 +41,7 @@ MOST_DAYS: Final = 36_500
 
 
 class StatisticsBy(StrEnum):
-    """What the rows of a report are."""
+    """Kinds of rows of a report."""
 
     DAY = "day"
     MODEL = "model"

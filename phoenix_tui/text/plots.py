@@ -44,7 +44,7 @@ def squeezed(values: Sequence[float], width: int) -> list[float]:
 
 
 def days_until(today: str, count: int) -> list[str]:
-    """So many days as in `2026-11-25`, the last of them `today`."""
+    """Days in the form `2026-11-25`, the last of them `today`."""
     last = datetime.date.fromisoformat(today)
     return [(last - datetime.timedelta(days=back)).isoformat() for back in range(count - 1, -1, -1)]
 

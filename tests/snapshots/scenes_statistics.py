@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from phoenix_tui.modals.statistics_sheet import PAGES, StatisticsSheet
@@ -16,8 +17,12 @@ async def opened(shell: Shell, argument: str = "") -> None:
     await shell.until(lambda: isinstance(shell.top, StatisticsSheet) and "reading…" not in shell.text)
 
 
+def shows(shell: Shell, name: str) -> bool:
+    return name in shell.text and "reading…" not in shell.text
+
+
 async def statistics(place: Booth) -> None:
-    """Nothing, then each page."""
+    """An empty database, then each page."""
     async with place.opened(services={"statistics": FakeStatistics()}) as shell:
         await opened(shell)
         await place.take(shell, "empty", (SMALL,))
@@ -26,7 +31,7 @@ async def statistics(place: Booth) -> None:
         for place_of_page, name in enumerate(PAGES):
             if place_of_page:
                 await shell.pilot.press("right")
-                await shell.until(lambda shown=f"[{name}]": shown in shell.text and "reading…" not in shell.text)
+                await shell.until(partial(shows, shell, f"[{name}]"))
             await place.take(shell, name.lower())
 
 

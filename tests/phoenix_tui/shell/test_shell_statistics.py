@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from msgspec.structs import replace
 
 from engine.records.statistics import Statistics, StatisticsGroup
@@ -20,6 +22,10 @@ async def opened(shell: Shell, argument: str = "") -> None:
     await shell.until(lambda: isinstance(shell.top, StatisticsSheet) and "reading…" not in shell.text)
 
 
+def shows(shell: Shell, *words: str) -> bool:
+    return all(word in shell.text for word in words) and "reading…" not in shell.text
+
+
 async def test_pages_follow_each_other_and_each_has_its_rows(open_shell: OpenShell) -> None:
     async with open_shell(size=SMALL, statistics=some_statistics()) as shell:
         await opened(shell)
@@ -27,7 +33,7 @@ async def test_pages_follow_each_other_and_each_has_its_rows(open_shell: OpenShe
         for place, (name, words) in enumerate(zip(PAGES, expected, strict=True)):
             if place:
                 await shell.pilot.press("right")
-            await shell.until(lambda shown=f"[{name}]", row=words: shown in shell.text and row in shell.text)
+            await shell.until(partial(shows, shell, f"[{name}]", words))
         await shell.pilot.press("right")
         await shell.until(lambda: "[Overview]" in shell.text)
         await shell.pilot.press("left")
@@ -41,7 +47,7 @@ async def test_the_range_goes_round_and_is_asked_for(open_shell: OpenShell) -> N
         assert "[30 d]" in shell.text
         for name in ("[year]", "[all]", "[7 d]", "[30 d]"):
             await shell.pilot.press("r")
-            await shell.until(lambda shown=name: shown in shell.text and "reading…" not in shell.text)
+            await shell.until(partial(shows, shell, name))
         thirty, year, everything, week = [query.since for query in sums.asked]
         assert everything == 0 < year < thirty < week  # the fourth range was read before
 
@@ -50,7 +56,7 @@ async def test_an_empty_database_says_so_on_every_page(open_shell: OpenShell) ->
     async with open_shell(size=SMALL, statistics=FakeStatistics()) as shell:
         await opened(shell)
         for name in PAGES:
-            await shell.until(lambda shown=f"[{name}]": shown in shell.text and EMPTY in shell.text)
+            await shell.until(partial(shows, shell, f"[{name}]", EMPTY))
             await shell.pilot.press("right")
 
 
