@@ -1,38 +1,92 @@
-"""Files for debugging requests and replies of models (SPEC UNI-19). Never a key, never image bytes."""
+"""Files for debugging requests and replies of models (SPEC UNI-19). Never a key, never image bytes, bounded in size."""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
-import re
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
 from engine.codec import encode_blocks
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError
-from tools.files.own_files import make_folder, open_file
+from engine.records.model_calls import CallPurpose
+from tools.files.own_files import make_folder, open_file, open_own
+from tools.redaction import MARGIN, redacted, redacted_end, redacted_start
+
+log = logging.getLogger(__name__)
 
 ROTATE_BYTES = 4 * 1024 * 1024
 """A file that grows past this is set aside once as `.1`."""
+LONGEST_ENTRY: Final = 1024 * 1024
+"""Characters of one reply, request or failure; the rest is left out."""
+LONGEST_MESSAGE: Final = 256 * 1024
 KEPT_MESSAGES = 50
 """Messages of the last request that are kept: enough for the last turn of most runs."""
 KEPT_ERRORS = 20
-SECRET = re.compile(r"\b(sk-[\w-]{8,}|Bearer\s+\S{8,}|x-api-key\S*\s*\S{8,})", re.IGNORECASE)
+SHOWN_BYTES: Final = 256 * 1024
+"""Bytes of the end of a file that are shown."""
+RESPONSES: Final = "llm_responses.jsonl"
+REQUESTS: Final = "llm_requests.jsonl"
+LAST: Final = "last_messages.jsonl"
+ERRORS: Final = "llm_api_error_*.json"
+PATTERNS: Final = (f"{RESPONSES}*", f"{REQUESTS}*", LAST, ERRORS)
+_writing = threading.Lock()
+"""Held while a file is set aside and written: two threads would set it aside twice."""
+
+
+class DiagnosticsLevel(StrEnum):
+    """Records that are kept; each level has those of the one before."""
+
+    FAILURES = "failures"
+    REPLIES = "replies"
+    """Also every reply, and the last request."""
+    REQUESTS = "requests"
+    """Also every request."""
+
+
+class DiagnosticFile(Struct, frozen=True):
+    """One of the files."""
+
+    name: str
+    size: int
+    changed: float
+    """Unix time."""
+
+
+def no_secrets() -> tuple[str, ...]:
+    """Secrets of a program without any."""
+    return ()
 
 
 class Diagnostics(Struct, frozen=True):
-    """Writes into `folder`; every method is blocking and belongs in a thread."""
+    """Writes into `folder`; every method is blocking and belongs in a thread. A full disk loses records, no more."""
 
     folder: Path
+    level: DiagnosticsLevel = DiagnosticsLevel.REPLIES
+    secrets: Callable[[], tuple[str, ...]] = no_secrets
+    """Values of the configured keys, which are removed whatever they look like."""
 
-    def replied(self, request: ModelRequest, reply: ModelReply, duration_ms: int) -> None:
-        """Append the reply to `llm_responses.jsonl`, and keep the request in `last_messages.jsonl`."""
+    def replied(
+        self,
+        request: ModelRequest,
+        reply: ModelReply,
+        duration_ms: int,
+        purpose: CallPurpose = CallPurpose.REPLY,
+    ) -> None:
+        """Append the reply to `llm_responses.jsonl`; keep the request of a turn in `last_messages.jsonl`."""
+        if self.level is DiagnosticsLevel.FAILURES:
+            return
         line: dict[str, object] = {
             "at": time.time(),
+            "purpose": purpose.value,
             "model": reply.model,
             "stop": reply.stop.value,
             "duration_ms": duration_ms,
@@ -42,55 +96,138 @@ class Diagnostics(Struct, frozen=True):
                 "cache_read": reply.usage.cache_read_tokens,
                 "cache_creation": reply.usage.cache_creation_tokens,
             },
-            "blocks": json.loads(encode_blocks(reply.blocks)),
         }
-        self._append("llm_responses.jsonl", line)
-        self._replace("last_messages.jsonl", _lines(request.messages[-KEPT_MESSAGES:]))
+        self._append(RESPONSES, line, "blocks", encode_blocks(reply.blocks))
+        self._requested(request, purpose)
+        if purpose is CallPurpose.REPLY:
+            self._replace(LAST, "".join(f"{text}\n" for text in self._messages(request.messages)))
 
-    def failed(self, request: ModelRequest, error: ProviderError) -> None:
+    def failed(self, request: ModelRequest, error: ProviderError, purpose: CallPurpose = CallPurpose.REPLY) -> None:
         """Keep a request that failed for another reason than throttling, as `llm_api_error_*.json`."""
         name = f"llm_api_error_{time.strftime('%Y%m%d-%H%M%S')}-{time.monotonic_ns() % 10**6:06d}.json"
         body = {
             "model": request.model,
+            "purpose": purpose.value,
             "kind": error.kind,
-            "message": error.message,
-            "system": list(request.system),
+            "message": self._redacted(error.message),
+            "system": [self._redacted(text) for text in request.system],
             "tools": [tool.name for tool in request.tools],
-            "messages": [json.loads(line) for line in _lines(request.messages[-KEPT_MESSAGES:]).splitlines()],
+            "messages": [_parsed(text) for text in self._messages(request.messages)],
         }
         self._replace(name, json.dumps(body, ensure_ascii=False, indent=1))
-        for old in sorted(self.folder.glob("llm_api_error_*.json"))[:-KEPT_ERRORS]:
-            old.unlink(missing_ok=True)
+        with suppress(OSError):
+            for old in sorted(self.folder.glob(ERRORS))[:-KEPT_ERRORS]:
+                old.unlink(missing_ok=True)
+        self._requested(request, purpose)
 
     def forget(self) -> None:
         """Remove all of it: the files mix texts of every conversation."""
-        for pattern in ("llm_responses.jsonl*", "last_messages.jsonl", "llm_api_error_*.json"):
+        for pattern in PATTERNS:
             for path in self.folder.glob(pattern):
                 with suppress(OSError):
                     path.unlink()
 
-    def _append(self, name: str, line: dict[str, object]) -> None:
+    def files(self) -> tuple[DiagnosticFile, ...]:
+        """The files, and those of the log beside them, newest first. Raises OSError."""
+        found: list[DiagnosticFile] = []
+        for path in {path for pattern in (*PATTERNS, "phoenix.jsonl*") for path in self.folder.glob(pattern)}:
+            with suppress(OSError):
+                if not path.is_symlink() and path.is_file():
+                    status = path.stat()
+                    found.append(DiagnosticFile(path.name, status.st_size, status.st_mtime))
+        return tuple(sorted(found, key=lambda one: (-one.changed, one.name)))
+
+    def end_of(self, name: str) -> str:
+        """The end of one of the files, redacted once more. Raises OSError; FileNotFoundError for any other name."""
+        if name not in {one.name for one in self.files()}:
+            raise FileNotFoundError(name)
+        with os.fdopen(open_own(self.folder / name), "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            start = max(size - SHOWN_BYTES - MARGIN, 0)
+            file.seek(start)
+            text = file.read(SHOWN_BYTES + MARGIN).decode("utf-8", "replace")
+        return redacted_end(text, self.secrets()) if start else redacted(text, self.secrets())
+
+    def _redacted(self, text: str) -> str:
+        return redacted_start(text, LONGEST_MESSAGE, self.secrets())
+
+    def _messages(self, messages: Sequence[ModelMessage]) -> list[str]:
+        """The newest messages as redacted JSON, oldest first, together no longer than an entry."""
+        kept: list[str] = []
+        room = LONGEST_ENTRY
+        for message in reversed(messages[-KEPT_MESSAGES:]):
+            text = self._message(message)
+            room -= len(text)
+            if room < 0:
+                break
+            kept.append(text)
+        return kept[::-1]
+
+    def _message(self, message: ModelMessage) -> str:
+        blocks = encode_blocks(message.blocks)
+        if len(blocks) <= LONGEST_MESSAGE:
+            return f'{{"role": "{message.role.value}", "content": {redacted(blocks, self.secrets())}}}'
+        return json.dumps({"role": message.role.value, "content": self._redacted(blocks)}, ensure_ascii=False)
+
+    def _requested(self, request: ModelRequest, purpose: CallPurpose) -> None:
+        if self.level is not DiagnosticsLevel.REQUESTS:
+            return
+        line: dict[str, object] = {
+            "at": time.time(),
+            "purpose": purpose.value,
+            "model": request.model,
+            "tools": [tool.name for tool in request.tools],
+            "images": {key: len(image.data) for key, image in request.images.items()},
+            "system": [self._redacted(text) for text in request.system],
+            "messages": [_parsed(text) for text in self._messages(request.messages)],
+        }
+        self._append(REQUESTS, line, "", "")
+
+    def _append(self, name: str, line: dict[str, object], field: str, content: str) -> None:
+        """Append a line, with a field of outside text that is redacted and cut."""
+        if field:
+            text = redacted_start(content, LONGEST_ENTRY, self.secrets())
+            line[field] = _parsed(text)
         path = self.folder / name
-        if path.exists() and path.stat().st_size > ROTATE_BYTES:
-            path.replace(path.with_suffix(path.suffix + ".1"))
-        self._write(path, redact(json.dumps(line, ensure_ascii=False)) + "\n", os.O_APPEND)
+        with _writing:
+            with suppress(OSError):
+                if path.stat().st_size > ROTATE_BYTES:
+                    path.replace(path.with_suffix(path.suffix + ".1"))
+            self._write(path, json.dumps(line, ensure_ascii=False) + "\n", os.O_APPEND)
 
     def _replace(self, name: str, text: str) -> None:
-        self._write(self.folder / name, redact(text), os.O_TRUNC)
+        with _writing:
+            self._write(self.folder / name, text, os.O_TRUNC)
 
     def _write(self, path: Path, text: str, how: int) -> None:
-        make_folder(self.folder)
-        with os.fdopen(open_file(path, os.O_WRONLY | how), "wb") as file:
-            if how != os.O_APPEND:
-                file.truncate()
-            file.write(text.encode("utf-8", "replace"))
+        """Write all of it, or nothing where the disk is full."""
+        content = text.encode("utf-8", "replace")
+        try:
+            make_folder(self.folder)
+            descriptor = open_file(path, os.O_WRONLY | (how & os.O_APPEND))
+            try:
+                before = 0 if how == os.O_TRUNC else os.fstat(descriptor).st_size
+                _write_whole(descriptor, content, before)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            log.info("%s is not written: %s", path.name, error.strerror)
 
 
-def redact(text: str) -> str:
-    """`text` without anything that looks like a credential."""
-    return SECRET.sub("[redacted]", text)
+def _write_whole(descriptor: int, content: bytes, before: int) -> None:
+    os.ftruncate(descriptor, before)
+    written = 0
+    try:
+        while written < len(content):
+            written += os.write(descriptor, content[written:])
+    except OSError:
+        os.ftruncate(descriptor, before)
+        raise
 
 
-def _lines(messages: Sequence[ModelMessage]) -> str:
-    rows = (f'{{"role": "{m.role.value}", "content": {encode_blocks(m.blocks)}}}' for m in messages)
-    return "\n".join(rows) + "\n"
+def _parsed(text: str) -> object:
+    """JSON as a value; a text that was cut stays text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.executor.call_log import UNPRICED, OpenCall
+from engine.executor.diagnosing import noted
 from engine.executor.pacing import Pacing, paced
 from engine.executor.session import Session
 from engine.executor.spending import check_caps, count
@@ -69,12 +70,14 @@ async def answer_to(
     provider, name = session.ports.providers.resolve(model)
     question = ModelMessage(Role.USER, (TextBlock(text),))
     request = ModelRequest(name, (instruction,), (question,), max_tokens=max_tokens)
-    async with paced(session, provider, request, shown=purpose in OF_RUNS) as pacing:
-        with recorded(session, purpose, model, request) as call:
-            reply = await reply_of(provider, request, call, pacing)
-            cost = await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
-            replied(session, call, reply, cost)
-        pacing.answered(reply.usage)
+    with noted(session, request, purpose) as diagnosed:
+        async with paced(session, provider, request, shown=purpose in OF_RUNS) as pacing:
+            with recorded(session, purpose, model, request) as call:
+                reply = await reply_of(provider, request, call, pacing)
+                cost = await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
+                replied(session, call, reply, cost)
+            pacing.answered(reply.usage)
+        diagnosed(reply)
     return ModelAnswer(text_in(reply.blocks), reply.usage, cost, reply.model)
 
 

@@ -18,6 +18,7 @@ from msgspec import Struct
 from engine.context.no_reply import is_no_reply
 from engine.context.transcribe import transcribe
 from engine.executor.asking import recorded, replied, reply_of
+from engine.executor.diagnosing import noted
 from engine.executor.pacing import paced
 from engine.executor.session import Session
 from engine.executor.spending import check_budget, check_caps
@@ -178,10 +179,12 @@ def _not_done(call: ToolUseBlock) -> ToolResultBlock:
 async def _ask(session: Session, model: str, messages: Sequence[ModelMessage]) -> ModelReply:
     provider, name = session.ports.providers.resolve(model)
     request = ModelRequest(name, (INSTRUCTION,), tuple(messages), TOOLS, max_tokens=MAX_TOKENS)
-    async with paced(session, provider, request, shown=True) as pacing:
-        with recorded(session, CallPurpose.MEMORY, model, request) as call:
-            reply = await reply_of(provider, request, call, pacing)
-            cost = await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
-            replied(session, call, reply, cost)
-        pacing.answered(reply.usage)
+    with noted(session, request, CallPurpose.MEMORY) as diagnosed:
+        async with paced(session, provider, request, shown=True) as pacing:
+            with recorded(session, CallPurpose.MEMORY, model, request) as call:
+                reply = await reply_of(provider, request, call, pacing)
+                cost = await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
+                replied(session, call, reply, cost)
+            pacing.answered(reply.usage)
+        diagnosed(reply)
     return reply

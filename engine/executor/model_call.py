@@ -17,7 +17,8 @@ from engine.context.measure import measure
 from engine.context.todo_notes import with_plan
 from engine.executor.asking import broke_off, recorded, replied
 from engine.executor.call_log import OpenCall
-from engine.executor.pacing import THROTTLED, Pacing, paced
+from engine.executor.diagnosing import note_failure, note_reply
+from engine.executor.pacing import Pacing, paced
 from engine.executor.pruning import pruned
 from engine.executor.reply_text import StoredReply, stored_reply
 from engine.executor.session import Session, with_view
@@ -100,14 +101,15 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
             session.calls.replied(model, reply.usage, clock.monotonic())
         blocks = await _with_unique_calls(session, reply.blocks)
     except ProviderError as error:
-        _note_failure(session, request, error)
+        if request is not None:
+            note_failure(session, request, error)
         await _fail(session, ask, error, message_id, "".join(written))
         return
     except StorageError as error:
         _failed(session, ask, ProviderError(str(error), kind="storage", retryable=False), message_id)
         return
     duration_ms = int((clock.monotonic() - started) * 1000)
-    _note_reply(session, request, reply, duration_ms)
+    note_reply(session, request, reply, duration_ms)
     reply = replace(reply, blocks=blocks)
     answer = await stored_reply(session, ask.partial, reply.blocks, message_id)
     counted = not reply.usage_estimated and reply.usage.context_tokens > 0
@@ -225,18 +227,6 @@ async def _files_note(session: Session, rows: Sequence[StoredMessage]) -> str:
     if not note:
         session.restores_known = known
     return note
-
-
-def _note_reply(session: Session, request: ModelRequest, reply: ModelReply, duration_ms: int) -> None:
-    diagnostics = session.settings.diagnostics
-    if diagnostics is not None:
-        session.background(asyncio.to_thread(diagnostics.replied, request, reply, duration_ms))
-
-
-def _note_failure(session: Session, request: ModelRequest | None, error: ProviderError) -> None:
-    diagnostics = session.settings.diagnostics
-    if diagnostics is not None and request is not None and error.kind not in THROTTLED:
-        session.background(asyncio.to_thread(diagnostics.failed, request, error))
 
 
 async def _calibrated(session: Session, rows: Sequence[StoredMessage], usage: Usage) -> None:

@@ -13,11 +13,11 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.diagnostics import redact
 from engine.memory.note_files import NoteFolder, NoteRefused, project_scope
 from engine.memory.passages import excerpt, passages, words_of
 from engine.permissions.projects import project_of
 from engine.ports.note_index import NoteFile, NoteIndex, Passage
+from tools.redaction import without_keys
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ class Memory:
 
     async def append(self, path: str, entry: str) -> None:
         """Add an entry to a file, without what looks like a credential."""
-        text = redact(entry.replace("\x00", ""))
+        text = without_keys(entry.replace("\x00", ""))
         for secret in self._keys.secrets() if self._keys is not None else ():
             if len(secret) >= _SHORTEST_SECRET:
                 text = text.replace(secret, "[redacted]")

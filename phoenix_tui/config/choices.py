@@ -7,6 +7,7 @@ PERMISSION_MODES = ("ask", "accept-edits", "auto", "plan", "deny")
 SANDBOXES = ("off", "workspace", "read-only")
 """Sandboxes from the most to the least that a command may write."""
 EFFORTS = ("default", "off", "low", "medium", "high", "max")
+DIAGNOSTICS = ("failures", "replies", "requests")
 INPUT_GUARD = ("off", "log", "warn", "block")
 OUTPUT_FORMATS = ("text", "json", "stream-json")
 TRACKING = ("auto", "on", "off")

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from phoenix_tui.config import sizes
 from phoenix_tui.config.choices import (
+    DIAGNOSTICS,
     EFFORTS,
     IMAGES,
     INPUT_GUARD,
@@ -210,6 +211,13 @@ KEYS = {
         ),
         SettingKey("vim", bool, False, meaning="vim keys in the composer", live=True),
         SettingKey("screen_reader", bool, False, meaning="use plain lines instead of a full screen"),
+        SettingKey(
+            "diagnostics",
+            str,
+            "replies",
+            DIAGNOSTICS,
+            meaning="model calls kept for /debug; a level has those before it",
+        ),
         SettingKey("debug", bool, False, meaning="write a detailed log"),
     )
 }

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from engine.context.input_guard import GuardAction
 from engine.context.omissions import PruningRule
-from engine.diagnostics import Diagnostics
+from engine.diagnostics import Diagnostics, DiagnosticsLevel
 from engine.engine import Engine
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.session import NEVER, Ports
@@ -126,6 +126,12 @@ async def open_backend(
     )
 
 
+def diagnostics_of(setup: Setup) -> Diagnostics:
+    """Files for debugging, without the keys of this user."""
+    level = DiagnosticsLevel(setup.settings.text("diagnostics"))
+    return Diagnostics(setup.paths.log_file.parent, level, setup.credentials.secrets)
+
+
 def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> EngineSettings:
     """The numbers and choices of this setup that hold for every conversation."""
     paths, settings = setup.paths, setup.settings
@@ -135,7 +141,7 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
         own=own_paths(paths, setup.cwd),
         home=Path.home(),
         sandbox_network=settings.flag("sandbox_network"),
-        diagnostics=None if setup.ephemeral else Diagnostics(paths.log_file.parent),
+        diagnostics=None if setup.ephemeral else diagnostics_of(setup),
         history_turns=int(settings.number("history_turns")),
         input_guard=GuardAction(settings.text("input_guard")),
         sanitize_replies=settings.flag("sanitize_replies"),
