@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import takewhile
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -250,15 +251,19 @@ class MoveLoop(Struct, eq=False):
             publish(StateChanged(after.state, session.state_since, session.resumable))
 
     def _tell_saved(self, effects: tuple[Effect, ...], messages: Sequence[StoredMessage]) -> None:
-        """A reply comes ahead of the results of its own calls: a submission is settled as it is made."""
+        """A reply comes ahead of the results of its own calls: a submission is settled as it is made.
+
+        An answer that is stored behind results, such as a delivered plan, comes behind them.
+        """
         publish = self.session.publisher.publish
-        for message in messages:
-            if message.role is Role.ASSISTANT:
-                publish(MessageSaved(message))
+        first = takewhile(lambda one: one.role is not Role.USER, messages)
+        ahead = [one for one in first if one.role is Role.ASSISTANT]
+        for message in ahead:
+            publish(MessageSaved(message))
         for result in _results(effects):
             publish(ToolEnded(result, self.runner.elapsed(result.call_id), self.runner.ended(result.call_id)))
         for message in messages:
-            if message.role is not Role.ASSISTANT:
+            if message not in ahead:
                 publish(MessageSaved(message))
 
     def _close_live_text(self, before: State, after: Step, committed: Committed) -> None:

@@ -15,6 +15,7 @@ PLAN_WORDS: Final = {
     "r": "revise: say how",
     "n": "not now, stay in plan mode",
 }
+EDITS_PLAN: Final = "edit the plan first"
 PROPOSES: Final = " proposes a plan"
 _CHOICES: Final = {
     "a": PlanChoice.ACCEPT_EDITS,

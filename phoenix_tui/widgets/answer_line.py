@@ -23,6 +23,8 @@ from tools.clean import clean_line
 READING: Final = 0.5
 """Seconds in which a rule is not kept: it is unread, and the key was meant for the former content."""
 REASON: Final = "Enter denies; the model reads the reason."
+REMARKS: Final = "Enter sends your remarks; the agent revises its plan."
+"""Text below the line for a reason, and for remarks on a plan."""
 
 
 class AnswerLine(Vertical):
@@ -71,11 +73,11 @@ class AnswerLine(Vertical):
         self._question, self._folder = question, folder
         self._open(question.rule, "tool(pattern)")
 
-    def open_reason(self, placeholder: str) -> None:
+    def open_reason(self, placeholder: str, effect: str = REASON) -> None:
         """Ask for the reason of a refusal."""
         self._question = None
         self._open("", placeholder)
-        self.query_one("#effect", Static).update(REASON)
+        self.query_one("#effect", Static).update(effect)
 
     def close(self) -> bool:
         """Put it away; False when it was not open."""

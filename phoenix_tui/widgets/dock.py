@@ -15,6 +15,7 @@ from textual.widgets import TextArea
 from engine.records import QueuedMessage
 from engine.updates import Question
 from phoenix_tui.keys.active_keys import hint, key
+from phoenix_tui.text.plan_text import PLAN_WORDS
 from phoenix_tui.widgets import completing, opened
 from phoenix_tui.widgets.answer_keys import ANSWERS, PLAN_ANSWERS, WORDS
 from phoenix_tui.widgets.completer import Completer
@@ -36,6 +37,8 @@ ROUTE_ANSWERS: Final = {"route_start": "y", "route_alone": "n", "route_edit": "e
 """Actions that answer a supervisor's decision."""
 ENTER_GIVES: Final = {"y": "yes, once", "n": "no", "r": "no, with this reason"}
 """Meaning of Enter as the answer, by its letter."""
+ENTER_GIVES_A_PLAN: Final = {"y": PLAN_WORDS["y"], "n": PLAN_WORDS["n"], "r": "revise the plan, with these words"}
+"""The same where a plan waits."""
 TO_MODEL: Final = "shell · the model reads the output"
 TO_YOU: Final = "shell · only you see the output"
 
@@ -238,7 +241,8 @@ class Dock(completing.Completing, StillColumn):
         if not self.composer.answering.is_own_text:
             return hint(("complete", "queues this message"), "the question above is open")
         word = WORDS.get(text.strip().lower(), "r")
-        return f"{key('send')}: {ENTER_GIVES[word]}"
+        plans = self.composer.answering.letters is PLAN_ANSWERS
+        return f"{key('send')}: {(ENTER_GIVES_A_PLAN if plans else ENTER_GIVES)[word]}"
 
     def use_vim(self, wanted: bool) -> None:
         """Switch vim's keys on or off; their code loads only when they are used."""

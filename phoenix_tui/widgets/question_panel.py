@@ -25,7 +25,7 @@ from phoenix_tui.text.labels import ASKING, Tone
 from phoenix_tui.text.plan_text import plan_answer
 from phoenix_tui.text.request_summary import odd_in
 from phoenix_tui.widgets.answer_gate import GRACE
-from phoenix_tui.widgets.answer_line import AnswerLine
+from phoenix_tui.widgets.answer_line import REASON, REMARKS, AnswerLine
 from phoenix_tui.widgets.blocks.diff_rows import diff_rows
 from phoenix_tui.widgets.flowing import Flowing, hanging
 from phoenix_tui.widgets.opened import Opened
@@ -313,7 +313,7 @@ class QuestionPanel(RequestReading):
     def _press_plan(self, key: str) -> None:
         """One of the answers to a plan, or the wish to change it."""
         if key == "r":
-            self.ask_reason("What should be different …")
+            self.ask_reason("What should be different …", REMARKS)
         elif key == "e":
             self.call_later(self.run_action, "screen.act('edit_plan')")
         elif answer := plan_answer(key, self.request.edited):
@@ -327,10 +327,10 @@ class QuestionPanel(RequestReading):
         self.query_one("#request", Flowing).flow(self.request.body)
         self.fit()
 
-    def ask_reason(self, placeholder: str) -> None:
+    def ask_reason(self, placeholder: str, effect: str = REASON) -> None:
         """A line for why not."""
         self._fill()
-        self.line.open_reason(placeholder)
+        self.line.open_reason(placeholder, effect)
 
     def _fill(self) -> None:
         self.add_class("-filling")

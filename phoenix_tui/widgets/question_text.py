@@ -12,7 +12,7 @@ from engine.machine.texts import OUTSIDE
 from engine.updates import Question
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.text.plan_text import PLAN_LETTERS, PLAN_WORDS, PROPOSES
+from phoenix_tui.text.plan_text import EDITS_PLAN, PLAN_LETTERS, PLAN_WORDS, PROPOSES
 from phoenix_tui.text.rule_text import one_line, rule_grant
 from phoenix_tui.text.shown_paths import short_path
 from tools.clean import clean_line
@@ -89,6 +89,9 @@ def answer_rows(question: Question, width: int, *, guarded: bool = False, chosen
         keys = " ".join(one for one in (key(f"answer_{place + 1}"), key(name)) if one)
         answer = _answer(GUARDED * len(keys) if guarded else keys, does)
         answers.append(answer.stylize("reverse") if place == chosen else answer)
+    if question.request.plan:
+        edit = key("answer_edit")
+        answers.append(_answer(GUARDED * len(edit) if guarded else edit, EDITS_PLAN))
     for gap in GAPS:
         rows = _laid_out(answers, gap, width)
         if len(rows) == 1:

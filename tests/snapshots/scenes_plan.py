@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.phoenix_tui.shell.test_shell_plan import plan_question
 from tests.snapshots.booth import LARGE, SMALL, Booth
 from tools.todo_items import TodoItem, TodoList, TodoStatus
 
@@ -44,4 +45,36 @@ async def todo_list(place: Booth) -> None:
         await place.take(shell, "in-the-list", BOTH)
 
 
-SCENES: Final = {"todo-list": todo_list}
+SHORT: Final = """# Bound the delay
+
+The delay in `relay/retry.py` doubles without a limit.
+
+1. Add `max_delay = 60.0` to **Backoff**
+2. Use it in `next_delay`
+3. Test it: `tests/test_backoff.py`
+
+| file | change |
+|---|---|
+| relay/retry.py | +4 -1 |
+| tests/test_backoff.py | +12 |
+"""
+WORDS: Final = f"表を移す, and {'check_each_column_' * 6}"
+LONG: Final = "\n\n".join(f"## Step {number}\n\nMigrate table number {number}, {WORDS}" for number in range(1, 40))
+
+
+async def plan(place: Booth) -> None:
+    """A plan, a long one, the line for remarks, the editor."""
+    for name, text in (("short", SHORT), ("long", LONG)):
+        async with place.opened() as shell:
+            await shell.say("Bound the delay")
+            shell.conversation.ask(plan_question(text))
+            await shell.shows("1 a")
+            await place.take(shell, name, BOTH)
+            if name == "short":
+                shell.answering.since = shell.question.gate.since = shell.answering.typed_at = 0.0  # long ago
+                await shell.pilot.press("r")
+                await shell.until(lambda shell=shell: shell.question.line.is_open)
+                await place.take(shell, "remarks", (SMALL,))
+
+
+SCENES: Final = {"todo-list": todo_list, "plan": plan}
