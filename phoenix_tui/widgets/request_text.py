@@ -25,6 +25,8 @@ LONGEST_ROW: Final = 4_000
 """Characters of one line of a change that are laid out: its beginning and its end."""
 MOST_ROWS: Final = 1_000
 """Lines of a change that are laid out: its beginning and its end."""
+MOST_PLAN_WORK: Final = 250_000
+"""Work (`heft`) of laying out a plan, 0.2 s at most; one with more signs is shown as it is written."""
 Paint: TypeAlias = Callable[[int, Content], Content]
 """Puts the colours of its code into the text of one row of a change, by the number of the row."""
 
@@ -45,10 +47,13 @@ def request_rows(question: Question, width: int, paint: Paint | None = None) -> 
 def laid_out(question: Question, width: int, paint: Paint | None = None) -> RequestRows:
     """The command or the change as rows, and a note about a part too long for them."""
     preview = question.request.preview
-    if question.request.plan:
-        from phoenix_tui.widgets.markdown_rows import markdown_rows  # noqa: PLC0415 - with the first plan
+    if plan := question.request.plan:
+        from phoenix_tui.markdown.bounded import heft  # noqa: PLC0415 - with the first plan
+        from phoenix_tui.widgets.markdown_rows import markdown_rows  # noqa: PLC0415 - likewise
 
-        return RequestRows(list(markdown_rows(question.request.plan, width, most_work=0)))
+        if heft(plan) <= MOST_PLAN_WORK:
+            return RequestRows(list(markdown_rows(plan, width, most_work=0)))
+        return RequestRows(broken(_marked(reveal(plan)).rstrip(), width))
     if isinstance(preview, DiffDisplay) and (rows := list(diff_rows(preview.diff))):
         return _change(rows, width, paint)
     text, left_out = both_ends(text_asked(question), LONGEST)

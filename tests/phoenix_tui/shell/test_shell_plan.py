@@ -126,6 +126,8 @@ async def test_a_hostile_plan_reaches_no_terminal_and_is_laid_out(open_shell: An
     async with open_shell((120, 40)) as shell:
         await planned(shell, "# a\x1b]52;c;AAAA\x07\n\n\u202egnp.exe 漢字\n\n" + "[" * 2_000)
         await shell.shows("漢字")
+        shell.conversation.ask(plan_question("漢字 \x1b[2J\n" + "[" * 30_000))
+        await shell.shows("[[[[")
         assert not {"\x1b", "\x07", "\u202e"} & set(shell.text)
 
 
