@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from engine.context.todo_notes import MOST_REMINDERS, REMIND_AFTER, reminder, todo_note
 from engine.executor.requests import Accepted, Receipt, Refused
 from engine.executor.session import Session
+from engine.machine import texts
 from engine.machine.effects import FinishRun, Save, SavePlan, SaveTodos
 from engine.machine.messages import ToolResult, ToolStatus
 from engine.ports import ConversationChanges
@@ -106,8 +107,8 @@ class TodoEdits:
             StorageError: it cannot be stored.
         """
         session = self._session
-        if session.read_only:
-            return Refused(session.read_only)
+        if session.read_only or session.record.agent is not None:
+            return Refused(session.read_only or texts.READ_ONLY)
         if len(items) > MOST_ITEMS:
             return Refused(FULL)
         if not is_sound(items):

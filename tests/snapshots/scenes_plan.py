@@ -73,7 +73,7 @@ async def plan(place: Booth) -> None:
             if name == "short":
                 shell.answering.since = shell.question.gate.since = shell.answering.typed_at = 0.0  # long ago
                 await shell.pilot.press("r")
-                await shell.until(lambda shell=shell: shell.question.line.is_open)
+                await shell.shows("Enter sends your remarks")
                 await place.take(shell, "remarks", (SMALL,))
 
 
