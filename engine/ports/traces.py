@@ -19,6 +19,10 @@ class Traces(Protocol):
         """The newest runs of a conversation, newest first."""
         ...
 
+    async def run_named(self, reference: str) -> str:
+        """The one run whose id is `reference` or begins with it (eight characters); empty for none or several."""
+        ...
+
     async def content(self, span: TraceSpan) -> SpanContent:
         """Stored input and output of a span of a trace."""
         ...

@@ -29,6 +29,10 @@ class SqliteTraces:
             lambda connection: traces.listed(connection, conversation_id, time.time(), limit)
         )
 
+    async def run_named(self, reference: str) -> str:
+        """The one run whose id is this or begins with it; empty for none or several."""
+        return await self._transactions.read(lambda connection: traces.run_named(connection, reference))
+
     async def content(self, span: TraceSpan) -> SpanContent:
         """Stored input and output of a span."""
         return await self._transactions.read(lambda connection: traces.content(connection, span))

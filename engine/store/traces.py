@@ -18,6 +18,8 @@ MOST_ASIDES: Final = 100
 DEEPEST: Final = 8
 """Levels of sub-agents; today's engine has two."""
 UNTIL_NOW: Final = 1e18
+LEAST_ID: Final = 8
+"""Characters of an id that name a run."""
 
 _RUNS: Final = f"""WITH RECURSIVE below (run_id, conversation_id, tool_use_id, above, depth) AS (
     SELECT r.id, r.conversation_id, '', '', 0 FROM runs AS r JOIN traces AS c ON c.run_id = r.id WHERE r.id = ?1
@@ -65,6 +67,7 @@ _LIST: Final = """SELECT r.id, r.status, r.error_code, r.started_at, r.ended_at,
             AND status IN ('error', 'interrupted')) AS errors
     FROM runs AS r JOIN traces AS c ON c.run_id = r.id LEFT JOIN messages AS m ON m.id = r.trigger_message_id
     WHERE r.conversation_id = ?1 ORDER BY r.rowid DESC LIMIT ?3"""
+_NAMED: Final = "SELECT run_id FROM traces WHERE run_id >= ? AND run_id < ? LIMIT 2"
 _TOOL: Final = """SELECT substr(input_json, 1, ?1) AS input, substr(output_text, 1, ?1) AS output FROM tool_calls
     WHERE conversation_id = ?2 AND tool_use_id = ?3"""
 _LLM: Final = """SELECT substr(s.input_preview, 1, ?1) AS input,
@@ -101,6 +104,14 @@ def listed(connection: sqlite3.Connection, conversation_id: str, now: float, lim
     ids = json.dumps([row["id"] for row in rows])
     sums = {row["run_id"]: row for row in connection.execute(_SUMS, (ids,))}
     return [trace_rows.summary(row, sums.get(row["id"]), now) for row in rows]
+
+
+def run_named(connection: sqlite3.Connection, reference: str) -> str:
+    """The one run whose id is `reference` or begins with it; empty for none or several."""
+    if len(reference) < LEAST_ID:
+        return ""
+    found = connection.execute(_NAMED, (reference, f"{reference}\U0010ffff")).fetchall()
+    return str(found[0]["run_id"]) if len(found) == 1 else ""
 
 
 def content(connection: sqlite3.Connection, span: TraceSpan) -> SpanContent:

@@ -51,6 +51,8 @@ async def _run(arguments: CommandArguments) -> Exit:
                 return await commands.events(setup, arguments)
             case "models":
                 return await commands.models(setup, arguments)
+            case "trace":
+                return await commands.trace(setup, arguments)
             case "model":
                 return await commands.model(setup, arguments)
             case "stats":

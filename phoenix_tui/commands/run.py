@@ -33,6 +33,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "statistics": ("stats",),
     "plan": ("plan", "todo"),
     "tasks": ("tasks", "track"),
+    "traces": ("trace",),
     "rewind": ("branches", "rewind", "undo"),
     "history": ("history",),
     "images": ("image", "images"),

@@ -42,6 +42,7 @@ class Scope(StrEnum):
     TASKS = "Task board"
     AGENTS = "Sub-agents"
     JOBS = "Background commands"
+    TRACES = "Traces"
     ROUTE = "Supervisor's decision"
     TODO = "Todo list"
     READING = "Text viewer"
@@ -293,6 +294,8 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("agent_stop_all", "X", "stop_all", "stop all sub-agents", Scope.AGENTS, priority=False),
     Key("agent_hint", "h", "hint", "send a hint; an ended sub-agent resumes", Scope.AGENTS, priority=False),
     Key("job_end", "x,delete", "end", "stop the command and all its processes", Scope.JOBS, priority=False),
+    Key("trace_message", "m", "message", "show the message in the transcript", Scope.TRACES, priority=False),
+    Key("trace_filter", "slash", "filter", "filter by kind, name or error", Scope.TRACES, priority=False),
     Key("route_start", "y,enter", "route('y')", "start the agents now", Scope.ROUTE, priority=False),
     Key("route_alone", "n", "route('n')", "let the main model answer alone (also Esc)", Scope.ROUTE, priority=False),
     Key("route_edit", "e", "route('e')", "edit the agents and their tasks", Scope.ROUTE, priority=False),
@@ -321,6 +324,7 @@ BESIDE: Final[dict[Scope, tuple[Scope, ...]]] = {
         Scope.TASKS,
         Scope.AGENTS,
         Scope.JOBS,
+        Scope.TRACES,
     ),
     Scope.TYPED: (Scope.HISTORY, Scope.FIND, Scope.SEARCH, Scope.SETTINGS, Scope.TASKS),
     Scope.QUESTION: (Scope.APPROVALS, Scope.AGENTS),

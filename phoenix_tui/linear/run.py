@@ -24,6 +24,7 @@ from phoenix_tui.linear import (
     settings,
     statistics,
     tasks,
+    traces,
 )
 from phoenix_tui.linear.context import LinearContext, LineCommand
 
@@ -46,6 +47,7 @@ MEANINGS: Final = {
     "state": "show what is going on",
     "stats": "tokens and cost of all conversations; /stats day 30: by day, model, project, conversation, tool, agent",
     "tasks": "task board; /tasks 2 reads task 2; behind the number done, pending, running, failed, edit TEXT, delete",
+    "trace": "the calls of the newest run, with time, tokens and cost",
     "undo": "undo the last rewind",
 }
 """Commands that only lines have, or that do another thing there."""
@@ -90,4 +92,5 @@ RUNS: Final[dict[str, LineCommand]] = {
     **compaction.RUNS,
     **changes.RUNS,
     **rewind.RUNS,
+    **traces.RUNS,
 }

@@ -27,6 +27,7 @@ from phoenix_tui.cli.model_commands import ModelCommands, show_models
 from phoenix_tui.cli.runs_command import RunCommands
 from phoenix_tui.cli.setup import Setup, checked_folder
 from phoenix_tui.cli.tasks_command import show_tasks
+from phoenix_tui.cli.trace_command import show_trace
 from phoenix_tui.config.settings import ConfigError, Settings
 from phoenix_tui.lifecycle import memory_limit
 from phoenix_tui.text.checkpoint_text import use_in_words
@@ -77,6 +78,15 @@ async def tasks(setup: Setup, arguments: CommandArguments) -> Exit:
     store = await open_the_store(setup.paths, waits=waits_on_stderr(setup))
     try:
         return await show_tasks(store, store.tasks, arguments, by_setting=tracks_tasks(setup.settings))
+    finally:
+        await store.close()
+
+
+async def trace(setup: Setup, arguments: CommandArguments) -> Exit:
+    """`phoenix trace`."""
+    store = await open_the_store(setup.paths, waits=waits_on_stderr(setup))
+    try:
+        return await show_trace(store, store.library.traces, arguments)
     finally:
         await store.close()
 

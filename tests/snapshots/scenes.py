@@ -18,6 +18,7 @@ from tests.snapshots import (
     scenes_statistics,
     scenes_talk,
     scenes_tasks,
+    scenes_traces,
     scenes_writing,
 )
 from tests.snapshots.booth import Booth
@@ -37,4 +38,5 @@ SCENES: Final[dict[str, Scene]] = {
     **scenes_agents.SCENES,
     **scenes_statistics.SCENES,
     **scenes_tasks.SCENES,
+    **scenes_traces.SCENES,
 }

@@ -67,6 +67,7 @@ from tests.support.fake_rules import rule_desk
 from tests.support.fake_side import FakeSide
 from tests.support.fake_tasks import FakeTasks
 from tests.support.fake_todos import FakeTodos
+from tests.support.fake_traces import FakeTraces
 from tools.contract import Command, Enforcement, Finished, ImageRejected, ToolRequest
 from tools.todo_items import TodoList
 
@@ -282,6 +283,7 @@ class FakeEngine:
         self.summaries: dict[int, str] = {}
         """Summaries by the seq of a prompt."""
         self.written_elsewhere = False
+        self.traces = FakeTraces()
         self.past_runs: list[RunRecord] = []
         self.states: dict[str, State] = {}
         """States of conversations that the list tells of; the others are idle."""

@@ -23,7 +23,10 @@ class FakeLibrary:
 
     def __init__(self, engine: FakeEngine) -> None:
         self._engine = engine
-        self.traces = FakeTraces()
+
+    @property
+    def traces(self) -> FakeTraces:
+        return self._engine.traces
 
     async def changed_externally(self) -> bool:
         written, self._engine.written_elsewhere = self._engine.written_elsewhere, False
