@@ -27,9 +27,18 @@ class SqliteTraceQueue:
 
     async def claim(self, limit: int) -> TraceBatch | None:
         """The next spans; None while there are none, or another living process sends."""
-        return await self._transactions.write(
-            lambda connection: trace_queue.claim(connection, self._instance, time.time(), limit)
+        place = await self._transactions.write(
+            lambda connection: trace_queue.claim(connection, self._instance, time.time())
         )
+        if place is None:
+            return None
+        batch: TraceBatch | None = None
+        try:  # read beside the connection that moves are written on
+            batch = await self._transactions.look(lambda connection: trace_queue.next_batch(connection, place, limit))
+        finally:
+            if batch is None:
+                await self.give_back()
+        return batch
 
     async def settle(self, batch: TraceBatch) -> None:
         """Remove what was delivered."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Final
+from typing import Final, TypeAlias
 
 from engine.records.trace_export import ExportSpan, TraceBatch
 from engine.store import export_spans
@@ -11,6 +11,8 @@ from engine.store.ownership import Instance
 
 ENTRIES: Final = 256
 """Entries of the queue that one batch looks at."""
+QueuePlace: TypeAlias = tuple[int, int]
+"""Number of the entry that was sent in part, 0 for none, and the place of its last span that was sent."""
 _RUN: Final = """INSERT INTO trace_queue (run_id) SELECT r.id FROM trace_export JOIN runs AS r
     WHERE r.id = ? AND r.status = 'running'"""
 _LATE: Final = """INSERT INTO trace_queue (run_id, call_id) SELECT r.id, ? FROM trace_export JOIN runs AS r
@@ -43,16 +45,33 @@ def waits(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM trace_queue LIMIT 1").fetchone() is not None
 
 
-def claim(connection: sqlite3.Connection, instance: Instance, at: float, limit: int) -> TraceBatch | None:
-    """Make this process the one that exports, and read the next batch; None while another living process is."""
+def claim(connection: sqlite3.Connection, instance: Instance, at: float) -> QueuePlace | None:
+    """Make this process the one that exports; returns the place that is reached, None while another one exports."""
     row = connection.execute("SELECT owner, seq, sent FROM trace_export").fetchone()
     if row is None or (row["owner"] != instance.id and instance.living_pid(connection, row["owner"]) is not None):
         return None
-    batch = _next(connection, row["seq"], row["sent"], limit)
-    if batch is not None:
-        instance.register(connection, at)
-        connection.execute("UPDATE trace_export SET owner = ?", (instance.id,))
-    return batch
+    instance.register(connection, at)
+    connection.execute("UPDATE trace_export SET owner = ?", (instance.id,))
+    return row["seq"], row["sent"]
+
+
+def next_batch(connection: sqlite3.Connection, place: QueuePlace, limit: int) -> TraceBatch | None:
+    """The spans behind a place, at most `limit`; None where nothing is queued."""
+    entries = connection.execute("SELECT * FROM trace_queue ORDER BY seq LIMIT ?", (ENTRIES,)).fetchall()
+    partial, sent = place
+    found: list[ExportSpan] = []
+    done = 0
+    reader = export_spans.Reader(connection)
+    for entry in entries:
+        after = sent if entry["seq"] == partial else -1
+        room = limit - len(found)
+        spans = reader.spans_of(entry, after, room + 1)
+        if len(spans) > room:
+            found += [span for _, span in spans[:room]]
+            return TraceBatch(tuple(found), done, entry["seq"], spans[room - 1][0] if room else after)
+        found += [span for _, span in spans]
+        done = entry["seq"]
+    return TraceBatch(tuple(found), done) if entries else None
 
 
 def settle(connection: sqlite3.Connection, instance: Instance, batch: TraceBatch) -> None:
@@ -68,21 +87,3 @@ def settle(connection: sqlite3.Connection, instance: Instance, batch: TraceBatch
 def give_back(connection: sqlite3.Connection, instance: Instance) -> None:
     """End the claim of this process."""
     connection.execute("UPDATE trace_export SET owner = NULL WHERE owner = ?", (instance.id,))
-
-
-def _next(connection: sqlite3.Connection, partial: int, sent: int, limit: int) -> TraceBatch | None:
-    entries = connection.execute("SELECT * FROM trace_queue ORDER BY seq LIMIT ?", (ENTRIES,)).fetchall()
-    found: list[ExportSpan] = []
-    done = 0
-    reader = export_spans.Reader(connection)
-    for entry in entries:
-        after = sent if entry["seq"] == partial else -1
-        room = limit - len(found)
-        spans = reader.spans_of(entry, after, room + 1)
-        if len(spans) > room:
-            found += [span for _, span in spans[:room]]
-            place = spans[room - 1][0] if room else after
-            return TraceBatch(tuple(found), done, entry["seq"], place) if found else None
-        found += [span for _, span in spans]
-        done = entry["seq"]
-    return TraceBatch(tuple(found), done) if entries else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -12,6 +13,9 @@ from pathlib import Path
 import pytest
 
 from engine.executor.engine_settings import EngineSettings
+from engine.machine.effects import FinishRun, RunStatus
+from engine.machine.messages import Usage
+from engine.ports import RecordSpan
 from engine.records.trace_export import TraceBatch
 from engine.store import SqliteStore, StorePaths, open_store
 from phoenix_tui.telemetry.collector import Collector
@@ -19,12 +23,12 @@ from phoenix_tui.telemetry.encode import encoded, trace_id
 from phoenix_tui.telemetry.exporter import BATCH, LOOK, Delivery, TraceExporter, Verdict
 from phoenix_tui.wiring.trace_export import CollectorClient
 from tests.engine.agents.test_spawning import DONE, spawns, submits
-from tests.support.cli import Phoenix, phoenix_in
+from tests.support.cli import ROOT, Phoenix, phoenix_in
 from tests.support.collector import FakeCollector, collect
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.loopback import Answer, Talk
 from tests.support.scripted_provider import Fail, Reply, ScriptedCall, Text
-from tests.support.storage import query
+from tests.support.storage import move, new_conversation, query, start_run, used
 
 SECRET = "the-secret-word"
 
@@ -290,6 +294,57 @@ async def test_while_another_process_sends_this_one_waits_and_takes_over_when_it
         await other.close()
         await drain(exporter)
         assert len(collector.spans) == 2
+
+
+CLAIMS = """
+import asyncio, sys
+from pathlib import Path
+from engine.store import StorePaths, open_store
+
+async def main():
+    store = await open_store(StorePaths.under(Path(sys.argv[1])))
+    assert await store.trace_queue.claim(10) is not None
+    print("claimed", flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+async def test_the_claim_of_a_killed_process_counts_as_none(tmp_path: Path) -> None:
+    async with exporting(tmp_path, Reply((Text("done"),))) as (harness, collector, exporter):
+        await talk_to(harness, "one")
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", CLAIMS, str(tmp_path), cwd=ROOT, stdout=asyncio.subprocess.PIPE
+        )
+        assert child.stdout is not None
+        assert await child.stdout.readline() == b"claimed\n"
+        assert await exporter.step() == LOOK
+        child.kill()
+        await child.communicate()
+        await drain(exporter)
+        assert (len(collector.spans), collector.twice) == (2, [])
+
+
+@pytest.mark.parametrize("sent_before", [False, True])
+async def test_a_call_that_ends_after_its_run_is_delivered_once(tmp_path: Path, sent_before: bool) -> None:
+    async with collect() as collector:
+        store = await open_store(StorePaths.under(tmp_path))
+        await store.trace_queue.open()
+        exporter = exporter_of(store, collector)
+        conversation_id = (await store.create(new_conversation(), 1.0)).id
+        run_id = await start_run(store, conversation_id)
+        ends = FinishRun(run_id, RunStatus.CANCELLED, 1)
+        await store.commit(move(conversation_id, used(Usage(1, 2), 0.1, run_id), ends))
+        if sent_before:
+            await drain(exporter)
+        late = RecordSpan("late", run_id, "t1", "bash", 1, "cancelled", 5)
+        await store.commit(move(conversation_id, used(Usage(3, 4), 0.1, run_id), late))
+        await drain(exporter)
+        await exporter.close()
+        await store.close()
+        assert (len(collector.spans), collector.twice) == (4, [])
+        one_tree(collector)
 
 
 async def test_calls_beside_runs_are_traces_of_their_own(tmp_path: Path) -> None:
