@@ -256,6 +256,8 @@ def _add_stats(
     counting.add_argument("--days", type=_count, metavar="N", help="the last N days (default: all time)")
     choices = ("day", "model", "project", "conversation", "tool", "agent", "purpose")
     counting.add_argument("--by", choices=choices, help="rows of the table (default: purpose)")
+
+
 def _add_trace(
     commands: Commands,
 ) -> None:
