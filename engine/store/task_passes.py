@@ -16,17 +16,16 @@ from engine.store.task_rows import tasks_of
 
 PREVIOUS: Final = 3
 """Messages before a pass that are shown for context (SPEC ACX-15)."""
+_PENDING: Final = """SELECT seq FROM messages
+    WHERE conversation_id = ? AND task_process_status = 'pending' ORDER BY +seq"""
+"""The sign keeps SQLite from walking all messages in their order, texts included, in place of the index by status."""
 _SETTLE: Final = """UPDATE messages SET task_process_status = ?
     WHERE conversation_id = ? AND task_process_status = ?"""
 
 
 def pending(connection: sqlite3.Connection, conversation_id: str) -> tuple[int, ...]:
     """Seqs of messages that wait, ascending."""
-    rows = connection.execute(
-        "SELECT seq FROM messages WHERE conversation_id = ? AND task_process_status = 'pending' ORDER BY seq",
-        (conversation_id,),
-    )
-    return tuple(row["seq"] for row in rows)
+    return tuple(row["seq"] for row in connection.execute(_PENDING, (conversation_id,)))
 
 
 def take(connection: sqlite3.Connection, conversation_id: str, limit: int) -> TakenMessages:

@@ -109,7 +109,7 @@ def untasked(connection: sqlite3.Connection, conversation_id: str) -> tuple[int,
     """Seqs of the messages without a task."""
     rows = connection.execute(
         """SELECT seq FROM messages WHERE conversation_id = ? AND tracked_task_id IS NULL AND role <> 'system'
-            ORDER BY seq""",
+            ORDER BY +seq""",  # by the index that has no texts
         (conversation_id,),
     )
     return tuple(row["seq"] for row in rows)

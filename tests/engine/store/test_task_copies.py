@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, cast
@@ -12,11 +13,12 @@ from msgspec.structs import replace
 
 from engine.machine.messages import TextBlock
 from engine.ports import ImportRefused, StorageError
-from engine.ports.task_store import AddPreference, AppendMessages, AppendToPlanning, InsertTask
+from engine.ports.task_store import AddPreference, AppendMessages, AppendToPlanning, InsertTask, MessageTracking
 from engine.records.tracked_tasks import TrackingStatus
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import SqliteStore, StorePaths, open_store, task_passes, task_rows
+from engine.store.migrations import migrate
 from engine.store.task_board import MOST_TASKS
-from tests.support.storage import OUR_TERMS, move, new_conversation, query, reply, say
+from tests.support.storage import OUR_TERMS, move, new_conversation, reply, say
 from tests.support.tracking import plain
 from tools.contract import JsonObject
 
@@ -186,11 +188,30 @@ async def test_an_import_with_too_many_tasks_is_refused(store: SqliteStore) -> N
         await store.library.import_conversation(document, 99.0, OUR_TERMS)
 
 
-async def test_counts_read_no_message(store: SqliteStore) -> None:
-    """The columns lie behind the texts of a message: without the index each count would read them all."""
-    plan = query(
-        store.path,
-        "EXPLAIN QUERY PLAN SELECT task_process_status, count(*) FROM messages"
-        " WHERE conversation_id = 'c' AND role <> 'system' GROUP BY task_process_status",
-    )
-    assert "COVERING INDEX messages_tracking" in str(plan)
+@pytest.mark.parametrize(
+    "reading",
+    [
+        task_rows.status,
+        task_rows.untasked,
+        task_passes.pending,
+        lambda connection, conversation_id: task_passes.settle(
+            connection, conversation_id, MessageTracking.RUNNING, MessageTracking.PENDING
+        ),
+    ],
+    ids=["status", "untasked", "pending", "settle"],
+)
+def test_counts_and_lists_walk_the_index_and_not_the_texts(
+    reading: Callable[[sqlite3.Connection, str], object],
+) -> None:
+    """The columns lie behind the texts of a message: each look would read them all."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.row_factory = sqlite3.Row
+    migrate(connection)
+    statements: list[str] = []
+    connection.set_trace_callback(statements.append)
+    reading(connection, "c")
+    connection.set_trace_callback(None)
+    (statement,) = [one for one in statements if " messages" in one]
+    plan = [str(row["detail"]) for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
+    assert "messages_tracking (conversation_id=?" in plan[0]
+    connection.close()
