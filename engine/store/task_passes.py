@@ -17,21 +17,21 @@ from engine.store.task_rows import tasks_of
 PREVIOUS: Final = 3
 """Messages before a pass that are shown for context (SPEC ACX-15)."""
 _PENDING: Final = """SELECT seq FROM messages
-    WHERE conversation_id = ? AND task_process_status = 'pending' ORDER BY +seq"""
+    WHERE conversation_id = ? AND task_process_status = 'pending' ORDER BY +seq LIMIT ?"""
 """The sign keeps SQLite from walking all messages in their order, texts included, in place of the index by status."""
 _SETTLE: Final = """UPDATE messages SET task_process_status = ?
     WHERE conversation_id = ? AND task_process_status = ?"""
 
 
-def pending(connection: sqlite3.Connection, conversation_id: str) -> tuple[int, ...]:
-    """Seqs of messages that wait, ascending."""
-    return tuple(row["seq"] for row in connection.execute(_PENDING, (conversation_id,)))
+def pending(connection: sqlite3.Connection, conversation_id: str, limit: int = -1) -> tuple[int, ...]:
+    """Seqs of messages that wait, ascending; -1: all of them."""
+    return tuple(row["seq"] for row in connection.execute(_PENDING, (conversation_id, limit)))
 
 
 def take(connection: sqlite3.Connection, conversation_id: str, limit: int) -> TakenMessages:
     """Mark the oldest waiting messages as running."""
     settle(connection, conversation_id, MessageTracking.RUNNING, MessageTracking.PENDING)
-    seqs = pending(connection, conversation_id)[:limit]
+    seqs = pending(connection, conversation_id, limit)
     if not seqs:
         return TakenMessages()
     mark(connection, conversation_id, seqs, MessageTracking.RUNNING)

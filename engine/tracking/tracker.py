@@ -106,6 +106,7 @@ class TaskTracker:
             EngineError: tracking is off, or another pass does not end.
             StorageError: the messages cannot be read.
         """
+        self.look()  # a conversation that was just taken over has not said so yet
         if not self.enabled:
             raise EngineError(OFF)
         for _ in range(TRIES):

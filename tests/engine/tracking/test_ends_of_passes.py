@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.engine import Engine
+from engine.executor.requests import EngineError
 from engine.ports import StorageError
 from engine.ports.task_store import TaskStore
 from engine.records.tracked_tasks import TrackingStatus
@@ -165,3 +166,24 @@ async def test_sub_agents_are_not_tracked(tmp_path: Path) -> None:
                 JOIN conversations AS c ON c.id = m.conversation_id WHERE m.role <> 'system' ORDER BY c.kind""",
         )
         assert rows == [("subagent", "disabled"), ("user", "pending")]
+
+
+async def test_only_the_owner_processes_messages_and_a_follower_does_once_it_takes_over(tmp_path: Path) -> None:
+    records = Script((Reply((insert(0, "A"), append(1, 1, 2), FINISH)),))
+    provider = ScriptedProvider({"main": says("one"), "cheap": Script()})
+    other_provider = ScriptedProvider({"main": says("two"), "cheap": records})
+    async with (
+        engine_harness(tmp_path, provider=provider, settings=BY_HAND) as owner,
+        engine_harness(tmp_path, provider=other_provider, settings=BY_HAND) as other,
+    ):
+        conversation = await owner.conversation()
+        await say(conversation, "first")
+        follower = await other.engine.open(conversation.id)
+        await follower.subscribe(other.updates.append)
+        assert (await other.engine.tasks.board(follower.id)).status == TrackingStatus(pending=2)
+        with pytest.raises(EngineError, match="only its owner processes its messages"):
+            await other.engine.tasks.flush(follower.id)
+        await owner.engine.forget(conversation.id)
+        await until(lambda: not follower.read_only)
+        assert await other.engine.tasks.flush(follower.id) == TrackingStatus(success=2, enabled=True)
+        assert await linked(other, follower.id) == [1, 2]

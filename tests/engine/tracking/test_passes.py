@@ -358,6 +358,18 @@ async def test_a_pass_that_is_switched_off_leaves_its_messages_out(tmp_path: Pat
         assert (await settled(harness, conversation)) == TrackingStatus(disabled=2)
 
 
+async def test_a_pass_that_hangs_delays_no_message(tmp_path: Path) -> None:
+    async with engine_harness(tmp_path, provider=agent([Hang()]), settings=TRACKING) as harness:
+        conversation = await harness.conversation()
+        await say(conversation, "hello")
+        await until(lambda: asked(harness))
+        await say(conversation, "again", "and again")
+        assert conversation.record.message_count == 6
+        assert len(asked(harness)) == 1, "passes never overlap"
+        status = (await harness.engine.tasks.board(conversation.id)).status
+        assert (status.running, status.pending) in {(1, 5), (2, 4)}
+
+
 async def test_a_second_flush_waits_for_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with engine_harness(tmp_path, provider=agent([Hang()]), settings=BY_HAND) as harness:
         conversation = await harness.conversation()
