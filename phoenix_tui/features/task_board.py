@@ -41,7 +41,7 @@ class BoardModel:
 
     @property
     def id(self) -> str:
-        """Its conversation."""
+        """The conversation of the board."""
         return self.conversation.id
 
     @property

@@ -155,7 +155,7 @@ def board_lines(view: TaskBoardView, now: float, *, tasks: Sequence[TrackedTask]
 
 
 def task_lines(task: TrackedTask, words: Sequence[str], now: float) -> list[str]:
-    """Everything about one task as lines; `words` are its messages."""
+    """One task in full, as lines; `words` are its messages."""
     head = PLANNING if task.is_planning else f"Task {task.order}: {title(task)}"
     lines = [head, facts(task, now)]
     lines += ["Milestones:", *(f"   - {shown(text)}" for text in task.progresses)] if task.progresses else []

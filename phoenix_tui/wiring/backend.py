@@ -78,10 +78,9 @@ async def open_backend(
     patient: bool = False,
     waits: DatabaseWaits | None = None,
 ) -> Backend:
-    """Open everything for `setup`; a requested sandbox is tested here.
+    """Open everything for `setup`, and test a requested sandbox.
 
-    `strict_guide` is for unattended runs: then no conversation is named by a model either. `patient` waits without end
-    for a database that another process keeps busy: a user can leave; `waits` reports it.
+    `strict_guide`: in unattended runs no model names a conversation. `patient`: waits without end for a busy database.
 
     Raises:
         StorageError: the database cannot be opened.
@@ -90,14 +89,11 @@ async def open_backend(
     paths = setup.paths
     processes = await start_processes(process_settings(setup, environment), link)
     store = await open_the_store(paths, ephemeral=setup.ephemeral, patient=patient, waits=waits)
-    models = model_files(paths, processes.runner, environment)
-    embedded = embedded_factory(models, processes.runner)
-    registry = ProviderRegistry(setup.settings, setup.credentials, environment, embedded, strict_guide)
+    models, registry = _models(setup, environment, processes.runner, strict_guide=strict_guide)
     images = ImageDecoder(processes.runner)
     tools = build_tools(ToolDependencies(processes.runner, processes.jobs, images, ReadLedger(), paths.outputs))
     rules = RuleFile(paths.rules_file)
-    trust = TrustFile(paths.trust_file)
-    profiles = ProfileFiles(paths.profiles, trust)
+    profiles = ProfileFiles(paths.profiles, trust := TrustFile(paths.trust_file))
     export, notice = await open_trace_export(setup.settings, environment, store.trace_queue)
     ports = Ports(
         store=store,
@@ -121,9 +117,16 @@ async def open_backend(
         trace_export=export,
     )
     engine = Engine(ports, engine_settings(setup, trust, unwatched=strict_guide))
-    return Backend(
-        engine, store.library, registry, models, processes, engine.tool_names, profiles, store.events, notice
-    )
+    names = engine.tool_names
+    return Backend(engine, store.library, registry, models, processes, names, profiles, store.events, notice)
+
+
+def _models(
+    setup: Setup, environment: Mapping[str, str], runner: ProcessRunner, *, strict_guide: bool
+) -> tuple[ModelFiles, ProviderRegistry]:
+    files = model_files(setup.paths, runner, environment)
+    embedded = embedded_factory(files, runner)
+    return files, ProviderRegistry(setup.settings, setup.credentials, environment, embedded, strict_guide)
 
 
 def diagnostics_of(setup: Setup) -> Diagnostics:

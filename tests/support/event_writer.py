@@ -1,6 +1,6 @@
-"""A process that makes runs in one database until it is told to stop; says READY first.
+"""A process that makes runs in one database until it is stopped: `python -m tests.support.event_writer HOME RUNS`.
 
-usage: python -m tests.support.event_writer HOME RUNS
+It says READY first.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def ends_run(one: StoredEvent) -> bool:
 
 
 async def collected(store: SqliteStore, seq: int, count: int) -> list[StoredEvent]:
-    """So many events behind a number, as they come, or fewer up to the end of a run."""
+    """Events behind a number, as they come, up to a count or the end of a run."""
     found: list[StoredEvent] = []
     async with aclosing(follow(store.events, seq)) as stream:
         async for one in stream:

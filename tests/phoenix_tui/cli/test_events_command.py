@@ -39,7 +39,7 @@ def types(lines: Sequence[dict[str, Any]]) -> tuple[str, ...]:
 
 
 async def read(process: asyncio.subprocess.Process, count: int) -> list[dict[str, Any]]:
-    """So many lines of a process that goes on."""
+    """The next lines of a process that goes on."""
     assert process.stdout is not None
     return [json.loads(await process.stdout.readline()) for _ in range(count)]
 
