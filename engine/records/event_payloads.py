@@ -11,6 +11,7 @@ from engine.machine.messages import Usage
 from engine.machine.states import AgentStatus, Completed, Failed
 from engine.records import AgentFacts
 from engine.records.model_calls import PREVIEW
+from engine.records.tracked_tasks import TrackedTask
 from tools.contract import JsonObject
 
 
@@ -45,6 +46,18 @@ def failed(error: str, code: str, status: str, *, recoverable: bool) -> JsonObje
 def state_changed(before: str, after: str) -> JsonObject:
     """Another state, by the names of the column `conversations.state`."""
     return {"from": before, "to": after}
+
+
+def tracked_task(task: TrackedTask, *, removed: bool = False) -> JsonObject:
+    """A task of the board as it is now."""
+    return {
+        "taskId": task.id,
+        "order": task.order,
+        "status": task.status.value,
+        "description": task.description[:PREVIEW],
+        "isPlanning": task.is_planning,
+        "removed": removed,
+    }
 
 
 def agent_start(agent_id: str, facts: AgentFacts, profile: str, run_id: str) -> JsonObject:

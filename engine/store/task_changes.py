@@ -42,12 +42,17 @@ def edit(
     return changed
 
 
-def remove(connection: sqlite3.Connection, conversation_id: str, task_id: str) -> None:
-    """Remove a task; its messages keep no link, and the orders behind it close the gap. Raises TaskRefused."""
+def remove(connection: sqlite3.Connection, conversation_id: str, task_id: str) -> TrackedTask:
+    """Remove a task and return it; its messages stay without one, and the orders behind it close the gap.
+
+    Raises:
+        TaskRefused: there is no such task.
+    """
     found = task(connection, conversation_id, task_id)
     connection.execute("DELETE FROM tracked_tasks WHERE id = ?", (found.id,))
     if not found.is_planning:
         shift(connection, conversation_id, found.order, -1)
+    return found
 
 
 def keep(connection: sqlite3.Connection, changed: TrackedTask) -> None:

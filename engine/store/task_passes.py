@@ -5,12 +5,16 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Final
+from uuid import uuid4
 
 from engine.machine.messages import Role
+from engine.ports import RecordEvent
 from engine.ports.task_store import AppliedChanges, BoardChange, MessageTracking, TakenMessages
+from engine.records import event_payloads as payloads
+from engine.records.events import EventKind
 from engine.records.model_calls import CallPurpose
 from engine.records.tracked_tasks import TrackedTask
-from engine.store import messages
+from engine.store import event_rows, messages
 from engine.store.task_board import BoardWriter
 from engine.store.task_rows import tasks_of
 
@@ -68,9 +72,19 @@ def changed_tasks(before: Iterable[TrackedTask], after: Iterable[TrackedTask]) -
 
 
 def record_changes(
-    connection: sqlite3.Connection, conversation_id: str, changed: Sequence[TrackedTask], at: float
+    connection: sqlite3.Connection,
+    conversation_id: str,
+    changed: Iterable[TrackedTask],
+    at: float,
+    *,
+    removed: bool = False,
 ) -> None:
-    """Record the changed tasks of a reply, or of the user, in the same transaction: the place of their events."""
+    """Append an event for each changed task, of a reply or of the user, in the same transaction (SPEC SDK-20)."""
+    for task in changed:
+        payload = payloads.encoded(payloads.tracked_task(task, removed=removed))
+        event_rows.add(
+            connection, conversation_id, RecordEvent(str(uuid4()), EventKind.TRACKED_TASK_CHANGED, payload), at
+        )
 
 
 def settle(connection: sqlite3.Connection, conversation_id: str, of: MessageTracking, to: MessageTracking) -> None:

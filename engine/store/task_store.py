@@ -51,8 +51,10 @@ class SqliteTasks:
 
         def job(connection: sqlite3.Connection) -> TrackedTask:
             self._instance.owns(connection, conversation_id)  # raises where another process does
+            before = task_rows.tasks_of(connection, conversation_id)
             task = task_changes.edit(connection, conversation_id, task_id, status, description, at)
-            task_passes.record_changes(connection, conversation_id, [task], at)
+            after = task_rows.tasks_of(connection, conversation_id)
+            task_passes.record_changes(connection, conversation_id, task_passes.changed_tasks(before, after), at)
             return task
 
         return await self._transactions.write(job)
@@ -62,7 +64,8 @@ class SqliteTasks:
 
         def job(connection: sqlite3.Connection) -> None:
             self._instance.owns(connection, conversation_id)
-            task_changes.remove(connection, conversation_id, task_id)
+            removed = task_changes.remove(connection, conversation_id, task_id)
+            task_passes.record_changes(connection, conversation_id, [removed], at, removed=True)
 
         await self._transactions.write(job)
 
