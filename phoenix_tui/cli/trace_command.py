@@ -13,7 +13,7 @@ from phoenix_tui.cli.finding import find_one
 from phoenix_tui.cli.output import write_json, write_line
 from phoenix_tui.cli.times import utc_time
 from phoenix_tui.terminal.size import terminal_size
-from phoenix_tui.text.trace_rows import trace_lines
+from phoenix_tui.text.trace_bars import trace_lines
 from tools.contract import JsonObject
 
 WIDTH = 120

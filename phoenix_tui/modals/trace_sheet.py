@@ -20,7 +20,7 @@ from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.text.trace_rows import GAP, TraceRow, trace_rows
+from phoenix_tui.text.trace_bars import GAP, TraceRow, trace_rows
 from phoenix_tui.text.trace_text import details, heading, left_out_line, matches, span_words
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.row_choice import first_visible, moved

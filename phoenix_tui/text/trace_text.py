@@ -1,4 +1,4 @@
-"""A trace in words: heading, outcome, duration, tokens and cost of each span (SPEC CLAW-80)."""
+"""A trace in words: time, tokens and cost of each span (SPEC CLAW-80); `trace_bars` draws the tree."""
 
 from __future__ import annotations
 

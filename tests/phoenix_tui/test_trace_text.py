@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from engine.records.traces import SpanStatus, Trace
-from phoenix_tui.text.trace_rows import WITH_TOKENS, bar_place, trace_lines, trace_rows
+from phoenix_tui.text.trace_bars import WITH_TOKENS, bar_place, trace_lines, trace_rows
 from phoenix_tui.text.trace_text import matches, spoken_lines
 from tests.support.fake_traces import some_traces
 

@@ -1,4 +1,4 @@
-"""A trace in rows: the tree, a bar on the run's time line, duration, tokens and cost of each span (SPEC CLAW-80)."""
+"""A trace in columns: the tree, a bar on the run's time line, duration, tokens and cost of each span."""
 
 from __future__ import annotations
 
