@@ -34,7 +34,8 @@ def heading(trace: Trace) -> str:
     root = trace.root
     own = [one for one in trace.spans if one.run_id == root.run_id]
     llm, tool = (sum(one.kind is kind for one in own) for kind in (SpanKind.LLM, SpanKind.TOOL))
-    facts = [outcome(root), span_time(root.seconds), f"{counted(llm, 'model call')}, {counted(tool, 'tool call')}"]
+    calls = f"{counted(llm, 'model call')}, {counted(tool, 'tool call')}"
+    facts = [outcome(root), span_time(root.seconds), f"{calls} shown" if trace.left_out else calls]
     if root.usage is not None:
         sign = "~" if root.estimated else ""
         facts.append(f"{sign}{tokens(input_tokens(root))} in, {sign}{tokens(root.usage.output_tokens)} out")

@@ -37,6 +37,7 @@ from phoenix_tui.wiring.expiring import cutoff as expires_before
 from phoenix_tui.wiring.profile_board import profile_files, profile_findings
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings_board import DefaultModel
+from phoenix_tui.wiring.trace_export import export_findings
 from phoenix_tui.wiring.waits import waits_on_stderr
 from tools.contract import SandboxMode
 from tools.process.start import Processes, start_processes
@@ -163,6 +164,7 @@ async def findings(setup: Setup) -> list[Finding]:
     found.append(_checkpoints(setup))
     found.append(Finding("sqlite", Health.OK, f"{sqlite3.sqlite_version}, journal mode {journal_mode()}"))
     found.append(await asyncio.to_thread(_database, setup.paths.database))
+    found += await asyncio.to_thread(export_findings, setup.settings, os.environ, setup.paths.database)
     found += await asyncio.to_thread(_put_away, setup.paths.database, setup.settings.number("retention_days"))
     return found
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from engine.ports.trace_export import TraceQueue
 from engine.providers.addresses import is_straight
@@ -15,10 +18,13 @@ from engine.providers.direct_transport import DirectTransport
 from engine.providers.failures import retry_after_seconds
 from engine.providers.http_transport import HttpResponse, HttpTransport, TransportError
 from engine.records.trace_export import TraceBatch
+from engine.store.opening import open_for_reading
+from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.names import VERSION
 from phoenix_tui.config.settings import Settings
 from phoenix_tui.telemetry.collector import NO_PACKAGE, Collector, collector_of
 from phoenix_tui.telemetry.exporter import Delivery, TraceExporter, Verdict
+from tools.wording import counted
 
 SECONDS: Final = 10.0
 """Seconds of one request, from the connection to the head of the answer."""
@@ -42,6 +48,24 @@ async def open_trace_export(
     exporter = TraceExporter(queue, CollectorClient(collector), _Encoder(collector.content))
     await exporter.start()
     return exporter, ""
+
+
+def export_findings(settings: Settings, environment: Mapping[str, str], database: Path) -> list[Finding]:
+    """Finding about the export and what waits for it; none while it is off."""
+    collector = collector_of(settings, environment)
+    if collector is None:
+        return []
+    if isinstance(collector, str):
+        return [Finding("traces", Health.NOTE, collector)]
+    try:
+        with closing(open_for_reading(database)) as connection:
+            count = int(connection.execute("SELECT count(*) FROM trace_queue").fetchone()[0])
+    except sqlite3.Error:  # it does not exist yet, or is reported with the database itself
+        count = 0
+    where = urlsplit(collector.url)  # the rest of an address may hold a key
+    address = f"{where.scheme}://{where.hostname}{f':{where.port}' if where.port else ''}"
+    waiting = f"{counted(count, 'run')} waiting" if count else "nothing waiting"
+    return [Finding("traces", Health.OK, f"exported to {address}, {waiting}")]
 
 
 class _Encoder:

@@ -462,6 +462,17 @@ async def test_a_projects_settings_cannot_name_a_collector(tmp_path: Path) -> No
         assert "unknown key 'otel_endpoint'. A project can set permission_mode, sandbox, sandbox_network." in ran.err
 
 
+async def test_the_doctor_says_where_traces_go_and_what_waits(tmp_path: Path) -> None:
+    async with collect() as collector:
+        collector.answer = status_500
+        address = collector.url.replace("http://", "http://user:key@")
+        phoenix = installed(tmp_path, f'otel_endpoint = "{address}/x?key=key"\n')
+        assert (await phoenix.run("-p", "hello")).code == 0
+        found = (await phoenix.run("doctor")).out
+        assert f"exported to {collector.url}, 1 run waiting" in found
+        assert "key" not in next(line for line in found.splitlines() if "exported to" in line)
+
+
 async def test_an_address_that_is_none_is_said_and_stops_nothing(tmp_path: Path) -> None:
     ran = await installed(tmp_path, 'otel_endpoint = "localhost:4318"\n').run("-p", "hello")
     assert ran.code == 0
