@@ -103,6 +103,26 @@ def under_way(row: sqlite3.Row, now: float) -> TraceSpan:
     )
 
 
+def asked(row: sqlite3.Row, now: float) -> TraceSpan:
+    """The model call that a run waits for: it has no row before it ends, and began with the last move."""
+    provider, _, model = row["model"].partition("/")
+    return TraceSpan(
+        id=f"{row['id']}/asked",
+        parent_id=row["id"],
+        depth=0,
+        kind=SpanKind.LLM,
+        name=model,
+        status=SpanStatus.RUNNING,
+        outcome="running",
+        conversation_id=row["conversation_id"],
+        run_id=row["id"],
+        started_at=row["updated_at"],
+        seconds=max(now - row["updated_at"], 0.0),
+        provider=provider,
+        model=model,
+    )
+
+
 def aside(row: sqlite3.Row, parent_id: str) -> TraceSpan:
     """A model call beside runs."""
     return TraceSpan(

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from engine.machine.states import STATE_NAMES, AwaitingLlm
 from engine.records.model_calls import INPUT_PREVIEW
 from engine.records.traces import SpanContent, SpanKind, Trace, TraceSpan, TraceSummary
 from engine.store import trace_rows
@@ -18,6 +19,7 @@ MOST_ASIDES: Final = 100
 DEEPEST: Final = 8
 """Levels of sub-agents; today's engine has two."""
 UNTIL_NOW: Final = 1e18
+ASKING: Final = STATE_NAMES[AwaitingLlm]
 LEAST_ID: Final = 8
 """Characters of an id that name a run."""
 
@@ -30,7 +32,7 @@ _RUNS: Final = f"""WITH RECURSIVE below (run_id, conversation_id, tool_use_id, a
         AND t.run_id = b.run_id
     CROSS JOIN runs AS r ON r.conversation_id = c.id WHERE b.depth < {DEEPEST})
     SELECT r.id, r.conversation_id, r.status, r.error, r.error_code, r.started_at, r.ended_at, b.tool_use_id, b.above,
-        c.kind, c.profile, c.title, c.model, m.seq
+        c.kind, c.profile, c.title, c.model, c.state, c.updated_at, m.seq
     FROM below AS b JOIN runs AS r ON r.id = b.run_id JOIN conversations AS c ON c.id = r.conversation_id
     LEFT JOIN messages AS m ON m.id = r.trigger_message_id LIMIT ?2"""
 _SUMS: Final = """SELECT run_id, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
@@ -90,6 +92,7 @@ def read(connection: sqlite3.Connection, run_id: str, now: float, limit: int = M
     left_out = max(connection.execute(_COUNT, (ids,)).fetchone()[0] - room, 0)
     calls = [trace_rows.ended(row) for row in rows]
     calls += [trace_rows.under_way(row, now) for row in connection.execute(_OPEN, (ids, MOST_ASIDES))]
+    calls += [trace_rows.asked(row, now) for row in runs if row["status"] == "running" and row["state"] == ASKING]
     root = runs[0]
     asides = connection.execute(_ASIDES, (root["conversation_id"], root["started_at"], UNTIL_NOW, MOST_ASIDES))
     calls += [trace_rows.aside(row, root["id"]) for row in asides.fetchall()]
