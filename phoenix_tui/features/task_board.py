@@ -41,7 +41,7 @@ class BoardModel:
 
     @property
     def id(self) -> str:
-        """The conversation of the board."""
+        """Id of the conversation."""
         return self.conversation.id
 
     @property

@@ -62,7 +62,7 @@ def board_rows(
     *,
     plain: bool,
 ) -> list[Content]:
-    """Rows that there is room for, the chosen one among them."""
+    """Rows in the room there is, the chosen one among them."""
     first = first_visible(chosen, len(rows), room)
     most = max((row.task.order for row in rows if row.task is not None), default=0)
     digits = len(str(max(most, *(row.seq for row in rows), 1)))
@@ -155,7 +155,7 @@ def task_contents(task: TrackedTask, words: Callable[[int], str | None]) -> list
 
 
 def content_rows(lines: Sequence[TaskLine], chosen: int, width: int, room: int) -> list[Content]:
-    """Lines that there is room for, the chosen one among them; each has one row, the chosen one up to three."""
+    """Lines in the room there is, the chosen one among them; each has one row, the chosen one up to three."""
     rows: list[Content] = []
     first = last = 0
     for place, line in enumerate(lines):

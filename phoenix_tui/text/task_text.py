@@ -155,7 +155,7 @@ def board_lines(view: TaskBoardView, now: float, *, tasks: Sequence[TrackedTask]
 
 
 def task_lines(task: TrackedTask, words: Sequence[str], now: float) -> list[str]:
-    """One task in full, as lines; `words` are its messages."""
+    """One task as lines, with all its milestones and preferences; `words` are its messages."""
     head = PLANNING if task.is_planning else f"Task {task.order}: {title(task)}"
     lines = [head, facts(task, now)]
     lines += ["Milestones:", *(f"   - {shown(text)}" for text in task.progresses)] if task.progresses else []

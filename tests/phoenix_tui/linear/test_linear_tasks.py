@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from tests.support.cli import Phoenix, phoenix_in
+from tests.support.cli import Phoenix, phoenix_in, with_claude
+from tests.support.loopback import Talk, serve
+from tests.support.loopback_anthropic import recording, refuse, start, stop, text, tool
 from tests.support.program import program
 from tests.support.stored_boards import store_task, stored_tasks
 
 ROWS, COLUMNS = 200, 200
 """Rows and columns of a terminal on which nothing scrolls away or wraps during a test."""
+
+RECORDED = (
+    tool(0, "insert_task", json.dumps({"after_task_order": 0, "task_description": "fix the retry test"}), tool_id="t0"),
+    tool(
+        1,
+        "append_messages_to_task",
+        json.dumps({"task_order": 1, "message_ids": [1, 2], "progress": "it was fixed"}),
+        tool_id="t1",
+    ),
+    tool(2, "finish", "{}", tool_id="t2"),
+    stop("tool_use"),
+)
+"""Reply of the task agent."""
 
 
 async def with_board(folder: Path) -> Phoenix:
@@ -65,3 +81,38 @@ async def test_tracking_is_switched_by_commands(tmp_path: Path) -> None:
         running.type("/track perhaps\r")
         await running.shows("Give on, off or now; without a word /track shows how it is.")
     assert (await phoenix.run("tasks", "Retry", "--json")).json["tracking"] is True
+
+
+async def answers(talk: Talk) -> None:
+    """Answer a message; as the task agent, record both messages as one task."""
+    if await refuse(talk):
+        return
+    tools = talk.seen.json.get("tools", [])
+    is_agent = "insert_task" in json.dumps(tools)
+    parts = RECORDED if is_agent else (text(0, "It is done."), stop())
+    await talk.begin()
+    await talk.send(*recording(start(), *parts))
+    await talk.end()
+
+
+async def test_messages_of_a_real_conversation_become_a_task_that_lines_and_scripts_read(tmp_path: Path) -> None:
+    async with serve(answers) as server:
+        phoenix = with_claude(tmp_path, server.url, PHOENIX_TASK_TRACKING="on")
+        async with program(phoenix, "--screen-reader", rows=ROWS, columns=COLUMNS) as running:
+            await running.shows("You:")
+            running.type("/tasks\r")
+            await running.shows("There are no tasks yet: nothing was sent in this conversation.")
+            running.type("fix the retry test\r")
+            await running.shows("It is done.")
+            running.type("/track now\r")
+            await running.shows("2 messages tracked; Tracking on · tracked 2.")
+            running.type("/tasks\r")
+            await running.shows("1. running: fix the retry test", "   - it was fixed")
+            running.type("/tasks 1\r")
+            await running.shows("#1 you: fix the retry test", "#2 agent: It is done.")
+            running.type("/tasks none\r")
+            await running.shows("Every message belongs to a task.")
+            running.type("/track now\r")
+            await running.shows("No messages wait for tracking.")
+        [task] = (await phoenix.run("tasks", "fix-the-retry-test", "--json")).json["tasks"]
+        assert (task["status"], task["description"], task["messages"]) == ("running", "fix the retry test", [1, 2])

@@ -34,7 +34,10 @@ from tests.support.fake_agents import waits_for
 from tests.support.fake_engine import FakeEngine, question
 from tests.support.shell import Shell
 
-HELD = ("", "ctrl+", "alt+", "shift+", "super+", "ctrl+alt+", "ctrl+shift+", "alt+shift+", "ctrl+super+")
+HELD = (
+    *("", "ctrl+", "alt+", "shift+", "super+", "ctrl+alt+", "ctrl+shift+", "alt+shift+", "ctrl+super+"),
+    *("alt+super+", "shift+super+", "ctrl+alt+shift+"),
+)
 NEW = {
     key.id: f"{held}f{number}"
     for key, (held, number) in zip(
@@ -114,6 +117,7 @@ async def test_every_sheet_names_the_user_s_keys(open_shell: Any, engine: FakeEn
             ("rules", [("rule_new", "adds one"), ("rule_undo", "undoes")]),
             ("profile", [("sheet_take", "uses"), ("profile_read", "reads"), ("profile_edit", "edits")]),
             ("rewind", [("sheet_take", "selects")]),
+            ("tasks", [("task_track", "tracking on/off"), ("task_loose", "no task")]),
         ):
             await says(shell, partial(shell.screen.action_command, command), hints)
         parent = shell.conversation
