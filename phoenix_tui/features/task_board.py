@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from engine.executor.requests import EngineError
@@ -106,18 +106,22 @@ class BoardModel:
 
     async def load_words(self, seqs: Iterable[int]) -> bool:
         """Read the words of these messages; returns True if there was something to read."""
-        missing = {seq for seq in seqs if seq not in self._words}
+        wanted = sorted(seqs)
+        missing = self._missing(wanted)
         had = bool(missing)
         for _ in range(MOST_READ):
             if not missing:
                 break
-            last = max(missing)
+            last = missing[-1]
             found = (await self.conversation.history(last + 1, RANGE)).messages
             self._words |= {one.seq: f"{speaker_of(one)}: {words_of(one)}" for one in found}
             if last not in self._words:
                 self._words[last] = "this message is gone"
-            missing = {seq for seq in missing if seq not in self._words}
+            missing = self._missing(wanted)
         return had
+
+    def _missing(self, seqs: Sequence[int]) -> list[int]:
+        return [seq for seq in seqs if seq not in self._words]
 
 
 async def board_in_view(front: FrontEnd) -> BoardModel:

@@ -149,7 +149,7 @@ async def track_now(front: FrontEnd, board: BoardModel) -> None:
     front.tell(READING)
     after = await board.tasks.flush(board.id)
     left = after.pending + after.failed + after.running
-    front.tell(f"{counted(max(waiting - left, 0), 'message')} tracked; {how_it_is(after)}", bad=bool(after.failed))
+    front.tell(f"{counted(max(waiting - left, 0), 'message')} tracked. {how_it_is(after)}", bad=bool(after.failed))
 
 
 def switched(status: TrackingStatus) -> str:

@@ -60,9 +60,12 @@ class TaskActionsSheet(Sheet[str]):
     async def _carry_out(self, work: Awaitable[str]) -> None:
         try:
             said = await work
-            await self.board.read()
         except ENGINE_ERRORS as error:
             said = str(error)
+        try:
+            await self.board.read()
+        except ENGINE_ERRORS as error:
+            said = said or str(error)
         self.said = shown(said)
         if self.is_attached:
             self.show()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from engine.records import AgentFacts, SpawnMode
 from engine.records.tracked_tasks import TaskBoardView, TaskStatus, TrackingStatus
 from phoenix_tui.modals.confirm_sheet import ConfirmSheet
 from phoenix_tui.modals.line_sheet import LineSheet
@@ -335,6 +336,50 @@ async def test_texts_of_a_model_reach_the_screen_cleaned_and_cut_at_any_width(
             assert not any(sign in shell.text for sign in ("\x1b", "\u202e", "\x07", "evil"))
         await shell.pilot.press(*["up"] * 4)
         assert size[0] < 80 or "Remove the cache [bold]now[/] gnp.exe" in shell.text
+
+
+async def test_signs_are_ascii_where_the_terminal_has_no_others(open_shell: OpenShell, engine: FakeEngine) -> None:
+    async with open_shell(size=WIDE, plain=True) as shell:
+        await board(shell, talk(engine))
+        for row in ("v done     1", "> running  2", "x failed   3", ". pending  4"):
+            assert row in shell.text
+
+
+async def test_a_click_chooses_a_row_and_one_on_the_chosen_row_opens_it(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    async with open_shell(size=WIDE) as shell:
+        await board(shell, talk(engine))
+        await shell.pilot.click("#rows", offset=(10, 2))
+        await shell.shows("› ✗ failed   3")
+        await shell.pilot.click("#rows", offset=(10, 2))
+        await shell.until(lambda: isinstance(shell.top, TaskSheet))
+        await shell.shows("Task 3")
+
+
+async def test_a_change_that_is_refused_is_said_on_the_board_which_stays_open(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    async with open_shell(size=WIDE) as shell:
+        conversation = talk(engine)
+        await board(shell, conversation)
+        await shell.pilot.press("s")
+        await shell.until(lambda: isinstance(shell.top, PickerSheet))
+        engine.tasks.boards[conversation.id] = TaskBoardView(status=small_board().status)
+        await shell.pilot.press("enter")
+        await shell.shows("This task is no longer on the board.")
+        assert "publish the wheel" not in shell.text
+
+
+@pytest.mark.parametrize("line", ["/tasks", "/track on"])
+async def test_sub_agents_have_no_board_of_their_own(open_shell: OpenShell, engine: FakeEngine, line: str) -> None:
+    async with open_shell(size=WIDE) as shell:
+        conversation = talk(engine)
+        facts = AgentFacts(engine.seed("parent").id, SpawnMode.BACKGROUND, "t1", 1, "look")
+        conversation.record = replace(conversation.record, agent=facts)
+        await shell.open(conversation)
+        await shell.command(line)
+        await shell.until(lambda: any("Sub-agents have no task board" in toast for toast in shell.toasts))
 
 
 async def test_40_columns_keep_mark_number_and_age(open_shell: OpenShell, engine: FakeEngine) -> None:
