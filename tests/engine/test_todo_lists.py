@@ -267,3 +267,35 @@ async def test_a_list_that_cannot_be_read_hides_no_conversation(tmp_path: Path) 
         assert [row.progress for row in await store.conversations(ConversationQuery())] == [""]
     finally:
         await store.close()
+
+
+async def test_a_restore_of_the_messages_before_a_summary_takes_the_list_from_the_notes(tmp_path: Path) -> None:
+    words = Reply((Text("word " * 200),))
+    async with engine_harness(tmp_path, writes(READ), *[words] * 8, tools=[TodoWrite()], settings=QUIET) as harness:
+        conversation = await harness.conversation()
+        for text in ("one", "two", "three", "four", "five"):
+            await conversation.say(text)
+            await conversation.wait_idle()
+        await conversation.context.compact()
+        await conversation.wait_idle()
+        await conversation.context.restore()
+        await conversation.say("six")
+        await conversation.wait_idle()
+        assert notes(harness)[-1] == ""
+
+
+async def test_a_list_of_hostile_arguments_is_answered_and_the_run_goes_on(tmp_path: Path) -> None:
+    bad = (
+        "{",
+        '{"todos": ' + "[" * 50_000,
+        '{"todos": [{"content": "a", "status": "\\u0000"}]}',
+        "[]",
+        '{"todos": 1e999}',
+    )
+    replies = [Reply((ScriptedCall("todo_write", arguments),)) for arguments in bad]
+    async with engine_harness(tmp_path, *replies, DONE, tools=[TodoWrite()], settings=QUIET) as harness:
+        conversation = await harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        assert len(harness.provider.requests) == len(bad) + 1
+        assert conversation.record.todos == TodoList()
