@@ -87,6 +87,8 @@ class CommandArguments(Struct, frozen=True):
     limit: int = 50
     days: int | None = None
     by: str | None = None
+    bundle: str | None = None
+    """File of `doctor --bundle`; empty: a new one here."""
     host: str = ""
     port: int = 0
     public_url: str = ""

@@ -146,7 +146,10 @@ def command_parser() -> Parser:
     _add_stats(commands)
     _leaf(commands, "tasks", "the task board of a conversation: its tasks, milestones and preferences", "reference")
     _add_trace(commands)
-    _leaf(commands, "doctor", "check this installation")
+    checking = _leaf(commands, "doctor", "check this installation")
+    bundle_help = "write a redacted archive for a bug report, without transcripts; shows its contents and asks first"
+    checking.add_argument("--bundle", nargs="?", const="", metavar="FILE", help=bundle_help)
+    checking.add_argument("-y", "--yes", action="store_true", help="write it without asking")
     _add_config(commands)
     _add_serve(commands)
     return parser

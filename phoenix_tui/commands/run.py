@@ -34,6 +34,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "plan": ("plan", "todo"),
     "tasks": ("tasks", "track"),
     "traces": ("trace",),
+    "diagnostics": ("debug",),
     "rewind": ("branches", "rewind", "undo"),
     "history": ("history",),
     "images": ("image", "images"),

@@ -56,6 +56,7 @@ COMMANDS: Final[tuple[SlashCommand, ...]] = (
     SlashCommand("cost", "tokens and cost of this conversation and its last run; runs: of each run", "runs"),
     SlashCommand("stats", "tokens and cost of all conversations: by day, model, project, tool and more", "BY"),
     SlashCommand("trace", "the calls of a run on its time line, with tokens and cost"),
+    SlashCommand("debug", "records of model calls and logs, for bug reports", "FILE"),
     SlashCommand("btw", "ask a side question: no tools, nothing is stored, the agent keeps working", "QUESTION", True),
     SlashCommand("history", "search earlier prompts, of this folder or of all", "WORDS"),
     SlashCommand("image", "attach an image file to the next message", "FILE", True),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from engine.api.engine import EngineApi, LibraryApi, RewindApi
     from engine.api.notes import NotesApi
     from engine.api.statistics import StatisticsApi
+    from engine.diagnostics import Diagnostics
     from engine.ports import ModelInfo
     from engine.records import Recovery
     from phoenix_tui.features.onboarding_api import Onboarding
@@ -64,6 +65,8 @@ class Services(Struct, frozen=True):
     """Notes of the user and of projects."""
     statistics: StatisticsApi | None = None
     """Sums over all conversations."""
+    diagnostics: Diagnostics | None = None
+    """Records of model calls and logs, for /debug."""
     recoveries: Sequence[Recovery] = ()
     """Conversations recovered at the start."""
     warning: str = ""

@@ -7,6 +7,7 @@ from typing import Final
 
 from engine.machine.states import is_busy
 from phoenix_tui.features.cost import choose_run, cost_report
+from phoenix_tui.features.diagnostics import debug
 from phoenix_tui.features.doctor import doctor
 from phoenix_tui.features.side_questions import why_not
 from phoenix_tui.linear.context import LinearContext, LineCommand
@@ -67,6 +68,7 @@ async def _quit(ctx: LinearContext, _: str) -> None:
 RUNS: Final[dict[str, LineCommand]] = {
     "btw": _btw,
     "cost": _cost,
+    "debug": debug,
     "doctor": doctor,
     "output": _output,
     "quit": _quit,

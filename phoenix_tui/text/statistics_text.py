@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from engine.records.model_calls import CallPurpose
 from engine.records.statistics import CallGroup, StatisticsGroup, ToolGroup
+from phoenix_tui.text.byte_sizes import size_in_words
 from phoenix_tui.text.cost_text import PURPOSES
 from phoenix_tui.text.labels import clock, money, tokens
 from phoenix_tui.text.shown_paths import short_path
@@ -20,9 +21,6 @@ from tools.wording import counted
 EMPTY: Final = "No model was called in this time."
 CALL_COLUMNS: Final = ("COST", "TOKENS", "IN", "OUT", "CACHED", "CALLS")
 TOOL_COLUMNS: Final = ("CALLS", "ERRORS", "STOPPED", "TIME", "RESULTS")
-KILOBYTE: Final = 1_000
-DIGITS: Final = 10
-"""Sizes below it have a digit after the point."""
 RANGE_WORDS: Final = {1: "today", 365: "the last year", 0: "all time"}
 
 
@@ -63,7 +61,7 @@ def tool_rows(rows: Sequence[ToolGroup]) -> list[StatisticsRow]:
                 f"{row.failed:,}",
                 f"{row.stopped:,}",
                 clock(row.duration_ms / 1000),
-                _bytes(row.result_bytes),
+                size_in_words(row.result_bytes),
             ),
             row.calls,
         )
@@ -157,12 +155,3 @@ def _cells(row: CallGroup) -> tuple[str, ...]:
     cached = used.cache_read_tokens + used.cache_creation_tokens
     counts = (used.tokens, used.input_tokens, used.output_tokens, cached)
     return (cost(row), *(token_count(row, count) for count in counts), f"{row.calls:,}")
-
-
-def _bytes(count: int) -> str:
-    size, unit = float(count), "B"
-    for larger in ("kB", "MB", "GB"):
-        if size < KILOBYTE:
-            break
-        size, unit = size / KILOBYTE, larger
-    return f"{size:.1f} {unit}" if unit != "B" and size < DIGITS else f"{size:,.0f} {unit}"

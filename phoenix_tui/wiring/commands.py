@@ -31,7 +31,14 @@ from phoenix_tui.cli.trace_command import show_trace
 from phoenix_tui.config.settings import ConfigError, Settings
 from phoenix_tui.lifecycle import memory_limit
 from phoenix_tui.text.checkpoint_text import use_in_words
-from phoenix_tui.wiring.backend import checkpoint_limits, model_files, open_the_store, process_settings, tracks_tasks
+from phoenix_tui.wiring.backend import (
+    checkpoint_limits,
+    diagnostics_of,
+    model_files,
+    open_the_store,
+    process_settings,
+    tracks_tasks,
+)
 from phoenix_tui.wiring.choice import choose
 from phoenix_tui.wiring.expiring import cutoff as expires_before
 from phoenix_tui.wiring.profile_board import profile_files, profile_findings
@@ -148,6 +155,11 @@ async def stats(setup: Setup, arguments: CommandArguments) -> Exit:
 
 async def doctor(setup: Setup, arguments: CommandArguments) -> Exit:
     """`phoenix doctor`."""
+    if arguments.bundle is not None:
+        from phoenix_tui.cli.bundle import bundle_parts, write_bundle  # noqa: PLC0415 - seldom asked for
+
+        parts = bundle_parts(await findings(setup), setup.settings, diagnostics_of(setup))
+        return write_bundle(parts, arguments)
     return report(await findings(setup), as_json=arguments.json)
 
 

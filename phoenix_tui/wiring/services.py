@@ -19,7 +19,7 @@ from phoenix_tui.cli.setup import Setup
 from phoenix_tui.lifecycle.launch import CannotOpen, Services
 from phoenix_tui.lifecycle.loading import load
 from phoenix_tui.models.files import ModelFileState
-from phoenix_tui.wiring.backend import Backend, open_backend
+from phoenix_tui.wiring.backend import Backend, diagnostics_of, open_backend
 from phoenix_tui.wiring.event_retention import remove_old_events
 from phoenix_tui.wiring.expiring import remove_expired
 from phoenix_tui.wiring.indexing import index_older
@@ -94,6 +94,7 @@ class ServiceOpener(SecretFields, Struct, eq=False):
             system=SystemChecks(setup, backend),
             settings=SettingsBoard(setup),
             profiles=ProfileBoard(setup, backend.profiles),
+            diagnostics=diagnostics_of(setup),
             recoveries=recoveries,
             warning=await self._warning(backend),
             kept=not (setup.ephemeral or backend.engine.warning),
