@@ -93,7 +93,7 @@ async def statistics_report(api: StatisticsApi, by: StatisticsBy, days: int, now
     Raises:
         StorageError: the sums cannot be read.
     """
-    groups = {StatisticsGroup.DAY} | ({GROUPS[by]} if by in GROUPS else set())
+    groups = {StatisticsGroup.DAY, GROUPS.get(by, StatisticsGroup.DAY)}
     since = first_second(now, days) if days else 0.0
     found = await api.read(StatisticsQuery(tuple(sorted(groups)), by is StatisticsBy.TOOL, since))
     rows = found.groups[GROUPS[by]] if by in GROUPS else ()
