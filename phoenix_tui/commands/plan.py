@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from phoenix_tui.commands.command_context import CommandContext, CommandFunction
-from phoenix_tui.commands.screen_front_end import on_screen
+from phoenix_tui.commands.screen_front_end import ScreenFrontEnd, on_screen
 from phoenix_tui.features.plan import plan
 from phoenix_tui.features.todo import NO_LIST, todo
 from phoenix_tui.modals.edit_sheet import EditSheet
 from tools.exit_plan import why_no_plan
+
+NOTHING_WAITS: Final = "No plan waits for an answer here."
 
 
 async def toggle_todos(ctx: CommandContext) -> None:
@@ -26,6 +28,7 @@ async def edit_plan(ctx: CommandContext) -> None:
     conversation, panel = ctx.active.conversation, ctx.dock.question
     question = conversation.question if conversation is not None else None
     if question is None or not question.request.plan:
+        ctx.tell(NOTHING_WAITS)
         return
     text = await ctx.sheets.show(EditSheet("Plan", panel.request.plan))
     if text is None or text == panel.request.plan:
@@ -36,4 +39,12 @@ async def edit_plan(ctx: CommandContext) -> None:
         panel.change_plan(question.call.id, text)
 
 
-RUNS: Final[dict[str, CommandFunction]] = {"plan": on_screen(plan), "todo": on_screen(todo)}
+async def show_plan(ctx: CommandContext, word: str) -> None:
+    """Show the approved plan, begin or end plan mode, or change the plan that waits."""
+    if word == "edit":
+        await edit_plan(ctx)
+    else:
+        await plan(ScreenFrontEnd(ctx), word)
+
+
+RUNS: Final[dict[str, CommandFunction]] = {"plan": show_plan, "todo": on_screen(todo)}

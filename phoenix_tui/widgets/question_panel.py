@@ -315,7 +315,7 @@ class QuestionPanel(RequestReading):
         if key == "r":
             self.ask_reason("What should be different …", REMARKS)
         elif key == "e":
-            self.call_later(self.run_action, "screen.act('edit_plan')")
+            self.call_later(self.run_action, "screen.command('plan edit')")
         elif answer := plan_answer(key, self.request.edited):
             self._answer(answer)
 

@@ -43,7 +43,6 @@ class Actions:
             "palette": lambda: palette(ctx),
             "next_mode": lambda: settings.next_mode(ctx),
             "todos": lambda: plan.toggle_todos(ctx),
-            "edit_plan": lambda: plan.edit_plan(ctx),
             "paste": self._paste,
             "editor": self._edit,
         }

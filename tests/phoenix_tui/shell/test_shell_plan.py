@@ -144,6 +144,8 @@ async def test_the_command_shows_the_approved_plan_or_begins_plan_mode(open_shel
         await shell.until(lambda: any("has proposed no plan yet" in toast for toast in shell.toasts))
         await shell.command("/plan off")
         assert mode_of(shell) == "ask"
+        await shell.command("/plan edit")
+        await shell.until(lambda: "No plan waits for an answer here." in shell.toasts)
         await shell.command("/plan what")
         await shell.until(lambda: any(toast.startswith("/plan shows") for toast in shell.toasts))
         conversation.record = replace(conversation.record, plan=PLAN)
