@@ -132,14 +132,9 @@ class Conversation:
         """Read up to `limit` messages before a seq, ascending, with their tool calls."""
         return await read_history(self._session, limit, before_seq - 1)
 
-    async def say(
-        self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None, run_id: str = ""
-    ) -> Receipt:
-        """Send a message; it is stored before anything else happens, or refused with the reason.
-
-        `run_id` is an unused id for its run; empty: made here.
-        """
-        return await send(self._session, text, image_ids, caps, run_id=run_id)
+    async def say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
+        """Send a message; it is stored before anything else happens, or refused with the reason."""
+        return await send(self._session, text, image_ids, caps)
 
     async def interrupt_and_say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
         """Cancel the current run, then send (SPEC BED-002)."""

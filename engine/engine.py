@@ -51,10 +51,11 @@ class Engine:
         self.sub_agents = SubAgents(ports, settings, self._conversations) if ports.agents is not None else None
         """Sub-agents of its conversations; None without a store for them."""
         self._conversations.sub_agents = self.sub_agents
-        self._cancelling: CancelWatcher | None = None
+        self.cancel_watcher: CancelWatcher | None = None
+        """Cancels runs that another process wants cancelled; None without a store for runs."""
         if ports.runs is not None:
-            self._cancelling = CancelWatcher(ports.runs, opened, self.sub_agents)
-            self._conversations.cancelling = self._cancelling
+            self.cancel_watcher = CancelWatcher(ports.runs, opened, self.sub_agents)
+            self._conversations.cancelling = self.cancel_watcher
         tools = all_tools(ports, self.sub_agents, settings.agent_depth)
         if ports.memory is not None and settings.memory:
             tools |= memory_tools(ports.memory, ports.store, settings.history_turns)
@@ -127,10 +128,10 @@ class Engine:
         """Find conversations by id, beginning of an id, slug or title; with `partly` also by a part of the title."""
         return await self.ports.store.find(reference, partly=partly)
 
-    async def fork(self, conversation_id: str, up_to_seq: int | None = None, new_id: str = "") -> Conversation:
-        """A copy under a new id, open here; empty: made here."""
+    async def fork(self, conversation_id: str, up_to_seq: int | None = None) -> Conversation:
+        """A copy under a new id, open here."""
         self._conversations.refuse_when_full()
-        new_id, now = new_id or self.ports.ids.new(), self.ports.clock.now()
+        new_id, now = self.ports.ids.new(), self.ports.clock.now()
         record = await self.ports.library.fork(conversation_id, new_id, now, up_to_seq)
         return await self._conversations.adopt(record)
 
@@ -187,8 +188,8 @@ class Engine:
     async def close(self) -> None:
         """Stop everything within the grace time, then close store and providers."""
         self.ports.store.waits.hurry()
-        if self._cancelling is not None:
-            await self._cancelling.close()
+        if self.cancel_watcher is not None:
+            await self.cancel_watcher.close()
         if self.sub_agents is not None:
             self.sub_agents.close()
         await self.resting.close()

@@ -6,7 +6,7 @@ messages only there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias, assert_never
 
 import msgspec
@@ -46,6 +46,7 @@ from engine.machine.states import (
     Errored,
     Failed,
     Idle,
+    Phase,
     Routing,
     State,
     ToolExecuting,
@@ -65,6 +66,8 @@ LONGEST_DECISION: Final = 4_000
 """Characters of a supervisor's decision that an event carries whole."""
 _ENDS: Final = {RunStatus.SUCCESS: EventKind.TASK_COMPLETED, RunStatus.CANCELLED: EventKind.TASK_CANCELLED}
 """Events of the ends of runs; every other end is a failure."""
+_PHASES: Final[Mapping[type[Phase], str]] = {Routing: "routing", CompactingContext: "compacting"}
+"""Stages of a run that waits for a model; in every other phase it thinks."""
 Stage: TypeAlias = tuple[str, int, int]
 """Name, model call of the run, and how many the run may make."""
 
@@ -130,8 +133,7 @@ def stage_of(state: State) -> Stage | None:
     """The stage of a run; None between runs and while one is being stopped. A wait for a retry is still thinking."""
     match state:
         case AwaitingLlm(run=run, phase=phase):
-            name = {Routing: "routing", CompactingContext: "compacting"}.get(type(phase), "thinking")
-            return name, run.iteration, run.max_iterations
+            return _PHASES.get(type(phase), "thinking"), run.iteration, run.max_iterations
         case ToolExecuting(run=run) | AwaitingApproval(run=run) | AwaitingSubagents(run=run):
             return "tool_exec", run.iteration, run.max_iterations
         case Compacting():

@@ -33,13 +33,15 @@ Receipt: TypeAlias = Accepted | Refused
 
 
 class RunCaps(Struct, frozen=True):
-    """Limits of one run; 0 means none."""
+    """Limits of one run, where 0 means none, and its id."""
 
     max_turns: int = 0
     """Model replies."""
     max_budget_usd: float = 0.0
     timeout: float = 0.0
     """Seconds of wall time."""
+    run_id: str = ""
+    """Unused id for the run, chosen by the caller (SPEC SDK-03); empty: made here."""
 
 
 class ApprovalChoice(StrEnum):

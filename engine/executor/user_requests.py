@@ -90,7 +90,6 @@ async def send(
     image_ids: Sequence[str],
     caps: RunCaps | None = None,
     queued_id: str = "",
-    run_id: str = "",
 ) -> Receipt:
     """Send a message; first it is stored, and removed from the queue in the same transaction."""
     if why := session.settings.memory_gauge.refusal() or refusal(session, text):
@@ -107,7 +106,7 @@ async def send(
     blocks = with_attachments(blocks, await attachments(session, text))
     caps = caps or RunCaps()
     message_id, length = session.ports.ids.new(), words_length(blocks)
-    run_id = run_id or session.ports.ids.new()
+    run_id = caps.run_id or session.ports.ids.new()
     blocks, suspected, found = inspected(session, blocks, message_id, run_id)
     original = length if length > MOST else None
     message = NewMessage(message_id, Role.USER, Origin.HUMAN, blocks, original_length=original, suspected=suspected)

@@ -27,9 +27,11 @@ _UNBEGUN: Final = """SELECT c.id AS conversation_id, c.title, c.agent_task, c.pa
     FROM conversations AS c LEFT JOIN conversations AS p ON p.id = c.parent_id
     WHERE c.kind = 'subagent' AND c.partial IS NULL AND NOT EXISTS (SELECT 1 FROM runs WHERE conversation_id = c.id)"""
 _BEGINS: Final = "{0} >= ?1 AND {0} < ?1 || '~'"
-_OWN_REQUESTS: Final = """SELECT q.conversation_id, q.run_id FROM cancel_requests AS q
-    JOIN conversations AS c ON c.id = q.conversation_id LEFT JOIN conversations AS p ON p.id = c.parent_id
-    WHERE ?1 IN (c.owner_instance, p.owner_instance)"""
+_OWN_REQUESTS: Final = """SELECT q.conversation_id, q.run_id, CASE WHEN q.run_id IS NULL THEN c.state = 'idle'
+        ELSE EXISTS (SELECT 1 FROM runs WHERE id = q.run_id AND status = 'running') END AS holds
+    FROM cancel_requests AS q JOIN conversations AS c ON c.id = q.conversation_id
+    LEFT JOIN conversations AS p ON p.id = c.parent_id WHERE ?1 IN (c.owner_instance, p.owner_instance)"""
+"""Requests for conversations of a process; those for runs that are over hold no longer."""
 
 
 class SqliteRuns:
@@ -115,16 +117,15 @@ class SqliteRuns:
     async def take_requests(self) -> list[CancelRequest]:
         """Take out the requests for runs of this process; those for runs that are over are dropped."""
 
-        def waiting(connection: sqlite3.Connection) -> list[CancelRequest]:
-            rows = connection.execute(_OWN_REQUESTS, (self._instance.id,)).fetchall()
-            return [CancelRequest(row["conversation_id"], row["run_id"] or "") for row in rows]
+        def waiting(connection: sqlite3.Connection) -> list[Any]:
+            return connection.execute(_OWN_REQUESTS, (self._instance.id,)).fetchall()
 
         def job(connection: sqlite3.Connection) -> list[CancelRequest]:
             found = waiting(connection)
             connection.executemany(
-                "DELETE FROM cancel_requests WHERE conversation_id = ?", [(one.conversation_id,) for one in found]
+                "DELETE FROM cancel_requests WHERE conversation_id = ?", [(row["conversation_id"],) for row in found]
             )
-            return found
+            return [CancelRequest(row["conversation_id"], row["run_id"] or "") for row in found if row["holds"]]
 
         # Most changes of other processes are no request: those cost a read, and no turn at the writer.
         return await self._transactions.write(job) if await self._transactions.read(waiting) else []

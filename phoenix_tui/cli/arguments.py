@@ -142,7 +142,7 @@ def _check_ids(arguments: RunArguments) -> None:
     for flag, value in given.items():
         if value is not None and not arguments.headless:
             raise CommandError(f"{flag} works with -p; add -p.")
-    if arguments.session_id is not None and arguments.resumes and not arguments.fork:
+    if arguments.session_id is not None and arguments.resumes:
         raise CommandError("--session-id is for a new conversation; leave it out with -c and -r.")
 
 

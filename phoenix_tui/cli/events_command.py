@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import signal
 from collections.abc import AsyncGenerator
-from typing import Any, Final
+from typing import Any, Final, cast
 
+import msgspec
 from msgspec import Struct
 
 from engine.ports import Store
@@ -129,10 +129,9 @@ def snapshot_object(snapshot: EventSnapshot) -> JsonObject:
 def payload_of(event: StoredEvent) -> JsonObject:
     """The payload; an unreadable one as text."""
     try:
-        payload: Any = json.loads(event.payload_json)
-    except (ValueError, RecursionError):
-        payload = None
-    return payload if isinstance(payload, dict) else {"unreadable": event.payload_json[:WORDS]}
+        return cast("JsonObject", msgspec.json.decode(event.payload_json, type=dict[str, Any]))
+    except (msgspec.DecodeError, RecursionError):
+        return {"unreadable": event.payload_json[:WORDS]}
 
 
 def event_line(event: StoredEvent) -> str:

@@ -66,7 +66,7 @@ class HeadlessRun:
     """Future that completes when the output was read."""
     _answers: set[asyncio.Task[Receipt]] = field(default_factory=set["asyncio.Task[Receipt]"])
 
-    async def perform(self, prompt: str, images: list[bytes], caps: RunCaps, run_id: str = "") -> Exit:
+    async def perform(self, prompt: str, images: list[bytes], caps: RunCaps) -> Exit:
         """Send `prompt`, follow the run, print the result.
 
         Raises:
@@ -80,19 +80,19 @@ class HeadlessRun:
         loop = asyncio.get_running_loop()
         lost = partial(loop.call_soon_threadsafe, self._stdout_lost)
         with self._signals(), behind_the_loop(lost) as written:
-            await self._run(prompt, image_ids, caps, run_id)
+            await self._run(prompt, image_ids, caps)
             self.reporter.end(self.outcome)
             await self._read(written)
         return self.outcome.exit_code
 
-    async def _run(self, prompt: str, image_ids: list[str], caps: RunCaps, run_id: str) -> None:
+    async def _run(self, prompt: str, image_ids: list[str], caps: RunCaps) -> None:
         started, self._caps = monotonic(), caps
         self.reporter.begin()
         leave_agents = self.engine.follow_agents(self._follow_agent)
         unsubscribe = await self.conversation.subscribe(self._follow)
         self.conversation.agents.wake_caps = lambda: self._left(caps)
         try:
-            answer = await self.conversation.say(prompt, image_ids, caps, run_id)
+            answer = await self.conversation.say(prompt, image_ids, caps)
             if isinstance(answer, Refused):
                 raise CommandError(answer.reason, Exit.CAP if answer.is_cap else Exit.FAILED)
             await self._over.wait()

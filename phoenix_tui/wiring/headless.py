@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from msgspec.structs import replace
+
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions, EngineError
 from engine.executor.requests import MemoryShort, RunCaps
@@ -60,7 +62,7 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
         await _remove_events(backend, setup)
         limit, link = MemoryLimit.of(setup.settings), backend.processes.link
         run = HeadlessRun(backend.engine, conversation, reporter, outcome, arguments.wait_agents, link, limit)
-        return await run.perform(prompt, images, caps, arguments.run_id or "")
+        return await run.perform(prompt, images, replace(caps, run_id=arguments.run_id or ""))
     except MemoryShort as error:
         raise CommandError(str(error), Exit.RETRYABLE) from error
     except EngineError as error:
@@ -112,7 +114,7 @@ async def _conversation(backend: Backend, arguments: RunArguments, setup: Setup)
             raise CommandError(f"There is no conversation in {setup.cwd} yet; leave -c out to start one.")
         conversation_id = latest[0].id
     if arguments.fork:
-        conversation = await engine.fork(conversation_id, new_id=arguments.session_id or "")
+        conversation = await engine.fork(conversation_id)
     else:
         conversation = await engine.open(conversation_id)
         if conversation.read_only:
