@@ -1,4 +1,4 @@
-"""What one asked for becomes tasks; one looks at them, corrects them, and goes back to the words."""
+"""Requests become tasks on the board; the user reads and corrects them, and goes back to the messages."""
 
 from __future__ import annotations
 
