@@ -20,7 +20,8 @@ from textual.screen import Screen
 from phoenix_tui.keys.active_keys import hint, own, take
 from phoenix_tui.keys.key_gate import KeyGate, TypedEvent
 from phoenix_tui.keys.key_order import KeyOrder
-from phoenix_tui.keys.keymap import Scope, bindings, scope_of, to_textual
+from phoenix_tui.keys.keymap import bindings, scope_of, to_textual
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.lifecycle.crash import CrashReports
 from phoenix_tui.lifecycle.launch import CannotOpen, Launch, Services
 from phoenix_tui.lifecycle.loading import load, seldom_switched

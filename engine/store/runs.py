@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from engine.codec import storable
 from engine.machine.effects import FinishRun, RunStatus, StartRun
-from engine.ports import LimitRun
+from engine.ports import LimitRun, StorageError
 from engine.records.model_calls import CallPurpose, CallStatus, ModelCall
 from engine.store import model_calls, run_records, spans, trace_queue
 
@@ -18,7 +18,13 @@ _TRACE_STATUS = {RunStatus.SUCCESS: "completed", RunStatus.CANCELLED: "cancelled
 
 
 def start(connection: sqlite3.Connection, conversation_id: str, starting: StartRun, at: float) -> None:
-    """Open a run and its trace, which bears the same id."""
+    """Open a run and its trace, which bears the same id.
+
+    Raises:
+        StorageError: another run has taken the id, which a caller chose, meanwhile.
+    """
+    if connection.execute("SELECT 1 FROM runs WHERE id = ?", (starting.run_id,)).fetchone() is not None:
+        raise StorageError(f"There is already a run {starting.run_id}; give another id.")
     connection.execute(
         "INSERT INTO runs (id, conversation_id, trigger_message_id, status, started_at) VALUES (?, ?, ?, 'running', ?)",
         (starting.run_id, conversation_id, starting.trigger_message_id or None, at),

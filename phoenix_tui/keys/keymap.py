@@ -3,61 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
 from typing import Final
 
-from msgspec import Struct
 from textual.binding import Binding, BindingType
 
-
-class Scope(StrEnum):
-    """Place where a key applies; the value heads its group in the help."""
-
-    APP = "Always"
-    WORKSPACE = "Everywhere"
-    COMPOSER = "Writing"
-    LIST = "Conversation list"
-    QUESTION = "Approval question"
-    QUEUE = "Message queue"
-    BLOCKS = "Blocks of the conversation"
-    ROWS = "Sheets with rows"
-    TYPED = "Sheets with a search line"
-    PEEK = "Preview of a conversation"
-    APPROVALS = "Pending approvals"
-    RULES = "Permission rules"
-    CONTEXT = "The context window"
-    SUMMARY = "Proposed summary"
-    REWIND = "Rewind"
-    CHANGES = "File changes"
-    HISTORY = "Prompt history"
-    FIND = "Find in this conversation"
-    SEARCH = "Search"
-    HIT = "Search result"
-    IMAGES = "Attached images"
-    PASTE = "Pasted text"
-    SETTINGS = "Settings"
-    PROFILES = "Agent profiles"
-    NOTES = "Notes"
-    STATISTICS = "Statistics"
-    TASKS = "Task board"
-    AGENTS = "Sub-agents"
-    JOBS = "Background commands"
-    TRACES = "Traces"
-    ROUTE = "Supervisor's decision"
-    TODO = "Todo list"
-    READING = "Text viewer"
-
-
-class Key(Struct, frozen=True):
-    """One action and the keys that do it. `id` is its name in `keymap.toml`."""
-
-    id: str
-    keys: str
-    action: str
-    meaning: str
-    scope: Scope
-    priority: bool = True
-
+from phoenix_tui.keys.scopes import Key, Scope
 
 A, W, C, L, Q, U = Scope.APP, Scope.WORKSPACE, Scope.COMPOSER, Scope.LIST, Scope.QUESTION, Scope.QUEUE
 B: Final = Scope.BLOCKS

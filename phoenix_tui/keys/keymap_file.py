@@ -14,7 +14,8 @@ from typing import Final
 from textual.keys import Keys
 
 from phoenix_tui.config.load import line_of
-from phoenix_tui.keys.keymap import BESIDE, KEYS, KEYS_BY_ID, UNBOUND, Scope, key_names
+from phoenix_tui.keys.keymap import BESIDE, KEYS, KEYS_BY_ID, UNBOUND, key_names
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.text.shown_paths import short_path
 from tools.clean import clean_line
 from tools.files.own_files import MOST_SETTINGS, read_text

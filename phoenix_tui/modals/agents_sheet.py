@@ -20,7 +20,8 @@ from engine.updates import AgentView
 from phoenix_tui.features.approvals import Pending, pending_of
 from phoenix_tui.features.sub_agents import at_work
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.answering import MOST_ROWS, AnsweringSheet
 from phoenix_tui.modals.line_sheet import LineSheet
 from phoenix_tui.text.agent_text import counted

@@ -15,7 +15,8 @@ from textual.widgets import Static
 from engine.api.engine import EngineApi
 from phoenix_tui.features.approvals import Pending, pending
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.answering import MOST_ROWS, AnsweringSheet
 from phoenix_tui.text.labels import ASKING, Tone, age
 from phoenix_tui.text.rule_text import one_line

@@ -15,7 +15,8 @@ from textual.widget import Widget
 
 from phoenix_tui.keys.esc_hint import CLOSES
 from phoenix_tui.keys.key_order import KeyOrder
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.lifecycle.removal_faults import is_being_removed, unless_removed
 from phoenix_tui.widgets.opened import Opened
 

@@ -13,7 +13,8 @@ from textual.widgets import Static
 
 from phoenix_tui.features.changes import ChangeSet, FolderChanges, ShownFile, without_lines
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import KEYS, Scope, bindings
+from phoenix_tui.keys.keymap import KEYS, bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.diff_sheet import READING, DiffSheet
 from phoenix_tui.modals.rewind_rows import file_row, joined_row, sum_row
 from phoenix_tui.text.labels import Tone

@@ -19,7 +19,8 @@ from engine.machine.messages import Role
 from engine.machine.views import OmissionKind
 from engine.updates import ContextChanged, MessageSaved, Update
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.checkpoint_text import use_in_words
 from phoenix_tui.text.compaction_text import compaction_lines

@@ -13,7 +13,8 @@ from textual.widgets import Static, TextArea
 
 from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.keys.active_keys import fitting, hint
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.dock import Dock

@@ -17,7 +17,8 @@ from textual.widgets import Static
 from engine.records import Attachment
 from phoenix_tui.images.boxes import box_of
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.image_text import size_words
 from phoenix_tui.text.labels import Tone

@@ -15,7 +15,8 @@ from engine.api.conversation import JobsApi
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.jobs import end_job, output_lines, output_of
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.job_text import how_it_stands, running

@@ -19,7 +19,8 @@ from engine.machine.states import Errored, Idle, is_busy
 from engine.records import ConversationSummary, StoredMessage
 from engine.updates import LiveTextDropped, MessageSaved, Question, Snapshot, StateChanged, TextArrived, Update
 from phoenix_tui.keys.active_keys import key
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.peek_text import LONGEST, newest_rows, question_rows
 from phoenix_tui.text.labels import READY, Label, Tone, short_model, short_state

@@ -12,7 +12,8 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.line_input import LineInput

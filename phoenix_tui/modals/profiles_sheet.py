@@ -14,7 +14,8 @@ from engine.ports.profiles import BUILT_IN, GENERAL
 from phoenix_tui.config.profile_files import ProfileTrouble
 from phoenix_tui.config.profile_text import profile_text
 from phoenix_tui.keys.active_keys import hint, key
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.line_sheet import LineSheet
 from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow

@@ -19,6 +19,7 @@ from phoenix_tui.features.changes import words_of
 from phoenix_tui.features.rewind import HowFar, Instead
 from phoenix_tui.keys import keymap
 from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.diff_sheet import DiffSheet
 from phoenix_tui.modals.rewind_rows import preview_row, sum_of
@@ -52,8 +53,8 @@ class RewindConfirmSheet(Sheet[HowFar]):
     RewindConfirmSheet { & > .sheet { max-height: 92%; } & Static { height: auto; } }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        *keymap.bindings(keymap.Scope.ROWS),
-        *keymap.bindings(keymap.Scope.REWIND, "rewind_overwrite", "rewind_diff", "rewind_summarize"),
+        *keymap.bindings(Scope.ROWS),
+        *keymap.bindings(Scope.REWIND, "rewind_overwrite", "rewind_diff", "rewind_summarize"),
     ]
 
     def __init__(self, look: LastLook, diff: DiffOf, *, plain: bool = False) -> None:

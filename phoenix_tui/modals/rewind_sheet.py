@@ -15,7 +15,8 @@ from engine.rewind.values import RewindList, RewindPoint
 from phoenix_tui.features.changes import files_of, when
 from phoenix_tui.features.rewind import OtherWay, RewindTarget
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.rewind_rows import change_row, point_row, stay_row
 from phoenix_tui.text.checkpoint_text import left_alone

@@ -19,7 +19,8 @@ from engine.rule_store import ActiveRule
 from phoenix_tui.features.rule_changes import RuleChanges
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.esc_hint import BACK, CLOSES
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.rule_rows import remark, rows_of
 from phoenix_tui.text.labels import Tone

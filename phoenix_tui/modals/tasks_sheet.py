@@ -22,7 +22,8 @@ from phoenix_tui.features.task_board import BoardModel
 from phoenix_tui.features.tasks import switched, track_now
 from phoenix_tui.keys.active_keys import fitting
 from phoenix_tui.keys.esc_hint import CLOSES
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.board_list import NO_TASK, BoardList
 from phoenix_tui.modals.task_actions import TaskActionsSheet
 from phoenix_tui.modals.task_rows import DETAIL_ROWS, POINTER, board_rows, detail, heading, in_sight

@@ -16,7 +16,8 @@ from engine.ports import StorageError
 from engine.ports.traces import Traces
 from engine.records.traces import SpanStatus, Trace, TraceSpan
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.labels import Tone

@@ -14,7 +14,8 @@ from textual.widgets import Static, TextArea
 
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.updates import Question
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.widgets.answer_gate import AnswerGate
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.question_text import rule_effect

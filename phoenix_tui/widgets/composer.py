@@ -15,7 +15,8 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.answer_keys import Answering
 from phoenix_tui.widgets.composer_keys import ComposerKeys, VimMode

@@ -15,7 +15,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from engine.records import ConversationSummary
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.text.labels import AGES_EVERY, Tone
 from phoenix_tui.widgets.list_model import Line, ListModel
 from phoenix_tui.widgets.list_painter import ListPainter

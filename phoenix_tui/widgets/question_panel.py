@@ -20,7 +20,8 @@ from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.updates import Question
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.keys.esc_hint import BACK
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.text.labels import ASKING, Tone
 from phoenix_tui.text.plan_text import plan_answer
 from phoenix_tui.text.request_summary import odd_in

@@ -16,7 +16,8 @@ from textual.widget import Widget
 from engine.records import QueuedMessage
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.esc_hint import BACK
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.opened import Opened
 from phoenix_tui.widgets.still import Still

@@ -13,7 +13,8 @@ from textual.widget import Widget
 
 from engine.executor.requests import Receipt, Refused
 from engine.routes import AnswerAlone, RouteAgent, RouteCard, RouteVerdict, StartAgents
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.widgets.answer_gate import AnswerGate
 from phoenix_tui.widgets.route_rows import Shown, as_text, card_rows, countdown, from_text
 from phoenix_tui.widgets.still import Still, Ticker

@@ -12,7 +12,8 @@ from textual.message import Message
 from textual.widgets import Static
 
 from phoenix_tui.keys.esc_hint import BACK, CLOSES
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.base import PhoenixScreen
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.text.shown_paths import short_path

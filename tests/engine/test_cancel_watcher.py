@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from engine.executor.requests import Accepted, Refused, RunCaps
 from engine.machine.states import AwaitingSubagents, Idle, is_busy
 from engine.records import QueuedMessage
 from engine.store import SqliteStore, StorePaths, open_store
@@ -110,6 +111,16 @@ async def test_a_run_that_has_ended_takes_no_request_and_an_old_one_never_stops_
         assert is_busy(conversation.state)
         conversation.cancel()
         assert isinstance(await conversation.wait_idle(), Idle)
+
+
+async def test_two_callers_that_choose_one_id_get_one_run(tmp_path: Path) -> None:
+    async with engine_harness(tmp_path, HELLO, HELLO) as harness:
+        first, second = await harness.conversation(), await harness.conversation()
+        caps = RunCaps(run_id="3f2b8c1e-9a47-4d0b-8c55-1e6f0a7d2b94")
+        receipts = await asyncio.gather(first.say("go", caps=caps), second.say("go", caps=caps))
+        assert [type(one) for one in receipts] == [Accepted, Refused]
+        assert receipts[1] == Refused(f"There is already a run {caps.run_id}; give another id.")
+        await first.wait_idle()
 
 
 async def test_a_request_for_a_conversation_of_another_process_is_left_alone(tmp_path: Path) -> None:

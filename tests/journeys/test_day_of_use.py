@@ -46,7 +46,7 @@ ENDS = {Kind.FAILS: SpanStatus.ERROR, Kind.STOPS: SpanStatus.CANCELLED}
 
 @dataclass
 class Day:
-    """What was said, and where it is recorded."""
+    """The talks of a day, and the engine that recorded them."""
 
     harness: EngineHarness
     model: DayModel
@@ -54,7 +54,7 @@ class Day:
 
     @property
     def runs(self) -> list[tuple[str, Kind]]:
-        """Each run with its kind."""
+        """Runs with their kinds."""
         return [
             (str(row[0]), kind)
             for one in self.talks

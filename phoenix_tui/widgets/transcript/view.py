@@ -18,7 +18,8 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from engine.updates import MessageSaved, RunEnded, Snapshot, TextArrived, ThinkingArrived, Update
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.widgets.transcript import signals
 from phoenix_tui.widgets.transcript.bar import TranscriptBar
 from phoenix_tui.widgets.transcript.block_keys import BlockKeys

@@ -9,7 +9,8 @@ import pytest
 
 from engine.codec import encode_display
 from engine.machine.messages import ToolStatus, ToolUseBlock
-from phoenix_tui.keys.keymap import KEYS, Scope
+from phoenix_tui.keys.keymap import KEYS
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.widgets.transcript.bar import TranscriptBar
 from phoenix_tui.widgets.transcript.block_keys import BlockKeys
 from phoenix_tui.widgets.transcript.canvas import Canvas

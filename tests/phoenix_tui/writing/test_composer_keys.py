@@ -16,7 +16,8 @@ from textual.reactive import Reactive
 from textual.widgets import TextArea
 
 from phoenix_tui.features.prompt_history import PromptHistory
-from phoenix_tui.keys.keymap import KEYS, Scope
+from phoenix_tui.keys.keymap import KEYS
+from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.answer_keys import TYPING_PAUSE, Answering, NoHost
 from phoenix_tui.widgets.composer_keys import ComposerKeys, VimMode
