@@ -58,9 +58,9 @@ class CancelWatcher:
             try:
                 version = await self._runs.foreign_version()
                 if version != self._seen:
-                    self._seen = version
                     for request in await self._runs.take_requests():
                         self._cancel(request)
+                    self._seen = version  # a read that failed is made again
             except StorageError as error:
                 log.warning("requests to cancel could not be read: %s", error)
             await asyncio.sleep(LOOK_EVERY)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
-from collections.abc import AsyncGenerator
+import stat
+from collections.abc import AsyncGenerator, Generator
 from typing import Any, Final, cast
 
 import msgspec
@@ -47,7 +49,8 @@ class EventsCommand(Struct, frozen=True):
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, printing.cancel)
         try:
-            await printing
+            with _reader_watched(loop, printing):
+                await printing
         except asyncio.CancelledError:
             return Exit.OK  # the end of a stream that has none
         except BrokenPipeError:
@@ -97,6 +100,20 @@ class EventsCommand(Struct, frozen=True):
         for one in snapshot.conversations:
             run = f", run {one.run_id[:SHORT_ID]}" if one.run_id else ""
             write_line(f"{'':>8}  conversation {one.conversation_id[:SHORT_ID]}: {one.state}{run}")
+
+
+@contextlib.contextmanager
+def _reader_watched(loop: asyncio.AbstractEventLoop, printing: asyncio.Future[None]) -> Generator[None]:
+    """End with the reader of a pipe, also while there is nothing to print: an open end reports it as an error."""
+    output = 1
+    if not stat.S_ISFIFO(os.fstat(output).st_mode):
+        yield
+        return
+    loop.add_reader(output, printing.cancel)
+    try:
+        yield
+    finally:
+        loop.remove_reader(output)
 
 
 def event_object(event: StoredEvent) -> JsonObject:

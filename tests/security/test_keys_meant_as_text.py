@@ -42,8 +42,10 @@ from tests.phoenix_tui.shell.conftest import OpenShell, engine, open_shell
 from tests.support.fake_agents import agent, waits_for
 from tests.support.fake_engine import RUN, FakeConversation, FakeOnboarding, question
 from tests.support.fake_rewinding import FakeRewinding, change, point
+from tests.support.fake_task_boards import small_board
 from tests.support.shell import Shell
 from tools.contract import JobInfo
+from tools.todo_items import TodoItem, TodoList
 
 __all__ = ["engine", "open_shell"]
 
@@ -86,6 +88,7 @@ def lasting(shell: Shell) -> dict[str, object]:
         "downloads": (shell.onboarding.installed, list(shell.onboarding.keys)),
         "end": list(shell.exits),
         "rules": [str(rule) for rule in shell.engine.rules.all()],
+        "boards": (dict(shell.engine.tasks.boards), list(shell.engine.tasks.flushed)),
     }
     for one in shell.engine.stored.values():
         kept = (one.title, one.archived, one.deleted, one.pinned_at, one.model, one.permission_mode, one.profile)
@@ -112,6 +115,7 @@ def requests_of(one: FakeConversation) -> dict[str, object]:
         f"answers {one.id}": (list(one.answers), list(one.routing.answers)),
         f"stopped {one.id}": (one.cancelled, [job.running for job in one.jobs.listed], one.jobs.let_go),
         f"queue {one.id}": ([each.text for each in one.queue.waiting], one.queue.went_on, list(one.queue.sent_now)),
+        f"todos {one.id}": [item.line for item in one.todos.now.items],
         f"context {one.id}": list(one.context.asked),
         f"images {one.id}": list(one.attached),
     }
@@ -193,6 +197,20 @@ async def queued(shell: Shell) -> None:
         await shell.conversation.queue.add(text)
     await shell.pilot.press("up")
     await shell.until(lambda: shell.dock.queue.has_focus)
+
+
+async def todo_list(shell: Shell) -> None:
+    await idle(shell)
+    shell.conversation.set_todos(TodoList((TodoItem("first"), TodoItem("second"))))
+    await shell.until(lambda: shell.dock.todos is not None and shell.dock.todos.display)
+    await shell.pilot.press("ctrl+t")
+    await shell.until(lambda: shell.dock.todos is not None and shell.dock.todos.has_focus)
+
+
+async def board(shell: Shell) -> None:
+    await idle(shell)
+    shell.engine.tasks.set(shell.conversation.id, small_board())
+    await sheet("tasks")(shell)
 
 
 async def listed(shell: Shell) -> None:
@@ -403,6 +421,8 @@ PLACES: Final[dict[str, Setup]] = (
             card,
             card_with_focus,
             queued,
+            todo_list,
+            board,
         )
     }
     | {
@@ -422,6 +442,7 @@ FOCUSED: Final = {
     "QuestionPanel": "asked_with_focus",
     "QueuePanel": "queued",
     "RoutePanel": "card_with_focus",
+    "TodoPanel": "todo_list",
     "TranscriptView": "blocks",
 }
 """Every widget of ours that can have the keys, and a place where it has them."""

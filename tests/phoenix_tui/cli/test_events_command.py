@@ -92,7 +92,9 @@ async def test_a_follower_begins_with_a_snapshot_sees_runs_of_others_and_ends_on
     assert (await ended(resumed)).code == 0
 
 
-async def test_a_follower_ends_when_its_reader_is_gone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [True, False])
+async def test_a_follower_ends_when_its_reader_is_gone(tmp_path: Path, more: bool) -> None:
+    """Also without another event that it could fail to print."""
     phoenix = phoenix_in(tmp_path)
     await phoenix.run("-p", "hello")
     shell = await asyncio.create_subprocess_exec(
@@ -102,7 +104,8 @@ async def test_a_follower_ends_when_its_reader_is_gone(tmp_path: Path) -> None:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    await phoenix.run("-p", "hello again")
+    if more:
+        await phoenix.run("-p", "hello again")
     ran = await ended(shell)
     assert (ran.out, ran.err) == ("", "")
     assert "message.persisted" in (phoenix.cwd / "first").read_text()

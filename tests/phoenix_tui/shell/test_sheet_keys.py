@@ -25,6 +25,7 @@ from tests.support.fake_engine import FakeEngine, question
 FIXED = {
     "Sheet": {"escape"},
     "ArchiveSheet": {"escape"},
+    "TraceSheet": {"escape"},
     "LineInput": {"enter", "ctrl+j", "alt+backspace", "alt+d"},
     "AnswerLine": {"tab"},
     "ConfirmSheet": {"ctrl+q"},
