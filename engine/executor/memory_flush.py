@@ -24,6 +24,7 @@ from engine.executor.session import Session
 from engine.executor.spending import check_budget, check_caps
 from engine.executor.summarizing import summary_model
 from engine.executor.tool_call import parse_arguments
+from engine.executor.whole_write import whole
 from engine.machine.messages import Role, TextBlock, ToolResultBlock, ToolUseBlock, text_in
 from engine.memory.memory import Memory, entry_text
 from engine.memory.note_files import LONGEST_ENTRY, NoteRefused
@@ -103,15 +104,18 @@ class Flush(Struct, frozen=True):
                     raise NoteRefused(ONLY_NOTES.format(date=self.date))
                 if not content.strip():
                     raise NoteRefused("There is no text to add.")
-                # Marked first: a flush that is stopped after it wrote is not made again for the next attempt.
-                await self.memory.index.mark_flushed(self.conversation_id)
-                await self.memory.append(f"{self.scope}/{name}", entry_text(self.heading, content))
+                await whole(self._add(name, content))
                 return f"Added to memory/{name}."
             case "read_file":
                 fields = Arguments(parse_arguments(call.input_json), ("path",))
                 return (await self.memory.read(f"{self.scope}/{self._name(fields.text('path'))}"))[-READ:]
             case _:
                 raise NoteRefused("Only write_file and read_file can be used here.")
+
+    async def _add(self, name: str, content: str) -> None:
+        """Mark first: a flush that is stopped after it wrote is not made again for the next attempt."""
+        await self.memory.index.mark_flushed(self.conversation_id)
+        await self.memory.append(f"{self.scope}/{name}", entry_text(self.heading, content))
 
     def _name(self, path: str) -> str:
         dated = _DATED.fullmatch(path.strip())

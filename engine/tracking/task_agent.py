@@ -7,14 +7,15 @@ crash between two replies leaves the others waiting, so that no message is lost 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import Final, TypeVar
 
 from engine.conversation import Conversation
 from engine.executor.asking import recorded, replied, reply_of
 from engine.executor.pacing import paced
 from engine.executor.session import Session
 from engine.executor.spending import count
+from engine.executor.whole_write import whole
 from engine.machine.messages import Role, StopReason, TextBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelReply, ModelRequest
 from engine.ports.task_store import AppliedChanges, MessageTracking, TakenMessages, TaskRefused, TaskStore
@@ -66,7 +67,7 @@ class TaskAgent:
 
     async def settle(self, to: MessageTracking) -> None:
         """Give the messages that are not recorded another progress, also when the caller is cancelled."""
-        await _whole(self._settle(to))
+        await whole(self._settle(to))
 
     async def _ask(self, model: str, messages: Sequence[ModelMessage]) -> ModelReply:
         session = self._session
@@ -88,7 +89,7 @@ class TaskAgent:
             now = self._session.ports.clock.now()
             return await self._store.apply(self._session.record.id, taken.seqs, changes, ended, now, ends=ends)
 
-        return await _whole(self._with_calls(store))
+        return await whole(self._with_calls(store))
 
     async def _settle(self, to: MessageTracking) -> None:
         async def store(ended: tuple[ModelCall, ...]) -> None:
@@ -128,14 +129,3 @@ def _results(
     if applied.texts:
         texts[-1] += f"\n\n{board_text(applied.tasks)}"
     return tuple(ToolResultBlock(use.id, (TextBlock(text),)) for use, text in zip(uses, texts, strict=True))
-
-
-async def _whole(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a write that no cancellation cuts in half: a cancelled caller waits for it, and then ends."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        if not task.done():
-            await asyncio.wait((task,))
-        raise

@@ -21,9 +21,12 @@ from engine.records.model_calls import CallPurpose
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.scripted_provider import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, ScriptPart, Text
 from tests.support.storage import query
+from tests.support.turns import turns
 
 FLUSHING = EngineSettings(auto_title=False, memory_flush=True)
 MARK = "Pre-compaction memory flush."
+TURNS = 20
+"""Turns of the loop in which a stop reaches everything that it stops."""
 SUMMARY = Reply((Text("the plan is kept"),), when="Write the summary now.", always=True)
 TODAY = time.strftime("%Y-%m-%d", time.gmtime())
 
@@ -253,6 +256,27 @@ async def test_a_flush_that_is_stopped_after_it_wrote_is_not_made_again(tmp_path
         await compact(conversation)
         assert (len(flushes(harness)), conversation.record.summary != "") == (2, True)
         assert "again" not in notes(tmp_path)[f"{TODAY}.md"]
+
+
+async def test_a_flush_that_is_stopped_between_its_mark_and_its_note_has_written_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replies = (SUMMARY, flush(write()), NO_REPLY)
+    async with engine_harness(tmp_path, *replies, *talk(), settings=FLUSHING, memory=True) as harness:
+        conversation = await harness.conversation()
+        await say(conversation, *range(6))
+        mark = harness.store.notes.mark_flushed
+
+        async def mark_and_stop(conversation_id: str) -> None:
+            await mark(conversation_id)
+            conversation.cancel()
+            for _ in range(TURNS):
+                await turns().next()
+
+        monkeypatch.setattr(harness.store.notes, "mark_flushed", mark_and_stop)
+        await compact(conversation)
+        await until(lambda: f"{TODAY}.md" in notes(tmp_path))
+        assert conversation.record.summary == ""
 
 
 async def test_a_flush_precedes_a_summary_in_the_background(tmp_path: Path) -> None:
