@@ -186,10 +186,23 @@ async def test_cancelling_a_run_of_a_dead_process_brings_it_to_its_end(tmp_path:
         assert rows(run.database, "SELECT * FROM cancel_requests") == []
 
 
+def stopped_at_rest(pid: int, database: Path) -> bool:
+    """Stop a process; False, and it continues, where that came in the middle of a write, which locks all others out."""
+    os.kill(pid, signal.SIGSTOP)
+    with closing(sqlite3.connect(database, timeout=0.2, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute("ROLLBACK")
+        except sqlite3.OperationalError:
+            os.kill(pid, signal.SIGCONT)
+            return False
+    return True
+
+
 async def test_a_process_that_does_not_answer_is_named_and_the_request_stays(tmp_path: Path) -> None:
     async with working(tmp_path, HANGS) as run:
         pid = rows(run.database, "SELECT pid FROM instances")[0][0]
-        os.kill(pid, signal.SIGSTOP)
+        assert await poll(lambda: stopped_at_rest(pid, run.database))
         done = await run.phoenix.run("runs", "cancel", run.run_id)
         assert done.code == 75
         assert f"Process {pid} has not answered within 5 s; the request stays" in done.err
