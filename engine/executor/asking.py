@@ -66,10 +66,27 @@ async def answer_to(
         ProviderError: it cannot be asked, its answer breaks off, or a cap on spending forbids it.
         StorageError: what was spent cannot be read.
     """
-    await check_caps(session)
-    provider, name = session.ports.providers.resolve(model)
+    _, name = session.ports.providers.resolve(model)
     question = ModelMessage(Role.USER, (TextBlock(text),))
-    request = ModelRequest(name, (instruction,), (question,), max_tokens=max_tokens)
+    reply, cost = await ask_aside(
+        session, purpose, model, ModelRequest(name, (instruction,), (question,), max_tokens=max_tokens)
+    )
+    return ModelAnswer(text_in(reply.blocks), reply.usage, cost, reply.model)
+
+
+async def ask_aside(
+    session: Session, purpose: CallPurpose, model: str, request: ModelRequest
+) -> tuple[ModelReply, float | None]:
+    """Ask `model` beside the messages: within the caps on spending, paced, recorded and noted for debugging.
+
+    Returns the reply and its cost, None where the price is unknown.
+
+    Raises:
+        ProviderError: it cannot be asked, its answer breaks off, or a cap on spending forbids it.
+        StorageError: what was spent cannot be read.
+    """
+    await check_caps(session)
+    provider, _ = session.ports.providers.resolve(model)
     with noted(session, request, purpose) as diagnosed:
         async with paced(session, provider, request, shown=purpose in OF_RUNS) as pacing:
             with recorded(session, purpose, model, request) as call:
@@ -78,7 +95,7 @@ async def answer_to(
                 replied(session, call, reply, cost)
             pacing.answered(reply.usage)
         diagnosed(reply)
-    return ModelAnswer(text_in(reply.blocks), reply.usage, cost, reply.model)
+    return reply, cost
 
 
 async def reply_of(provider: Provider, request: ModelRequest, call: OpenCall, pacing: Pacing) -> ModelReply:

@@ -17,11 +17,9 @@ from msgspec import Struct
 
 from engine.context.no_reply import is_no_reply
 from engine.context.transcribe import transcribe
-from engine.executor.asking import recorded, replied, reply_of
-from engine.executor.diagnosing import noted
-from engine.executor.pacing import paced
+from engine.executor.asking import ask_aside
 from engine.executor.session import Session
-from engine.executor.spending import check_budget, check_caps
+from engine.executor.spending import check_budget
 from engine.executor.summarizing import summary_model
 from engine.executor.tool_call import parse_arguments
 from engine.executor.whole_write import whole
@@ -134,7 +132,6 @@ async def flush_memory(session: Session, rows: Sequence[StoredMessage]) -> None:
         if not _may_flush(session, model) or not await memory.index.flush_is_due(session.record.id):
             return
         check_budget(session)
-        await check_caps(session)
         async with asyncio.timeout(TIME_LIMIT):
             await _flush(session, memory, model, rows)
     except TimeoutError:
@@ -181,14 +178,7 @@ def _not_done(call: ToolUseBlock) -> ToolResultBlock:
 
 
 async def _ask(session: Session, model: str, messages: Sequence[ModelMessage]) -> ModelReply:
-    provider, name = session.ports.providers.resolve(model)
+    _, name = session.ports.providers.resolve(model)
     request = ModelRequest(name, (INSTRUCTION,), tuple(messages), TOOLS, max_tokens=MAX_TOKENS)
-    with noted(session, request, CallPurpose.MEMORY) as diagnosed:
-        async with paced(session, provider, request, shown=True) as pacing:
-            with recorded(session, CallPurpose.MEMORY, model, request) as call:
-                reply = await reply_of(provider, request, call, pacing)
-                cost = await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
-                replied(session, call, reply, cost)
-            pacing.answered(reply.usage)
-        diagnosed(reply)
+    reply, _ = await ask_aside(session, CallPurpose.MEMORY, model, request)
     return reply

@@ -6,13 +6,11 @@ crash between two replies leaves the others waiting, so that no message is lost 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 from engine.conversation import Conversation
-from engine.executor.asking import recorded, replied, reply_of
-from engine.executor.pacing import paced
+from engine.executor.asking import ask_aside
 from engine.executor.session import Session
 from engine.executor.spending import count
 from engine.executor.whole_write import whole
@@ -71,15 +69,10 @@ class TaskAgent:
 
     async def _ask(self, model: str, messages: Sequence[ModelMessage]) -> ModelReply:
         session = self._session
-        provider, name = session.ports.providers.resolve(model)
+        _, name = session.ports.providers.resolve(model)
         system = instructions(session.settings.task_criteria)
         request = ModelRequest(name, system, tuple(messages), TOOLS, max_tokens=MAX_TOKENS)
-        async with paced(session, provider, request, shown=False) as pacing:
-            with recorded(session, CallPurpose.TRACKING, model, request) as call:
-                reply = await reply_of(provider, request, call, pacing)
-                cost = await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
-                replied(session, call, reply, cost)
-            pacing.answered(reply.usage)
+        reply, _ = await ask_aside(session, CallPurpose.TRACKING, model, request)
         return reply
 
     async def _apply(self, taken: TakenMessages, calls: Sequence[TaskCall], *, ends: bool) -> AppliedChanges:

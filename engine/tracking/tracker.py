@@ -14,6 +14,7 @@ from engine.conversation import Conversation
 from engine.executor.pacing import THROTTLED
 from engine.executor.requests import EngineError
 from engine.executor.session import Session
+from engine.executor.spending import BUDGET
 from engine.machine.messages import Role
 from engine.ports import ProviderError, StorageError
 from engine.ports.task_store import MessageTracking, TaskRefused, TaskStore
@@ -31,7 +32,7 @@ TRIES: Final = 60
 LATER: Final = 30.0
 """Seconds until a pass is tried again while its model is throttled, or memory is short."""
 DAY: Final = 86_400.0
-BUDGET: Final = "task_tracking_tokens"
+SETTING: Final = "task_tracking_tokens"
 TIGHT: Final = "Task tracking waits: the model is close to its rate limit."
 BUSY: Final = "Another pass is still under way; try again in a minute."
 OFF: Final = "Task tracking is off for this conversation; switch it on first."
@@ -294,8 +295,8 @@ class TaskTracker:
             return
         since = session.ports.clock.now() - DAY
         if await self._store.spent_tokens(session.record.id, since) >= most:
-            text = f"Task tracking of this conversation has used its {most:,} tokens of one day (setting {BUDGET})."
-            raise ProviderError(text, kind="budget", retryable=False)
+            text = f"Task tracking of this conversation has used its {most:,} tokens of one day (setting {SETTING})."
+            raise ProviderError(text, kind=BUDGET, retryable=False)
 
 
 def _sentence(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.conversation import Conversation
+from engine.diagnostics import Diagnostics
 from engine.executor.requests import EngineError
 from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.ports import ModelRequest, StreamItem
@@ -289,6 +291,26 @@ async def test_a_refused_reply_leaves_those_before_it(tmp_path: Path) -> None:
         status = await harness.engine.tasks.flush(conversation.id)
         assert (status.success, status.failed) == (1, 1)
         assert await board(harness, conversation) == [(1, "A", "running", (1,))]
+
+
+async def test_a_cap_on_spending_holds_for_the_task_agent_too(tmp_path: Path) -> None:
+    capped = replace(BY_HAND, budget_day_usd=0.02)
+    async with engine_harness(tmp_path, provider=agent([FINISH]), settings=capped) as harness:
+        conversation = await harness.conversation()
+        await say(conversation, "one", "two")
+        status = await harness.engine.tasks.flush(conversation.id)
+        assert (status.failed, asked(harness)) == (4, [])
+        assert "raise budget_day_usd to continue" in status.problem
+
+
+async def test_replies_of_the_task_agent_are_kept_for_debugging(tmp_path: Path) -> None:
+    kept = replace(BY_HAND, diagnostics=Diagnostics(tmp_path / "logs"))
+    async with engine_harness(tmp_path, provider=agent([FINISH]), settings=kept) as harness:
+        conversation = await harness.conversation()
+        await say(conversation, "one")
+        await harness.engine.tasks.flush(conversation.id)
+    lines = (tmp_path / "logs" / "llm_responses.jsonl").read_text().splitlines()
+    assert [json.loads(line)["purpose"] for line in lines] == ["reply", "tracking"]
 
 
 async def test_a_used_up_budget_fails_messages_without_a_call(tmp_path: Path) -> None:
