@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from engine.context.prompt_section import BOTH, FULL_ONLY, PromptMode, PromptSection, section, tagged
+from engine.ports.extensions import ExtensionPrompt
 from engine.ports.instructions import PromptFile, PromptFileKind
 from engine.ports.profiles import MEMORY_TOOLS
 from tools.clean import reveal_name
@@ -39,6 +40,8 @@ class PromptFacts(Struct, frozen=True):
     """Sections of this conversation alone: appended text, the task of a sub-agent."""
     history_turns: int = 0
     """Newest turns that are sent; 0: all."""
+    extensions: tuple[ExtensionPrompt, ...] = ()
+    """Texts of skills and servers."""
 
 
 IDENTITY: Final = (
@@ -147,6 +150,11 @@ def _safety(_: PromptFacts) -> _Sections:
     yield from section("Safety", SAFETY)
 
 
+def _extensions(facts: PromptFacts) -> _Sections:
+    for text in facts.extensions:
+        yield from section(text.name, text.text, text.origin, BOTH if text.for_agents else FULL_ONLY)
+
+
 def _workspace(facts: PromptFacts) -> _Sections:
     system = f"System: {platform.system()} {platform.machine()}"
     yield from section("Workspace", f"Working directory: {facts.cwd}\n{system}")
@@ -198,7 +206,8 @@ _BUILDERS: Final[tuple[Callable[[PromptFacts], _Sections], ...]] = (
     _bootstrap,  # 2
     _persona,  # 3
     _tooling,  # 4; 5, credentialed commands, does not exist here
-    _safety,  # 6; 7 to 11, self-evolution, skills and MCP, do not exist here
+    _safety,  # 6
+    _extensions,  # 8 to 11, skills and servers; 7, self-evolution, does not exist here
     _workspace,  # 12; 13, teams, do not exist here; 14, the sandbox, and 16, the time, are in the dynamic part
     _user,  # 15
     _formatting,  # 17

@@ -18,6 +18,7 @@ from engine.context.todo_notes import with_plan
 from engine.executor.asking import broke_off, recorded, replied
 from engine.executor.call_log import OpenCall
 from engine.executor.diagnosing import note_failure, note_reply
+from engine.executor.equipment import prepare_extensions, tools_of
 from engine.executor.pacing import Pacing, paced
 from engine.executor.pruning import pruned
 from engine.executor.reply_text import StoredReply, stored_reply
@@ -83,6 +84,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
         await check_caps(session)
         provider, name = session.ports.providers.resolve(model)
         rows = await session.rows()
+        await prepare_extensions(session)
         assembly = await _assembly(session, name, rows, ask)
         request = await assemble(session.ports.store, rows, session.growing, ask, assembly)
         cached = session.calls.cached_tokens(model, clock.monotonic())
@@ -173,7 +175,7 @@ def _begin_anew(session: Session, ask: RequestLlm) -> None:
 
 def _look_ahead(session: Session, name: str) -> None:
     """A command is being written that may change files: how they are is found out meanwhile."""
-    tool, rewinding = session.tools.get(name), session.rewinding
+    tool, rewinding = tools_of(session).get(name), session.rewinding
     refused = session.record.permission_mode in {PermissionMode.PLAN, PermissionMode.DENY}
     read_only = session.record.sandbox is SandboxMode.READ_ONLY
     if rewinding is None or tool is None or tool.spec.tool_class is not ToolClass.RUN or refused or read_only:

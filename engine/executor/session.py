@@ -31,6 +31,7 @@ from engine.permissions.asked import AskedCall
 from engine.permissions.rules import Rule, RuleBook
 from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store, Write
 from engine.ports.agent_store import AgentStore
+from engine.ports.extensions import ExtensionSource
 from engine.ports.profiles import Profile, Profiles
 from engine.ports.run_store import RunStore
 from engine.ports.statistics import StatisticsStore
@@ -100,6 +101,8 @@ class Ports(Struct, frozen=True):
     """Runs by id, which another process may ask to cancel."""
     statistics: StatisticsStore | None = None
     """Sums over all conversations, which the caps on spending need; None: no caps."""
+    extensions: tuple[ExtensionSource, ...] = ()
+    """Sources of tools and prompt texts from elsewhere."""
     probe: SandboxProbe = NO_SANDBOX
     """Says how far this system can enforce a sandbox."""
     trace_export: Closable | None = None
@@ -141,7 +144,7 @@ class Session(Struct, eq=False):
     governor: Governor
     publisher: Publisher
     tools: Mapping[str, Tool]
-    """Tools of its model."""
+    """Phoenix's own tools of its model; `equipment.tools_of` adds those of extensions."""
     profile: Profile | None = None
     """Profile of the sub-agent; None for the user's own conversation."""
     sub_agents: AgentStopper | None = None

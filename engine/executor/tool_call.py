@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from engine.codec import encode_display
 from engine.executor.approving import approved, limits_of, place_of, rules_of
+from engine.executor.equipment import tools_of
 from engine.executor.folder_instructions import with_folder_instructions
 from engine.executor.guarding import inspected_result
 from engine.executor.session import Session
@@ -127,7 +128,7 @@ async def prepare(session: Session, call: ToolCall) -> ReadyCall:
     Raises:
         ToolInputError: there is no such tool, or its arguments are invalid.
     """
-    tool = session.tools.get(call.name)
+    tool = tools_of(session).get(call.name)
     if tool is None:
         raise ToolInputError(_why_missing(session, call.name))
     args = parse_arguments(call.input_json)
@@ -136,7 +137,7 @@ async def prepare(session: Session, call: ToolCall) -> ReadyCall:
 
 def _why_missing(session: Session, name: str) -> str:
     """Reason why its model has no such tool."""
-    there = f"There are: {', '.join(session.tools)}"
+    there = f"There are: {', '.join(tools_of(session))}"
     if name in SPAWN_TOOLS and session.record.agent is not None:
         return f"a sub-agent starts no sub-agents: do the task yourself. {there}"
     if name in SPAWN_TOOLS and not session.settings.agent_depth:

@@ -8,6 +8,7 @@ from engine.context.agent_prompt import SUBMISSIONS, agent_sections
 from engine.context.measure import measure
 from engine.context.prompt import PromptFacts
 from engine.context.prompt_section import PromptMode, PromptSection, section, tagged
+from engine.executor.equipment import extension_prompts, tools_of
 from engine.executor.session import Session
 from engine.machine.states import is_busy
 from engine.machine.views import ContextView
@@ -34,6 +35,7 @@ def prompt_facts(session: Session) -> PromptFacts:
         replacement=record.system_prompt,
         extra=_extra(session),
         history_turns=session.settings.history_turns,
+        extensions=extension_prompts(session),
     )
 
 
@@ -41,7 +43,7 @@ def _tools(session: Session) -> list[ToolSpec]:
     """The tools that its model is offered; a model that works by rules searches no notes."""
     rules_only = not _summarizes(session)
     left_out = {*(MEMORY_TOOLS if rules_only else ()), *(() if _plans(session) else (EXIT_PLAN,))}
-    return [tool.spec for name, tool in session.tools.items() if name not in left_out]
+    return [tool.spec for name, tool in tools_of(session).items() if name not in left_out]
 
 
 def _plans(session: Session) -> bool:

@@ -7,6 +7,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from engine.executor.equipment import tools_of
 from engine.executor.event_log import MoveFacts, events_of_save, events_of_step
 from engine.executor.session import Session
 from engine.machine.effects import (
@@ -66,9 +67,8 @@ def writes_of(
     `saves` are those of the step, and those that the executor added. `elapsed` gives the seconds a tool call has run.
     """
     saved = {save.message.id for save in saves if isinstance(save, SaveMessage)}
-    facts = MoveFacts(
-        session.record, session.state, after.state, after.effects, run_id, session.ports.ids.new, tuple(session.tools)
-    )
+    tools = tuple(tools_of(session))
+    facts = MoveFacts(session.record, session.state, after.state, after.effects, run_id, session.ports.ids.new, tools)
     writes: list[Write] = [
         RecordCall(call if call.message_id in saved else replace(call, message_id="")) for call in calls
     ]

@@ -16,6 +16,8 @@ INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md")
 """Names of instruction files; in each folder the first that is there counts."""
 FOLDER = ".phoenix"
 SETTINGS = "config.toml"
+_LATER = frozenset({"skills", "commands", "hooks.json"})
+"""Entries of `.phoenix` that are found after the first frame, with those of other programs (`config/sources`)."""
 FILE_LIMIT = 1024 * 1024
 """Bytes of one file; a longer one is cut, and its digest is that of the cut."""
 COUNT_LIMIT = 200
@@ -177,8 +179,14 @@ def _below(folder: Path, root: Path) -> list[Path]:
         return [folder]
     found: list[Path] = []
     for count, (parent, folders, names) in enumerate(os.walk(folder)):
+        if not count:
+            folders[:], names = (_without_later(entries) for entries in (folders, names))
         folders.sort()
         found += [Path(parent) / name for name in sorted(names)]
         if len(found) >= COUNT_LIMIT or count >= COUNT_LIMIT:
             break
     return found[:COUNT_LIMIT]
+
+
+def _without_later(names: list[str]) -> list[str]:
+    return [name for name in names if name not in _LATER]

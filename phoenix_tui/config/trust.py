@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from phoenix_tui.config.project import Project
 from tools.clean import reveal_name
@@ -41,6 +42,15 @@ class TrustStatus(Struct, frozen=True):
     changed: tuple[Path, ...] = ()
 
 
+class SourcesAnswer(Struct, frozen=True):
+    """The user's last answer about the files that extend Phoenix in a folder."""
+
+    trusted: bool
+    digests: dict[str, str]
+    texts: dict[str, str]
+    """Texts of these files then, to show a change; long ones are left out."""
+
+
 class _Entry(Struct, frozen=True):
     device: int
     inode: int
@@ -48,6 +58,8 @@ class _Entry(Struct, frozen=True):
     digests: dict[str, str]
     texts: dict[str, str]
     """Texts of the files when the answer was given, to show a change; long ones are left out."""
+    sources: SourcesAnswer | None = None
+    """None: not asked."""
 
 
 class TrustFile(Struct, frozen=True):
@@ -61,7 +73,7 @@ class TrustFile(Struct, frozen=True):
             return TrustStatus(Trust.NOT_NEEDED)
         found = {str(file.path): file.digest for file in project.files}
         entry = self._entries().get(str(project.folder))
-        if entry is None or (entry.device, entry.inode) != _identity(project.folder):
+        if entry is None or not entry.digests or (entry.device, entry.inode) != _identity(project.folder):
             return TrustStatus(Trust.UNKNOWN, tuple(file.path for file in project.files))
         changed = {name for name in found.keys() | entry.digests.keys() if found.get(name) != entry.digests.get(name)}
         if changed:
@@ -85,9 +97,28 @@ class TrustFile(Struct, frozen=True):
         # A refused text is not kept: only its digest, to notice changes.
         kept = project.files if trusted else ()
         texts = {str(file.path): file.text for file in kept if len(file.content) <= TEXT_LIMIT}
-        entries[str(project.folder)] = _Entry(device, inode, trusted, digests, texts)
-        folders = {name: _document(entry) for name, entry in entries.items()}
-        write_file(self.path, json.dumps({"folders": folders}, indent=1, sort_keys=True) + "\n")
+        sources = self.sources_answer(project.folder)
+        entries[str(project.folder)] = _Entry(device, inode, trusted, digests, texts, sources)
+        self._write(entries)
+
+    def sources_answer(self, folder: Path) -> SourcesAnswer | None:
+        """The last answer about the files that extend Phoenix in `folder`, a real path; None: not asked."""
+        entry = self._entries().get(str(folder))
+        return entry.sources if entry is not None and (entry.device, entry.inode) == _identity(folder) else None
+
+    def answer_sources(self, folder: Path, answer: SourcesAnswer) -> None:
+        """Keep the user's answer about the files that extend Phoenix in `folder`, a real path.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        entries = self._entries()
+        device, inode = _identity(folder)
+        known = entries.get(str(folder))
+        if known is None or (known.device, known.inode) != (device, inode):
+            known = _Entry(device, inode, trusted=False, digests={}, texts={})
+        entries[str(folder)] = replace(known, sources=answer)
+        self._write(entries)
 
     def changes(self, project: Project) -> str:
         """Changes since the last answer, as a unified diff (FAULTS 64)."""
@@ -100,6 +131,10 @@ class TrustFile(Struct, frozen=True):
             shown = reveal_name(name)
             lines += difflib.unified_diff(old, new, f"{shown} (then)", f"{shown} (now)", lineterm="")
         return "\n".join(lines)
+
+    def _write(self, entries: dict[str, _Entry]) -> None:
+        folders = {name: _document(entry) for name, entry in entries.items()}
+        write_file(self.path, json.dumps({"folders": folders}, indent=1, sort_keys=True) + "\n")
 
     def _entries(self) -> dict[str, _Entry]:
         """Entries of the file; an invalid file trusts nothing."""
@@ -122,7 +157,15 @@ def _entry(value: object) -> _Entry | None:
     files, texts = _texts(fields.get("files")), _texts(fields.get("texts", {}))
     if not isinstance(device, int) or not isinstance(inode, int) or files is None or texts is None:
         return None
-    return _Entry(device, inode, fields.get("trusted") is True, files, texts)
+    return _Entry(device, inode, fields.get("trusted") is True, files, texts, _sources(fields.get("sources")))
+
+
+def _sources(value: object) -> SourcesAnswer | None:
+    if not isinstance(value, dict):
+        return None
+    fields = cast("dict[str, object]", value)
+    files, texts = _texts(fields.get("files")), _texts(fields.get("texts", {}))
+    return None if files is None or texts is None else SourcesAnswer(fields.get("trusted") is True, files, texts)
 
 
 def _texts(table: object) -> dict[str, str] | None:
@@ -132,13 +175,16 @@ def _texts(table: object) -> dict[str, str] | None:
 
 
 def _document(entry: _Entry) -> dict[str, object]:
-    return {
+    document: dict[str, object] = {
         "device": entry.device,
         "inode": entry.inode,
         "trusted": entry.trusted,
         "files": entry.digests,
         "texts": entry.texts,
     }
+    if (sources := entry.sources) is not None:
+        document["sources"] = {"trusted": sources.trusted, "files": sources.digests, "texts": sources.texts}
+    return document
 
 
 def _identity(folder: Path) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from engine.memory.memory import Memory
 from engine.memory.note_files import NoteFolder
 from engine.permissions.rules import KeptRule
 from engine.ports import Provider, ProviderError
+from engine.ports.extensions import ExtensionSource
 from engine.ports.profiles import GENERAL, Profile, ProfileError
 from engine.records import PermissionMode
 from engine.store import SqliteStore, StorePaths, open_store
@@ -228,6 +229,7 @@ async def engine_harness(
     tools: Sequence[Tool] = (),
     memory: bool = False,
     clock: Clock | None = None,
+    extensions: Sequence[ExtensionSource] = (),
 ) -> AsyncIterator[EngineHarness]:
     """An engine whose model answers with `replies`, in order, or as `provider` does; `board` has background jobs.
 
@@ -255,6 +257,7 @@ async def engine_harness(
         statistics=store.statistics,
         profiles=BuiltIn(),
         runs=store.runs,
+        extensions=tuple(extensions),
     )
     engine = Engine(ports, settings)
     cwd = home / "project"

@@ -1,0 +1,39 @@
+"""Tools and prompt texts from elsewhere: skills, servers. A source answers from memory, for each request anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from engine.records import ConversationRecord
+from tools.contract import Tool
+
+
+class ExtensionPrompt(Struct, frozen=True):
+    """A text for the static part of the system prompt, bounded and cleaned by its source."""
+
+    name: str
+    """Heading."""
+    text: str
+    origin: str
+    """Origin, as `/context` shows it."""
+    for_agents: bool = False
+    """True when sub-agents are sent it too."""
+
+
+class ExtensionSource(Protocol):
+    """A source that adds tools and prompt texts to conversations."""
+
+    def tools(self, record: ConversationRecord) -> Mapping[str, Tool]:
+        """Tools of a conversation by name, sorted by it, so that equal sets give equal requests."""
+        ...
+
+    def prompts(self, record: ConversationRecord) -> Sequence[ExtensionPrompt]:
+        """Texts for its system prompt, in a stable order."""
+        ...
+
+    async def prepare(self, record: ConversationRecord) -> None:
+        """Get ready for a request of a conversation; waits only within the source's own bound, and never raises."""
+        ...

@@ -1,0 +1,67 @@
+"""Files of a project that may be used: those whose digests the user has accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from phoenix_tui.config.sources.kinds import SourceFile, SourceGroup, SourceKind, Sources
+
+
+class SourceChange(Struct, frozen=True):
+    """A file that is new, different or gone since the user's last answer."""
+
+    path: Path
+    group: SourceGroup
+    is_gone: bool = False
+
+
+class TrustedSources(Struct, frozen=True):
+    """The files of a folder that may be used, and what waits for an answer."""
+
+    files: tuple[SourceFile, ...] = ()
+    """The user's own, and those of the project whose digests are accepted."""
+    waiting: tuple[SourceFile, ...] = ()
+    """Files of the project that are not used."""
+    changes: tuple[SourceChange, ...] = ()
+    """Reason why they wait, where the folder was trusted before."""
+    refused: bool = False
+    """True where the user answered to work without these very files: nothing is asked again."""
+
+    def of(self, kind: SourceKind) -> tuple[SourceFile, ...]:
+        """Files of a kind that may be used, the nearest first, the user's last."""
+        return tuple(file for file in self.files if file.kind is kind)
+
+
+def sort_sources(project: Sources, users: Sources, accepted: Mapping[str, str], *, trusted: bool) -> TrustedSources:
+    """Tell files that may be used from those that wait.
+
+    `accepted` are digests by path at the user's last answer, which `trusted` tells. A changed skill, command or agent
+    is off alone; a changed hook, server, program or instruction switches its group off.
+    """
+    found = {str(file.path): file for file in project.files}
+    changed = [file for file in project.files if accepted.get(str(file.path)) != file.digest]
+    if not trusted:
+        return TrustedSources(users.files, project.files, refused=bool(accepted) and not changed)
+    gone = [SourceChange(Path(name), _group_of(name), is_gone=True) for name in accepted if name not in found]
+    groups = {file.group for file in changed if not _is_alone(file)}
+    groups |= {change.group for change in gone if change.group is SourceGroup.RUNS}  # it may have switched hooks off
+    units = {file.unit for file in changed}
+    waiting = tuple(file for file in project.files if file.group in groups or file.unit in units)
+    used = tuple(file for file in project.files if file not in waiting)
+    changes = (*(SourceChange(file.path, file.group) for file in changed), *gone)
+    return TrustedSources((*used, *users.files), waiting, changes)
+
+
+def _is_alone(file: SourceFile) -> bool:
+    return file.kind in {SourceKind.SKILL, SourceKind.AGENT, SourceKind.COMMAND}
+
+
+def _group_of(name: str) -> SourceGroup:
+    """Group of a file that is gone, by its name."""
+    if "/commands/" in name:
+        return SourceGroup.ADDS
+    instructs = ("/skills/", "/agents/", "/rules/", "CLAUDE.local.md")
+    return SourceGroup.INSTRUCTS if any(part in name for part in instructs) else SourceGroup.RUNS
