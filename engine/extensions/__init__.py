@@ -1,0 +1,1 @@
+"""Meaning of files that extend Phoenix: skills, command files, hooks."""
