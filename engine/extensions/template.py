@@ -1,7 +1,7 @@
 """Bodies of skills and command files: variables, and shell lines whose output stands in the text.
 
-Variables are replaced once, and no value is searched for further ones. In a shell line every argument is one quoted word,
-so that no argument can begin a command.
+Variables are replaced once, and no value is searched for further ones. In a shell line every argument is one quoted
+word, so that no argument can begin a command.
 """
 
 from __future__ import annotations
