@@ -14,8 +14,17 @@ from engine.executor.requests import EngineError
 from engine.executor.session import Ports
 from engine.machine.agent_texts import heading_of
 from engine.permissions.command_rules import quoted
-from engine.permissions.rules import KeptRule, Rule, absolute_pattern, effect, parse_rule, why_nothing_matches
-from tools.contract import ToolClass, ToolSpec
+from engine.permissions.rules import (
+    FILE_CLASSES,
+    KeptRule,
+    Rule,
+    absolute_pattern,
+    effect,
+    parse_rule,
+    why_nothing_matches,
+)
+from engine.permissions.tool_names import class_named
+from tools.contract import ToolClass
 
 
 class ActiveRule(Struct, frozen=True):
@@ -69,17 +78,17 @@ class RuleStore:
         rule = parse_rule(text)
         if rule is None:
             return f"{quoted(text)} is not a rule; write it as tool(pattern), such as bash(make test*)."
-        spec = self._spec(rule)
-        if spec is None:
+        tool_class = self._class(rule)
+        if tool_class is None:
             near = difflib.get_close_matches(rule.tool, self._ports.tools, n=1)
             return f"There is no tool {quoted(rule.tool)}: {f'did you mean {near[0]}' if near else self._tool_names()}?"
-        return why_nothing_matches(rule, spec.tool_class)
+        return why_nothing_matches(rule, tool_class)
 
     def effect(self, text: str) -> str:
         """Effect of the rule, in one sentence; empty for invalid text."""
         rule = parse_rule(text)
-        spec = self._spec(rule) if rule is not None else None
-        return effect(rule, spec.tool_class) if rule is not None and spec is not None else ""
+        tool_class = self._class(rule) if rule is not None else None
+        return effect(rule, tool_class) if rule is not None and tool_class is not None else ""
 
     def add(self, rule: ActiveRule) -> None:
         """Let it hold from now on, or since when it says.
@@ -144,8 +153,7 @@ class RuleStore:
 
     def _bound_text(self, old: ActiveRule) -> str:
         rule = parse_rule(old.text)
-        spec = self._spec(rule) if rule is not None else None
-        if rule is None or spec is None or not old.project or spec.tool_class not in {ToolClass.READ, ToolClass.EDIT}:
+        if rule is None or not old.project or self._class(rule) not in FILE_CLASSES:
             return old.text
         return str(Rule(rule.tool, absolute_pattern(rule, Path(old.project))))
 
@@ -153,9 +161,9 @@ class RuleStore:
         parent = self._opened.get(_parent_id(one))
         return parent is not None and any(str(held) == str(rule) for held in parent.rules)
 
-    def _spec(self, rule: Rule) -> ToolSpec | None:
+    def _class(self, rule: Rule) -> ToolClass | None:
         tool = self._ports.tools.get(rule.tool)
-        return tool.spec if tool is not None else None
+        return tool.spec.tool_class if tool is not None else class_named(rule.tool)
 
     def _tool_names(self) -> str:
         return f"is it one of {', '.join(self._ports.tools)}"

@@ -27,6 +27,8 @@ class ToolClass(StrEnum):
     EDIT = "edit"
     RUN = "run"
     SPAWN = "spawn"
+    NET = "net"
+    """Reads from the web: what it asks for can carry data out."""
 
 
 class SandboxMode(StrEnum):
@@ -198,6 +200,8 @@ class ToolRequest(Struct, frozen=True):
     """Reason why the call cannot run; the text may quote files, so only a call with read access receives it."""
     mode: str = ""
     """Most permissive mode that profiles give the sub-agents of the call; empty when none sets one."""
+    host: str = ""
+    """Host that a web tool asks, as its URL names it; rules such as `web_fetch(domain:example.com)` match it."""
     plan: str = ""
     """A plan that the call hands to the user, as Markdown: in plan mode it asks, whatever its class."""
 

@@ -116,7 +116,7 @@ async def _look_before(session: Session, ready: ReadyCall, grant: Allow) -> None
             return
         case ToolClass.RUN | ToolClass.SPAWN:
             await recorder.before_command(session.record)
-        case ToolClass.READ:
+        case ToolClass.READ | ToolClass.NET:
             return
         case _ as never:
             assert_never(never)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from engine.machine.texts import OUTSIDE
 from engine.permissions.place import PathPlace
 from engine.permissions.rules import Rule, matches
+from engine.permissions.tool_names import is_server_tool
 from engine.ports.profiles import FREEDOM
 from engine.records import PermissionMode
 from tools.contract import (
@@ -83,6 +84,7 @@ WORDS: Final = {
     ToolClass.EDIT: "edits need",
     ToolClass.RUN: "commands need",
     ToolClass.SPAWN: "sub-agents need",
+    ToolClass.NET: "web access needs",
 }
 """Name of each class of tools in the reason of a question."""
 OWN_PATH: Final = "{path} belongs to Phoenix itself; no tool can open its settings, keys and records."
@@ -91,6 +93,7 @@ READ_ONLY: Final = (
     "The sandbox of this conversation is read-only, so {name} cannot change files. /sandbox changes that."
 )
 NO_NETWORK: Final = "sandbox_network is off, so it would run outside the sandbox"
+NO_WEB: Final = "sandbox_network is off"
 NO_SANDBOX: Final = "this system cannot enforce the sandbox, so it would run without one"
 NO_NETWORK_LIMIT: Final = "this system cannot block network access of sandboxed commands"
 
@@ -113,6 +116,10 @@ def decide(
         return Deny(OWN_PATH.format(path=own))
     if request.plan and limits.mode is PermissionMode.PLAN:
         return Ask(PLAN_ASKS, lasting=False)
+    if is_server_tool(spec.name) and spec.tool_class is ToolClass.RUN:
+        return _server_tool(spec, request, limits, place, rules)
+    if spec.tool_class is ToolClass.NET:
+        return _web(spec, request, limits, place, rules)
     if spec.tool_class is ToolClass.RUN:
         return _command(spec, request, limits, place, rules, typed=typed)
     if spec.tool_class is ToolClass.SPAWN:
@@ -214,6 +221,40 @@ def _unenforced(spec: ToolSpec, limits: Limits) -> str:
 
 def _mode_reason(spec: ToolSpec, limits: Limits) -> str:
     return f"in {limits.mode.value} mode, {WORDS[spec.tool_class]} approval"
+
+
+# Servers and the web.
+
+
+def _server_tool(
+    spec: ToolSpec, request: ToolRequest, limits: Limits, place: PathPlace, rules: Mapping[Rule, Access]
+) -> Decision:
+    """Decide about the tool of an MCP server, which runs in that server's process, never in the conversation's sandbox.
+
+    `request.access` is OUTSIDE where the server itself has no sandbox: then mode auto asks as it does for commands.
+    """
+    if limits.unattended:
+        return _refused(spec, limits)
+    if any(matches(rule, spec, request, place.working_dir) for rule in rules):
+        return Allow(outside=True)
+    leaves = limits.sandbox is not SandboxMode.OFF and request.access is Access.OUTSIDE
+    if limits.mode is PermissionMode.AUTO and not leaves:
+        return Allow(outside=True)
+    return Ask(_outside_reason(request, limits) if leaves else _mode_reason(spec, limits))
+
+
+def _web(
+    spec: ToolSpec, request: ToolRequest, limits: Limits, place: PathPlace, rules: Mapping[Rule, Access]
+) -> Decision:
+    """Decide about a web tool: it reads, so plan mode asks, and it can carry data out, so every mode but auto does."""
+    if limits.mode is PermissionMode.DENY:
+        return _refused(spec, limits)
+    if any(matches(rule, spec, request, place.working_dir) for rule in rules):
+        return Allow(outside=True)
+    cut_off = limits.sandbox is not SandboxMode.OFF and not limits.network
+    if limits.mode is PermissionMode.AUTO and not cut_off:
+        return Allow(outside=True)
+    return Ask(NO_WEB if cut_off else _mode_reason(spec, limits))
 
 
 # Sub-agents and files.

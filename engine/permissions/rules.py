@@ -24,11 +24,15 @@ from engine.permissions.command_rules import (
     why_no_match,
     why_no_pattern,
 )
+from engine.permissions.domains import DOMAIN, domain_matches, host_name, is_domain, why_no_domain
 from engine.permissions.globs import LONGEST, WILDCARDS, glob_matches
 from engine.permissions.shell_words import BLANKS
+from engine.permissions.tool_names import covers, is_server_tool, why_no_name
 from tools.contract import ToolClass, ToolRequest, ToolSpec
 
-RULE: Final = re.compile(r"^(?P<tool>[\w.-]+)\((?P<pattern>.*)\)\Z", re.DOTALL)
+RULE: Final = re.compile(r"^(?P<tool>[\w.-]+\*?)\((?P<pattern>.*)\)\Z", re.DOTALL)
+FILE_CLASSES: Final = frozenset({ToolClass.READ, ToolClass.EDIT})
+"""Classes of tools whose rules are about paths."""
 NO_PATH: Final = ("~", "./")
 """Beginnings that no path has when it is held against a rule."""
 
@@ -106,9 +110,19 @@ class RuledCall(Struct, frozen=True):
     working_dir: Path
 
     @property
+    def runs_command(self) -> bool:
+        """True where the pattern of a rule is one of shell commands."""
+        return is_command(self.tool, self.tool_class)
+
+    @property
     def command(self) -> str:
         """The exact text that would run."""
         return (self.request.command or self.request.summary).strip(BLANKS)
+
+
+def is_command(tool: str, tool_class: ToolClass) -> bool:
+    """True for a tool whose rules are about shell commands; an MCP tool has the same class, and none."""
+    return tool_class is ToolClass.RUN and not is_server_tool(tool)
 
 
 def matches(rule: Rule, spec: ToolSpec, request: ToolRequest, working_dir: Path) -> bool:
@@ -118,9 +132,11 @@ def matches(rule: Rule, spec: ToolSpec, request: ToolRequest, working_dir: Path)
 
 def allows(rule: Rule, call: RuledCall) -> bool:
     """True if `rule` allows this call."""
-    if rule.tool != call.tool:
+    if not covers(rule.tool, call.tool):
         return False
-    if call.tool_class is ToolClass.RUN:
+    if call.tool_class is ToolClass.NET and is_domain(rule.pattern):
+        return domain_matches(rule.pattern, call.request.host)
+    if call.runs_command:
         return command_matches(rule.pattern, call.command, call.working_dir)
     if not call.request.paths:
         return rule.pattern in {"*", call.request.summary}
@@ -140,7 +156,7 @@ def absolute_pattern(rule: Rule, working_dir: Path) -> str:
 
 def bound(rule: Rule, call: RuledCall) -> Rule:
     """The rule as it is kept for this call: with an absolute pattern where it is one of paths."""
-    if call.tool_class is ToolClass.RUN or not call.request.paths:
+    if call.runs_command or not call.request.paths:
         return rule
     return Rule(rule.tool, absolute_pattern(rule, call.working_dir))
 
@@ -148,11 +164,16 @@ def bound(rule: Rule, call: RuledCall) -> Rule:
 def suggest(spec: ToolSpec, request: ToolRequest, working_dir: Path) -> Rule | None:
     """The rule that is offered: this very call, or the first words of a program that only reads."""
     call = RuledCall(spec.name, spec.tool_class, request, working_dir)
-    if spec.tool_class is ToolClass.RUN:
+    if call.runs_command:
         pattern = command_pattern(call.command, working_dir)
         return None if pattern is None else Rule(spec.name, pattern)
     if spec.tool_class is ToolClass.SPAWN:
         return Rule(spec.name, "*")  # no two tasks are equal; calls of sub-agents ask on their own
+    if is_server_tool(spec.name):
+        return Rule(spec.name, "*")
+    if spec.tool_class is ToolClass.NET:
+        host = host_name(request.host)
+        return Rule(spec.name, f"{DOMAIN}{host}" if host else request.summary)
     if not request.paths:
         return Rule(spec.name, request.summary)
     first, *more = request.paths
@@ -167,12 +188,14 @@ def refusal(text: str, call: RuledCall) -> str:
     rule = parse_rule(text)
     if rule is None:
         return f"{quoted(text)} is not a rule; write it as {call.tool}(pattern)."
-    if rule.tool != call.tool:
-        return f"This rule is for {quoted(rule.tool)}, but {call.tool} asks."
+    if not covers(rule.tool, call.tool):
+        return why_no_name(rule.tool) or f"This rule is for {quoted(rule.tool)}, but {call.tool} asks."
     if allows(rule, call):
         return ""
-    if call.tool_class is ToolClass.RUN:
+    if call.runs_command:
         return why_no_match(rule.pattern, call.command, call.working_dir)
+    if call.tool_class is ToolClass.NET and is_domain(rule.pattern):
+        return why_no_domain(rule.pattern) or f"This rule does not match the host {quoted(call.request.host)}."
     if not call.request.paths:
         return f"This rule does not match; write * or {quoted(call.request.summary)}."
     if why := why_no_path_pattern(rule.pattern):
@@ -191,9 +214,11 @@ def meaning(text: str, call: RuledCall) -> str:
 def effect(rule: Rule, tool_class: ToolClass, *, has_paths: bool = True) -> str:
     """Effect of a rule, in one sentence."""
     pattern = rule.pattern
-    if tool_class is ToolClass.RUN:
+    if is_command(rule.tool, tool_class):
         return command_effect(pattern)
-    if not has_paths or tool_class is ToolClass.SPAWN:
+    if tool_class is ToolClass.NET and is_domain(pattern):
+        return f"Allows {rule.tool} of {_hosts(pattern)}."
+    if not has_paths or tool_class not in FILE_CLASSES:
         return f"Allows every {rule.tool}." if pattern == "*" else f"Allows {rule.tool} {quoted(pattern)} only."
     if not WILDCARDS.search(_unescaped(pattern)):
         return f"Allows {rule.tool} on {quoted(_literal(pattern))} only."
@@ -204,10 +229,10 @@ def effect(rule: Rule, tool_class: ToolClass, *, has_paths: bool = True) -> str:
 
 def grant(rule: Rule, tool_class: ToolClass, *, has_paths: bool) -> str:
     """Effect of the suggested rule of a call, in the few words that fit next to an answer."""
-    if tool_class is ToolClass.RUN:
+    if is_command(rule.tool, tool_class):
         first = prefix_words(rule.pattern)
         return f"any command that starts with {quoted(' '.join(first))}" if first else "only this exact command"
-    if has_paths and tool_class is not ToolClass.SPAWN and not WILDCARDS.search(_unescaped(rule.pattern)):
+    if has_paths and tool_class in FILE_CLASSES and not WILDCARDS.search(_unescaped(rule.pattern)):
         return f"{rule.tool} on this path only"
     return effect(rule, tool_class, has_paths=has_paths).removeprefix("Allows ").removesuffix(".")
 
@@ -217,8 +242,12 @@ def why_nothing_matches(rule: Rule, tool_class: ToolClass) -> str:
     pattern = rule.pattern
     if not pattern.strip():
         return f"{rule.tool}() matches nothing; write the allowed pattern between the parentheses."
-    if tool_class is not ToolClass.RUN:
-        return "" if tool_class is ToolClass.SPAWN else why_no_path_pattern(pattern)
+    if why := why_no_name(rule.tool):
+        return why
+    if not is_command(rule.tool, tool_class):
+        if tool_class is ToolClass.NET and is_domain(pattern):
+            return why_no_domain(pattern)
+        return why_no_path_pattern(pattern) if tool_class in FILE_CLASSES else ""
     if pattern.strip() == "*":
         return f"{rule.tool}(*) matches nothing; start with a command, such as make test*. Mode auto never asks."
     if pattern[0] in BLANKS:
@@ -237,6 +266,12 @@ def why_no_path_pattern(pattern: str) -> str:
     if len(pattern) > LONGEST:
         return f"A path rule has at most {LONGEST:,} characters."
     return ""
+
+
+def _hosts(pattern: str) -> str:
+    named = pattern.removeprefix(DOMAIN)
+    below = named.removeprefix("*.")
+    return f"{quoted(below)} only" if below == named else f"every host below {quoted(below)}"
 
 
 def _unescaped(pattern: str) -> str:

@@ -10,12 +10,15 @@ from phoenix_tui.text.labels import MODE_MEANINGS
 from tools.clean import reveal
 
 RULES_COUNT: Final = frozenset({PermissionMode.ASK, PermissionMode.ACCEPT_EDITS, PermissionMode.AUTO})
-"""Modes in which a rule is looked at; the others refuse whatever a rule could allow."""
+"""Modes in which every rule is looked at; the others refuse what most rules could allow."""
 
 
 def no_rule_counts(mode: PermissionMode) -> str:
     """Reason why no rule counts in this mode; empty where they do."""
-    return "" if mode in RULES_COUNT else f"In mode {mode.value} no rule applies: {MODE_MEANINGS[mode]}."
+    if mode in RULES_COUNT:
+        return ""
+    which = "only rules of web tools apply" if mode is PermissionMode.PLAN else "no rule applies"
+    return f"In mode {mode.value} {which}: {MODE_MEANINGS[mode]}."
 
 
 def one_line(text: str) -> str:

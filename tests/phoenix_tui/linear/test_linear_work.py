@@ -318,7 +318,7 @@ async def test_rules_are_seen_written_moved_and_taken_back(tmp_path: Path) -> No
         "1. remove the rule",
         "bash(make test) removed; /rules undo restores it.",
         "Undone.",
-        "In mode plan no rule applies",
+        "In mode plan only rules of web tools apply",
         "1. bash(make test), in every project",
     ]
     place = 0

@@ -150,7 +150,7 @@ async def test_permissions_leads_to_the_rules_and_a_mode_that_asks_nothing_is_sa
         await shell.type("rules")
         await shell.pilot.press("enter")
         await shell.until(lambda: isinstance(shell.top, RulesSheet))
-        note = "In mode plan no rule applies: reading only, everything else is refused."
+        note = "In mode plan only rules of web tools apply"
         await shell.until(lambda: note in shell.text)
 
 
