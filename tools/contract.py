@@ -202,6 +202,10 @@ class ToolRequest(Struct, frozen=True):
     """Most permissive mode that profiles give the sub-agents of the call; empty when none sets one."""
     host: str = ""
     """Host that a web tool asks, as its URL names it; rules such as `web_fetch(domain:example.com)` match it."""
+    url: str = ""
+    """Address that a web tool asks."""
+    is_new_url: bool = False
+    """True where neither the user nor an earlier page named `url`: it could carry data out, so every mode asks."""
     plan: str = ""
     """A plan that the call hands to the user, as Markdown: in plan mode it asks, whatever its class."""
 

@@ -19,6 +19,7 @@ from tools.read_image import ReadImage
 from tools.search import Search
 from tools.think import Think
 from tools.todo_write import TodoWrite
+from tools.web_fetch import WebFetch
 from tools.write_file import WriteFile
 
 
@@ -49,5 +50,6 @@ def build_tools(dependencies: ToolDependencies) -> dict[str, Tool]:
         Think(),
         TodoWrite(),
         ExitPlan(),
+        WebFetch(dependencies.runner, dependencies.images),
     )
     return {tool.spec.name: tool for tool in tools}

@@ -14,6 +14,7 @@ from engine.executor.approving import approved, limits_of, place_of, rules_of
 from engine.executor.equipment import tools_of
 from engine.executor.folder_instructions import with_folder_instructions
 from engine.executor.guarding import inspected_result
+from engine.executor.known_urls import with_known_url
 from engine.executor.session import Session
 from engine.executor.todo_lists import taken
 from engine.machine.agent_texts import heading_of
@@ -132,7 +133,8 @@ async def prepare(session: Session, call: ToolCall) -> ReadyCall:
     if tool is None:
         raise ToolInputError(_why_missing(session, call.name))
     args = parse_arguments(call.input_json)
-    return ReadyCall(tool, args, await tool.request(args, session.record.cwd))
+    request = await with_known_url(session, await tool.request(args, session.record.cwd))
+    return ReadyCall(tool, args, request)
 
 
 def _why_missing(session: Session, name: str) -> str:

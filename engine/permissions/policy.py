@@ -95,6 +95,9 @@ READ_ONLY: Final = (
 NO_NETWORK: Final = "sandbox_network is off, so it would run outside the sandbox"
 NO_WEB: Final = "sandbox_network is off"
 NO_SANDBOX: Final = "this system cannot enforce the sandbox, so it would run without one"
+NEW_URL: Final = "neither you nor an earlier page named this address, so it could carry data out"
+EVERYTHING: Final = "*"
+"""Pattern of a rule for every call of a tool."""
 NO_NETWORK_LIMIT: Final = "this system cannot block network access of sandboxed commands"
 
 
@@ -249,8 +252,11 @@ def _web(
     """Decide about a web tool: it reads, so plan mode asks, and it can carry data out, so every mode but auto does."""
     if limits.mode is PermissionMode.DENY:
         return _refused(spec, limits)
-    if any(matches(rule, spec, request, place.working_dir) for rule in rules):
+    known = [rule for rule in rules if rule.pattern != EVERYTHING or not request.is_new_url]
+    if any(matches(rule, spec, request, place.working_dir) for rule in known):
         return Allow(outside=True)
+    if request.is_new_url:
+        return Ask(NEW_URL)
     cut_off = limits.sandbox is not SandboxMode.OFF and not limits.network
     if limits.mode is PermissionMode.AUTO and not cut_off:
         return Allow(outside=True)

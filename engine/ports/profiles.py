@@ -24,11 +24,13 @@ MEMORY_TOOLS: Final = ("memory_search", "memory_get")
 STANDARD_TOOLS: Final = (*READ_TOOLS, "write_file", "patch", "bash", *JOB_TOOLS)
 SPAWN_TOOLS: Final = ("spawn_agents", "spawn_task")
 """Tools that only a conversation of the user has: sub-agents cannot spawn (SPEC BED-009)."""
+WEB_TOOLS: Final = ("web_fetch",)
+"""Tools that ask the web."""
 PLAN_TOOLS: Final = ("todo_write", "exit_plan")
 """Tools for the list and the plan of the conversation itself; a sub-agent has no plan to hand over."""
 OWN_TOOLS: Final = frozenset({*SPAWN_TOOLS, "exit_plan"})
 """Tools that only a conversation of the user has."""
-KNOWN_TOOLS: Final = (*STANDARD_TOOLS, *MEMORY_TOOLS, *PLAN_TOOLS, *SPAWN_TOOLS)
+KNOWN_TOOLS: Final = (*STANDARD_TOOLS, *MEMORY_TOOLS, *PLAN_TOOLS, *WEB_TOOLS, *SPAWN_TOOLS)
 """Tools that a profile may name."""
 FREEDOM: Final = {
     PermissionMode.AUTO: 4,
