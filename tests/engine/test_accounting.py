@@ -15,8 +15,6 @@ from engine.conversation import Conversation
 from engine.engine import ConversationOptions, Engine
 from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import Usage
-from engine.ports import Provider, ProviderError
-from engine.providers import prices
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.records import PermissionMode
 from engine.records.totals import Totals
@@ -25,28 +23,10 @@ from engine.updates import CallEnded, RunEnded, TextArrived, Update
 from tests.support.counting_server import MODEL, CountingServer
 from tests.support.engine import engine_harness, until
 from tests.support.loopback import Loopback, serve
+from tests.support.one_provider import OneProvider
 from tests.support.storage import query
 
 SUMS = """sum(input_tokens), sum(output_tokens), sum(cache_creation_tokens), sum(cache_read_tokens)"""
-
-
-@dataclass
-class OneProvider:
-    """Claude on loopback, at its published price."""
-
-    provider: Provider
-
-    def resolve(self, reference: str) -> tuple[Provider, str]:
-        name, _, model = reference.partition("/")
-        if name != "anthropic":
-            raise ProviderError(f"There is no provider '{name}'.", kind="auth", retryable=False)
-        return self.provider, model
-
-    def price(self, reference: str, usage: Usage) -> float | None:
-        return prices.price("anthropic", reference.partition("/")[2], usage)
-
-    async def close(self) -> None:
-        await self.provider.close()
 
 
 @dataclass

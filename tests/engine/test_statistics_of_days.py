@@ -19,10 +19,11 @@ from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.records import PermissionMode
 from engine.records.statistics import CallGroup, StatisticsGroup, StatisticsQuery
 from phoenix_tui.features.statistics import StatisticsBy, statistics_report
-from tests.engine.test_accounting import OneProvider, run
+from tests.engine.test_accounting import run
 from tests.support.counting_server import MODEL, CountingServer
 from tests.support.engine import engine_harness, until
 from tests.support.loopback import serve
+from tests.support.one_provider import OneProvider
 from tests.support.storage import query
 from tools.clock import SystemClock
 

@@ -12,8 +12,6 @@ from engine.conversation import Conversation
 from engine.engine import ConversationOptions
 from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import Usage
-from engine.ports import Provider, ProviderError
-from engine.providers import prices
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.records import PermissionMode
 from engine.records.model_calls import CallPurpose
@@ -22,31 +20,13 @@ from tests.support.counting_server import MODEL, cost_of
 from tests.support.engine import EngineHarness, engine_harness
 from tests.support.loopback import Talk, serve
 from tests.support.loopback_anthropic import Event, recording, refuse, start, stop, text, tool
+from tests.support.one_provider import OneProvider
 from tests.support.storage import query
 from tests.support.tracking import board, say
 
 SETTINGS = EngineSettings(auto_title=False, task_tracking=True, track_after=3600.0)
 PIECE = 11
 """Bytes of an HTTP chunk: no event arrives whole."""
-
-
-@dataclass
-class Claude:
-    """Claude on loopback, at its published price."""
-
-    provider: Provider
-
-    def resolve(self, reference: str) -> tuple[Provider, str]:
-        name, _, model = reference.partition("/")
-        if name != "anthropic":
-            raise ProviderError(f"There is no provider '{name}'.", kind="auth", retryable=False)
-        return self.provider, model
-
-    def price(self, reference: str, usage: Usage) -> float | None:
-        return prices.price("anthropic", reference.partition("/")[2], usage)
-
-    async def close(self) -> None:
-        await self.provider.close()
 
 
 @dataclass
@@ -121,7 +101,7 @@ async def test_the_board_and_every_sum_agree_with_the_server(tmp_path: Path) -> 
     server = TaskServer()
     async with serve(server) as loopback:
         provider = AnthropicProvider(AnthropicSettings(api_key="sk-test", base_url=loopback.url))
-        async with engine_harness(tmp_path, providers=Claude(provider), settings=SETTINGS) as harness:
+        async with engine_harness(tmp_path, providers=OneProvider(provider), settings=SETTINGS) as harness:
             one, other = await conversation_of(harness), await conversation_of(harness)
             for number in range(1, 21):
                 await say(one, f"request {number}")
