@@ -35,7 +35,7 @@ from engine.ports.extensions import ExtensionSource
 from engine.ports.profiles import Profile, Profiles
 from engine.ports.run_store import RunStore
 from engine.ports.statistics import StatisticsStore
-from engine.ports.task_store import TaskStore
+from engine.ports.task_store import MessageTracking, TaskStore
 from engine.ports.trace_export import Closable
 from engine.records import ConversationRecord, StoredMessage
 from engine.rewind.rewind import Rewinding
@@ -182,7 +182,7 @@ class Session(Struct, eq=False):
     """Tokens from which old tool results are looked at again for pruning."""
     summarizing: asyncio.Task[None] | None = None
     """The summary that is being made in the background."""
-    tracking: str = "disabled"
+    tracking: MessageTracking = MessageTracking.DISABLED
     """Progress of new messages through task tracking; its tracker sets it."""
     calibration: Calibration = field(default_factory=Calibration)
     """Real tokens for each estimated one, by model; the same for all conversations."""

@@ -77,7 +77,7 @@ class TaskTracker:
     def look(self) -> None:
         """Switch to what settings, model and the user's choice say now; begins with the messages that wait."""
         before, self._session.tracking = self._session.tracking, self._wanted()
-        if self._session.tracking == before or self._closed:
+        if self._session.tracking is before or self._closed:
             return
         if not self.enabled:
             self._stop(MessageTracking.DISABLED)
@@ -93,7 +93,7 @@ class TaskTracker:
     @property
     def enabled(self) -> bool:
         """True while new messages are tracked."""
-        return self._session.tracking == MessageTracking.PENDING
+        return self._session.tracking is MessageTracking.PENDING
 
     @property
     def under_way(self) -> bool:
@@ -139,7 +139,7 @@ class TaskTracker:
         if ending:
             await asyncio.wait(ending, timeout=self._session.settings.close_grace)
 
-    def _wanted(self) -> str:
+    def _wanted(self) -> MessageTracking:
         session, settings = self._session, self._session.settings
         on = session.record.tracking
         if on is None:
