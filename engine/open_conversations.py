@@ -61,6 +61,23 @@ class AgentOwner(AgentStopper, Protocol):
         ...
 
 
+class BackgroundAsker(Protocol):
+    """Asks a model beside the messages of one conversation, after what happens in it."""
+
+    @property
+    def under_way(self) -> bool:
+        """True while it asks, or stores an answer."""
+        ...
+
+    def follow(self, update: Update) -> None:
+        """Take in an update."""
+        ...
+
+    async def close(self) -> None:
+        """Stop asking, within the grace time of a conversation."""
+        ...
+
+
 class UpdateListener(Protocol):
     """Listener to updates of every open conversation."""
 
@@ -90,9 +107,9 @@ class OpenConversations:
         self._calibration = Calibration()
         self._open: dict[str, Conversation] = {}
         self._opening = asyncio.Lock()
-        self._askers: dict[str, tuple[Titler, TurnNotes, CompactionAfterRun]] = {}
+        self._askers: dict[str, tuple[BackgroundAsker, ...]] = {}
         self.trackers: dict[str, TaskTracker] = {}
-        """Task tracking of the open conversations of the user."""
+        """The askers that task boards call, by conversation."""
         self._following: dict[str, Following] = {}
         self._closing: dict[str, asyncio.Event] = {}
 
@@ -141,17 +158,9 @@ class OpenConversations:
         )
         session.set_window(window_of(session, record.model))
         conversation = Conversation(session, EffectRunner(session))
-        self._askers[record.id] = (
-            Titler(conversation, session),
-            TurnNotes(conversation, session),
-            CompactionAfterRun(conversation, session),
-        )
+        self._askers[record.id] = self._askers_of(conversation, session)
         for asker in self._askers[record.id]:
             publisher.add(asker.follow)
-        if record.agent is None and self.ports.tasks is not None:
-            self.trackers[record.id] = tracker = TaskTracker(conversation, session, self.ports.tasks)
-            publisher.add(tracker.follow)
-            tracker.look()
         publisher.add(partial(self._left, conversation))
         if self.cancelling is not None:
             publisher.add(self.cancelling.follow)
@@ -181,8 +190,7 @@ class OpenConversations:
         try:
             if (following := self._following.pop(conversation_id, None)) is not None:
                 await following.close()
-            if (tracker := self.trackers.pop(conversation_id, None)) is not None:
-                await tracker.close()
+            self.trackers.pop(conversation_id, None)
             for asker in self._askers.pop(conversation_id):
                 await asker.close()
             await conversation.close(rests=rests)
@@ -198,10 +206,21 @@ class OpenConversations:
         sub_agents = self.sub_agents
         if conversation.record.agent is not None:
             return sub_agents is not None and sub_agents.works(conversation.id)
-        tracker = self.trackers.get(conversation.id)
         asks = any(asker.under_way for asker in self._askers[conversation.id])
-        asks = asks or (tracker is not None and tracker.under_way)
         return asks or conversation.in_use or (sub_agents is not None and sub_agents.needs(conversation.id))
+
+    def _askers_of(self, conversation: Conversation, session: Session) -> tuple[BackgroundAsker, ...]:
+        """All that ask beside its messages; task tracking is for conversations of the user, and is closed first."""
+        askers = (
+            Titler(conversation, session),
+            TurnNotes(conversation, session),
+            CompactionAfterRun(conversation, session),
+        )
+        if session.record.agent is not None or self.ports.tasks is None:
+            return askers
+        self.trackers[conversation.id] = tracker = TaskTracker(conversation, session, self.ports.tasks)
+        tracker.look()
+        return tracker, *askers
 
     async def _take(self, conversation_id: str) -> Conversation:
         self.refuse_when_full()
