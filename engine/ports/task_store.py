@@ -95,7 +95,11 @@ class AppliedChanges(Struct, frozen=True):
 
 
 class TaskStore(Protocol):
-    """The boards of all conversations. Every method may raise StorageError."""
+    """The boards of all conversations. Every method may raise StorageError.
+
+    A change at the time `at` (seconds since the epoch) is one transaction, with the events of the tasks and messages
+    that it changes.
+    """
 
     async def board(self, conversation_id: str) -> TaskBoardView:
         """The whole board; its status knows neither the effect of the setting nor a problem."""
@@ -131,7 +135,7 @@ class TaskStore(Protocol):
         """Seqs of messages that wait, ascending."""
         ...
 
-    async def take(self, conversation_id: str, limit: int) -> TakenMessages:
+    async def take(self, conversation_id: str, limit: int, at: float) -> TakenMessages:
         """Mark up to `limit` of the oldest waiting messages as running; nothing else of this conversation is.
 
         Messages that a failed write left running wait again first: passes of a conversation never overlap.
@@ -162,6 +166,7 @@ class TaskStore(Protocol):
         self,
         conversation_id: str,
         to: MessageTracking,
+        at: float,
         calls: Sequence[ModelCall] = (),
         *,
         of: MessageTracking = MessageTracking.RUNNING,

@@ -24,6 +24,7 @@ from engine.codec import (
 from engine.machine.states import STATE_NAMES, Completed, Failed, Idle, State
 from engine.machine.views import ContextView
 from engine.ports import ConversationChanges, NoConversation, SetContext, StorageError
+from engine.ports.task_store import MessageTracking
 from engine.records import (
     ConversationQuery,
     ConversationSummary,
@@ -34,7 +35,7 @@ from engine.records import (
 )
 from engine.records.effort import Effort
 from engine.records.totals import Totals
-from engine.store import agent_rows, compactions, planning
+from engine.store import agent_rows, compactions, planning, task_progress
 from engine.store.ownership import Instance
 from engine.store.slugs import give_slug
 from engine.store.task_rows import chosen_tracking
@@ -207,11 +208,8 @@ def change(connection: sqlite3.Connection, conversation_id: str, changes: Conver
             (*columns.values(), conversation_id),
         )
     if changes.tracking is False:
-        connection.execute(
-            """UPDATE messages SET task_process_status = 'disabled'
-                WHERE conversation_id = ? AND task_process_status IN ('pending', 'running')""",
-            (conversation_id,),
-        )
+        for progress in (MessageTracking.PENDING, MessageTracking.RUNNING):
+            task_progress.settle(connection, conversation_id, progress, MessageTracking.DISABLED, at)
     if changes.compaction is not None:
         compactions.add(connection, conversation_id, changes.compaction, at)
     if changes.suggested_title:

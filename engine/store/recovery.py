@@ -28,8 +28,18 @@ from engine.machine.states import (
     ToolExecuting,
 )
 from engine.ports import AppendMessage
+from engine.ports.task_store import MessageTracking
 from engine.records import Recovery
-from engine.store import agent_ends, conversations, event_rows, messages, recovery_events, runs, spans, tool_calls
+from engine.store import (
+    agent_ends,
+    conversations,
+    messages,
+    recovery_events,
+    runs,
+    spans,
+    task_progress,
+    tool_calls,
+)
 from engine.store.ownership import Instance
 
 _UNOWNED_LEFTOVERS = """SELECT id FROM conversations WHERE owner_instance IS NULL
@@ -105,12 +115,7 @@ def recover(connection: sqlite3.Connection, conversation_id: str, at: float, *, 
         runs.finish(connection, FinishRun(scene.run_id, RunStatus.INTERRUPTED, iterations), ended)
         spans.add_interrupted(connection, scene.run_id, interrupted, ended)
         recovery_events.add_end(connection, conversation_id, scene.run_id, at)
-    tracked = connection.execute(
-        """UPDATE messages SET task_process_status = 'pending'
-            WHERE conversation_id = ? AND task_process_status = 'running' RETURNING id""",
-        (conversation_id,),
-    ).fetchall()
-    event_rows.add_updates(connection, conversation_id, [row["id"] for row in tracked], "pending", at)
+    task_progress.settle(connection, conversation_id, MessageTracking.RUNNING, MessageTracking.PENDING, at)
     rest = _at_rest(state, is_agent=row["kind"] == "subagent")
     if rest != state:
         conversations.set_state(connection, conversation_id, rest, row["updated_at"])

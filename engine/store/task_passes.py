@@ -16,29 +16,20 @@ from engine.records.model_calls import CallPurpose
 from engine.records.tracked_tasks import TrackedTask
 from engine.store import event_rows, messages
 from engine.store.task_board import BoardWriter
+from engine.store.task_progress import mark, pending, settle
 from engine.store.task_rows import tasks_of
 
 PREVIOUS: Final = 3
 """Messages before a pass that are shown for context (SPEC ACX-15)."""
-_PENDING: Final = """SELECT seq FROM messages
-    WHERE conversation_id = ? AND task_process_status = 'pending' ORDER BY +seq LIMIT ?"""
-"""The sign keeps SQLite from walking all messages in their order, texts included, in place of the index by status."""
-_SETTLE: Final = """UPDATE messages SET task_process_status = ?
-    WHERE conversation_id = ? AND task_process_status = ?"""
 
 
-def pending(connection: sqlite3.Connection, conversation_id: str, limit: int = -1) -> tuple[int, ...]:
-    """Seqs of messages that wait, ascending; -1: all of them."""
-    return tuple(row["seq"] for row in connection.execute(_PENDING, (conversation_id, limit)))
-
-
-def take(connection: sqlite3.Connection, conversation_id: str, limit: int) -> TakenMessages:
+def take(connection: sqlite3.Connection, conversation_id: str, limit: int, at: float) -> TakenMessages:
     """Mark the oldest waiting messages as running."""
-    settle(connection, conversation_id, MessageTracking.RUNNING, MessageTracking.PENDING)
+    settle(connection, conversation_id, MessageTracking.RUNNING, MessageTracking.PENDING, at)
     seqs = pending(connection, conversation_id, limit)
     if not seqs:
         return TakenMessages()
-    mark(connection, conversation_id, seqs, MessageTracking.RUNNING)
+    mark(connection, conversation_id, seqs, MessageTracking.RUNNING, at)
     taken = [one for seq in seqs for one in messages.read_range(connection, conversation_id, seq, seq, None)]
     before = messages.read_range(connection, conversation_id, 1, seqs[0] - 1, PREVIOUS)
     return TakenMessages(tuple(taken), tuple(one for one in before if one.role is not Role.SYSTEM))
@@ -57,9 +48,9 @@ def apply(
     before = tasks_of(connection, conversation_id)
     board = BoardWriter(connection, conversation_id, frozenset(seqs), at)
     texts = tuple([board.apply(change) for change in changes])
-    mark(connection, conversation_id, board.linked, MessageTracking.SUCCESS)
+    mark(connection, conversation_id, sorted(board.linked), MessageTracking.SUCCESS, at)
     if ends:
-        settle(connection, conversation_id, MessageTracking.RUNNING, MessageTracking.SUCCESS)
+        settle(connection, conversation_id, MessageTracking.RUNNING, MessageTracking.SUCCESS, at)
     after = tasks_of(connection, conversation_id)
     record_changes(connection, conversation_id, changed_tasks(before, after), at)
     return AppliedChanges(texts, tuple(after))
@@ -85,19 +76,6 @@ def record_changes(
         event_rows.add(
             connection, conversation_id, RecordEvent(str(uuid4()), EventKind.TRACKED_TASK_CHANGED, payload), at
         )
-
-
-def settle(connection: sqlite3.Connection, conversation_id: str, of: MessageTracking, to: MessageTracking) -> None:
-    """Change the progress of all messages that have one."""
-    connection.execute(_SETTLE, (to.value, conversation_id, of.value))
-
-
-def mark(connection: sqlite3.Connection, conversation_id: str, seqs: Iterable[int], to: MessageTracking) -> None:
-    """Set the progress of these messages."""
-    connection.executemany(
-        "UPDATE messages SET task_process_status = ? WHERE conversation_id = ? AND seq = ?",
-        [(to.value, conversation_id, seq) for seq in seqs],
-    )
 
 
 def spent_tokens(connection: sqlite3.Connection, conversation_id: str, since: float) -> int:

@@ -9,7 +9,7 @@ from engine.ports import OwnedElsewhere, StorageError
 from engine.ports.task_store import AppliedChanges, BoardChange, MessageTracking, TakenMessages
 from engine.records.model_calls import ModelCall
 from engine.records.tracked_tasks import TaskBoardView, TaskPage, TaskStatus, TrackedTask, TrackingStatus
-from engine.store import runs, task_changes, task_passes, task_rows
+from engine.store import runs, task_changes, task_passes, task_progress, task_rows
 from engine.store.connection import Transactions
 from engine.store.moves import LOST
 from engine.store.ownership import Instance
@@ -71,14 +71,14 @@ class SqliteTasks:
 
     async def pending(self, conversation_id: str) -> tuple[int, ...]:
         """See `TaskStore.pending`."""
-        return await self._transactions.read(lambda connection: task_passes.pending(connection, conversation_id))
+        return await self._transactions.read(lambda connection: task_progress.pending(connection, conversation_id))
 
-    async def take(self, conversation_id: str, limit: int) -> TakenMessages:
+    async def take(self, conversation_id: str, limit: int, at: float) -> TakenMessages:
         """See `TaskStore.take`."""
 
         def job(connection: sqlite3.Connection) -> TakenMessages:
             self._insist(connection, conversation_id)
-            return task_passes.take(connection, conversation_id, limit)
+            return task_passes.take(connection, conversation_id, limit, at)
 
         return await self._transactions.write(job)
 
@@ -107,6 +107,7 @@ class SqliteTasks:
         self,
         conversation_id: str,
         to: MessageTracking,
+        at: float,
         calls: Sequence[ModelCall] = (),
         *,
         of: MessageTracking = MessageTracking.RUNNING,
@@ -115,7 +116,7 @@ class SqliteTasks:
 
         def job(connection: sqlite3.Connection) -> None:
             self._insist(connection, conversation_id)
-            task_passes.settle(connection, conversation_id, of, to)
+            task_progress.settle(connection, conversation_id, of, to, at)
             for call in calls:
                 runs.record_call(connection, conversation_id, call)
 

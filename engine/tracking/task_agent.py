@@ -86,7 +86,7 @@ class TaskAgent:
 
     async def _settle(self, to: MessageTracking) -> None:
         async def store(ended: tuple[ModelCall, ...]) -> None:
-            await self._store.settle(self._session.record.id, to, ended)
+            await self._store.settle(self._session.record.id, to, self._session.ports.clock.now(), ended)
 
         await self._with_calls(store)
 

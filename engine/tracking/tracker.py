@@ -172,7 +172,8 @@ class TaskTracker:
             if self.enabled:
                 self._buffer.restore(await self._store.pending(conversation_id), self._now())
             elif not self._session.read_only:
-                await self._store.settle(conversation_id, MessageTracking.DISABLED, of=MessageTracking.PENDING)
+                now = self._session.ports.clock.now()
+                await self._store.settle(conversation_id, MessageTracking.DISABLED, now, of=MessageTracking.PENDING)
             await self.tell()
         except StorageError as error:
             log.info("messages of %s are not tracked: %s", conversation_id, error)
@@ -223,7 +224,8 @@ class TaskTracker:
     async def _all(self) -> None:
         """Process everything that waits or failed, pass by pass, until one fails."""
         conversation_id = self._session.record.id
-        await self._store.settle(conversation_id, MessageTracking.PENDING, of=MessageTracking.FAILED)
+        now = self._session.ports.clock.now()
+        await self._store.settle(conversation_id, MessageTracking.PENDING, now, of=MessageTracking.FAILED)
         self._buffer.restore(await self._store.pending(conversation_id), self._now())
         while self._buffer.waiting and await self._pass():
             pass
@@ -253,7 +255,7 @@ class TaskTracker:
 
     async def _record(self) -> None:
         before = tuple(self._buffer.waiting)
-        taken = await self._store.take(self._session.record.id, MOST)
+        taken = await self._store.take(self._session.record.id, MOST, self._session.ports.clock.now())
         # What the buffer knew of and the store did not give was processed otherwise, and waits no more.
         gone = before if len(taken.messages) < MOST else ()
         self._buffer.took((*gone, *taken.seqs), self._now())

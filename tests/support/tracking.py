@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 from engine.conversation import Conversation
 from engine.executor.engine_settings import EngineSettings
@@ -12,6 +13,7 @@ from engine.records.tracked_tasks import TrackedTask, TrackingStatus
 from engine.updates import TasksChanged
 from tests.support.engine import EngineHarness, until
 from tests.support.scripted_provider import Reply, Script, ScriptedCall, ScriptedProvider, ScriptPart, Text, says
+from tests.support.storage import query
 
 TRACKING = EngineSettings(auto_title=False, cheap_model="scripted/cheap", task_tracking=True, track_after=0.0)
 """Passes begin at once."""
@@ -69,3 +71,17 @@ async def board(harness: EngineHarness, conversation: Conversation) -> list[tupl
 def plain(task: TrackedTask) -> tuple[int, str, str, tuple[int, ...]]:
     """A task as a test compares it."""
     return task.order, task.description, task.status.value, task.message_seqs
+
+
+def progress_events(database: Path) -> dict[int, list[str]]:
+    """Reported progress of each message, by seq, in the order of the event stream."""
+    rows = query(
+        database,
+        """SELECT m.seq, json_extract(e.payload_json, '$.taskProcessStatus') FROM messages AS m
+            LEFT JOIN events AS e ON e.message_id = m.id AND e.type = 'message.updated' ORDER BY e.seq""",
+    )
+    told: dict[int, list[str]] = {int(str(seq)): [] for seq, _ in rows}
+    for seq, status in rows:
+        if status is not None:
+            told[int(str(seq))].append(str(status))
+    return told

@@ -46,9 +46,9 @@ class Killed:
             os.kill(os.getpid(), signal.SIGKILL)
         self.passed += 1
 
-    async def take(self, conversation_id: str, limit: int) -> TakenMessages:
+    async def take(self, conversation_id: str, limit: int, at: float) -> TakenMessages:
         self._boundary()
-        taken: TakenMessages = await self._tasks.take(conversation_id, limit)
+        taken: TakenMessages = await self._tasks.take(conversation_id, limit, at)
         self._boundary()
         return taken
 
@@ -71,12 +71,13 @@ class Killed:
         self,
         conversation_id: str,
         to: MessageTracking,
+        at: float,
         calls: Sequence[ModelCall] = (),
         *,
         of: MessageTracking = MessageTracking.RUNNING,
     ) -> None:
         self._boundary()
-        await self._tasks.settle(conversation_id, to, calls, of=of)
+        await self._tasks.settle(conversation_id, to, at, calls, of=of)
         self._boundary()
 
 

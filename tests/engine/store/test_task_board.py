@@ -34,7 +34,7 @@ async def with_messages(store: SqliteStore, count: int = 3) -> str:
     """A conversation whose messages 1 to `count` are in a pass."""
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     await store.commit(replace(move(conversation_id, *(say(f"message {n}") for n in range(count))), tracking="pending"))
-    assert (await store.tasks.take(conversation_id, 32)).seqs == tuple(range(1, count + 1))
+    assert (await store.tasks.take(conversation_id, 32, 2.0)).seqs == tuple(range(1, count + 1))
     return conversation_id
 
 

@@ -15,7 +15,7 @@ from engine.machine.messages import TextBlock
 from engine.ports import ImportRefused, StorageError
 from engine.ports.task_store import AddPreference, AppendMessages, AppendToPlanning, InsertTask, MessageTracking
 from engine.records.tracked_tasks import TrackingStatus
-from engine.store import SqliteStore, StorePaths, open_store, task_passes, task_rows
+from engine.store import SqliteStore, StorePaths, open_store, task_progress, task_rows
 from engine.store.migrations import migrate
 from engine.store.task_board import MOST_TASKS
 from tests.support.storage import OUR_TERMS, move, new_conversation, reply, say
@@ -32,7 +32,7 @@ async def tracked(store: SqliteStore) -> str:
         message = say(f"message {number}") if number % 2 else reply(TextBlock(f"message {number}"))
         made = move(conversation_id, message, at=float(number * 10))
         await store.commit(replace(made, tracking="pending"))
-    seqs = (await store.tasks.take(conversation_id, 32)).seqs
+    seqs = (await store.tasks.take(conversation_id, 32, 2.0)).seqs
     first = (InsertTask(0, "A"), AppendMessages(1, (1, 2), "half of it"), InsertTask(1, "B"))
     await store.tasks.apply(conversation_id, seqs, first, (), 25.0)
     second = (AppendToPlanning((3,)), AddPreference("Prefers tabs."), InsertTask(2, "C"), AppendMessages(3, (4,)))
@@ -82,7 +82,7 @@ async def test_a_fork_up_to_a_message_has_what_was_there_then(
 
 async def test_a_copy_of_a_pass_under_way_waits_for_one_of_its_own(store: SqliteStore) -> None:
     source = await tracked(store)
-    await store.tasks.take(source, 32)
+    await store.tasks.take(source, 32, 2.0)
     copy = (await store.library.fork(source, "copy", 99.0)).id
     assert (await store.tasks.status(source)).running == 1
     assert (await store.tasks.status(copy)).pending == 1
@@ -92,7 +92,7 @@ async def test_recovery_lets_running_messages_wait_again_and_tracks_what_it_adds
     store: SqliteStore, paths: StorePaths
 ) -> None:
     source = await tracked(store)
-    await store.tasks.take(source, 32)
+    await store.tasks.take(source, 32, 2.0)
     await store.release(source)
     other = await open_store(paths)
     await other.take(source)
@@ -104,13 +104,13 @@ async def test_a_conversation_of_another_process_is_not_processed(store: SqliteS
     source = await tracked(store)
     other = await open_store(paths)
     before = await boards(store, source)
-    for work in (other.tasks.take(source, 32), other.tasks.apply(source, (1,), (InsertTask(0, "x"),), (), 9.0)):
+    for work in (other.tasks.take(source, 32, 2.0), other.tasks.apply(source, (1,), (InsertTask(0, "x"),), (), 9.0)):
         with pytest.raises(StorageError, match="no longer open in this Phoenix"):
             await work
     assert await boards(store, source) == before
     await store.release(source)
     with pytest.raises(StorageError, match="no longer open in this Phoenix"):
-        await store.tasks.take(source, 32)
+        await store.tasks.take(source, 32, 2.0)
     await other.close()
 
 
@@ -193,9 +193,9 @@ async def test_an_import_with_too_many_tasks_is_refused(store: SqliteStore) -> N
     [
         task_rows.status,
         task_rows.untasked,
-        task_passes.pending,
-        lambda connection, conversation_id: task_passes.settle(
-            connection, conversation_id, MessageTracking.RUNNING, MessageTracking.PENDING
+        task_progress.pending,
+        lambda connection, conversation_id: task_progress.settle(
+            connection, conversation_id, MessageTracking.RUNNING, MessageTracking.PENDING, 2.0
         ),
     ],
     ids=["status", "untasked", "pending", "settle"],

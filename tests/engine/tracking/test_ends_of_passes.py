@@ -19,7 +19,7 @@ from engine.tracking import tracker
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.scripted_provider import Hang, Reply, Script, ScriptedCall, ScriptedProvider, ScriptPart, says
 from tests.support.storage import ROOT, query
-from tests.support.tracking import BY_HAND, FINISH, append, call, insert, say
+from tests.support.tracking import BY_HAND, FINISH, append, call, insert, progress_events, say
 from tests.support.tracking_victim import REPLIES, Killed
 
 MESSAGES = (1, 2, 3, 4)
@@ -44,6 +44,12 @@ def statuses(home: Path) -> dict[int, str]:
     return {int(str(seq)): str(status) for seq, status in rows}
 
 
+def newest_events(home: Path) -> dict[int, str]:
+    """The progress of each message as a reader of the event stream knows it; a stored message waits."""
+    told = progress_events(home / "phoenix.db")
+    return {seq: (told[seq] or ["pending"])[-1] for seq in sorted(told)}
+
+
 @pytest.mark.parametrize("point", range(BOUNDARIES))
 async def test_a_killed_process_leaves_each_message_waiting_or_recorded_once(tmp_path: Path, point: int) -> None:
     command = [sys.executable, "-m", "tests.support.tracking_victim", str(tmp_path), str(point)]
@@ -56,10 +62,12 @@ async def test_a_killed_process_leaves_each_message_waiting_or_recorded_once(tmp
         (summary,) = await harness.engine.list()
         conversation = await harness.engine.open(summary.id)
         assert "running" not in statuses(tmp_path).values()
+        assert newest_events(tmp_path) == statuses(tmp_path)
         assert [seq for seq, status in statuses(tmp_path).items() if status == "success"] == list(done)
         status = await harness.engine.tasks.flush(conversation.id)
         assert status == TrackingStatus(success=4, enabled=True)
         assert await linked(harness, conversation.id) == list(MESSAGES)
+        assert newest_events(tmp_path) == statuses(tmp_path)
 
 
 async def test_the_boundaries_are_all_there_are(tmp_path: Path) -> None:
