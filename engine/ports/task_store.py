@@ -102,7 +102,7 @@ class TaskStore(Protocol):
     """
 
     async def board(self, conversation_id: str) -> TaskBoardView:
-        """The whole board; its status knows neither the effect of the setting nor a problem."""
+        """The whole board; its status does not know the effect of the setting."""
         ...
 
     async def page(self, conversation_id: str, cursor: str, limit: int, *, newest_first: bool) -> TaskPage:
@@ -110,7 +110,7 @@ class TaskStore(Protocol):
         ...
 
     async def status(self, conversation_id: str) -> TrackingStatus:
-        """Counts of its messages."""
+        """Counts of its messages, and the stored reason why some wait or failed."""
         ...
 
     async def untasked(self, conversation_id: str) -> tuple[int, ...]:
@@ -170,8 +170,12 @@ class TaskStore(Protocol):
         calls: Sequence[ModelCall] = (),
         *,
         of: MessageTracking = MessageTracking.RUNNING,
+        problem: str | None = None,
     ) -> None:
-        """Change the progress of all its messages with the progress `of`, and record ended calls."""
+        """Change the progress of all its messages with the progress `of`, and record ended calls.
+
+        `problem` is the reason in one sentence, which the status has until the next pass; None leaves it as it is.
+        """
         ...
 
     async def spent_tokens(self, conversation_id: str, since: float) -> int:

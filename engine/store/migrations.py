@@ -25,7 +25,7 @@ from engine.store.schema_steps import (
     add_sandbox_columns,
 )
 from engine.store.schema_traces import add_trace_columns
-from engine.store.schema_tracking import add_task_tracking
+from engine.store.schema_tracking import add_task_tracking, add_tracking_problem
 
 Migration: TypeAlias = Callable[[sqlite3.Connection], None]
 
@@ -56,6 +56,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     add_cancel_requests,
     add_statistics_indexes,
     add_plan_columns,
+    add_tracking_problem,
 )
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 

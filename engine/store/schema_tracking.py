@@ -31,3 +31,8 @@ def add_task_tracking(connection: sqlite3.Connection) -> None:
     connection.execute("DROP TABLE earlier_calls")
     for index in indexes:
         connection.execute(str(index[1]))
+
+
+def add_tracking_problem(connection: sqlite3.Connection) -> None:
+    """The reason why messages wait or failed, which a restart would lose; empty for existing rows."""
+    connection.execute("ALTER TABLE conversations ADD COLUMN tracking_problem TEXT NOT NULL DEFAULT ''")

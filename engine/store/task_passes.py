@@ -16,7 +16,7 @@ from engine.records.model_calls import CallPurpose
 from engine.records.tracked_tasks import TrackedTask
 from engine.store import event_rows, messages
 from engine.store.task_board import BoardWriter
-from engine.store.task_progress import mark, pending, settle
+from engine.store.task_progress import keep_problem, mark, pending, settle
 from engine.store.task_rows import tasks_of
 
 PREVIOUS: Final = 3
@@ -24,8 +24,9 @@ PREVIOUS: Final = 3
 
 
 def take(connection: sqlite3.Connection, conversation_id: str, limit: int, at: float) -> TakenMessages:
-    """Mark the oldest waiting messages as running."""
+    """Mark the oldest waiting messages as running; the reason of an earlier failure goes."""
     settle(connection, conversation_id, MessageTracking.RUNNING, MessageTracking.PENDING, at)
+    keep_problem(connection, conversation_id, "")
     seqs = pending(connection, conversation_id, limit)
     if not seqs:
         return TakenMessages()

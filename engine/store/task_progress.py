@@ -9,9 +9,12 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any, Final
 
+from engine.codec import storable
 from engine.ports.task_store import MessageTracking
 from engine.store import event_rows
 
+LONGEST_PROBLEM: Final = 1_000
+"""Characters of a stored reason: it may quote a provider, or a model."""
 _PENDING: Final = """SELECT seq FROM messages
     WHERE conversation_id = ? AND task_process_status = 'pending' ORDER BY +seq LIMIT ?"""
 """The sign keeps SQLite from walking all messages in their order, texts included, in place of the index by status."""
@@ -40,6 +43,14 @@ def mark(
     """Set the progress of these messages; each whose progress it changes has its event."""
     changed = [row for seq in seqs for row in connection.execute(_MARK, (to.value, conversation_id, seq)).fetchall()]
     _record_updates(connection, conversation_id, changed, to, at)
+
+
+def keep_problem(connection: sqlite3.Connection, conversation_id: str, problem: str) -> None:
+    """Store the reason why messages wait or failed; empty without one."""
+    connection.execute(
+        "UPDATE conversations SET tracking_problem = ?1 WHERE id = ?2 AND tracking_problem <> ?1",
+        (storable(problem[:LONGEST_PROBLEM]), conversation_id),
+    )
 
 
 def _record_updates(

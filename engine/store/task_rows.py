@@ -21,6 +21,8 @@ _OF_MESSAGES: Final = """SELECT tracked_task_id, seq FROM messages
     WHERE tracked_task_id IN (SELECT id FROM tracked_tasks WHERE conversation_id = ?) ORDER BY seq"""
 _COUNTS: Final = """SELECT task_process_status AS status, count(*) AS number FROM messages
     WHERE conversation_id = ? AND role <> 'system' GROUP BY task_process_status"""
+_LEFT: Final = frozenset({"pending", "failed"})
+"""Progress of messages that a pass has left."""
 
 
 class TaskData(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -60,7 +62,10 @@ def tasks_of(connection: sqlite3.Connection, conversation_id: str) -> list[Track
 
 
 def status(connection: sqlite3.Connection, conversation_id: str) -> TrackingStatus:
-    """Counts of the messages; `enabled` says whether the user switched tracking on here."""
+    """Counts of the messages; `enabled` says whether the user switched tracking on here.
+
+    A stored reason is left out where no message is left that it is about.
+    """
     counts = {row["status"]: row["number"] for row in connection.execute(_COUNTS, (conversation_id,))}
     return TrackingStatus(
         success=counts.get("success", 0),
@@ -70,7 +75,13 @@ def status(connection: sqlite3.Connection, conversation_id: str) -> TrackingStat
         disabled=counts.get("disabled", 0),
         untracked=counts.get(None, 0),
         enabled=chosen(connection, conversation_id) is True,
+        problem=_problem(connection, conversation_id) if counts.keys() & _LEFT else "",
     )
+
+
+def _problem(connection: sqlite3.Connection, conversation_id: str) -> str:
+    row = connection.execute("SELECT tracking_problem FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
+    return "" if row is None else str(row["tracking_problem"])
 
 
 def chosen(connection: sqlite3.Connection, conversation_id: str) -> bool | None:

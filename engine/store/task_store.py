@@ -111,12 +111,15 @@ class SqliteTasks:
         calls: Sequence[ModelCall] = (),
         *,
         of: MessageTracking = MessageTracking.RUNNING,
+        problem: str | None = None,
     ) -> None:
         """See `TaskStore.settle`."""
 
         def job(connection: sqlite3.Connection) -> None:
             self._insist(connection, conversation_id)
             task_progress.settle(connection, conversation_id, of, to, at)
+            if problem is not None:
+                task_progress.keep_problem(connection, conversation_id, problem)
             for call in calls:
                 runs.record_call(connection, conversation_id, call)
 

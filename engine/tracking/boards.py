@@ -102,7 +102,7 @@ class TaskBoards:
     async def _told(self, conversation_id: str, status: TrackingStatus) -> TrackingStatus:
         """The status with what only an open conversation knows, else with the effect of the setting."""
         if (tracker := self._trackers.get(conversation_id)) is not None:
-            return replace(status, enabled=tracker.enabled, problem=tracker.problem)
+            return replace(status, enabled=tracker.enabled, problem=tracker.problem or status.problem)
         chosen = await self._store.chosen(conversation_id)
         return replace(status, enabled=self._settings.task_tracking if chosen is None else chosen)
 

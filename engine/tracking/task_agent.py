@@ -63,9 +63,9 @@ class TaskAgent:
             results = _results(uses, calls, applied)
             messages += [ModelMessage(Role.ASSISTANT, reply.blocks), ModelMessage(Role.USER, results)]
 
-    async def settle(self, to: MessageTracking) -> None:
-        """Give the messages that are not recorded another progress, also when the caller is cancelled."""
-        await whole(self._settle(to))
+    async def settle(self, to: MessageTracking, problem: str) -> None:
+        """Give the messages that are not recorded another progress and a reason, also when the caller is cancelled."""
+        await whole(self._settle(to, problem))
 
     async def _ask(self, model: str, messages: Sequence[ModelMessage]) -> ModelReply:
         session = self._session
@@ -84,9 +84,10 @@ class TaskAgent:
 
         return await whole(self._with_calls(store))
 
-    async def _settle(self, to: MessageTracking) -> None:
+    async def _settle(self, to: MessageTracking, problem: str) -> None:
         async def store(ended: tuple[ModelCall, ...]) -> None:
-            await self._store.settle(self._session.record.id, to, self._session.ports.clock.now(), ended)
+            now = self._session.ports.clock.now()
+            await self._store.settle(self._session.record.id, to, now, ended, problem=problem)
 
         await self._with_calls(store)
 

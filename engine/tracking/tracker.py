@@ -58,7 +58,7 @@ class TaskTracker:
         self._status = TrackingStatus()
         self._closed = False
         self.problem = ""
-        """Reason why messages wait or failed; empty without one."""
+        """Reason of this process why messages wait or failed; empty without one, or where only the store has one."""
 
     def follow(self, update: Update) -> None:
         """Count stored messages; look again when the conversation was changed."""
@@ -123,7 +123,7 @@ class TaskTracker:
     async def tell(self) -> TrackingStatus:
         """Tell viewers the present status, and return it. Raises StorageError."""
         status = await self._store.status(self._session.record.id)
-        self._status = replace(status, enabled=self.enabled, problem=self.problem)
+        self._status = replace(status, enabled=self.enabled, problem=self.problem or status.problem)
         self._publish()
         return self._status
 
@@ -273,7 +273,7 @@ class TaskTracker:
         self.problem = problem
         log.info("a pass of %s ended early: %s", self._session.record.id, problem or "cancelled")
         with suppress(StorageError):
-            await self._agent.settle(to)
+            await self._agent.settle(to, problem)
             await self.tell()
 
     def _waits(self) -> bool:

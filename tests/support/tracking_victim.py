@@ -75,9 +75,10 @@ class Killed:
         calls: Sequence[ModelCall] = (),
         *,
         of: MessageTracking = MessageTracking.RUNNING,
+        problem: str | None = None,
     ) -> None:
         self._boundary()
-        await self._tasks.settle(conversation_id, to, at, calls, of=of)
+        await self._tasks.settle(conversation_id, to, at, calls, of=of, problem=problem)
         self._boundary()
 
 

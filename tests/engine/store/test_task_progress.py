@@ -1,4 +1,4 @@
-"""Each change of a message's progress is an event in the same transaction (SPEC SDK-20, ACX-04)."""
+"""Each change of a message's progress is an event in the same transaction, and keeps its reason (SPEC SDK-20)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from engine.ports import ConversationChanges, StorageError
 from engine.ports.task_store import AppendMessages, BoardChange, InsertTask, MessageTracking
 from engine.store import SqliteStore, StorePaths, open_store
+from engine.store.task_progress import LONGEST_PROBLEM
 from tests.support.engine import engine_harness
 from tests.support.storage import move, new_conversation, query, say
 from tests.support.tracking import BY_HAND, FINISH, agent, append, insert, progress_events
@@ -119,3 +120,21 @@ async def test_recovery_reports_messages_that_wait_again(store: SqliteStore, pat
     await other.take(conversation_id)
     await other.close()
     assert progress_events(store.path) == {1: ["running", "pending"], 2: []}
+
+
+async def test_a_reason_is_stored_cut_and_in_valid_text(store: SqliteStore) -> None:
+    conversation_id = await waiting(store, 1)
+    await store.tasks.take(conversation_id, 1, 2.0)
+    await store.tasks.settle(conversation_id, MessageTracking.FAILED, 3.0, problem="\udc00" + "x" * 5_000)
+    problem = (await store.tasks.status(conversation_id)).problem
+    assert (len(problem), problem[-1]) == (LONGEST_PROBLEM, "x")
+    problem.encode()
+
+
+async def test_a_reason_without_a_message_it_is_about_is_not_shown(store: SqliteStore) -> None:
+    conversation_id = await waiting(store, 1)
+    await store.tasks.take(conversation_id, 1, 2.0)
+    await store.tasks.settle(conversation_id, MessageTracking.FAILED, 3.0, problem="The model is gone.")
+    assert (await store.tasks.status(conversation_id)).problem == "The model is gone."
+    await store.tasks.settle(conversation_id, MessageTracking.SUCCESS, 4.0, of=MessageTracking.FAILED)
+    assert (await store.tasks.status(conversation_id)).problem == ""
