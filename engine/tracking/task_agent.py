@@ -50,7 +50,8 @@ class TaskAgent:
         seqs = frozenset(taken.seqs)
         board = await self._store.board(self._session.record.id)
         tasks = (*((board.planning,) if board.planning else ()), *board.tasks)
-        messages = [ModelMessage(Role.USER, (TextBlock(request_text(tasks, taken)),))]
+        text = request_text(tasks, taken, self._session.record.todos)
+        messages = [ModelMessage(Role.USER, (TextBlock(text),))]
         for number in range(1, MOST_REPLIES + 1):
             reply = await self._ask(model, messages)
             uses = [block for block in reply.blocks if isinstance(block, ToolUseBlock)]

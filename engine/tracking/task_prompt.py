@@ -9,12 +9,15 @@ from engine.context.transcribe import transcribe
 from engine.ports.task_store import TakenMessages
 from engine.records import StoredMessage
 from engine.records.tracked_tasks import TrackedTask
+from tools.todo_items import TodoList, lines_of
 
 INSTRUCTION: Final = """\
 You keep the task board of a conversation between a user and an agent. You only record; you never do a task yourself.
 
 Rules:
 - A task is one request of the user. What the agent does to fulfil a request is never a task of its own.
+- The todo list shows how the agent splits up its work. Its items are steps and milestones of tasks, never tasks of \
+their own. Use them to see which task the agent works on and what it has reached.
 - Describe a task in the words of the user. Tasks do not overlap, and together they cover every request.
 - Talk about what could be done, and messages that ask for nothing, belong to the planning section, not to a task.
 - Every message that works on a task is appended to it. A message belongs to one task at most.
@@ -32,6 +35,9 @@ LONGEST: Final = 1024
 LAST_PROGRESSES: Final = 6
 """Milestones that are shown (SPEC ACX-15)."""
 LAST_PREFERENCES: Final = 30
+LONGEST_TODO: Final = 200
+"""Characters of an item of the todo list, with its number and sign."""
+TODO_HEADING: Final = "## Todo List of the Agent"
 NONE: Final = "(none)"
 
 
@@ -44,10 +50,11 @@ def instructions(criteria: str) -> tuple[str, ...]:
     )
 
 
-def request_text(tasks: Sequence[TrackedTask], taken: TakenMessages) -> str:
-    """First message to the task agent."""
+def request_text(tasks: Sequence[TrackedTask], taken: TakenMessages, todos: TodoList) -> str:
+    """First message to the task agent; `todos` is the present todo list of the conversation's own agent."""
     return "\n\n".join((
         board_text(tasks),
+        todos_text(todos),
         f"## Previous Messages\n{messages_text(taken.previous)}",
         f"## Current Messages\n{messages_text(taken.messages)}",
         "Record the current messages on the board.",
@@ -71,14 +78,27 @@ def board_text(tasks: Sequence[TrackedTask]) -> str:
     )
 
 
+def todos_text(todos: TodoList) -> str:
+    """The todo list, each item cut: a hundred of them are in each request."""
+    heading = f"{TODO_HEADING} ({todos.progress} done)" if todos.items else TODO_HEADING
+    lines = [_unmarked(_cut(line, LONGEST_TODO)) for line in lines_of(todos.items)]
+    return f"{heading}\n" + ("\n".join(lines) or NONE)
+
+
 def messages_text(messages: Iterable[StoredMessage]) -> str:
     """Messages with their ids, each cut."""
     return "\n".join(map(_message, messages)) or NONE
 
 
 def _message(message: StoredMessage) -> str:
-    text = transcribe((message,), LONGEST * 4).strip()
-    if len(text) > LONGEST:
-        text = f"{text[: LONGEST - 1]}…"
-    text = text.replace("<message", "<\u200bmessage").replace("</message", "<\u200b/message")
-    return f"<message id={message.seq}>{text}</message>"
+    text = _cut(transcribe((message,), LONGEST * 4).strip(), LONGEST)
+    return f"<message id={message.seq}>{_unmarked(text)}</message>"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _unmarked(text: str) -> str:
+    """The text without anything that reads as the mark of a message."""
+    return text.replace("<message", "<\u200bmessage").replace("</message", "<\u200b/message")

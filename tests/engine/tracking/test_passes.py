@@ -223,7 +223,8 @@ async def test_the_agent_is_shown_board_progress_preferences_and_cut_messages(tm
         assert text.startswith(
             "## Current Existing Tasks\nTask 1: A (Status: running)\n\n## Previous Progress\n"
             + "\n".join(f"Task 1: step {number}" for number in range(2, 8))
-            + "\n\n## Known Preferences\n- Prefers tabs.\n\n## Previous Messages\n<message id=1>User: first"
+            + "\n\n## Known Preferences\n- Prefers tabs.\n\n"
+            "## Todo List of the Agent\n(none)\n\n## Previous Messages\n<message id=1>User: first"
         )
         current = text.split("## Current Messages\n")[1]
         assert current.startswith(f"<message id=3>User: {'x' * 1017}…</message>\n<message id=4>Assistant: answer 2")

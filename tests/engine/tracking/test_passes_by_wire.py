@@ -11,6 +11,7 @@ from typing import Any
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions
 from engine.executor.engine_settings import EngineSettings
+from engine.executor.requests import Accepted
 from engine.machine.messages import Usage
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.records import PermissionMode
@@ -23,6 +24,7 @@ from tests.support.loopback_anthropic import Event, recording, refuse, start, st
 from tests.support.one_provider import OneProvider
 from tests.support.storage import query
 from tests.support.tracking import board, say
+from tools.todo_items import TodoItem, TodoStatus
 
 SETTINGS = EngineSettings(auto_title=False, task_tracking=True, track_after=3600.0)
 PIECE = 11
@@ -37,6 +39,8 @@ class TaskServer:
     """Usage of the task agent."""
     requests: int = 0
     systems: set[str] = field(default_factory=set[str])
+    opened: list[str] = field(default_factory=list[str])
+    """First message of each pass."""
 
     async def __call__(self, talk: Talk) -> None:
         if await refuse(talk):
@@ -61,6 +65,8 @@ class TaskServer:
             "cache_read_input_tokens": used.cache_read_tokens,
         })
         messages = _list(body["messages"])
+        if len(messages) == 1:
+            self.opened.append(messages[0]["content"][0]["text"])
         current = json.dumps(messages[0], ensure_ascii=False).split("## Current Messages")[1]
         asked = re.findall(r"<message id=(\d+)>User: (.*?)</message>", current)
         calls = self._inserts(messages, asked) if len(messages) == 1 else self._links(messages, asked)
@@ -142,3 +148,23 @@ async def test_the_board_and_every_sum_agree_with_the_server(tmp_path: Path) -> 
             assert query(harness.store.path, "SELECT count(*) FROM model_calls WHERE run_id IS NULL") == [
                 (server.requests,)
             ]
+
+
+async def test_the_task_agent_reads_the_todo_list_of_the_moment_and_makes_no_task_of_it(tmp_path: Path) -> None:
+    server = TaskServer()
+    async with serve(server) as loopback:
+        provider = AnthropicProvider(AnthropicSettings(api_key="sk-test", base_url=loopback.url))
+        async with engine_harness(tmp_path, providers=OneProvider(provider), settings=SETTINGS) as harness:
+            one = await conversation_of(harness)
+            await say(one, "make it faster")
+            await harness.engine.tasks.flush(one.id)
+            items = (TodoItem("measure", TodoStatus.COMPLETED), TodoItem("cache", TodoStatus.IN_PROGRESS, "caching"))
+            assert isinstance(await one.todos.replace(one.todos.now, items), Accepted)
+            await say(one, "and smaller")
+            await harness.engine.tasks.flush(one.id)
+            first, second = (text.split("## Todo List of the Agent")[1].split("\n\n## ")[0] for text in server.opened)
+            assert first == "\n(none)"
+            assert second == " (1/2 done)\n1. [x] measure\n2. [>] cache"
+            assert [task[1] for task in await board(harness, one)] == ["make it faster", "and smaller"]
+            assert len(server.systems) == 1, "the list is in the message, so instructions and tools stay cached"
+            assert "never tasks of their own" in server.systems.pop()
