@@ -9,6 +9,7 @@ from phoenix_tui.features.task_board import BoardModel, board_in_view
 from phoenix_tui.features.tasks import NEWEST, NO_TASK, carry_out, task_order, track
 from phoenix_tui.linear.context import LinearContext, LineCommand
 from phoenix_tui.text.task_text import board_lines, task_lines
+from phoenix_tui.text.todo_text import todo_lines
 from tools.clean import clean_line
 from tools.wording import counted
 
@@ -34,12 +35,13 @@ async def _tasks(ctx: LinearContext, argument: str) -> None:
 
 
 async def _say_board(ctx: LinearContext, board: BoardModel, *, newest: bool) -> None:
-    """Print all tasks in order, or by pages, the newest first."""
+    """Print the agent's todo list, then all tasks in order, or by pages, the newest first."""
     if newest:
         await board.first_page()
         while board.has_more:
             await board.more()
-    ctx.say(*board_lines(board.view, time.time(), tasks=board.newest if newest else None))
+    lines = board_lines(board.view, time.time(), tasks=board.newest if newest else None)
+    ctx.say(*todo_lines(board.conversation.todos.now), *lines)
 
 
 async def _messages(board: BoardModel, seqs: tuple[int, ...]) -> list[str]:

@@ -16,7 +16,7 @@ from textual.widgets import Static, TextArea
 from engine.api.conversation import Unsubscribe
 from engine.api.errors import ENGINE_ERRORS
 from engine.records.tracked_tasks import TrackedTask
-from engine.updates import TasksChanged, Update
+from engine.updates import ConversationChanged, TasksChanged, Update
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.task_board import BoardModel
 from phoenix_tui.features.tasks import switched, track_now
@@ -28,6 +28,7 @@ from phoenix_tui.modals.board_list import NO_TASK, BoardList
 from phoenix_tui.modals.task_actions import TaskActionsSheet
 from phoenix_tui.modals.task_rows import DETAIL_ROWS, POINTER, board_rows, detail, heading, in_sight
 from phoenix_tui.modals.task_sheet import TaskSheet
+from phoenix_tui.modals.todo_rows import todo_rows
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.task_text import empty_board, left_out, shown
 from phoenix_tui.widgets.line_input import LineInput
@@ -39,6 +40,8 @@ CHROME: Final = 5
 WITH_DETAIL: Final = 18
 """Rows of the screen from which the chosen task has its details below the list."""
 PROBLEM_ROWS: Final = 2
+LEAST_ROWS: Final = 3
+"""Rows of the list on the lowest screen; the todo list takes none of them."""
 SHOWS_ALL: Final = "Esc shows all"
 NO_MATCH: Final = "No task matches. Esc shows all."
 NO_MESSAGE: Final = "Every message belongs to a task. Esc shows the tasks."
@@ -58,6 +61,7 @@ class TasksSheet(TaskActionsSheet):
     TasksSheet {
         & > .sheet { max-height: 85%; }
         & Static { height: auto; }
+        & #todos { margin: 1 0 0 0; }
         & LineInput { margin: 0 0 0 2; background: $background; display: none; }
         & #rows { margin: 1 0 0 0; }
         & #detail { margin: 1 0 0 2; }
@@ -83,11 +87,12 @@ class TasksSheet(TaskActionsSheet):
         self._unsubscribe: Unsubscribe | None = None
 
     def compose(self) -> ComposeResult:
-        """Heading, keys, the problem, the filter, rows, details and a remark."""
+        """Heading, keys, the problem, the agent's todo list, the filter, rows, details and a remark."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             yield Static(id="keys", markup=False)
             yield Static(id="problem", markup=False)
+            yield Static(id="todos", markup=False)
             yield LineInput(placeholder="type to filter")
             yield Static(id="rows", markup=False)
             yield Static(id="detail", markup=False)
@@ -112,6 +117,8 @@ class TasksSheet(TaskActionsSheet):
     def _follow(self, update: Update) -> None:
         if isinstance(update, TasksChanged):
             self.run_worker(self._read(), group="read", exclusive=True)
+        elif isinstance(update, ConversationChanged):
+            self._draw()  # its todo list may be another one
 
     async def _read(self) -> None:
         try:
@@ -146,11 +153,17 @@ class TasksSheet(TaskActionsSheet):
         self._fill("#detail", detail(task, width - POINTER, now) if has_detail else [])
         self._fill("#heading", [heading(status, chosen.place, width)])
         self._fill("#keys", [Content.styled(fitting(width, *self._keys()), Tone.QUIET.value)])
-        room = max(self.size.height * SHARE_PERCENT // 100 - CHROME - below, 3)
+        room = self.size.height * SHARE_PERCENT // 100 - CHROME - below
+        room = max(room - self._fill_todos(room - LEAST_ROWS, width), LEAST_ROWS)
         rows = board_rows(chosen.rows, chosen.chosen, width, room, now, self.board.words, plain=self._plain)
         self._fill("#rows", rows or self._nothing(width))
         self.show_esc_hint(SHOWS_ALL if chosen.query or is_typing else CLOSES)
         self._want_words(room)
+
+    def _fill_todos(self, room: int, width: int) -> int:
+        """Set the agent's todo list above the rows, as far as there is room; returns its rows with the margin."""
+        rows = todo_rows(self.board.conversation.todos.now, width, self.size.height, POINTER)[: max(room - 1, 0)]
+        return self._fill("#todos", rows) + bool(rows)
 
     def _fill(self, name: str, rows: Sequence[Content]) -> int:
         """Set a part of the sheet, hidden while it is empty; returns its number of rows."""

@@ -9,8 +9,10 @@ from phoenix_tui.modals.picker_sheet import PickerSheet
 from phoenix_tui.modals.task_sheet import TaskSheet
 from phoenix_tui.modals.tasks_sheet import TasksSheet
 from tests.snapshots.booth import LARGE, SMALL, Booth
+from tests.snapshots.scenes_plan import ITEMS, MANY
 from tests.support.fake_task_boards import EMPTY, hard_board, long_board, small_board
 from tests.support.shell import Shell
+from tools.todo_items import TodoList
 
 BOTH: Final = (SMALL, LARGE)
 NARROW: Final = (40, 24)
@@ -84,4 +86,21 @@ async def tasks_empty(place: Booth) -> None:
             await place.take(shell, name, BOTH)
 
 
-SCENES: Final = {"tasks": tasks, "tasks-hard": tasks_hard, "tasks-empty": tasks_empty}
+async def tasks_todos(place: Booth) -> None:
+    """The agent's todo list above its board: of seven items, of a hundred, and above no tasks."""
+    conversation = place.engine.seed("retry", messages=8)
+    place.engine.tasks.set(conversation.id, small_board())
+    conversation.set_todos(TodoList(ITEMS))
+    async with place.opened() as shell:
+        await shell.open(conversation)
+        await board(shell)
+        await place.take(shell, "seven", (*BOTH, NARROW))
+        conversation.set_todos(TodoList(MANY))
+        await shell.shows("39/100")
+        await place.take(shell, "hundred", BOTH)
+        place.engine.tasks.set(conversation.id, EMPTY["off"])
+        await shell.shows("Tracking is off")
+        await place.take(shell, "no-tasks", (SMALL,))
+
+
+SCENES: Final = {"tasks": tasks, "tasks-todos": tasks_todos, "tasks-hard": tasks_hard, "tasks-empty": tasks_empty}

@@ -84,6 +84,18 @@ async def test_tracking_is_switched_by_commands(tmp_path: Path) -> None:
     assert (await phoenix.run("tasks", "Retry", "--json")).json["tracking"] is True
 
 
+async def test_the_todo_list_of_the_agent_is_printed_above_the_board(tmp_path: Path) -> None:
+    phoenix = await with_board(tmp_path)
+    async with program(phoenix, "--screen-reader", "-r", "Retry", rows=ROWS, columns=COLUMNS) as running:
+        await running.shows("You:")
+        for words in ("add read the code", "add fix it", "done 1"):
+            running.type(f"/todo {words}\r")
+        await running.shows("Done: read the code")
+        running.type("/tasks\r")
+        await running.shows("Todo list of the agent 1/2:", "1. [x] read the code", "2. [ ] fix it", "Tasks: tracked 1")
+        assert running.text.rindex("Todo list of the agent") < running.text.rindex("Tasks: tracked 1")
+
+
 async def answers(talk: Talk) -> None:
     """Answer a message; as the task agent, record both messages as one task."""
     if await refuse(talk):
