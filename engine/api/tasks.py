@@ -34,6 +34,10 @@ class TasksApi(Protocol):
         """Remove a task; its messages stay, without one, and the tasks behind it move up."""
         ...
 
+    async def put_back(self, conversation_id: str) -> TrackedTask:
+        """Put the task back that was removed last in this process, with its place, texts and messages."""
+        ...
+
     async def flush(self, conversation_id: str) -> TrackingStatus:
         """Process waiting and failed messages of an open conversation now; waits up to a minute for another pass."""
         ...

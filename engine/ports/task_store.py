@@ -127,8 +127,17 @@ class TaskStore(Protocol):
         """Change a task for the user. Raises TaskRefused, OwnedElsewhere."""
         ...
 
-    async def remove(self, conversation_id: str, task_id: str, at: float) -> None:
-        """Remove a task and close the gap. Raises TaskRefused, OwnedElsewhere."""
+    async def remove(self, conversation_id: str, task_id: str, at: float) -> TrackedTask:
+        """Remove a task, close the gap, and return it with its messages. Raises TaskRefused, OwnedElsewhere."""
+        ...
+
+    async def put_back(self, conversation_id: str, removed: TrackedTask, at: float) -> TrackedTask:
+        """Put a removed task back as it was, at its place, with those of its messages that have no other task now.
+
+        Raises:
+            TaskRefused: the board is full, or it is the planning section.
+            OwnedElsewhere: another process has the conversation.
+        """
         ...
 
     async def pending(self, conversation_id: str) -> tuple[int, ...]:

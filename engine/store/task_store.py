@@ -9,7 +9,7 @@ from engine.ports import OwnedElsewhere, StorageError
 from engine.ports.task_store import AppliedChanges, BoardChange, MessageTracking, TakenMessages
 from engine.records.model_calls import ModelCall
 from engine.records.tracked_tasks import TaskBoardView, TaskPage, TaskStatus, TrackedTask, TrackingStatus
-from engine.store import runs, task_changes, task_passes, task_progress, task_rows
+from engine.store import runs, task_changes, task_passes, task_progress, task_rows, task_undo
 from engine.store.connection import Transactions
 from engine.store.moves import LOST
 from engine.store.ownership import Instance
@@ -59,15 +59,27 @@ class SqliteTasks:
 
         return await self._transactions.write(job)
 
-    async def remove(self, conversation_id: str, task_id: str, at: float) -> None:
+    async def remove(self, conversation_id: str, task_id: str, at: float) -> TrackedTask:
         """See `TaskStore.remove`."""
 
-        def job(connection: sqlite3.Connection) -> None:
+        def job(connection: sqlite3.Connection) -> TrackedTask:
             self._instance.owns(connection, conversation_id)
             removed = task_changes.remove(connection, conversation_id, task_id)
             task_passes.record_changes(connection, conversation_id, [removed], at, removed=True)
+            return removed
 
-        await self._transactions.write(job)
+        return await self._transactions.write(job)
+
+    async def put_back(self, conversation_id: str, removed: TrackedTask, at: float) -> TrackedTask:
+        """See `TaskStore.put_back`."""
+
+        def job(connection: sqlite3.Connection) -> TrackedTask:
+            self._instance.owns(connection, conversation_id)
+            task = task_undo.put_back(connection, conversation_id, removed)
+            task_passes.record_changes(connection, conversation_id, [task], at)
+            return task
+
+        return await self._transactions.write(job)
 
     async def pending(self, conversation_id: str) -> tuple[int, ...]:
         """See `TaskStore.pending`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Final
@@ -19,6 +20,9 @@ from engine.tracking.tracker import TaskTracker
 
 NO_STORE: Final = "Nothing keeps a task board here."
 NOT_OPEN: Final = "Open this conversation first; only its owner processes its messages."
+NOTHING_REMOVED: Final = "There is nothing to undo: no task of this conversation was deleted since Phoenix began."
+MOST_REMOVED: Final = 50
+"""Removals of a conversation that can be undone."""
 
 
 class TaskBoards:
@@ -35,6 +39,8 @@ class TaskBoards:
         self._settings = settings
         self._opened = opened
         self._trackers = trackers
+        self._removed: dict[str, deque[TrackedTask]] = {}
+        """Tasks that the user removed in this process, the last one at the end, by conversation."""
 
     async def board(self, conversation_id: str) -> TaskBoardView:
         """See `TasksApi.board`."""
@@ -61,8 +67,25 @@ class TaskBoards:
     async def remove(self, conversation_id: str, task_id: str) -> None:
         """See `TasksApi.remove`."""
         with _sentences():
-            await self._store.remove(conversation_id, task_id, self._ports.clock.now())
+            removed = await self._store.remove(conversation_id, task_id, self._ports.clock.now())
+        if not removed.is_planning:
+            self._removed.setdefault(conversation_id, deque(maxlen=MOST_REMOVED)).append(removed)
         await self._changed(conversation_id)
+
+    async def put_back(self, conversation_id: str) -> TrackedTask:
+        """See `TasksApi.put_back`."""
+        removed = self._removed.get(conversation_id)
+        if not removed:
+            raise EngineError(NOTHING_REMOVED)
+        last = removed.pop()  # now, so that two calls at once put two back
+        try:
+            with _sentences():
+                task = await self._store.put_back(conversation_id, last, self._ports.clock.now())
+        except BaseException:
+            removed.append(last)
+            raise
+        await self._changed(conversation_id)
+        return task
 
     async def flush(self, conversation_id: str) -> TrackingStatus:
         """See `TasksApi.flush`."""

@@ -26,11 +26,12 @@ HIGHEST: Final = 1_000_000
 """Number of a task that can be typed."""
 SHORT: Final = 60
 """Characters of a description in a question or a notice."""
-EDIT, DELETE, NO_TASK, NEWEST = "edit", "delete", "none", "newest"
+EDIT, DELETE, NO_TASK, NEWEST, UNDO = "edit", "delete", "none", "newest", "undo"
 WRONG: Final = (
     "Give the number of a task, and behind it nothing, done, pending, running, failed, delete or edit TEXT; "
-    "none lists messages without a task, newest the newest tasks first."
+    "none lists messages without a task, newest the newest tasks first, undo restores the task deleted last."
 )
+BY_COMMAND: Final = "/tasks undo restores it"
 WRONG_TRACK: Final = "Give on, off or now; without a word /track shows how it is."
 NOTHING_WAITS: Final = "No messages wait for tracking."
 ON: Final = "Tracking is on for this conversation: a model reads its messages for the task board (/tasks)."
@@ -44,7 +45,7 @@ class TaskOrder(Struct, frozen=True):
     number: int = 0
     """Number of a task; 0 for the board."""
     action: str = ""
-    """EDIT, DELETE or NO_TASK, NEWEST for the board; empty to show, or to set `status`."""
+    """EDIT, DELETE or, for the board, NO_TASK, NEWEST, UNDO; empty to show, or to set `status`."""
     status: TaskStatus | None = None
     text: str = ""
     """New description."""
@@ -52,7 +53,7 @@ class TaskOrder(Struct, frozen=True):
     @property
     def changes(self) -> bool:
         """True when it changes a task."""
-        return bool(self.number) and (self.status is not None or bool(self.action))
+        return self.action == UNDO or (bool(self.number) and (self.status is not None or bool(self.action)))
 
 
 def task_order(argument: str) -> TaskOrder:
@@ -61,7 +62,7 @@ def task_order(argument: str) -> TaskOrder:
     word, _, text = rest.strip().partition(" ")
     if not first:
         return TaskOrder()
-    if first.lower() in {NO_TASK, NEWEST} and not rest.strip():
+    if first.lower() in {NO_TASK, NEWEST, UNDO} and not rest.strip():
         return TaskOrder(action=first.lower())
     number = number_within(first, HIGHEST)
     action = word.lower()
@@ -76,6 +77,8 @@ def task_order(argument: str) -> TaskOrder:
 
 async def carry_out(front: FrontEnd, board: BoardModel, order: TaskOrder) -> str:
     """Change a task as ordered; returns the result in words. Raises EngineError, StorageError."""
+    if order.action == UNDO:
+        return await undo_removal(board)
     task = board.numbered(order.number)
     if order.action == DELETE:
         return await remove_task(front, board, task)
@@ -107,13 +110,27 @@ async def edit_task(front: FrontEnd, board: BoardModel, task: TrackedTask, text:
     return f"The text of task {task.order} is changed."
 
 
-async def remove_task(front: FrontEnd, board: BoardModel, task: TrackedTask) -> str:
-    """Delete a task after a question."""
+async def remove_task(front: FrontEnd, board: BoardModel, task: TrackedTask, way_back: str = BY_COMMAND) -> str:
+    """Delete a task after a question; `way_back` says what undoes it."""
+    return await remove_confirmed(board, task, way_back) if await confirm_removal(front, task) else ""
+
+
+async def confirm_removal(front: FrontEnd, task: TrackedTask) -> bool:
+    """Ask before a task is deleted."""
     question = f"Delete task {task.order}, “{shown(title(task), SHORT)}”? Its messages stay, without a task."
-    if not await front.confirm(question, "delete", "keep"):
-        return ""
+    return await front.confirm(question, "delete", "keep")
+
+
+async def remove_confirmed(board: BoardModel, task: TrackedTask, way_back: str) -> str:
+    """Delete a task."""
     await board.tasks.remove(board.id, task.id)
-    return f"Task {task.order} is deleted; its messages belong to no task."
+    return f"Task {task.order} is deleted; {way_back}."
+
+
+async def undo_removal(board: BoardModel) -> str:
+    """Put the task back that was deleted last, with its messages."""
+    task = await board.tasks.put_back(board.id)
+    return f"Task {task.order} is on the board again: {shown(title(task), SHORT)}"
 
 
 async def track(front: FrontEnd, argument: str) -> None:

@@ -234,6 +234,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("task_status", "s", "status", "change the status of the task", Scope.TASKS, priority=False),
     Key("task_edit", "e", "edit", "edit the text of the task", Scope.TASKS, priority=False),
     Key("task_remove", "x,delete", "remove", "delete the task; its messages stay", Scope.TASKS, priority=False),
+    Key("task_undo", "u", "undo", "restore the task deleted last", Scope.TASKS, priority=False),
     Key("task_filter", "slash", "filter", "filter as you type; Esc shows all", Scope.TASKS, priority=False),
     Key("task_sort", "o", "sort", "sort: in order, or newest first", Scope.TASKS, priority=False),
     Key("task_loose", "n", "loose", "show messages without a task", Scope.TASKS, priority=False),

@@ -9,7 +9,8 @@ from engine.api.errors import ENGINE_ERRORS
 from engine.records.tracked_tasks import TrackedTask
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.task_board import BoardModel
-from phoenix_tui.features.tasks import choose_status, edit_task, remove_task
+from phoenix_tui.features.tasks import BY_COMMAND, choose_status, edit_task, remove_task, undo_removal
+from phoenix_tui.keys.active_keys import key
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.task_text import shown
 
@@ -34,21 +35,31 @@ class TaskActionsSheet(Sheet[str]):
 
     def action_status(self) -> None:
         """Ask for the status of the task."""
-        if (task := self._changeable) is not None:
+        if (task := self.changeable) is not None:
             self.carry_out(choose_status(self.front, self.board, task))
 
     def action_edit(self) -> None:
         """Change the text of the task."""
-        if (task := self._changeable) is not None:
+        if (task := self.changeable) is not None:
             self.carry_out(edit_task(self.front, self.board, task))
 
     def action_remove(self) -> None:
         """Delete the task after a question."""
-        if (task := self._changeable) is not None:
-            self.carry_out(remove_task(self.front, self.board, task))
+        if (task := self.changeable) is not None:
+            self.carry_out(remove_task(self.front, self.board, task, self.way_back))
+
+    def action_undo(self) -> None:
+        """Restore the task that was deleted last."""
+        self.carry_out(undo_removal(self.board))
 
     @property
-    def _changeable(self) -> TrackedTask | None:
+    def way_back(self) -> str:
+        """Keys that undo a deletion, in words; the command where there are none."""
+        keys = key("task_undo")
+        return f"{keys} restores it" if keys else BY_COMMAND
+
+    @property
+    def changeable(self) -> TrackedTask | None:
         """The task; None for the planning section, which has neither text nor status."""
         task = self.target
         return None if task is None or task.is_planning else task

@@ -16,6 +16,7 @@ from engine.api.errors import ENGINE_ERRORS
 from engine.records.tracked_tasks import TrackedTask
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.task_board import BoardModel
+from phoenix_tui.features.tasks import confirm_removal
 from phoenix_tui.keys.active_keys import fitting
 from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
@@ -33,11 +34,13 @@ MOST_TITLE: Final = 8
 """Rows of the text of a task."""
 KEYS: Final = (("task_status", "status"), ("task_edit", "edits"), ("task_remove", "deletes"))
 JUMPS: Final = ("sheet_take", "jumps to the message")
+DELETED: Final = "delete"
+"""Result of the sheet of a task that is to be deleted."""
 NOTHING: Final = "No milestones, preferences or messages yet."
 
 
 class TaskSheet(TaskActionsSheet):
-    """Gives the seq of a message to go to, as `#12`; its owner calls `show` when the board has changed."""
+    """Gives the seq of a message to go to, as `#12`, or DELETED; its owner calls `show` when the board has changed."""
 
     AUTO_FOCUS: ClassVar[str | None] = ""
     DEFAULT_CSS = """
@@ -136,6 +139,15 @@ class TaskSheet(TaskActionsSheet):
                 self.show()
         except ENGINE_ERRORS as error:
             self.said = shown(str(error))
+
+    def action_remove(self) -> None:
+        """Ask, then leave the deletion to the board, where its result can be read and undone."""
+        if (task := self.changeable) is not None:
+            self.run_worker(self._remove(task), group="change")
+
+    async def _remove(self, task: TrackedTask) -> None:
+        if await confirm_removal(self.front, task) and self.is_attached:
+            self.dismiss(DELETED)
 
     def action_move(self, by: int) -> None:
         """Choose another line."""

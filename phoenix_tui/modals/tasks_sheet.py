@@ -19,7 +19,7 @@ from engine.records.tracked_tasks import TrackedTask
 from engine.updates import ConversationChanged, TasksChanged, Update
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.task_board import BoardModel
-from phoenix_tui.features.tasks import switched, track_now
+from phoenix_tui.features.tasks import remove_confirmed, switched, track_now
 from phoenix_tui.keys.active_keys import fitting
 from phoenix_tui.keys.esc_hint import CLOSES
 from phoenix_tui.keys.keymap import bindings
@@ -27,7 +27,7 @@ from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.board_list import NO_TASK, BoardList
 from phoenix_tui.modals.task_actions import TaskActionsSheet
 from phoenix_tui.modals.task_rows import DETAIL_ROWS, POINTER, board_rows, detail, heading, in_sight
-from phoenix_tui.modals.task_sheet import TaskSheet
+from phoenix_tui.modals.task_sheet import DELETED, TaskSheet
 from phoenix_tui.modals.todo_rows import todo_rows
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.task_text import empty_board, left_out, shown
@@ -245,14 +245,16 @@ class TasksSheet(TaskActionsSheet):
         self.app.push_screen(self._opened, self._closed_task)
 
     def _closed_task(self, message: str | None) -> None:
-        self._opened = None
-        if message:
+        sheet, self._opened = self._opened, None
+        if message and message != DELETED:
             self.dismiss(message)
-        else:
-            self.query_one(".sheet").display = True
-            line = self.query_one(LineInput)
-            self.set_focus(line if line.display else None)
-            self.show()
+            return
+        self.query_one(".sheet").display = True
+        line = self.query_one(LineInput)
+        self.set_focus(line if line.display else None)
+        self.show()
+        if message == DELETED and sheet is not None and sheet.target is not None:
+            self.carry_out(remove_confirmed(self.board, sheet.target, self.way_back))
 
     def action_sort(self) -> None:
         """Show the newest first, or the order of the board."""

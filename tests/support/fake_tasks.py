@@ -18,6 +18,7 @@ class FakeTasks:
         self.loose: dict[str, tuple[int, ...]] = {}
         """Seqs of messages without a task."""
         self.flushed: list[str] = []
+        self.removed: list[TrackedTask] = []
         self._publish = publish
 
     def set(self, conversation_id: str, view: TaskBoardView) -> None:
@@ -48,10 +49,23 @@ class FakeTasks:
 
     async def remove(self, conversation_id: str, task_id: str) -> None:
         view, found = await self._found(conversation_id, task_id)
+        self.removed.append(found)
         kept = [task for task in view.tasks if task.id != task_id]
         self.loose[conversation_id] = (*self.loose.get(conversation_id, ()), *found.message_seqs)
         tasks = tuple(replace(task, order=order) for order, task in enumerate(kept, start=1))
         self.set(conversation_id, replace(view, tasks=tasks))
+
+    async def put_back(self, conversation_id: str) -> TrackedTask:
+        if not self.removed:
+            raise EngineError("There is nothing to undo.")
+        last, view = self.removed.pop(), await self.board(conversation_id)
+        self.loose[conversation_id] = tuple(
+            seq for seq in self.loose.get(conversation_id, ()) if seq not in last.message_seqs
+        )
+        tasks = (*view.tasks[: last.order - 1], last, *view.tasks[last.order - 1 :])
+        numbered = tuple(replace(task, order=order) for order, task in enumerate(tasks, start=1))
+        self.set(conversation_id, replace(view, tasks=numbered))
+        return last
 
     async def flush(self, conversation_id: str) -> TrackingStatus:
         self.flushed.append(conversation_id)

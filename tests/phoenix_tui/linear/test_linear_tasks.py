@@ -61,8 +61,17 @@ async def test_a_board_is_read_and_changed_by_commands(tmp_path: Path) -> None:
         running.type("/tasks 1 delete\r")
         await running.shows("Delete task 1, “fix the retry test”? Its messages stay, without a task.", "2. delete")
         running.type("2\r")
-        await running.shows("Task 1 is deleted; its messages belong to no task.")
+        await running.shows("Task 1 is deleted; /tasks undo restores it.")
         assert stored_tasks(database) == [(1, "pending", "write short notes")]
+        running.type("/tasks undo\r")
+        await running.shows("Task 1 is on the board again: fix the retry test")
+        assert stored_tasks(database) == [(1, "success", "fix the retry test"), (2, "pending", "write short notes")]
+        running.type("/tasks undo\r")
+        await running.shows("There is nothing to undo: no task of this conversation was deleted since Phoenix began.")
+        running.type("/tasks 1 delete\r")
+        await running.until(lambda: running.text.count("2. delete") == 2)
+        running.type("2\r")
+        await running.until(lambda: running.text.count("Task 1 is deleted;") == 2)
         running.type("/tasks 7\r")
         await running.shows("There is no task 7; the board has task 1 only.")
         running.type("/tasks one\r")

@@ -104,9 +104,54 @@ async def test_x_deletes_only_after_a_yes_and_the_tasks_behind_it_move_up(
         await shell.pilot.press("delete")
         await shell.until(lambda: isinstance(shell.top, ConfirmSheet))
         await shell.pilot.press("y")
-        await shell.shows("Task 1 is deleted; its messages belong to no task.")
+        await shell.shows("Task 1 is deleted; u restores it.")
         await shell.shows("running  1  fix the pool")
         assert len(statuses(engine, conversation)) == 3
+
+
+async def test_u_restores_deleted_tasks_the_last_one_first(open_shell: OpenShell, engine: FakeEngine) -> None:
+    async with open_shell(size=(80, 24)) as shell:
+        conversation = talk(engine)
+        before = engine.tasks.boards[conversation.id].tasks
+        await board(shell, conversation)
+        for _ in range(2):
+            await shell.pilot.press("x")
+            await shell.until(lambda: isinstance(shell.top, ConfirmSheet))
+            await shell.pilot.press("y")
+            await shell.shows("Task 1 is deleted; u restores it.")
+            await shell.pilot.press("down", "up")
+        await shell.pilot.press("u")
+        await shell.shows("Task 1 is on the board again: fix the pool so that")
+        await shell.pilot.press("q")
+        await shell.until(lambda: shell.top is shell.screen)
+        await shell.type("/tasks undo")
+        await shell.pilot.press("escape", "enter")
+        await shell.until(lambda: engine.tasks.boards[conversation.id].tasks == before)
+        await shell.pilot.press("f3")
+        await shell.shows("✓ done     1  find out")
+        await shell.pilot.press("u")
+        await shell.shows("There is nothing to undo.")
+
+
+async def test_a_deletion_in_the_sheet_of_one_task_is_told_and_undone_on_the_board(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    async with open_shell(size=WIDE) as shell:
+        conversation = talk(engine)
+        await board(shell, conversation, "/tasks 3")
+        await shell.until(lambda: isinstance(shell.top, TaskSheet))
+        await shell.pilot.press("x")
+        await shell.until(lambda: isinstance(shell.top, ConfirmSheet))
+        await shell.pilot.press("n")
+        await shell.until(lambda: isinstance(shell.top, TaskSheet))
+        await shell.pilot.press("x")
+        await shell.until(lambda: isinstance(shell.top, ConfirmSheet))
+        await shell.pilot.press("y")
+        await shell.until(lambda: isinstance(shell.top, TasksSheet))
+        await shell.shows("Task 3 is deleted; u restores it.")
+        await shell.pilot.press("u")
+        await shell.shows("Task 3 is on the board again: publish the wheel")
+        assert len(statuses(engine, conversation)) == 4
 
 
 async def test_the_planning_section_has_neither_status_nor_text_to_change(
