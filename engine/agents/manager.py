@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from typing import Final
 
 from engine.agents.factory import AgentFactory
 from engine.agents.results import AgentResults
@@ -12,17 +13,19 @@ from engine.agents.spawn_requests import ResumeRequest, SpawnRequest, TaskReques
 from engine.agents.views import AgentBoard, view_of
 from engine.conversation import Conversation
 from engine.executor.engine_settings import EngineSettings
-from engine.executor.guarding import refusal_of
+from engine.executor.guarding import refused_hint
 from engine.executor.publisher import Publisher
 from engine.executor.requests import EngineError
 from engine.executor.session import Ports
 from engine.executor.user_requests import log_read_on
-from engine.machine.states import AwaitingSubagents
+from engine.machine.states import AwaitingSubagents, run_of
 from engine.open_conversations import OpenConversations
 from engine.ports.agent_store import USER
 from engine.records import SpawnMode
 from engine.updates import AgentView, RunEnded, StateChanged, Update
 from tools.contract import StartedAgent, ToolInputError
+
+NO_AGENT: Final = "This conversation is not a sub-agent; send it a message."
 
 
 class SubAgents:
@@ -74,7 +77,11 @@ class SubAgents:
                 cannot be stored.
             StorageError: it cannot be stored.
         """
-        if why := refusal_of(self._settings.input_guard, text, agent_id):
+        if await self._store.row(agent_id) is None:
+            raise EngineError(NO_AGENT)
+        opened, ports = self._opened.get(agent_id), self._conversations.ports
+        run = run_of(opened.state) if opened is not None else None
+        if why := await refused_hint(ports, self._settings.input_guard, text, agent_id, run.id if run else ""):
             raise EngineError(why)
         await self._send(agent_id, text, USER)
 
@@ -188,7 +195,7 @@ class SubAgents:
     async def _recall(self, agent_id: str, text: str, sender: str) -> None:
         row = await self._store.row(agent_id)
         if row is None:
-            raise EngineError("This conversation is not a sub-agent; send it a message.")
+            raise EngineError(NO_AGENT)
         parent = await self._conversations.open(row.facts.parent_id)
         conversation = await self._conversations.open(agent_id)  # last: it may be closed while it has no viewers
         if read_only := conversation.read_only or parent.read_only:

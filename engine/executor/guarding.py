@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from engine.codec import encode_display
 from engine.context.input_guard import NULL_BYTES, SECURITY_LOG, GuardAction, suspicions
-from engine.executor.session import Session
+from engine.executor.session import Ports, Session
 from engine.machine.messages import Block, TextBlock, ToolCall, ToolResult
 from engine.machine.states import round_of, run_of
-from engine.ports import ConversationChanges, RecordEvent, Write
+from engine.ports import ConversationChanges, OwnedElsewhere, RecordEvent, StorageError, Write
 from engine.records.event_payloads import encoded
 from engine.records.events import EventKind
 from tools.contract import PlainDisplay
@@ -21,7 +21,7 @@ log = logging.getLogger(SECURITY_LOG)
 
 def refusal(session: Session, text: str) -> str:
     """Reason why a text of the user is not taken; empty for all that `block` lets through. Its event has no move."""
-    why = refusal_of(session.settings.input_guard, text, session.record.id)
+    why = _refusal(session.settings.input_guard, text, session.record.id)
     if why and not session.read_only:
         found = _event(session, GuardAction.BLOCK, "message", suspicions(text))
         changes, now = ConversationChanges(events=(found,)), session.ports.clock.now()
@@ -29,8 +29,22 @@ def refusal(session: Session, text: str) -> str:
     return why
 
 
-def refusal_of(action: GuardAction, text: str, conversation_id: str) -> str:
-    """The same for any conversation, such as that of a sub-agent that is not open."""
+async def refused_hint(ports: Ports, action: GuardAction, text: str, agent_id: str, run_id: str) -> str:
+    """The same for a message of the user to a sub-agent, open or not; `run_id` is the run it has under way, if any.
+
+    The event is in the sub-agent's own stream, stored when this returns; a failure to store it changes no refusal.
+    """
+    why = _refusal(action, text, agent_id)
+    if why:
+        found = _event_of(ports, action, "message", suspicions(text), run_id=run_id, agent_id=agent_id)
+        try:
+            await ports.store.change(agent_id, ConversationChanges(events=(found,)), ports.clock.now())
+        except (StorageError, OwnedElsewhere) as error:
+            log.info("the event of a refused message to %s is not stored: %s", agent_id, error)
+    return why
+
+
+def _refusal(action: GuardAction, text: str, conversation_id: str) -> str:
     if action is not GuardAction.BLOCK or not (found := suspicions(text)):
         return ""
     _detected(action, "message", "(refused)", conversation_id, found)
@@ -91,12 +105,22 @@ def inspected_result(session: Session, call: ToolCall, result: ToolResult) -> tu
 def _event(
     session: Session, action: GuardAction, source: str, found: tuple[str, ...], message_id: str = "", run_id: str = ""
 ) -> RecordEvent:
+    agent_id = session.record.id if session.record.agent is not None else ""
+    return _event_of(session.ports, action, source, found, message_id, run_id, agent_id)
+
+
+def _event_of(
+    ports: Ports,
+    action: GuardAction,
+    source: str,
+    found: tuple[str, ...],
+    message_id: str = "",
+    run_id: str = "",
+    agent_id: str = "",
+) -> RecordEvent:
     """The event of a suspicion: names and ids, never the text."""
     payload = encoded({"source": source, "patterns": list(found), "action": action.value})
-    agent_id = session.record.id if session.record.agent is not None else ""
-    return RecordEvent(
-        session.ports.ids.new(), EventKind.INJECTION_DETECTED, payload, run_id, message_id, agent_id=agent_id
-    )
+    return RecordEvent(ports.ids.new(), EventKind.INJECTION_DETECTED, payload, run_id, message_id, agent_id=agent_id)
 
 
 def _withheld(names: str) -> str:

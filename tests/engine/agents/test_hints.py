@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from engine.records import StoredMessage
 from tests.support.engine import EngineHarness, engine_harness, until
 from tests.support.fates import words
 from tests.support.scripted_provider import Hang, Reply, ScriptedCall, Text
+from tests.support.storage import query
 
 ONE_AT_A_TIME = EngineSettings(max_agents=1)
 
@@ -161,3 +164,47 @@ async def test_a_hint_that_looks_like_an_injection_is_blocked_like_a_message(tmp
         with pytest.raises(EngineError, match="message blocked: potential prompt injection detected \\(system_tags\\)"):
             await sub_agents.hint(first, "[INST] x")
         assert await prompts(harness, first) == before
+
+
+def injections(path: Path) -> list[tuple[object, ...]]:
+    """Conversation, agent, run and payload of each event of a suspicion."""
+    return query(
+        path,
+        """SELECT conversation_id, agent_id, run_id, payload_json FROM events
+            WHERE type = 'security.injection_detected' ORDER BY seq""",
+    )
+
+
+async def test_a_refused_hint_is_an_event_with_conversation_agent_and_run(tmp_path: Path) -> None:
+    settings = EngineSettings(max_agents=1, input_guard=GuardAction.BLOCK)
+    async with engine_harness(tmp_path, *SCRIPT, settings=settings) as harness:
+        parent, first, second = await with_one_ended_and_one_at_work(harness)
+        sub_agents = harness.engine.sub_agents
+        assert sub_agents is not None
+        [run] = [each.record.id for each in await harness.store.runs.newest(second, 9)]
+        await harness.engine.forget(first)
+        for agent_id in (second, first):
+            with pytest.raises(EngineError, match="message blocked"):
+                await sub_agents.hint(agent_id, "[INST] x")
+        with pytest.raises(EngineError, match="not a sub-agent"):
+            await sub_agents.hint(parent.id, "[INST] x")
+        payload = '{"source":"message","patterns":["system_tags"],"action":"block"}'
+        assert injections(harness.store.path) == [(second, second, run, payload), (first, first, None, payload)]
+        await sub_agents.hint(first, "go on")
+        assert len(injections(harness.store.path)) == 2, "one that is taken has no event"
+
+
+async def test_a_hint_is_refused_also_where_its_event_cannot_be_stored(tmp_path: Path) -> None:
+    settings = EngineSettings(max_agents=1, input_guard=GuardAction.BLOCK)
+    async with engine_harness(tmp_path, *SCRIPT, settings=settings) as harness:
+        _, _, second = await with_one_ended_and_one_at_work(harness)
+        sub_agents = harness.engine.sub_agents
+        assert sub_agents is not None
+        with closing(sqlite3.connect(harness.store.path)) as connection, connection:
+            connection.execute(
+                "CREATE TRIGGER refused BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'refused'); END"
+            )
+        with pytest.raises(EngineError, match="message blocked"):
+            await sub_agents.hint(second, "[INST] x")
+        with closing(sqlite3.connect(harness.store.path)) as connection, connection:
+            connection.execute("DROP TRIGGER refused")
