@@ -7,14 +7,13 @@ import contextlib
 import errno
 import os
 import socket
-import tempfile
 from collections.abc import Callable
 
 from msgspec import Struct
 
-from tools.contract import Captured, Command, Finished, ProcessesEnded, ProcessStarted, Progress
+from tools.contract import Captured, Finished, ProcessesEnded, ProcessStarted, Progress
 from tools.process.link import ZygoteLink
-from tools.process.output import Output
+from tools.process.streams import ProgramStreams
 from tools.process.zygote.wire import SupervisorRequest
 
 LINES_SIZE = 4096
@@ -64,15 +63,14 @@ class Account(Struct, eq=False):
 class Execution:
     """A command from its start to its empty tree."""
 
-    def __init__(self, command: Command, report: Callable[[Progress], None] | None) -> None:
+    def __init__(self, streams: ProgramStreams, report: Callable[[Progress], None] | None) -> None:
         self.account = Account()
         self.over = asyncio.Event()
         """Set when the tree is empty, the supervisor reports survivors, or the supervisor is lost."""
         self.begun = asyncio.Event()
         """Set when the program runs, could not be run, or all is over."""
-        self._command = command
         self._report = report
-        self._output = Output(command, report)
+        self._streams = streams
         self._control, self._theirs = socket.socketpair()
         self._control.setblocking(False)
         self._listener: asyncio.Task[None] | None = None
@@ -88,23 +86,16 @@ class Execution:
         self._began = loop.time()
         try:
             encoded = _encoded(request)
-            self._hand_over(link)
+            link.send(self._theirs, self._streams.child_ends())
         except OSError:
             self.account.ended = True
             self.over.set()
             raise
         self._theirs.close()
-        self._output.start()
+        self._streams.start()
         self._listener = asyncio.create_task(self._listen())
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             await loop.sock_sendall(self._control, encoded)
-
-    def _hand_over(self, link: ZygoteLink) -> None:
-        stdin = _as_file(self._command.stdin)
-        try:
-            link.send(self._theirs, self._output.writer, stdin)
-        finally:
-            os.close(stdin)
 
     def kill(self) -> None:
         """End the whole tree; `over` tells when that is done."""
@@ -114,7 +105,7 @@ class Execution:
     def fall_silent(self) -> None:
         """Stop reporting: the receiver no longer waits."""
         self._report = None
-        self._output.fall_silent()
+        self._streams.fall_silent()
 
     @property
     def is_ending(self) -> bool:
@@ -128,7 +119,7 @@ class Execution:
 
     def captured(self) -> Captured:
         """The output so far."""
-        return self._output.captured()
+        return self._streams.captured()
 
     async def finish(self) -> Captured:
         """Collect the rest of the output and close every descriptor.
@@ -142,7 +133,7 @@ class Execution:
             await asyncio.wait({self._listener})
         self._control.close()
         self._theirs.close()
-        return await self._output.finish()
+        return await self._streams.finish()
 
     def report_end(self) -> None:
         """Report the processes that a stop killed."""
@@ -194,13 +185,3 @@ def _encoded(request: SupervisorRequest) -> bytes:
         return request.encode()
     except (ValueError, UnicodeError) as error:
         raise OSError(errno.EINVAL, "the command holds a character no program can be given") from error
-
-
-def _as_file(content: bytes | None) -> int:
-    """Open a descriptor that gives `content` and then ends, without a writer."""
-    if content is None:
-        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    with tempfile.TemporaryFile() as file:
-        file.write(content)
-        file.seek(0)
-        return os.dup(file.fileno())

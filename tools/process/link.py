@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tools.process.zygote import terminal as terminals
-from tools.process.zygote.wire import ALARMS, BEGUN, BOUND, CLEAN, CONTROL, MEMORY, RUN, TERMINAL
+from tools.process.zygote.wire import ALARMS, BEGUN, BOUND, CLEAN, CONTROL, MEMORY, RUN, TERMINAL, Streams
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOT = "import sys; sys.path.append(sys.argv[1]); from tools.process.zygote.main import main; main(sys.argv[2])"
@@ -41,13 +41,13 @@ class ZygoteLink:
         self._socket, self.pid = self._spawn()
         atexit.register(self.say_goodbye)
 
-    def send(self, control: socket.socket, output: int, stdin: int) -> None:
-        """Have a supervisor forked that owns these three descriptors.
+    def send(self, control: socket.socket, streams: Streams) -> None:
+        """Have a supervisor forked that owns these descriptors.
 
         Raises:
             OSError: no zygote can be started.
         """
-        descriptors = [control.fileno(), output, stdin]
+        descriptors = [control.fileno(), *streams]
         try:
             socket.send_fds(self._socket, [RUN], descriptors)
         except (BrokenPipeError, ConnectionResetError):

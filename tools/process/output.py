@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 from tools.contract import Captured, Command, OutputChunk, Progress
 from tools.process.capture import HeadAndTail, LiveText, Spill
+from tools.process.streams import content_as_file
+from tools.process.zygote.wire import Streams
 
 READ_SIZE = 65536
 REPORT_INTERVAL = 1 / 30
@@ -25,6 +27,8 @@ class Output:
     def __init__(self, command: Command, report: Callable[[Progress], None] | None) -> None:
         self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)
+        self._given = command.stdin
+        self._stdin = -1
         self._report = report
         self._kept = HeadAndTail(command.keep_head, command.keep_tail)
         self._live = LiveText() if report else None
@@ -36,10 +40,18 @@ class Output:
         self._at_end = False
         self._task: asyncio.Task[None] | None = None
 
+    def child_ends(self) -> Streams:
+        """Stdin of the command, and the one pipe of both its outputs.
+
+        Raises:
+            OSError: the content of stdin cannot be stored.
+        """
+        self._stdin = content_as_file(self._given)
+        return (self._stdin, self.writer, self.writer)
+
     def start(self) -> None:
         """Begin to read; the writing end now belongs to the supervisor alone."""
-        os.close(self.writer)
-        self.writer = -1
+        self._close_child_ends()
         asyncio.get_running_loop().add_reader(self.reader, self._read)
         self._task = asyncio.create_task(self._follow())
 
@@ -68,11 +80,17 @@ class Output:
         return self.captured()
 
     def close(self) -> None:
-        """Close the pipe."""
-        for descriptor in (self.reader, self.writer):
+        """Close every descriptor."""
+        self._close_child_ends()
+        if self.reader >= 0:
+            os.close(self.reader)
+            self.reader = -1
+
+    def _close_child_ends(self) -> None:
+        for descriptor in (self.writer, self._stdin):
             if descriptor >= 0:
                 os.close(descriptor)
-        self.reader = self.writer = -1
+        self.writer = self._stdin = -1
 
     def _read(self) -> int:
         try:

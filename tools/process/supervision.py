@@ -15,7 +15,9 @@ from msgspec.structs import replace
 from tools.contract import Captured, Command, Finished, Progress
 from tools.process.execution import Execution, NotSupervisedError
 from tools.process.link import ZygoteLink
+from tools.process.output import Output
 from tools.process.plan import CommandPlan, Planner
+from tools.process.streams import ProgramStreams
 from tools.process.waiting import to_the_end
 from tools.process.zygote.tree import children, kill_below, name_of, send, start_ticks
 
@@ -48,9 +50,15 @@ class Supervision:
         self._live: set[Running] = set()
 
     async def start(
-        self, command: Command, report: Callable[[Progress], None] | None = None, owner: str = ""
+        self,
+        command: Command,
+        report: Callable[[Progress], None] | None = None,
+        owner: str = "",
+        streams: Callable[[], ProgramStreams] | None = None,
     ) -> Running:
         """Start a command of the conversation `owner` and return once it runs.
+
+        `streams` makes other streams than one captured output; each attempt has its own.
 
         Raises:
             OSError: it cannot be started, or the sandbox in force cannot hold it.
@@ -60,7 +68,7 @@ class Supervision:
             zygote = self._link.pid
             plan = await self._planner.plan(command, owner)
             try:
-                return await self.start_planned(command, plan, report)
+                return await self.start_planned(command, plan, report, streams)
             except NotSupervisedError:
                 self._link.restart(zygote)
                 unsupervised += 1
@@ -124,7 +132,11 @@ class Supervision:
         await asyncio.gather(*(self.end(running) for running in tuple(self._live)))
 
     async def start_planned(
-        self, command: Command, plan: CommandPlan, report: Callable[[Progress], None] | None = None
+        self,
+        command: Command,
+        plan: CommandPlan,
+        report: Callable[[Progress], None] | None = None,
+        streams: Callable[[], ProgramStreams] | None = None,
     ) -> Running:
         """Start a command by a plan already made.
 
@@ -132,7 +144,8 @@ class Supervision:
             OSError: it cannot be started.
             NotSupervisedError: there was no zygote to start it.
         """
-        running = Running(Execution(command, report), plan)
+        made = Output(command, report) if streams is None else streams()
+        running = Running(Execution(made, report), plan)
         self._live.add(running)
         account = running.execution.account
         try:

@@ -9,7 +9,7 @@ import signal
 
 from tools.process.zygote import wire
 from tools.process.zygote.tree import read_proc
-from tools.process.zygote.wire import SupervisorRequest
+from tools.process.zygote.wire import Streams, SupervisorRequest
 
 OUT_OF_MEMORY_BIAS = 500
 """Added to oom_score_adj, so that a command that eats the memory dies before Phoenix (FAULTS 3.1)."""
@@ -18,7 +18,7 @@ EXEC_FAILED = 127
 IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
-def launch(request: SupervisorRequest, output: int, stdin: int, guarded: tuple[int, ...]) -> tuple[int, int]:
+def launch(request: SupervisorRequest, streams: Streams, guarded: tuple[int, ...]) -> tuple[int, int]:
     """Start the command in a session of its own; returns its pid and a descriptor to read.
 
     The descriptor ends empty when the program runs, or gives the errno that kept it from running.
@@ -28,18 +28,18 @@ def launch(request: SupervisorRequest, output: int, stdin: int, guarded: tuple[i
     pid = os.fork()
     if pid == 0:
         try:
-            _run(request, output, stdin, writer, guarded)
+            _run(request, streams, writer, guarded)
         finally:
             os._exit(EXEC_FAILED)
     os.close(writer)
     return pid, reader
 
 
-def _run(request: SupervisorRequest, output: int, stdin: int, writer: int, guarded: tuple[int, ...]) -> None:
+def _run(request: SupervisorRequest, streams: Streams, writer: int, guarded: tuple[int, ...]) -> None:
     """Become the program; comes back only when that failed."""
     number = errno.EIO
     try:
-        _become(request, output, stdin, writer, guarded)
+        _become(request, streams, writer, guarded)
     except OSError as error:
         number = error.errno or number
     except ValueError:  # an environment entry without a name
@@ -47,12 +47,14 @@ def _run(request: SupervisorRequest, output: int, stdin: int, writer: int, guard
     os.write(writer, str(number).encode())
 
 
-def _become(request: SupervisorRequest, output: int, stdin: int, writer: int, guarded: tuple[int, ...]) -> None:
+def _become(request: SupervisorRequest, streams: Streams, writer: int, guarded: tuple[int, ...]) -> None:
     os.setsid()
-    for target, source in enumerate((stdin, output, output)):
+    for target, source in enumerate(streams):
         os.dup2(source, target)
     os.closerange(3, writer)
     os.closerange(writer + 1, 1 << 20)
+    if os.isatty(0):
+        _take_terminal()
     for number in IGNORED_BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)
     _offer_to_the_memory_killer()
@@ -78,6 +80,14 @@ def _become(request: SupervisorRequest, output: int, stdin: int, writer: int, gu
         if request.filtered:
             _offer_filter()
     os.execvpe(request.argv[0], request.argv, environment)
+
+
+def _take_terminal() -> None:
+    """Make stdin the controlling terminal of this new session."""
+    import fcntl  # noqa: PLC0415 - only a command with a terminal needs these two
+    import termios  # noqa: PLC0415 - as above
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _offer_filter() -> None:

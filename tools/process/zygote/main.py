@@ -27,7 +27,8 @@ LOADED_ONCE = (
     "tools.process.zygote.syscalls",
 )
 """Modules that supervisors and commands would otherwise each load after the fork (Linux)."""
-DESCRIPTORS = 3
+DESCRIPTORS = 4
+"""Control socket, stdin, stdout and stderr of a command."""
 LAST_EFFORT = 2.0
 """Seconds for the supervisors to empty their trees after Phoenix is gone."""
 NO_SIGNAL = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -98,8 +99,8 @@ def _fork(phoenix: socket.socket, master: int, descriptors: list[int]) -> int:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         phoenix.close()
         os.closerange(TERMINAL, min(descriptors))
-        control, output, stdin = descriptors
-        supervise(socket.socket(fileno=control), output, stdin, master)
+        control, stdin, output, errors = descriptors
+        supervise(socket.socket(fileno=control), (stdin, output, errors), master)
     finally:
         os._exit(0)
 

@@ -12,6 +12,7 @@ import socket
 
 from tools.process.zygote.supervisor import Supervisor
 from tools.process.zygote.tree import send
+from tools.process.zygote.wire import Streams
 
 LOOK_AGAIN = 0.2
 COLUMNS = "pid=,ppid=,pgid=,stat=,lstart=,command="
@@ -40,8 +41,8 @@ class ScanningSupervisor(Supervisor):
 
     look_again = LOOK_AGAIN
 
-    def __init__(self, control: socket.socket, output: int, stdin: int) -> None:
-        super().__init__(control, output, stdin)
+    def __init__(self, control: socket.socket, streams: Streams) -> None:
+        super().__init__(control, streams)
         self._known: dict[int, str] = {}
         """Pid to start time: a reused pid has another one."""
 

@@ -13,7 +13,7 @@ from tools.process.zygote.supervisor import Supervisor
 LINUX = sys.platform == "linux"
 
 
-def supervise(control: socket.socket, output: int, stdin: int, phoenix: int) -> None:
+def supervise(control: socket.socket, streams: wire.Streams, phoenix: int) -> None:
     """A supervisor's whole life, after the zygote forked it; `phoenix` is the pid it works for."""
     os.setsid()
     body = _receive(control)
@@ -26,22 +26,22 @@ def supervise(control: socket.socket, output: int, stdin: int, phoenix: int) -> 
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # unlike the zygote: its own /proc files must stay writable
     if request.mechanism == wire.NAMESPACE:
-        _supervise_in_namespace(request, control, output, stdin)
+        _supervise_in_namespace(request, control, streams)
     elif request.mechanism == wire.SCAN:
         from tools.process.zygote.scan import ScanningSupervisor  # noqa: PLC0415 - only where there is no subreaper
 
-        ScanningSupervisor(control, output, stdin).run(request)
+        ScanningSupervisor(control, streams).run(request)
     else:
-        Supervisor(control, output, stdin, (phoenix, os.getppid(), os.getpid())).run(request)
+        Supervisor(control, streams, (phoenix, os.getppid(), os.getpid())).run(request)
 
 
-def _supervise_in_namespace(request: wire.SupervisorRequest, control: socket.socket, output: int, stdin: int) -> None:
+def _supervise_in_namespace(request: wire.SupervisorRequest, control: socket.socket, streams: wire.Streams) -> None:
     from tools.process.zygote import namespace  # noqa: PLC0415 - Linux alone can load it
 
     def first() -> None:
         os.setsid()
         shown = namespace.outer_pid()
-        supervisor = Supervisor(control, output, stdin)
+        supervisor = Supervisor(control, streams)
         try:
             namespace.build(request)
         except OSError as error:

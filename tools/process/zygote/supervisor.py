@@ -30,12 +30,11 @@ class Supervisor:
     look_again = 0.5
     """Seconds until the first look at a running tree, for programs that wait for a key (FAULTS 13)."""
 
-    def __init__(self, control: socket.socket, output: int, stdin: int, guarded: tuple[int, ...] = ()) -> None:
+    def __init__(self, control: socket.socket, streams: wire.Streams, guarded: tuple[int, ...] = ()) -> None:
         self._control = control
         self._guarded = guarded
-        self._output = output
-        self._pipe = os.fstat(output).st_ino
-        self._stdin = stdin
+        self._streams = streams
+        self._pipe = 0 if os.isatty(streams[0]) else os.fstat(streams[1]).st_ino
         self._main = 0
         self._exited = False
         self._cancelled = False
@@ -44,9 +43,9 @@ class Supervisor:
 
     def run(self, request: wire.SupervisorRequest, shown_pid: int = 0) -> None:
         """See one command through, from its start to the empty tree."""
-        self._main, failure = launch(request, self._output, self._stdin, self._guarded)
-        os.close(self._output)
-        os.close(self._stdin)
+        self._main, failure = launch(request, self._streams, self._guarded)
+        for stream in self._streams:
+            os.close(stream)
         if self._program_runs(failure):
             self.tell(f"started {shown_pid or self._main} {start_ticks(os.getpid() if shown_pid else self._main)}")
             self._wait_until_over()

@@ -42,6 +42,9 @@ NAMESPACE = "namespace"
 LANDLOCK = "landlock"
 SCAN = "scan"
 
+Streams = tuple[int, int, int]
+"""Descriptors that become stdin, stdout and stderr; a terminal as stdin becomes the controlling terminal."""
+
 
 class SupervisorRequest:
     """One command as its supervisor sees it; a plain class because `dataclasses` costs the zygote 15 ms."""
