@@ -314,6 +314,8 @@ class Command(Struct, frozen=True):
     """File for the whole output once it exceeds head and tail."""
     sandbox: Sandbox = UNCONFINED
     """Limits of this command; the caller decides, there is no other default."""
+    terminal: bool = False
+    """True for a program in a terminal of its own: it may use colours and move the cursor."""
 
 
 class Captured(Struct, frozen=True):

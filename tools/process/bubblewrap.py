@@ -17,10 +17,18 @@ def bubblewrap() -> str:
 
 
 def bubblewrap_arguments(
-    program: str, seen: tuple[MountPlace, ...], working_dir: Path, *, network: bool, writable: bool
+    program: str,
+    seen: tuple[MountPlace, ...],
+    working_dir: Path,
+    *,
+    network: bool,
+    writable: bool,
+    terminal: bool = False,
 ) -> list[str]:
     """The command line in front of the command; caches stay read-only, bwrap 0.8 knows no overlays."""
-    arguments = [program, "--die-with-parent", "--new-session", "--unshare-user", "--unshare-pid", "--unshare-ipc"]
+    arguments = [program, "--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-ipc"]
+    if not terminal:  # a session of its own would lose the terminal that is its own
+        arguments.append("--new-session")
     arguments += ["--disable-userns", "--cap-drop", "ALL", "--seccomp", str(wire.FILTER)]
     arguments += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     if not network:

@@ -48,6 +48,7 @@ FIXED = {
     "PYTHONUNBUFFERED": "1",
 }
 """Variables that keep programs from waiting for a key (FAULTS 11-13); an editor fails with a reason."""
+TERMINAL_TYPE = "xterm-256color"
 
 
 _UNSANDBOXED_SERVICES = """
@@ -63,6 +64,11 @@ def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
     """Environment of a command: harmless variables of `environment`, and the settings that every command runs under."""
     kept = {name: value for name, value in environment.items() if _is_harmless(name, value)}
     return without_relative_entries(kept) | FIXED
+
+
+def in_terminal(environment: Mapping[str, str]) -> dict[str, str]:
+    """The scrubbed environment of a program that has a terminal of its own, with colours."""
+    return {name: value for name, value in environment.items() if name != "NO_COLOR"} | {"TERM": TERMINAL_TYPE}
 
 
 def _is_harmless(name: str, value: str) -> bool:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tools.contract import HELPER_SANDBOX, Command, Sandbox, SandboxMode
 from tools.process.bubblewrap import bubblewrap, bubblewrap_arguments
-from tools.process.environment import UNSANDBOXED_SERVICES, scrubbed
+from tools.process.environment import UNSANDBOXED_SERVICES, in_terminal, scrubbed
 from tools.process.placeholders import Placeholders
 from tools.process.programs import find_program, helper_environment, outside_entries, without_relative_entries
 from tools.process.sandbox import Confinement, SandboxPlaces, SandboxRequest, confine, folder_of_temporary_files
@@ -137,13 +137,16 @@ class Planner:
             mechanism = self.mechanism
             writable = bool(confinement.writable)
             words = (bubblewrap(), confinement.places, command.working_dir)
-            argv = [*bubblewrap_arguments(*words, network=network, writable=writable), *argv]
+            options = bubblewrap_arguments(*words, network=network, writable=writable, terminal=command.terminal)
+            argv = [*options, *argv]
         left_out = frozenset[str]() if confinement is NOTHING else UNSANDBOXED_SERVICES
         inherited = {name: value for name, value in self._environment.items() if name not in left_out}
         if confinement.temporary is not None:
             inherited |= self._temporary_folder(confinement, mechanism)
         if is_helper:
             inherited = helper_environment(inherited, command.working_dir)
+        if command.terminal:
+            inherited = in_terminal(inherited)
         environment = without_relative_entries({**inherited, "PWD": str(command.working_dir), **command.environment})
         if confinement is NOTHING and "/" not in argv[0]:  # a program of Phoenix itself: shells have an absolute path
             environment["PATH"] = outside_entries(environment.get("PATH", os.defpath), command.working_dir)

@@ -17,6 +17,7 @@ from tools.process.link import ZygoteLink, spawn_zygote
 from tools.process.plan import Planner
 from tools.process.probe import ProcessSupport, describe, find_sandbox
 from tools.process.runner import SupervisedRunner
+from tools.process.service_runner import SupervisedServices
 from tools.process.supervision import Supervision
 
 
@@ -47,6 +48,7 @@ class Processes:
         self.planner.self_test = partial(find_sandbox, self._supervision, self.planner)
         self.runner = SupervisedRunner(self._supervision)
         self.jobs = JobTable(self._supervision)
+        self.services = SupervisedServices(self._supervision)
 
     async def probe(self) -> ProcessSupport:
         """Test once which protections this system can enforce; later calls return the same answer."""
@@ -64,6 +66,7 @@ class Processes:
     async def close(self) -> None:
         """End every command, every job, the helpers and the zygote."""
         close_helpers()
+        await self.services.close()
         await self.jobs.close()
         await self._supervision.end_everything()
         await asyncio.to_thread(self.link.close)

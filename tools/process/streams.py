@@ -34,7 +34,7 @@ class ProgramStreams(Protocol):
         ...
 
     async def finish(self) -> Captured:
-        """Collect the rest and close every descriptor that nobody else owns; also when `start` was never called."""
+        """Collect the rest and close every descriptor without another owner; also when `start` was never called."""
         ...
 
 

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,6 +32,8 @@ ANSWER_LIMIT = 5.0
 """Seconds after which a zygote that forked no supervisor is replaced: a command may have stopped it."""
 LAUNCH_PAUSE = 0.002
 SWEEP_PAUSE = 0.005
+
+MadeStreams = TypeVar("MadeStreams", bound=ProgramStreams)
 
 
 class Running(Struct, eq=False):
@@ -78,6 +81,23 @@ class Supervision:
                 if plan.confinement.lease is None or attempt == PLANS:
                     raise
         raise OSError("the process helper of Phoenix does not stay alive")
+
+    async def start_with(
+        self, command: Command, owner: str, streams: Callable[[], MadeStreams]
+    ) -> tuple[Running, MadeStreams]:
+        """Start a command as `start` does; returns the streams of the attempt that succeeded, too.
+
+        Raises:
+            OSError: it cannot be started, or the sandbox in force cannot hold it.
+        """
+        made: list[MadeStreams] = []
+
+        def make() -> MadeStreams:
+            made.append(streams())
+            return made[-1]
+
+        running = await self.start(command, None, owner, make)
+        return running, made[-1]
 
     async def end(self, running: Running) -> Captured:
         """Kill what is left of the tree, wait until it is gone, collect the output; once for all callers."""
@@ -144,8 +164,7 @@ class Supervision:
             OSError: it cannot be started.
             NotSupervisedError: there was no zygote to start it.
         """
-        made = Output(command, report) if streams is None else streams()
-        running = Running(Execution(made, report), plan)
+        running = await self._prepared(command, plan, report, streams)
         self._live.add(running)
         account = running.execution.account
         try:
@@ -163,6 +182,28 @@ class Supervision:
             subject = command.argv[0] if command.working_dir.is_dir() else str(command.working_dir)
             raise OSError(account.failure, os.strerror(account.failure), subject)
         raise NotSupervisedError
+
+    async def _prepared(
+        self,
+        command: Command,
+        plan: CommandPlan,
+        report: Callable[[Progress], None] | None,
+        streams: Callable[[], ProgramStreams] | None,
+    ) -> Running:
+        """The execution, with descriptors of its own.
+
+        Raises:
+            OSError: there are no descriptors left.
+        """
+        made: ProgramStreams | None = None
+        try:
+            made = Output(command, report) if streams is None else streams()
+            return Running(Execution(made, report), plan)
+        except OSError:
+            if made is not None:
+                await made.finish()
+            await self._planner.release(plan)
+            raise
 
     async def _sweep_orphans(self, lost: Running) -> None:
         """Kill the tree of a supervisor that was killed or stopped: its orphans are the zygote's, or ours.

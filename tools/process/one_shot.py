@@ -1,0 +1,87 @@
+"""One-shot programs: input in, stdout and stderr apart and bounded, the tree gone at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from tools.contract import Captured, Command
+from tools.process.drain import Drain
+from tools.process.streams import content_as_file
+from tools.process.supervision import Supervision
+from tools.process.zygote.wire import Streams
+from tools.services import ProgramLimits, ProgramResult
+
+
+class CollectedStreams:
+    """Stdin from a file, so that no program has to read it; the beginnings of stdout and stderr."""
+
+    def __init__(self, stdin: bytes | None, keep: int) -> None:
+        self._child_stdin = content_as_file(stdin)
+        self._outputs: list[Drain] = []
+        try:
+            for _ in range(2):
+                self._outputs.append(Drain(keep, 0))
+        except OSError:
+            self._close()
+            raise
+
+    def child_ends(self) -> Streams:
+        """A file and two pipes."""
+        stdout, stderr = self._outputs
+        return (self._child_stdin, stdout.child_end, stderr.child_end)
+
+    def start(self) -> None:
+        """Close the child's ends and begin to read."""
+        self._close_stdin()
+        for output in self._outputs:
+            output.start()
+
+    def fall_silent(self) -> None:
+        """Do nothing: no progress is reported."""
+
+    def captured(self) -> Captured:
+        """The beginning of stdout so far."""
+        return self._outputs[0].captured()
+
+    def errors(self) -> Captured:
+        """The beginning of stderr so far."""
+        return self._outputs[1].captured()
+
+    async def finish(self) -> Captured:
+        """Collect the rest of both and close everything."""
+        self._close()
+        return self.captured()
+
+    def _close(self) -> None:
+        self._close_stdin()
+        for output in self._outputs:
+            output.finish()
+
+    def _close_stdin(self) -> None:
+        if self._child_stdin >= 0:
+            os.close(self._child_stdin)
+            self._child_stdin = -1
+
+
+async def run_to_end(
+    supervision: Supervision, command: Command, owner: str, stdin: bytes | None, limits: ProgramLimits
+) -> ProgramResult:
+    """Run a program to its end or its limit. Cancelled, its tree is dead before this returns.
+
+    Raises:
+        OSError: it cannot be started, or its sandbox cannot be enforced.
+    """
+    running, streams = await supervision.start_with(command, owner, lambda: CollectedStreams(stdin, limits.output))
+    finished = await supervision.see_through(running, limits.seconds, asyncio.Event())
+    assert finished is not None, "nobody else has the event"
+    return ProgramResult(
+        finished.exit_code,
+        finished.signal,
+        finished.timed_out,
+        finished.captured,
+        streams.errors(),
+        finished.duration,
+        finished.leftovers,
+        finished.survivors,
+    )
