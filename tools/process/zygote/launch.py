@@ -15,7 +15,6 @@ OUT_OF_MEMORY_BIAS = 500
 """Added to oom_score_adj, so that a command that eats the memory dies before Phoenix (FAULTS 3.1)."""
 OUT_OF_MEMORY_LIMIT = 1000
 EXEC_FAILED = 127
-IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def launch(request: SupervisorRequest, streams: Streams, guarded: tuple[int, ...]) -> tuple[int, int]:
@@ -55,8 +54,7 @@ def _become(request: SupervisorRequest, streams: Streams, writer: int, guarded: 
     os.closerange(writer + 1, 1 << 20)
     if os.isatty(0):
         _take_terminal()
-    for number in IGNORED_BY_PYTHON:
-        signal.signal(number, signal.SIG_DFL)
+    _reset_signals()
     _offer_to_the_memory_killer()
     os.chdir(request.working_dir)
     environment = dict(entry.split("=", 1) for entry in request.environment)
@@ -80,6 +78,14 @@ def _become(request: SupervisorRequest, streams: Streams, writer: int, guarded: 
         if request.filtered:
             _offer_filter()
     os.execvpe(request.argv[0], request.argv, environment)
+
+
+def _reset_signals() -> None:
+    """Undo what Python ignores, and what Phoenix or its own parent ignored or blocked."""
+    for number in signal.valid_signals():
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _take_terminal() -> None:

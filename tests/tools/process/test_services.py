@@ -1,0 +1,253 @@
+"""Streams of services: apart, bounded, passable to another process, and nothing of Phoenix beside them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from engine.ports.services import ServiceRunner
+from tests.support.processes import start_plain
+from tests.support.sandboxes import needs_full_enforcement
+from tests.support.service_host import python, shell
+from tests.support.waiting import poll
+from tools.contract import Sandbox, SandboxMode
+from tools.process.service import STDERR_KEPT
+from tools.process.start import Processes, ProcessSettings, start_processes
+from tools.services import ProgramLimits, ServiceCommand
+
+MEGABYTE: Final = 1 << 20
+PYTHON_AND_GLIBC: Final = 1 << 12 | 1 << 24 | 3 << 31
+"""SIGPIPE and SIGXFSZ, which a Python ignores by itself; 32 and 33, which glibc ignores in what it spawns."""
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def descriptors_open() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def read_to_end(descriptor: int) -> bytes:
+    os.set_blocking(descriptor, True)
+    parts: list[bytes] = []
+    while chunk := await asyncio.to_thread(os.read, descriptor, MEGABYTE):
+        parts.append(chunk)
+    return b"".join(parts)
+
+
+async def test_the_three_streams_of_a_service_stay_apart(processes: Processes) -> None:
+    runner: ServiceRunner = processes.services
+    service = await runner.open(shell("echo ready >&2; while read -r line; do echo got $line; done; exit 5"))
+    os.write(service.stdin, b"one\ntwo\n")
+    service.close_stdin()
+    assert await read_to_end(service.stdout) == b"got one\ngot two\n"
+    ended = await service.ended()
+    assert (ended.exit_code, ended.stderr.tail, service.stderr.tail) == (5, b"ready\n", b"ready\n")
+    await service.end()
+
+
+async def test_output_can_be_read_after_the_service_has_ended(processes: Processes) -> None:
+    service = await processes.services.open(shell("echo last words"))
+    await service.ended()
+    assert await read_to_end(service.stdout) == b"last words\n"
+    assert (await service.end()).exit_code == 0
+
+
+async def test_a_flood_on_stderr_neither_blocks_the_service_nor_fills_the_memory(processes: Processes) -> None:
+    before = resident()
+    script = "head -c 104857600 /dev/zero >&2; printf end >&2; read line; echo $line"
+    service = await processes.services.open(shell(script))
+    channel = service.channel()
+    await channel.write_line(b"alive")
+    assert await channel.read_line() == b"alive"
+    ended = await service.end()
+    assert ended.stderr.tail == bytes(STDERR_KEPT - 3) + b"end"
+    assert ended.stderr.dropped == 100 * MEGABYTE + 3 - STDERR_KEPT
+    assert resident() - before < 16 * MEGABYTE
+
+
+async def test_a_service_that_floods_its_output_waits_for_a_slow_reader(processes: Processes) -> None:
+    before = resident()
+    service = await processes.services.open(shell("yes '{}' & yes >&2"))
+    channel = service.channel()
+    for _ in range(100_000):
+        assert await channel.read_line() == b"{}"
+
+    assert resident() - before < 16 * MEGABYTE
+    await service.end(grace=0)
+
+
+async def test_a_service_that_closes_its_output_lives_on(processes: Processes) -> None:
+    service = await processes.services.open(shell("exec >&-; read -r line; echo $line >&2; read -r line; exit 6"))
+    channel = service.channel()
+    assert await channel.read_line() is None
+    await channel.write_line(b"still here")
+    assert await poll(lambda: service.stderr.tail == b"still here\n")
+    assert (await service.end()).exit_code == 6
+
+
+async def test_stdin_and_stdout_work_in_another_process(processes: Processes) -> None:
+    service = await processes.services.open(shell("while read -r line; do echo got $line; done; exit 3"))
+    script = (
+        "import os, socket, sys\n"
+        "ours = socket.socket(fileno=int(sys.argv[1]))\n"
+        "_, (stdin, stdout), _, _ = socket.recv_fds(ours, 1, 2)\n"
+        "os.set_blocking(stdout, True)\n"
+        "os.write(stdin, b'hello\\n'); os.close(stdin); sys.stdout.buffer.write(os.read(stdout, 100))\n"
+    )
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        helper = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-c", script, str(theirs.fileno())),
+            pass_fds=[theirs.fileno()],
+            stdout=subprocess.PIPE,
+        )
+        stdin, stdout = service.take()
+        socket.send_fds(ours, [b"x"], [stdin, stdout])
+        os.close(stdin)
+        os.close(stdout)
+        assert (service.stdin, service.stdout) == (-1, -1)
+        said, _ = await helper.communicate()
+    assert said == b"got hello\n"
+    assert (await service.ended()).exit_code == 3  # the helper closed the last copy of stdin
+    assert (await service.end()).exit_code == 3
+
+
+async def test_a_service_inherits_neither_descriptor_nor_signal_nor_terminal() -> None:
+    reader, writer = os.pipe()
+    os.set_inheritable(writer, True)
+    ignored = [signal.SIGTTOU, signal.SIGTSTP, signal.SIGUSR1]
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in ignored}
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
+    try:
+        processes = await start_plain()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(reader)
+        os.close(writer)
+    script = (
+        "import os; names = os.listdir('/proc/self/fd')\n"
+        "print(sorted(int(name) for name in names if os.path.exists('/proc/self/fd/' + name)))\n"
+        "status = dict(line.split(':\\t', 1) for line in open('/proc/self/status') if ':\\t' in line)\n"
+        f"print(status['SigBlk'].strip(), int(status['SigIgn'], 16) & ~{PYTHON_AND_GLIBC})\n"
+        "try: os.open('/dev/tty', os.O_RDWR)\n"
+        "except OSError as error: print(error.errno)\n"
+    )
+    result = await processes.services.run_program(python(script))
+    await processes.close()
+    assert result.stdout.head.decode().splitlines() == ["[0, 1, 2]", "0000000000000000 0", "6"]
+    assert result.stderr.head == b""
+
+
+async def test_a_service_has_the_scrubbed_environment_and_what_it_is_given() -> None:
+    secrets = {
+        "ANTHROPIC_API_KEY": "k1",
+        "OPENAI_API_KEY": "k2",
+        "MY_TOKEN": "k3",
+        "AWS_PROFILE": "k4",
+        "PHOENIX_X": "5",
+    }
+    around = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **secrets}
+    processes = await start_processes(ProcessSettings(environment=around))
+    command = ServiceCommand(("/usr/bin/env",), Path("/"), {"GIVEN_TOKEN": "its own"})
+    result = await processes.services.run_program(command)
+    service = await processes.services.open(command)
+    from_service = await read_to_end(service.stdout)
+    await service.end()
+    await processes.close()
+    seen = dict(line.split("=", 1) for line in result.stdout.head.decode().splitlines())
+    assert sorted(result.stdout.head.splitlines()) == sorted(from_service.splitlines())
+    assert not set(secrets) & set(seen)
+    assert (seen["GIVEN_TOKEN"], seen["LANG"], seen["TERM"]) == ("its own", "C.UTF-8", "dumb")
+
+
+async def test_a_service_in_the_sandbox_writes_in_its_folder_alone(processes: Processes, tmp_path: Path) -> None:
+    await needs_full_enforcement()
+    outside = Path(f"/usr/phoenix-test-{uuid.uuid4().hex}")
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    script = f"echo in > inner; echo out > {outside} || echo refused; cat"
+    confined = Sandbox(SandboxMode.WORKSPACE, network=False)
+    command = ServiceCommand(("/bin/bash", "-c", script), inside, sandbox=confined)
+    service = await processes.services.open(command)
+    channel = service.channel()
+    assert await channel.read_line() == b"refused"
+    await channel.write_line(b"echoed")
+    assert await channel.read_line() == b"echoed"
+    assert service.pid != 0
+    ended = await service.end()
+    assert b"Read-only file system" in ended.stderr.tail
+    assert ((inside / "inner").read_text("ascii"), os.access(outside, os.F_OK)) == ("in\n", False)
+    result = await processes.services.run_program(command, b"given")
+    assert result.stdout.head == b"refused\ngiven"
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (ServiceCommand(("/nonexistent/server",), Path("/")), "No such file or directory"),
+        (ServiceCommand(("server",), Path("/nonexistent/folder")), "No such file or directory"),
+        (ServiceCommand(("/bin/echo", "a\0b"), Path("/")), "no program can be given"),
+        (ServiceCommand(("/etc/passwd",), Path("/")), "Permission denied"),
+    ],
+    ids=["program", "folder", "NUL", "not executable"],
+)
+async def test_a_program_that_cannot_start_says_why_and_leaves_no_descriptor(
+    command: ServiceCommand, sentence: str, processes: Processes
+) -> None:
+    before = descriptors_open()
+    for start in (processes.services.open, processes.services.open_terminal, processes.services.run_program):
+        with pytest.raises(OSError, match=sentence):
+            await start(command)
+    assert descriptors_open() == before
+
+
+async def test_without_descriptors_nothing_starts_and_none_is_lost(processes: Processes) -> None:
+    services = processes.services
+    await services.run_program(shell("true"))
+    before = descriptors_open()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for spare in range(2, 10):
+        for start in (services.open, services.open_terminal, services.run_program):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (before + spare - 1, hard))
+            try:
+                started = await start(shell("true"))
+            except OSError:
+                continue
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            if hasattr(started, "end"):
+                await started.end()
+    assert descriptors_open() == before
+    assert (await services.run_program(shell("exit 2"))).exit_code == 2
+
+
+async def test_a_program_that_reads_no_input_ends_all_the_same(processes: Processes) -> None:
+    result = await processes.services.run_program(shell("echo done; exit 1"), bytes(10 * MEGABYTE))
+    assert (result.exit_code, result.stdout.head, result.timed_out) == (1, b"done\n", False)
+
+
+async def test_a_program_gets_its_input_whole_and_without_one_the_end(processes: Processes) -> None:
+    counted = await processes.services.run_program(shell("wc -c"), bytes(10 * MEGABYTE))
+    assert counted.stdout.head.split() == [str(10 * MEGABYTE).encode()]
+    assert (await processes.services.run_program(shell("cat; echo end"))).stdout.head == b"end\n"
+
+
+async def test_output_above_the_limit_is_counted_and_dropped(processes: Processes) -> None:
+    script = "head -c 3000000 /dev/zero; head -c 2000000 /dev/zero >&2"
+    result = await processes.services.run_program(shell(script), limits=ProgramLimits(output=1000))
+    assert (len(result.stdout.head), result.stdout.dropped, result.stdout.tail) == (1000, 2_999_000, b"")
+    assert (len(result.stderr.head), result.stderr.dropped, result.exit_code) == (1000, 1_999_000, 0)
