@@ -13,7 +13,7 @@ from tools.process.line_channel import LINE_LIMIT, LineChannel
 from tools.process.supervision import Running, Supervision
 from tools.process.waiting import to_the_end
 from tools.process.zygote.wire import Streams
-from tools.services import ProgramExit
+from tools.services import ProgramExit, ServiceEndedError
 
 STDERR_KEPT = 64 * 1024
 """Bytes of the end of stderr."""
@@ -163,17 +163,25 @@ class DuplexService:
         return self._streams.captured()
 
     def channel(self, limit: int = LINE_LIMIT) -> LineChannel:
-        """The one channel over stdin and stdout; `limit` is in bytes a line, and that of the first call counts."""
+        """The one channel over stdin and stdout; `limit` is in bytes a line, and that of the first call counts.
+
+        Raises:
+            ServiceEndedError: one of them is closed or taken.
+        """
         if self._channel is None:
+            if min(self.stdin, self.stdout) < 0:
+                raise ServiceEndedError("The streams of this program are closed or belong to another.")
             self._channel = LineChannel(self.stdout, self.stdin, limit)
         return self._channel
 
     def take(self) -> tuple[int, int]:
-        """Hand over stdin and stdout; the caller closes them.
+        """Hand over stdin and stdout; the caller closes them. What a channel had read is lost.
 
         A process that was sent them holds copies, so that the program sees the end of its input only once that
         process has closed them, too.
         """
+        if self._channel is not None:
+            self._channel.close()
         return self._streams.give_away()
 
     def close_stdin(self) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +17,10 @@ from tools.process.start import Processes
 from tools.services import ProgramLimits
 
 EVERY_SHAPE = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[1])
 
 
 def descriptors_open() -> int:
@@ -178,3 +184,29 @@ async def test_services_ended_or_cancelled_at_any_moment_leave_neither_descripto
         await asyncio.wait({task})
     assert descriptors_open() == before
     assert marked(watch.mark) == set()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+async def test_a_service_gains_nothing_when_its_supervisor_is_killed_or_stopped(
+    number: signal.Signals, processes: Processes, watch: Watch
+) -> None:
+    service = await processes.services.open(watched(watch, "setsid sleep 60 & sleep 60"))
+    assert await poll(partial(watch.stands, 2))
+    os.kill(parent_of(service.pid), number)
+    ended = await service.end(grace=0)
+    assert (ended.exit_code, ended.signal) == (None, None)
+    assert watch.alive() == set()
+
+
+async def test_a_service_outlives_its_zygote_and_the_next_one_starts(watch: Watch) -> None:
+    processes = await start_plain()
+    service = await processes.services.open(watched(watch, "while read -r line; do echo got $line; done"))
+    os.kill(parent_of(parent_of(service.pid)), signal.SIGKILL)
+    another = await processes.services.open(shell("echo another"))
+    assert await another.channel().read_line() == b"another"
+    await service.channel().write_line(b"one")
+    assert await service.channel().read_line() == b"got one"
+    await another.end()
+    assert (await service.end()).exit_code == 0
+    assert watch.alive() == set()
+    await processes.close()

@@ -23,7 +23,7 @@ from tests.support.waiting import poll
 from tools.contract import Sandbox, SandboxMode
 from tools.process.service import STDERR_KEPT
 from tools.process.start import Processes, ProcessSettings, start_processes
-from tools.services import ProgramLimits, ServiceCommand
+from tools.services import ProgramLimits, ServiceCommand, ServiceEndedError
 
 MEGABYTE: Final = 1 << 20
 PYTHON_AND_GLIBC: Final = 1 << 12 | 1 << 24 | 3 << 31
@@ -120,6 +120,8 @@ async def test_stdin_and_stdout_work_in_another_process(processes: Processes) ->
         assert (service.stdin, service.stdout) == (-1, -1)
         said, _ = await helper.communicate()
     assert said == b"got hello\n"
+    with pytest.raises(ServiceEndedError, match="belong to another"):
+        service.channel()
     assert (await service.ended()).exit_code == 3  # the helper closed the last copy of stdin
     assert (await service.end()).exit_code == 3
 
