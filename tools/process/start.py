@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -17,8 +18,10 @@ from tools.process.link import ZygoteLink, spawn_zygote
 from tools.process.plan import Planner
 from tools.process.probe import ProcessSupport, describe, find_sandbox
 from tools.process.runner import SupervisedRunner
-from tools.process.service_runner import SupervisedServices
 from tools.process.supervision import Supervision
+
+if TYPE_CHECKING:
+    from tools.process.service_runner import SupervisedServices
 
 
 class ProcessSettings(Struct, frozen=True):
@@ -48,7 +51,16 @@ class Processes:
         self.planner.self_test = partial(find_sandbox, self._supervision, self.planner)
         self.runner = SupervisedRunner(self._supervision)
         self.jobs = JobTable(self._supervision)
-        self.services = SupervisedServices(self._supervision)
+        self._services: SupervisedServices | None = None
+
+    @property
+    def services(self) -> SupervisedServices:
+        """Programs that Phoenix talks with."""
+        if self._services is None:
+            from tools.process.service_runner import SupervisedServices  # noqa: PLC0415 - not before the first frame
+
+            self._services = SupervisedServices(self._supervision)
+        return self._services
 
     async def probe(self) -> ProcessSupport:
         """Test once which protections this system can enforce; later calls return the same answer."""
@@ -66,7 +78,8 @@ class Processes:
     async def close(self) -> None:
         """End every command, every job, the helpers and the zygote."""
         close_helpers()
-        await self.services.close()
+        if self._services is not None:
+            await self._services.close()
         await self.jobs.close()
         await self._supervision.end_everything()
         await asyncio.to_thread(self.link.close)

@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 
 from engine.ports.services import ServiceRunner
-from tests.support.processes import start_plain
+from tests.support.processes import ROOT, start_plain
 from tests.support.sandboxes import needs_full_enforcement
 from tests.support.service_host import python, shell
 from tests.support.waiting import poll
@@ -253,3 +253,22 @@ async def test_output_above_the_limit_is_counted_and_dropped(processes: Processe
     result = await processes.services.run_program(shell(script), limits=ProgramLimits(output=1000))
     assert (len(result.stdout.head), result.stdout.dropped, result.stdout.tail) == (1000, 2_999_000, b"")
     assert (len(result.stderr.head), result.stderr.dropped, result.exit_code) == (1000, 1_999_000, 0)
+
+
+async def test_nothing_of_services_is_loaded_before_the_first_of_them() -> None:
+    script = "import sys, tools.process.start; print([name for name in sys.modules if name.startswith('tools.')])"
+    asked = await asyncio.create_subprocess_exec(sys.executable, "-c", script, cwd=ROOT, stdout=subprocess.PIPE)
+    loaded, _ = await asked.communicate()
+    assert b"tools.process.supervision" in loaded
+    late = (
+        "services",
+        "service",
+        "service_runner",
+        "one_shot",
+        "drain",
+        "line_channel",
+        "pseudo_terminal",
+        "readiness",
+    )
+    assert [name for name in late if f"'tools.process.{name}'".encode() in loaded] == []
+    assert b"'tools.services'" not in loaded
