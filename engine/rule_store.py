@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from engine.executor.requests import EngineError
 from engine.executor.session import Ports
 from engine.machine.agent_texts import heading_of
 from engine.permissions.command_rules import quoted
+from engine.permissions.denials import DENY, denial_effect, is_denial, parse_denial, why_denies_nothing
 from engine.permissions.rules import (
     FILE_CLASSES,
     KeptRule,
@@ -25,6 +27,8 @@ from engine.permissions.rules import (
 )
 from engine.permissions.tool_names import class_named
 from tools.contract import ToolClass
+
+NOT_FOR_ONE: Final = "A rule that denies holds in a project or everywhere, not in one conversation."
 
 
 class ActiveRule(Struct, frozen=True):
@@ -75,20 +79,24 @@ class RuleStore:
 
     def problem(self, text: str) -> str:
         """Reason why this is no valid rule, in one sentence; empty when it is one."""
-        rule = parse_rule(text)
+        rule = _parsed(text)
+        if rule is None and is_denial(text):
+            return f"{quoted(text)} is not a rule; write it as {DENY}tool(pattern), such as {DENY}bash(git push*)."
         if rule is None:
             return f"{quoted(text)} is not a rule; write it as tool(pattern), such as bash(make test*)."
         tool_class = self._class(rule)
         if tool_class is None:
             near = difflib.get_close_matches(rule.tool, self._ports.tools, n=1)
             return f"There is no tool {quoted(rule.tool)}: {f'did you mean {near[0]}' if near else self._tool_names()}?"
-        return why_nothing_matches(rule, tool_class)
+        return why_denies_nothing(rule, tool_class) if is_denial(text) else why_nothing_matches(rule, tool_class)
 
     def effect(self, text: str) -> str:
         """Effect of the rule, in one sentence; empty for invalid text."""
-        rule = parse_rule(text)
+        rule = _parsed(text)
         tool_class = self._class(rule) if rule is not None else None
-        return effect(rule, tool_class) if rule is not None and tool_class is not None else ""
+        if rule is None or tool_class is None:
+            return ""
+        return denial_effect(rule, tool_class) if is_denial(text) else effect(rule, tool_class)
 
     def add(self, rule: ActiveRule) -> None:
         """Let it hold from now on, or since when it says.
@@ -107,6 +115,8 @@ class RuleStore:
             EngineError: the file cannot be written, or the conversation is closed.
         """
         parsed, since = parse_rule(rule.text), rule.since or self._ports.clock.now()
+        if rule.conversation_id and is_denial(rule.text):
+            raise EngineError(NOT_FOR_ONE)
         if rule.conversation_id and parsed is not None:
             self._conversation(rule).rules[parsed] = since
         else:
@@ -152,10 +162,13 @@ class RuleStore:
         return new
 
     def _bound_text(self, old: ActiveRule) -> str:
-        rule = parse_rule(old.text)
+        rule = _parsed(old.text)
         if rule is None or not old.project or self._class(rule) not in FILE_CLASSES:
             return old.text
-        return str(Rule(rule.tool, absolute_pattern(rule, Path(old.project))))
+        if is_denial(old.text) and (rule.pattern == "*" or rule.pattern.startswith("~/")):
+            return old.text
+        bound = Rule(rule.tool, absolute_pattern(rule, Path(old.project)))
+        return f"{DENY}{bound}" if is_denial(old.text) else str(bound)
 
     def _is_copy(self, one: Conversation, rule: Rule) -> bool:
         parent = self._opened.get(_parent_id(one))
@@ -173,6 +186,11 @@ class RuleStore:
         if found is None or found.read_only:
             raise EngineError("That conversation is no longer open here; its rules ended with it.")
         return found
+
+
+def _parsed(text: str) -> Rule | None:
+    """A rule of either kind; None for no rule."""
+    return parse_denial(text) if is_denial(text) else parse_rule(text)
 
 
 def _parent_id(one: Conversation) -> str:

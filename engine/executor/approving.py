@@ -7,6 +7,7 @@ from typing import Final
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.executor.session import Session
 from engine.permissions.asked import differences
+from engine.permissions.denials import Denials, denials_in_force
 from engine.permissions.place import PathPlace
 from engine.permissions.policy import Ask, Decision, Deny, Limits
 from engine.permissions.projects import project_of
@@ -48,6 +49,12 @@ def rules_of(session: Session) -> dict[Rule, Access]:
     """Rules that hold for a conversation, each with the access that it was given for here."""
     found = [*session.rules, *rules_in_force(session.ports.rules.rules(), project_of(session.record.cwd))]
     return {rule: session.rule_access.get(Rule(rule.tool, rule.pattern), Access.CONFINED) for rule in found}
+
+
+def denials_of(session: Session) -> Denials:
+    """Rules that deny calls of a conversation."""
+    book = session.ports.rules
+    return denials_in_force(book.rules(), project_of(session.record.cwd), book.unreadable())
 
 
 def approved(

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from engine.executor.approving import limits_of, place_of, rules_of
+from engine.executor.approving import denials_of, limits_of, place_of, rules_of
 from engine.executor.session import Session
 from engine.machine.messages import Block, ImageBlock, TextBlock
+from engine.permissions.denials import verdict_on
 from engine.permissions.policy import Allow, decide
+from engine.permissions.rules import RuledCall
 from engine.ports import ProviderError, StorageError
 from tools.clean import reveal_name
 from tools.contract import Tool, ToolContext, ToolInputError, ToolOutput, ToolRequest
@@ -133,7 +135,8 @@ async def _read(session: Session, tool: Tool, path: Path) -> ToolOutput:
     args = {"path": str(path) if name.startswith("~") else name}
     request = await tool.request({**args}, cwd)
     place = place_of(session)
-    decision = decide(tool.spec, request, await limits_of(session), place, rules_of(session))
+    limits, denials = await limits_of(session), denials_of(session)
+    decision = decide(tool.spec, request, limits, place, rules_of(session), denials=denials)
     if not isinstance(decision, Allow):
         return ToolOutput(_why_not(session, tool, request), is_error=True)
     context = ToolContext(
@@ -152,6 +155,9 @@ async def _read(session: Session, tool: Tool, path: Path) -> ToolOutput:
 def _why_not(session: Session, tool: Tool, request: ToolRequest) -> str:
     place = place_of(session)
     name = reveal_name(request.summary)
+    call = RuledCall(tool.spec.name, tool.spec.tool_class, request, place.working_dir)
+    if verdict_on(denials_of(session), call) is not None:
+        return f"{name} is closed to {tool.spec.name} by a rule that denies."
     if place.own_path(tool.spec, request):
         return f"{name} belongs to Phoenix itself."
     if place.guarded(tool.spec, request):

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.codec import encode_display
-from engine.executor.approving import approved, limits_of, place_of, rules_of
+from engine.executor.approving import approved, denials_of, limits_of, place_of, rules_of
 from engine.executor.equipment import tools_of
 from engine.executor.folder_instructions import with_folder_instructions
 from engine.executor.guarding import inspected_result
@@ -168,10 +168,11 @@ def decide_call(session: Session, act: ExecTool, ready: ReadyCall, limits: Limit
     if session.profile is not None and any(session.profile.protects(path) for path in ready.request.paths):
         return Deny(f"The profile {session.profile.name} is locked: its agent does not write its own file.")
     spec, request = ready.tool.spec, ready.request
-    decision = decide(spec, request, limits, place_of(session), rules_of(session), typed=typed)
+    place, denials = place_of(session), denials_of(session)
+    decision = decide(spec, request, limits, place, rules_of(session), typed=typed, denials=denials)
     if act.approved and isinstance(decision, Ask):
         decision = approved(session, act.call.id, spec, request, limits, decision)
-    told = isinstance(decision, Allow) or may_read(spec, request, limits, place_of(session))
+    told = isinstance(decision, Allow) or may_read(spec, request, limits, place, denials)
     if request.trouble and told and not isinstance(decision, Deny):
         return Deny(f"{spec.name}: {request.trouble}")
     return decision

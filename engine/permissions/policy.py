@@ -9,8 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.machine.texts import OUTSIDE
+from engine.permissions.denials import NO_DENIALS, Denials, Doubt, Refusal, verdict_on
 from engine.permissions.place import PathPlace
-from engine.permissions.rules import Rule, matches
+from engine.permissions.rules import Rule, RuledCall, matches
 from engine.permissions.tool_names import is_server_tool
 from engine.ports.profiles import FREEDOM
 from engine.records import PermissionMode
@@ -88,6 +89,7 @@ WORDS: Final = {
 }
 """Name of each class of tools in the reason of a question."""
 OWN_PATH: Final = "{path} belongs to Phoenix itself; no tool can open its settings, keys and records."
+READ_FILE: Final = "read_file"
 PLAN_ASKS: Final = "in plan mode, nothing is changed before you approve"
 READ_ONLY: Final = (
     "The sandbox of this conversation is read-only, so {name} cannot change files. /sandbox changes that."
@@ -109,12 +111,35 @@ def decide(
     rules: Mapping[Rule, Access],
     *,
     typed: bool = False,
+    denials: Denials = NO_DENIALS,
 ) -> Decision:
     """Decide about a call.
 
     A rule counts for calls up to the access it maps to, and for what is known of the program itself. `typed` is a
-    command line of the user's own, which counts as a yes.
+    command line of the user's own, which counts as a yes, also against rules that deny. Where one of these may be
+    about the call, a call that would run asks, and no rule takes the place of that question.
     """
+    verdict = None
+    if not typed:
+        verdict = verdict_on(denials, RuledCall(spec.name, spec.tool_class, request, place.working_dir))
+    if isinstance(verdict, Refusal):
+        return Deny(verdict.text)
+    decision = _allowed(spec, request, limits, place, rules, typed=typed)
+    if isinstance(verdict, Doubt) and isinstance(decision, Allow):
+        return Ask(verdict.reason, decision, lasting=False)
+    return decision
+
+
+def _allowed(
+    spec: ToolSpec,
+    request: ToolRequest,
+    limits: Limits,
+    place: PathPlace,
+    rules: Mapping[Rule, Access],
+    *,
+    typed: bool,
+) -> Decision:
+    """Decide about a call that no rule denies."""
     if own := place.own_path(spec, request):
         return Deny(OWN_PATH.format(path=own))
     if request.plan and limits.mode is PermissionMode.PLAN:
@@ -130,10 +155,14 @@ def decide(
     return _file(spec, request, limits, place, rules)
 
 
-def may_read(spec: ToolSpec, request: ToolRequest, limits: Limits, place: PathPlace) -> bool:
+def may_read(
+    spec: ToolSpec, request: ToolRequest, limits: Limits, place: PathPlace, denials: Denials = NO_DENIALS
+) -> bool:
     """True where a call that only read these paths would run without a question."""
-    reading = replace(spec, tool_class=ToolClass.READ)
-    return isinstance(decide(reading, request, limits, place, {}), Allow)
+    return all(
+        isinstance(decide(reading, request, limits, place, {}, denials=denials), Allow)
+        for reading in (replace(spec, tool_class=ToolClass.READ), ToolSpec(READ_FILE, "", {}, ToolClass.READ))
+    )
 
 
 def _refused(spec: ToolSpec, limits: Limits) -> Deny:

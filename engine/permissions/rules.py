@@ -57,6 +57,8 @@ class KeptRule(Struct, frozen=True):
     """Unix time; 0 if unknown."""
     project: str = ""
     """Absolute folder of the project; empty for a rule that holds everywhere."""
+    source: str = ""
+    """File or flag in which a rule that denies stands, to name it in a refusal."""
 
 
 class RuleBook(Protocol):
@@ -68,6 +70,10 @@ class RuleBook(Protocol):
 
     def trouble(self) -> str:
         """Error of reading the rules, in one sentence; empty without one."""
+        ...
+
+    def unreadable(self) -> str:
+        """The file if rules that deny may stand in it and cannot be read, else an empty text."""
         ...
 
     def add(self, rule: KeptRule) -> None:

@@ -1,7 +1,8 @@
-"""rules.toml: the permission rules that were answered with "always", per project and everywhere.
+"""rules.toml: the permission rules that were answered with "always" or written by hand, per project and everywhere.
 
-`allow` holds everywhere, `[projects."/folder"]` has an `allow` of its own; `since` beside each are the dates. Invalid
-edits count for nothing, are named in a sentence, and keep the file from being rewritten.
+`allow` and `deny` hold everywhere, `[projects."/folder"]` has its own; `since` beside them are the dates, in which a
+rule that denies is named with `deny ` in front, as in memory. Invalid edits count for nothing, are named in a sentence,
+and keep the file from being rewritten. If rules that deny may be among what cannot be read, `unreadable` names it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final, cast
 
 from msgspec import Struct
 
+from engine.permissions.denials import DENY, is_denial
 from engine.permissions.rules import KeptRule
 from phoenix_tui.config.toml_text import toml_text
 from tools.clean import reveal
@@ -29,6 +31,8 @@ class RuleTexts(Struct, frozen=True):
 
     rules: tuple[KeptRule, ...] = ()
     trouble: str = ""
+    hides_denials: bool = False
+    """True if rules that deny may be among what cannot be read."""
 
 
 class RuleFile(Struct, frozen=True):
@@ -44,6 +48,10 @@ class RuleFile(Struct, frozen=True):
         """Error of reading the rules, in one sentence; empty without one."""
         found = _read(self.path).trouble
         return f"{found} Until this is repaired, its rules are ignored and no rule can be added." if found else ""
+
+    def unreadable(self) -> str:
+        """The file if rules that deny may stand in it and cannot be read, else an empty text."""
+        return str(self.path) if _read(self.path).hides_denials else ""
 
     def add(self, rule: KeptRule) -> None:
         """Keep one more rule.
@@ -67,7 +75,7 @@ class RuleFile(Struct, frozen=True):
 
     def in_memory(self) -> RulesInMemory:
         """The rules as they are now, for a run that keeps nothing."""
-        return RulesInMemory(self.rules())
+        return RulesInMemory(self.rules(), self.unreadable())
 
     def _writable(self) -> tuple[KeptRule, ...]:
         found = _read(self.path)
@@ -86,6 +94,8 @@ class RulesInMemory(Struct, eq=False):
     """Rules of an ephemeral run: read from a file, never written back."""
 
     kept: tuple[KeptRule, ...] = ()
+    hidden: str = ""
+    """The file whose rules that deny could not be read; empty for none."""
 
     def rules(self) -> tuple[KeptRule, ...]:
         """All rules, oldest first."""
@@ -94,6 +104,10 @@ class RulesInMemory(Struct, eq=False):
     def trouble(self) -> str:
         """Return an empty text: rules in memory have no faults."""
         return ""
+
+    def unreadable(self) -> str:
+        """The file whose rules that deny could not be read, else an empty text."""
+        return self.hidden
 
     def add(self, rule: KeptRule) -> None:
         """Keep one more until the program ends."""
@@ -111,49 +125,67 @@ def _same(one: KeptRule, other: KeptRule) -> bool:
 
 def _table(project: str, rules: Sequence[KeptRule]) -> str:
     head = f"[projects.{toml_text(project)}]\n" if project else ""
-    lines = "".join(f"  {toml_text(one.text)},\n" for one in rules)
+    lines = "".join(f"  {toml_text(one.text)},\n" for one in rules if not is_denial(one.text))
+    denied = "".join(f"  {toml_text(_without_deny(one.text))},\n" for one in rules if is_denial(one.text))
+    deny = f"deny = [\n{denied}]\n" if denied else ""
     dates = "".join(f"{toml_text(one.text)} = {_date(one.since)}\n" for one in rules if one.since)
     name = f"projects.{toml_text(project)}.since" if project else "since"
-    return f"{head}allow = [\n{lines}]\n" + (f"\n[{name}]\n{dates}" if dates else "")
+    return f"{head}allow = [\n{lines}]\n{deny}" + (f"\n[{name}]\n{dates}" if dates else "")
 
 
 def _read(path: Path) -> RuleTexts:
     try:
         if not path.exists():
             return RuleTexts()
+        may_deny = True
         data = read_regular(path, MOST_BYTES + 1)
         if data is None or len(data) > MOST_BYTES:
-            return RuleTexts(trouble=f"{path} is not a readable file of at most {MOST_BYTES:,} bytes.")
+            trouble = f"{path} is not a readable file of at most {MOST_BYTES:,} bytes."
+            return RuleTexts(trouble=trouble, hides_denials=True)
+        may_deny = b"den" in data or b"\\" in data  # an escape may spell it
         document: dict[str, object] = tomllib.loads(data.decode("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        return RuleTexts(trouble=f"{path} cannot be read: {reveal(str(error)) or 'nested too deeply'}.")
+        trouble = f"{path} cannot be read: {reveal(str(error)) or 'nested too deeply'}."
+        return RuleTexts(trouble=trouble, hides_denials=may_deny)
     projects = document.pop("projects", {})
-    rules, wrong = _rules_of(document, "")
+    rules, wrong = _rules_of(document, "", path)
     if not isinstance(projects, dict):
-        return RuleTexts(tuple(rules), f"{path}: 'projects' must be tables such as [projects.\"/folder\"].")
+        trouble = f"{path}: 'projects' must be tables such as [projects.\"/folder\"]."
+        return RuleTexts(tuple(rules), trouble, may_deny)
     for project, table in cast("dict[str, object]", projects).items():
         if not project.startswith("/") or not isinstance(table, dict):
             wrong = wrong or f'[projects."{reveal(project)}"] must be a table with the absolute path of a folder'
             continue
-        more, problem = _rules_of(cast("dict[str, object]", table), project)
+        more, problem = _rules_of(cast("dict[str, object]", table), project, path)
         rules += more
         wrong = wrong or (problem and f'[projects."{reveal(project)}"]: {problem}')
-    return RuleTexts(tuple(rules), f"{path}: {wrong}." if wrong else "")
+    return RuleTexts(tuple(rules), f"{path}: {wrong}." if wrong else "", bool(wrong) and may_deny)
 
 
-def _rules_of(table: dict[str, object], project: str) -> tuple[list[KeptRule], str]:
+def _rules_of(table: dict[str, object], project: str, path: Path) -> tuple[list[KeptRule], str]:
     """The rules of one table, and its first fault."""
-    allow, since = table.get("allow", []), table.get("since", {})
-    wrong = next((f"'{reveal(key)}' is unknown" for key in table if key not in {"allow", "since"}), "")
+    since = table.get("since", {})
+    wrong = next((f"'{reveal(key)}' is unknown" for key in table if key not in {"allow", "deny", "since"}), "")
     if not isinstance(since, dict):
         since, wrong = {}, wrong or "'since' must be a table of dates"
-    if not isinstance(allow, list):
-        return [], "'allow' must be a list of texts"
-    entries, dates = cast("list[object]", allow), cast("dict[str, object]", since)
+    dates = cast("dict[str, object]", since)
+    (allowed, first), (denied, second) = _texts(table, "allow"), _texts(table, "deny")
+    rules = [KeptRule(text, _time(dates.get(text)), project) for text in allowed]
+    for text in (f"{DENY}{one}" for one in denied):
+        rules.append(KeptRule(text, _time(dates.get(text)), project, str(path)))
+    return rules, wrong or first or second
+
+
+def _texts(table: dict[str, object], key: str) -> tuple[list[str], str]:
+    """The texts of a list, and its fault."""
+    found = table.get(key, [])
+    entries = cast("list[object]", found) if isinstance(found, list) else [None]
     texts = [one for one in entries if isinstance(one, str)]
-    if len(texts) != len(entries):
-        wrong = wrong or "'allow' must be a list of texts"
-    return [KeptRule(text, _time(dates.get(text)), project) for text in texts], wrong
+    return texts, "" if len(texts) == len(entries) else f"'{key}' must be a list of texts"
+
+
+def _without_deny(text: str) -> str:
+    return text.strip()[len(DENY) :].strip()
 
 
 def _date(since: float) -> str:

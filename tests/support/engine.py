@@ -167,6 +167,9 @@ class MemoryRules:
     def trouble(self) -> str:
         return ""
 
+    def unreadable(self) -> str:
+        return ""
+
     def add(self, rule: KeptRule) -> None:
         self.kept.append(rule)
 

@@ -1,0 +1,170 @@
+"""Rules that deny: `deny TOOL(PATTERN)`. They count in every mode, before any rule that allows.
+
+Their text begins with a word that `parse_rule` refuses, so none is ever taken for a rule that allows.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from engine.permissions.command_denials import Match, denied
+from engine.permissions.command_rules import quoted
+from engine.permissions.domains import domain_matches, is_domain, why_no_domain
+from engine.permissions.globs import LONGEST, WILDCARDS, glob_matches
+from engine.permissions.rules import FILE_CLASSES, KeptRule, Rule, RuledCall, absolute_pattern, is_command, parse_rule
+from engine.permissions.tool_names import covers, why_no_name
+from tools.contract import ToolClass
+
+DENY: Final = "deny "
+"""Beginning of the text of a rule that denies."""
+REFUSED: Final = "{tool} was not run: the rule {rule} in {source} denies it. Do not try the same in another way."
+UNREADABLE: Final = "{source} may hold a rule that denies this, and cannot be read"
+MAYBE_DENIED: Final = "the rule {rule} may deny this: {reason}"
+_BARE_NAME: Final = re.compile(r"[\w.-]+\*?")
+
+
+class DenyRule(Struct, frozen=True):
+    """A rule that denies, and where it stands."""
+
+    rule: Rule
+    source: str = ""
+    """File, or flag of the command line."""
+
+    def __str__(self) -> str:
+        return f"{self.rule.tool}({self.rule.pattern})"
+
+
+class Denials(Struct, frozen=True):
+    """The rules that deny in one place."""
+
+    rules: tuple[DenyRule, ...] = ()
+    unreadable: str = ""
+    """File whose rules cannot be read, or one rule of it; empty if all can."""
+
+
+NO_DENIALS: Final = Denials()
+
+
+class Refusal(Struct, frozen=True):
+    """A call that a rule denies; the model reads `text`."""
+
+    text: str
+
+
+class Doubt(Struct, frozen=True):
+    """A call that a rule may deny, and the reason for the question."""
+
+    reason: str
+
+
+def is_denial(text: str) -> bool:
+    """True for the text of a rule that denies, valid or not."""
+    return text.strip().startswith(DENY)
+
+
+def parse_denial(text: str) -> Rule | None:
+    """`deny bash(git push*)` as a rule, `deny bash` as one for every call of the tool; None for anything else."""
+    if not is_denial(text):
+        return None
+    named = text.strip()[len(DENY) :].strip()
+    return Rule(named, "*") if _BARE_NAME.fullmatch(named) else parse_rule(named)
+
+
+def denials_in_force(kept: Sequence[KeptRule], project: Path, unreadable: str = "") -> Denials:
+    """Rules of `kept` that deny in `project`; an invalid one makes its file count as unreadable."""
+    found: list[DenyRule] = []
+    for one in kept:
+        if not is_denial(one.text) or one.project not in {"", str(project)}:
+            continue
+        rule = parse_denial(one.text)
+        if rule is None or why_no_name(rule.tool) or not rule.pattern.strip():
+            unreadable = unreadable or f"{quoted(one.text)} in {one.source}"
+        else:
+            found.append(DenyRule(Rule(rule.tool, rule.pattern, one.project), one.source))
+    return Denials(tuple(found), unreadable)
+
+
+def verdict_on(denials: Denials, call: RuledCall) -> Refusal | Doubt | None:
+    """Hold a call against the rules that deny; None if none is about it."""
+    doubt: Doubt | None = None
+    for one in denials.rules:
+        match, reason = _match(one.rule, call)
+        if match is Match.YES:
+            return Refusal(REFUSED.format(tool=call.tool, rule=one, source=one.source or "the rules"))
+        if match is Match.MAYBE and doubt is None:
+            doubt = Doubt(MAYBE_DENIED.format(rule=quoted(str(one)), reason=reason))
+    if denials.unreadable:
+        return doubt or Doubt(UNREADABLE.format(source=denials.unreadable))
+    return doubt
+
+
+def _match(rule: Rule, call: RuledCall) -> tuple[Match, str]:
+    if not covers(rule.tool, call.tool, widely=True):
+        return Match.NO, ""
+    if rule.pattern.strip() == "*":
+        return Match.YES, ""
+    if call.runs_command:
+        return denied(rule.pattern, call.command)
+    if call.tool_class is ToolClass.NET and is_domain(rule.pattern):
+        matched = domain_matches(rule.pattern, call.request.host)
+    elif call.request.paths:
+        matched = any(_denies_path(rule, path, call.working_dir) for path in call.request.paths)
+    else:
+        matched = rule.pattern == call.request.summary
+    return (Match.YES if matched else Match.NO), ""
+
+
+def _denies_path(rule: Rule, path: Path, working_dir: Path) -> bool:
+    """True if a pattern means this path, or a folder around it; links in the plain part of the pattern count."""
+    pattern = rule.pattern
+    if pattern.startswith("~/"):
+        pattern = f"{Path.home()}{pattern[1:]}"
+    whole = absolute_pattern(Rule(rule.tool, pattern.removeprefix("./"), rule.folder), working_dir).rstrip("/") or "/"
+    return any(
+        glob_matches(one, str(path)) or glob_matches(f"{one.rstrip('/')}/*", str(path)) for one in {whole, _real(whole)}
+    )
+
+
+def _real(pattern: str) -> str:
+    """The pattern with the links of its folders resolved, up to its first wildcard."""
+    wild = WILDCARDS.search(pattern)
+    plain = pattern if wild is None else pattern[: pattern.rfind("/", 0, wild.start()) + 1]
+    try:
+        return f"{os.path.realpath(plain)}{pattern[len(plain.rstrip('/')) :]}" if plain.strip("/") else pattern
+    except (OSError, ValueError):
+        return pattern
+
+
+def why_denies_nothing(rule: Rule, tool_class: ToolClass) -> str:
+    """Reason why a rule that denies means no call at all, in one sentence; empty where it means some."""
+    if not rule.pattern.strip():
+        return f"{rule.tool}() denies nothing; write * between the parentheses to deny every call."
+    if why := why_no_name(rule.tool):
+        return why
+    if tool_class is ToolClass.NET and is_domain(rule.pattern):
+        return why_no_domain(rule.pattern)
+    if tool_class in FILE_CLASSES and ".." in rule.pattern.split("/"):
+        return "A path rule cannot contain ..; write the absolute path."
+    if len(rule.pattern) > LONGEST:
+        return f"A rule has at most {LONGEST:,} characters."
+    return ""
+
+
+def denial_effect(rule: Rule, tool_class: ToolClass) -> str:
+    """Effect of a rule that denies, in one sentence."""
+    pattern = rule.pattern.strip()
+    if pattern == "*":
+        return f"Denies every {rule.tool}, in every mode."
+    if is_command(rule.tool, tool_class):
+        what = f"commands that start with {quoted(pattern[:-1].strip())}" if pattern.endswith("*") else quoted(pattern)
+        return f"Denies {what}, in every mode, also as a part of another command."
+    if tool_class is ToolClass.NET and is_domain(pattern):
+        return f"Denies {rule.tool} of {quoted(pattern)}, in every mode."
+    below = " and what is in it" if tool_class in FILE_CLASSES and not WILDCARDS.search(pattern) else ""
+    return f"Denies {rule.tool} on {quoted(pattern)}{below}, in every mode."

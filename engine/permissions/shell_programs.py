@@ -1,0 +1,226 @@
+"""Every command that a command line may run, through launchers and scripts in arguments too, for rules that deny."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from engine.permissions.launchers import EXACT, GIT_EXACT, INTERPRETERS, LAUNCHERS, TRANSPARENT, stem
+from engine.permissions.shell_parts import UNKNOWN, ShellParts, Word, shell_parts
+
+LONGEST: Final = 32_000
+"""Characters of a command line beyond which it is not taken apart."""
+MOST_WORDS: Final = 100
+"""Words behind a launcher of which each is looked at as a program."""
+MOST_SCRIPTS: Final = 200
+"""Arguments of one command line that are read as scripts."""
+DEEPEST: Final = 6
+"""Levels of scripts in arguments: `sh -c "sh -c …"`."""
+TOO_LONG: Final = "it is too long to be taken apart"
+UNKNOWN_PROGRAM: Final = "it runs a program whose name only the shell knows"
+UNKNOWN_SCRIPT: Final = "a shell in it gets its commands from elsewhere"
+OWN_ALIAS: Final = "it defines a git alias"
+_SHELL_NAMES: Final = "sh bash rbash zsh dash ash fish csh tcsh ksh mksh pwsh powershell nu xonsh"
+SHELLS: Final = frozenset(_SHELL_NAMES.split())
+FEEDING: Final = frozenset({"xargs", "parallel"})
+"""Programs that add words from elsewhere to the command that they run."""
+_KEYWORD_NAMES: Final = "if then else elif while until do ! { } time coproc fi done"
+_KEYWORDS: Final = frozenset(_KEYWORD_NAMES.split())
+_ONE_WORD: Final = frozenset(words[0] for words in LAUNCHERS if len(words) == 1 and words != ("git",))
+_SOME_WORDS: Final = {words[0]: words[1] for words in LAUNCHERS if len(words) > 1}
+_RUN_WORDS: Final = frozenset({"run", "exec", "dlx", "x", "tool"})
+_SURE: Final = {**TRANSPARENT, "env": 0, "command": 0, "exec": 0, "sudo": 0, "doas": 0}
+"""Launchers that start the word behind them and nothing else, and the number of words between."""
+_MORE: Final = """
+    xargs parallel watch script ssh su runuser at batch flock unshare nsenter chroot bwrap systemd-run strace ltrace
+    perf valgrind entr setarch taskset eval exec trap builtin screen tmux start-stop-daemon nix-shell function
+"""
+_RUNNERS: Final = _ONE_WORD | frozenset(_MORE.split())
+_EXEC_FLAGS: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=", re.ASCII)
+_SIGNS: Final = re.compile(r"[\[\](){},'\"]+")
+_LIKE_SCRIPT: Final = re.compile(r"[\s;&|<>$`(]")
+_SPECIAL: Final = re.compile(r"[^\w./:=@%+,^{}-]|\{[^}]", re.ASCII)
+_GIT_VALUES: Final = frozenset(
+    {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix", "--config-env"}
+    | {"--attr-source", "--list-cmds"}
+)
+_SHELL_VALUES: Final = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
+
+
+class Programs(ShellParts):
+    """Every command that may run, each from its program on; `doubt` says why others may."""
+
+    scripts: int = 0
+    """Arguments read as scripts so far."""
+
+
+@lru_cache(maxsize=8)
+def programs_in(command: str) -> Programs:
+    """Every command that a command line may run."""
+    found = Programs([])
+    if len(command) > LONGEST:
+        found.doubt = TOO_LONG
+    else:
+        _read(found, command, DEEPEST, strictly=True)
+    return found
+
+
+def program_names(word: Word) -> frozenset[str]:
+    """Names of a program in rules: as written, without its folder, without its version; none where it is unknown."""
+    name = word.text.rpartition("/")[2]
+    if word.splits or UNKNOWN in name or not name:
+        return frozenset()
+    return frozenset({word.text, name, stem(name)})
+
+
+def git_command(words: tuple[Word, ...]) -> int:
+    """Place of git's own command among its words; their number where there is none."""
+    place = 1
+    while place < len(words) and words[place].text.startswith("-"):
+        place += 2 if words[place].text in _GIT_VALUES else 1
+    return min(place, len(words))
+
+
+def _read(found: Programs, text: str, depth: int, *, strictly: bool) -> None:
+    """Add the commands of a text; `strictly` also its doubts, where it is known to be a script."""
+    found.scripts += 1
+    if not depth or found.scripts > MOST_SCRIPTS:
+        found.doubt = found.doubt or TOO_LONG
+        return
+    parts = shell_parts(text)
+    if strictly:
+        found.doubt = found.doubt or parts.doubt
+    for words in parts.commands:
+        _look(found, _without_prefix(words), depth, strictly=strictly)
+
+
+def _without_prefix(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """The words from the program on: without assignments and keywords."""
+    place = 0
+    while place < len(words) and (words[place].text in _KEYWORDS or _ASSIGNMENT.match(words[place].text)):
+        place += 1
+    return words[place:]
+
+
+def _look(found: Programs, words: tuple[Word, ...], depth: int, *, strictly: bool) -> None:
+    """Add a command, and the ones that its program may start from its arguments."""
+    for _ in range(MOST_WORDS):
+        if not words:
+            return
+        found.commands.append(words)
+        names = program_names(words[0])
+        if not (place := _program_behind(names, words)):
+            break
+        words = _without_prefix(words[place:])
+    else:
+        _doubt(found, TOO_LONG, strictly=strictly)
+        return
+    if not names:
+        _doubt(found, UNKNOWN_PROGRAM, strictly=strictly)
+        return
+    if names & SHELLS:
+        _shell(found, words, depth, strictly=strictly)
+    elif (start := _first_argument(names, words)) is not None:
+        _started(found, words[start:], depth, feeds=bool(names & FEEDING), strictly=strictly)
+    elif names & (INTERPRETERS | EXACT) or not strictly:
+        _embedded(found, words[1:], depth)
+    if "git" in names and _defines_alias(words):
+        _doubt(found, OWN_ALIAS, strictly=strictly)
+
+
+def _program_behind(names: frozenset[str], words: tuple[Word, ...]) -> int:
+    """Place of the program that a launcher without options surely starts; 0 where that is not known."""
+    own = next((_SURE[name] for name in names if name in _SURE), -1)
+    place = own + 1
+    if own < 0 or place >= len(words) or any(not one.is_known or one.text[:1] == "-" for one in words[1 : place + 1]):
+        return 0
+    return 0 if _ASSIGNMENT.match(words[place].text) else place
+
+
+def _first_argument(names: frozenset[str], words: tuple[Word, ...]) -> int | None:
+    """Place from which the words of a launcher may be a program; None for a program that starts none."""
+    if names & _RUNNERS:
+        return 1
+    if "git" in names:
+        place = git_command(words)
+        return place + 1 if place < len(words) and words[place].text in GIT_EXACT else None
+    if names & _SOME_WORDS.keys():
+        return next((n + 1 for n, word in enumerate(words[1:6], 1) if word.text in _RUN_WORDS), None)
+    if names & {"find", "fd", "fdfind"}:
+        return next((n + 1 for n, word in enumerate(words) if word.text in _EXEC_FLAGS), None)
+    return None
+
+
+def _started(found: Programs, words: tuple[Word, ...], depth: int, *, feeds: bool, strictly: bool) -> None:
+    """Add what a launcher may start: any of its words may be the program, or a whole script."""
+    if len(words) > MOST_WORDS:
+        _doubt(found, TOO_LONG, strictly=strictly)
+        words = words[:MOST_WORDS]
+    for place, word in enumerate(words):
+        if _SPECIAL.search(word.text):
+            _read(found, word.text, depth - 1, strictly=strictly)
+        if word.text.startswith("-"):
+            continue
+        rest = _without_prefix(tuple(_filled(one) for one in words[place:]))
+        if not rest:
+            continue
+        found.commands.append(rest)
+        if feeds:
+            found.commands.append((rest[0], Word(UNKNOWN, splits=True)))
+        names = program_names(rest[0])
+        if names & SHELLS:
+            _shell(found, rest, depth, strictly=strictly)
+        elif names & (INTERPRETERS | EXACT):
+            _embedded(found, rest[1:], depth)
+        elif not names and not word.is_known:
+            _doubt(found, UNKNOWN_PROGRAM, strictly=strictly)
+
+
+def _filled(word: Word) -> Word:
+    """A word of a launcher, in which `{}` stands for something else."""
+    return Word(word.text.replace("{}", UNKNOWN), word.splits) if "{}" in word.text else word
+
+
+def _shell(found: Programs, words: tuple[Word, ...], depth: int, *, strictly: bool) -> None:
+    """Add the script of a shell, which is the first word behind the options when one of them is -c."""
+    place, is_script, is_told = 1, False, False
+    while place < len(words) and words[place].text[:1] in {"-", "+"} and words[place].text not in {"-", "--"}:
+        text = words[place].text
+        is_told = is_told or text in {"--version", "--help"}
+        is_script = is_script or (not text.startswith("--") and "c" in text[1:]) or text.lower() == "-command"
+        place += 2 if text in _SHELL_VALUES else 1
+    place += place < len(words) and words[place].text == "--"
+    script = words[place] if place < len(words) else None
+    if is_script and script is not None and script.is_known:
+        _read(found, script.text, depth - 1, strictly=strictly)
+    elif is_told or (script is not None and not is_script and _is_script_file(script)):
+        return
+    else:
+        _doubt(found, UNKNOWN_SCRIPT, strictly=strictly)
+
+
+def _is_script_file(word: Word) -> bool:
+    text = word.text
+    return not word.splits and text not in {"-", "", UNKNOWN} and not text.startswith(("/dev/", "/proc/"))
+
+
+def _embedded(found: Programs, words: tuple[Word, ...], depth: int) -> None:
+    """Add shell commands that stand in a program of another language; its own calls cannot be known."""
+    for word in words:
+        if not _LIKE_SCRIPT.search(word.text) or len(word.text) > LONGEST:
+            continue
+        _read(found, word.text, depth - 1, strictly=False)
+        plain = shell_parts(_SIGNS.sub(" ", word.text)).commands
+        found.commands += [one[n:] for one in plain for n in range(min(len(one), MOST_WORDS))]
+
+
+def _defines_alias(words: tuple[Word, ...]) -> bool:
+    options = words[1 : git_command(words)]
+    return any(word.text.lower().startswith("alias.") or not word.is_known for word in options)
+
+
+def _doubt(found: Programs, reason: str, *, strictly: bool) -> None:
+    if strictly:
+        found.doubt = found.doubt or reason
