@@ -70,7 +70,7 @@ class HeadlessRun:
         """Send `prompt`, follow the run, print the result.
 
         Raises:
-            CommandError: an image is unusable or the conversation takes no message; nothing was sent.
+            CommandError: an image is unusable; nothing was sent.
             BrokenPipeError: the reader of stdout has gone; the run is stopped.
         """
         try:
@@ -94,10 +94,11 @@ class HeadlessRun:
         try:
             answer = await self.conversation.say(prompt, image_ids, caps)
             if isinstance(answer, Refused):
-                raise CommandError(answer.reason, Exit.CAP if answer.is_cap else Exit.FAILED)
-            await self._over.wait()
-            await self._background(started + caps.timeout if caps.timeout else None)
-            self.outcome.settle(await self.conversation.wait_idle())
+                self.outcome.refused = answer
+            else:
+                await self._over.wait()
+                await self._background(started + caps.timeout if caps.timeout else None)
+                self.outcome.settle(await self.conversation.wait_idle())
         finally:
             unsubscribe()
             leave_agents()

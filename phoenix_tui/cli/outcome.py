@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from engine.executor.requests import Refused
 from engine.executor.spending import UNKNOWN_PRICE
 from engine.machine.messages import Origin, Role, text_in
 from engine.machine.states import Errored, Idle, State
@@ -59,6 +60,8 @@ class RunOutcome:
     denials: Denials = field(default_factory=lambda: Denials())
     agents: AgentReports = field(default_factory=lambda: AgentReports())
     ended: RunEnded | None = None
+    refused: Refused | None = None
+    """Refusal of the message, which therefore began no run."""
     capped: str = ""
     """The limit that was reached while its sub-agents worked, as an error code."""
     stopped_by: Exit | None = None
@@ -112,6 +115,8 @@ class RunOutcome:
         """Exit code of the program."""
         if self.stopped_by is not None:
             return self.stopped_by
+        if self.refused is not None:
+            return Exit.CAP if self.refused.is_cap else Exit.FAILED
         if self.capped == "price":
             return Exit.CAP
         if self.ended is None or self.ended.status == "cancelled":
@@ -129,6 +134,8 @@ class RunOutcome:
         """Reason of a failure, one sentence; empty for a success."""
         if self.stopped_by is not None:
             return "The run was stopped."
+        if self.refused is not None:
+            return self.refused.reason
         if self.capped:
             return CAPPED[self.capped]
         return self.ended.error if self.ended is not None else "The run was stopped."
@@ -196,6 +203,8 @@ class RunOutcome:
             return "success"
         if code in {Exit.INTERRUPTED, Exit.TERMINATED}:
             return "cancelled"
+        if self.refused is not None and self.refused.is_cap:
+            return CAPS["budget"]
         if code is Exit.CAP and self.ended is not None:
             return CAPS.get(self.capped or self.ended.error_code, "error_during_execution")
         return "error_during_execution"

@@ -102,6 +102,43 @@ async def test_a_cap_ends_a_headless_run_and_refuses_the_next_with_exit_code_53(
         assert f"raise {name} to continue." in again.err
 
 
+@pytest.mark.parametrize("name", ["budget_day_usd", "budget_project_usd"])
+async def test_a_message_that_a_cap_refuses_has_a_result_in_every_format(tmp_path: Path, name: str) -> None:
+    server = CountingServer()
+    async with serve(server) as loopback:
+        phoenix = await capped(with_claude(tmp_path, loopback.url), **{f"PHOENIX_{name.upper()}": "0.000001"})
+        assert (await phoenix.run("-p", "plain")).code == 0
+        as_json = await phoenix.run("-p", "--output-format", "json", "plain")
+        as_stream = await phoenix.run("-p", "--output-format", "stream-json", "plain")
+        as_text = await phoenix.run("-p", "plain")
+        assert as_text.out == ""
+        assert [line["type"] for line in as_stream.lines] == ["system", "result"]
+        for ran, result in ((as_json, as_json.json), (as_stream, as_stream.lines[-1])):
+            assert ran.code == as_text.code == 53
+            assert ran.err == as_text.err == f"phoenix: {result['error']}\n"
+            assert result["error"].endswith(f"raise {name} to continue.")
+            assert result["errors"] == [result["error"]]
+            assert (result["subtype"], result["is_error"]) == ("error_max_budget_usd", True)
+            assert (result["terminal_reason"], result["stop_reason"]) == ("budget_exhausted", None)
+            assert (result["result"], result["task_id"], result["num_turns"]) == ("", "", 0)
+            assert (result["total_cost_usd"], result["usage"]["input_tokens"]) == (0.0, 0)
+            assert result["session_id"]
+        assert server.requests == 1
+
+
+async def test_a_continued_conversation_that_a_cap_refuses_is_named_and_unchanged(tmp_path: Path) -> None:
+    server = CountingServer()
+    async with serve(server) as loopback:
+        phoenix = with_claude(tmp_path, loopback.url)
+        first = await phoenix.run("-p", "--output-format", "json", "plain")
+        phoenix = await capped(phoenix, PHOENIX_BUDGET_DAY_USD="0.000001")
+        before = query(phoenix.home / "phoenix.db", "SELECT id, text FROM messages")
+        refused = await phoenix.run("-p", "-c", "--output-format", "json", "more")
+        assert (refused.code, refused.json["session_id"]) == (53, first.json["session_id"])
+        assert (refused.json["total_cost_usd"], refused.json["result"]) == (0.0, "")
+        assert query(phoenix.home / "phoenix.db", "SELECT id, text FROM messages") == before
+
+
 async def test_a_file_of_a_project_lowers_a_cap_and_never_raises_it(tmp_path: Path) -> None:
     server = CountingServer()
     async with serve(server) as loopback:
