@@ -6,12 +6,10 @@ from typing import Final
 
 from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd, on_screen
-from phoenix_tui.features.plan import plan
+from phoenix_tui.features.plan import NO_PLAN_WAITS, plan
 from phoenix_tui.features.todo import NO_LIST, todo
 from phoenix_tui.modals.edit_sheet import EditSheet
 from tools.exit_plan import why_no_plan
-
-NOTHING_WAITS: Final = "No plan waits for an answer here."
 
 
 async def toggle_todos(ctx: CommandContext) -> None:
@@ -28,7 +26,7 @@ async def edit_plan(ctx: CommandContext) -> None:
     conversation, panel = ctx.active.conversation, ctx.dock.question
     question = conversation.question if conversation is not None else None
     if question is None or not question.request.plan:
-        ctx.tell(NOTHING_WAITS)
+        ctx.tell(NO_PLAN_WAITS)
         return
     text = await ctx.sheets.show(EditSheet("Plan", panel.request.plan))
     if text is None or text == panel.request.plan:

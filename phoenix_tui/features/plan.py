@@ -11,8 +11,9 @@ from tools.clean import clean
 
 HEADING: Final = "Approved plan"
 NO_PLAN: Final = "Plan mode is on; the agent has proposed no plan yet. /plan off leaves plan mode."
+NO_PLAN_WAITS: Final = "No plan waits for an answer here."
 BEGUN: Final = "Plan mode: the agent reads and proposes a plan; nothing is changed before you approve it."
-USAGE: Final = "/plan shows the approved plan, or begins plan mode where there is none; /plan on, /plan off."
+USAGE: Final = "/plan shows the approved plan, or begins plan mode where there is none; /plan on, off, edit."
 
 
 async def plan(front: FrontEnd, word: str) -> None:

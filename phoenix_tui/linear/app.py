@@ -24,6 +24,7 @@ from phoenix_tui.linear.context import LinearContext
 from phoenix_tui.linear.images import attach_all, attach_dropped
 from phoenix_tui.linear.line_buffer import LeaveTyped, LineTyped, StopWanted
 from phoenix_tui.linear.message_lines import YOU, message_lines
+from phoenix_tui.linear.plan_edit import edited
 from phoenix_tui.linear.queue import queue_up
 from phoenix_tui.linear.run import run_linear
 from phoenix_tui.linear.terminal import LineTerminal
@@ -172,6 +173,8 @@ class LinearApp:
             self.ctx.say(f"Note: {trouble}")
 
     async def _answer(self, question: Question, text: str) -> None:
+        if await edited(self.ctx, question, text):
+            return
         answer = await answer_of(self.ctx, question, text)
         if answer is None:
             self.ctx.say("A question is open. Type one of its letters and press Enter. Esc stops the run.")

@@ -9,6 +9,7 @@ from engine.updates import Question
 from phoenix_tui.features.approvals import NOTHING_WAITS, asked_elsewhere, pending
 from phoenix_tui.features.sub_agents import family_of
 from phoenix_tui.linear.context import LinearContext, LineCommand
+from phoenix_tui.linear.plan_edit import edited
 from phoenix_tui.linear.plan_question import plan_answer_of
 from phoenix_tui.linear.question_lines import question_lines
 from tools.clean import clean_line
@@ -21,6 +22,7 @@ ANSWERS: Final = {
     "n": ApprovalChoice.DENY,
     "r": ApprovalChoice.DENY,
 }
+ANSWER: Final = "Answer, or Enter for later"
 KEEPING: Final = frozenset({ApprovalChoice.CONVERSATION, ApprovalChoice.ALWAYS, ApprovalChoice.EVERYWHERE})
 """Answers that keep a rule."""
 
@@ -28,7 +30,7 @@ KEEPING: Final = frozenset({ApprovalChoice.CONVERSATION, ApprovalChoice.ALWAYS, 
 async def answer_of(ctx: LinearContext, question: Question, text: str) -> ApprovalAnswer | None:
     """The answer of a letter; None for any other line, and for an answer that needs a missing rule."""
     if question.request.plan:
-        return await plan_answer_of(ctx, text)
+        return await plan_answer_of(ctx, text, ctx.active.plans.text_of(question))
     choice = ANSWERS.get(text.strip().lower())
     if choice is None or (choice in KEEPING and not question.rule):
         return None
@@ -67,8 +69,11 @@ async def _approvals(ctx: LinearContext, _: str) -> None:
     if chosen is None:
         return
     one = waiting[chosen]
-    ctx.say(*question_lines(one.question))
-    answer = await answer_of(ctx, one.question, await ctx.ask_line("Answer, or Enter for later"))
+    ctx.say(*question_lines(ctx.active.plans.of(one.question)))
+    text = await ctx.ask_line(ANSWER)
+    while await edited(ctx, one.question, text):
+        text = await ctx.ask_line(ANSWER)
+    answer = await answer_of(ctx, one.question, text)
     if answer is None:
         ctx.say("Not answered.")
         return

@@ -31,6 +31,7 @@ from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.features.sub_agents import asked_by, asking, stop_in_view
 from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.linear.message_lines import message_lines, message_text, speaker
+from phoenix_tui.linear.plan_question import ChangedPlans
 from phoenix_tui.linear.question_lines import question_lines
 from phoenix_tui.linear.terminal import LineTerminal
 from phoenix_tui.linear.transcript import LinearTranscript
@@ -65,6 +66,7 @@ class LinearConversation:
         self.transcript = LinearTranscript()
         self.images: list[Attachment] = []
         """Images for the next message."""
+        self.plans = ChangedPlans()
         self.rested = asyncio.Event()
         """Set while nothing runs and no question is open."""
         self.rested.set()
@@ -243,7 +245,7 @@ class LinearConversation:
             case Snapshot(state=state, question=question):
                 self.transcript.agents = update.agents
                 self._moved(is_busy(state))
-                self.say(*(question_lines(question) if question is not None else ()))
+                self.say(*(question_lines(self.plans.of(question)) if question is not None else ()))
             case ApprovalAsked(question=question) if question is not None:
                 self.rested.set()
                 self.terminal.ring()

@@ -128,7 +128,7 @@ class LineTerminal:
         if isinstance(request, LineTyped) and not self.keyboard.is_terminal:  # not echoed by a terminal
             self.show_prompt()
             self._at_prompt = False
-            self._write(f"{request.text}{self._end}")
+            self._write(f"{clean(request.text)}{self._end}")
         return request
 
     def wake(self) -> None:
