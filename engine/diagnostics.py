@@ -18,13 +18,14 @@ from msgspec import Struct
 from engine.codec import encode_blocks
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError
 from engine.records.model_calls import CallPurpose
-from tools.files.own_files import make_folder, open_file, open_own
+from tools.files.locked_file import append_record, replace_content
+from tools.files.own_files import make_folder, open_own
 from tools.redaction import MARGIN, redacted, redacted_end, redacted_start
 
 log = logging.getLogger(__name__)
 
 ROTATE_BYTES = 4 * 1024 * 1024
-"""A file that grows past this is set aside once as `.1`."""
+"""A file that grows past this is set aside as `.1`, in the place of the one before."""
 LONGEST_ENTRY: Final = 1024 * 1024
 """Characters of one reply, request or failure; the rest is left out."""
 LONGEST_MESSAGE: Final = 256 * 1024
@@ -39,7 +40,7 @@ LAST: Final = "last_messages.jsonl"
 ERRORS: Final = "llm_api_error_*.json"
 PATTERNS: Final = (f"{RESPONSES}*", f"{REQUESTS}*", LAST, ERRORS)
 _writing = threading.Lock()
-"""Held while a file is set aside and written: two threads would set it aside twice."""
+"""Held by the thread that writes; processes take turns by a lock on the file."""
 
 
 class DiagnosticsLevel(StrEnum):
@@ -188,41 +189,24 @@ class Diagnostics(Struct, frozen=True):
         if field:
             text = redacted_start(content, LONGEST_ENTRY, self.secrets())
             line[field] = _parsed(text)
-        path = self.folder / name
-        with _writing:
-            with suppress(OSError):
-                if path.stat().st_size > ROTATE_BYTES:
-                    path.replace(path.with_suffix(path.suffix + ".1"))
-            self._write(path, json.dumps(line, ensure_ascii=False) + "\n", os.O_APPEND)
+        content = json.dumps(line, ensure_ascii=False) + "\n"
+        self._write(name, lambda path: append_record(path, _encoded(content), ROTATE_BYTES))
 
     def _replace(self, name: str, text: str) -> None:
-        with _writing:
-            self._write(self.folder / name, text, os.O_TRUNC)
+        self._write(name, lambda path: replace_content(path, _encoded(text)))
 
-    def _write(self, path: Path, text: str, how: int) -> None:
+    def _write(self, name: str, write: Callable[[Path], None]) -> None:
         """Write all of it, or nothing where the disk is full."""
-        content = text.encode("utf-8", "replace")
         try:
-            make_folder(self.folder)
-            descriptor = open_file(path, os.O_WRONLY | (how & os.O_APPEND))
-            try:
-                before = 0 if how == os.O_TRUNC else os.fstat(descriptor).st_size
-                _write_whole(descriptor, content, before)
-            finally:
-                os.close(descriptor)
+            with _writing:
+                make_folder(self.folder)
+                write(self.folder / name)
         except OSError as error:
-            log.info("%s is not written: %s", path.name, error.strerror)
+            log.info("%s is not written: %s", name, error.strerror)
 
 
-def _write_whole(descriptor: int, content: bytes, before: int) -> None:
-    os.ftruncate(descriptor, before)
-    written = 0
-    try:
-        while written < len(content):
-            written += os.write(descriptor, content[written:])
-    except OSError:
-        os.ftruncate(descriptor, before)
-        raise
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
 
 
 def _parsed(text: str) -> object:

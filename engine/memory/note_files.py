@@ -7,11 +7,9 @@ deletes. Every method is blocking and belongs in a thread.
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import os
 import re
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +18,8 @@ from typing import Final
 from msgspec import Struct
 
 from engine.ports.note_index import NoteFile
-from tools.files.own_files import make_folder, new_file, open_file, read_file, read_start
+from tools.files.locked_file import FileLocked, locked_file
+from tools.files.own_files import make_folder, new_file, read_file, read_start
 
 USER: Final = "user"
 """Scope of the notes that hold in every project; only the user writes them."""
@@ -33,9 +32,6 @@ LARGEST_EDITED: Final = 1024 * 1024
 """Bytes of a file that are read, whoever wrote it."""
 MOST_FILES: Final = 20_000
 """Files of a scope that are looked at."""
-LOCK_SECONDS: Final = 2.0
-"""Longest wait for another process that appends."""
-LOCK_STEP: Final = 0.01
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\.md")
 _SCOPE: Final = re.compile(rf"{USER}|{PROJECTS}/[a-z0-9-]{{1,60}}")
 _NOT_PLAIN: Final = re.compile(r"[^a-z0-9]+")
@@ -161,35 +157,11 @@ def _refuse_links(folder: Path) -> None:
 @contextmanager
 def _locked(place: Path) -> Generator[int]:
     """Open and lock the file that has this name, also where an editor has just put another one in its place."""
-    deadline = time.monotonic() + LOCK_SECONDS
-    while True:
-        descriptor = open_file(place, os.O_RDWR | os.O_APPEND)
-        try:
-            _lock(descriptor, deadline)
-            if _is_at(descriptor, place) or time.monotonic() > deadline:
-                yield descriptor
-                return
-        finally:
-            os.close(descriptor)
-
-
-def _lock(descriptor: int, deadline: float) -> None:
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise NoteRefused("Another program keeps this file of notes locked.") from None
-            time.sleep(LOCK_STEP)
-        else:
-            return
-
-
-def _is_at(descriptor: int, place: Path) -> bool:
     try:
-        return os.path.samestat(os.fstat(descriptor), place.lstat())
-    except FileNotFoundError:
-        return False
+        with locked_file(place, os.O_RDWR | os.O_APPEND) as descriptor:
+            yield descriptor
+    except FileLocked:
+        raise NoteRefused("Another program keeps this file of notes locked.") from None
 
 
 def _gap(descriptor: int, size: int) -> str:
