@@ -21,12 +21,13 @@ _ABOVE: Final = """SELECT t.run_id, c.parent_id, c.spawn_tool_use_id FROM runs A
     JOIN tool_calls AS t ON t.conversation_id = c.parent_id AND t.tool_use_id = c.spawn_tool_use_id
     WHERE r.id = ? AND t.run_id IS NOT NULL"""
 _INPUT: Final = f"substr(t.input_json, 1, {PREVIEW}) AS input_json"
-_SPANS: Final = f"""{SPAN_COLUMNS}, {_INPUT} {SPAN_TABLES} WHERE r.id = ?1 AND s.rowid > ?2
+_SPANS: Final = f"""{SPAN_COLUMNS}, {_INPUT} {SPAN_TABLES} WHERE r.id = ?1 AND s.rowid > ?2 AND s.kind <> 'aside'
     AND s.id NOT IN (SELECT call_id FROM trace_queue WHERE run_id = ?1 AND call_id IS NOT NULL)
     ORDER BY s.rowid LIMIT ?3"""
 _ONE: Final = f"{SPAN_COLUMNS}, {_INPUT} {SPAN_TABLES} WHERE s.id = ?"
-_ASIDE: Final = """SELECT k.*, m.seq FROM model_calls AS k LEFT JOIN messages AS m ON m.id = k.message_id
-    WHERE k.id = ?"""
+_ASIDE: Final = """SELECT k.*, m.seq, s.output_preview FROM model_calls AS k
+    LEFT JOIN messages AS m ON m.id = k.message_id LEFT JOIN spans AS s ON s.id = k.id WHERE k.id = ?"""
+"""One without a run before it has no span."""
 
 
 class Reader:
@@ -57,7 +58,7 @@ class Reader:
             return []
         if run_id:
             return [(row["place"], self._ended(row))]
-        return [(0, ExportSpan(trace_rows.aside(row, ""), call_id, _key(SpanKind.ASIDE, call_id), ""))]
+        return [(0, ExportSpan(trace_rows.aside(row), call_id, _key(SpanKind.ASIDE, call_id), ""))]
 
     def _ended(self, row: sqlite3.Row) -> ExportSpan:
         span = trace_rows.ended(row)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from engine.ports import ImportRefused, ImportTerms
-from engine.store import model_calls
+from engine.store import model_calls, spans
 from engine.store.attachments import digest_of, store_file
 from engine.store.copying import TABLES, Row, TableRows, Unfit, insert_rows
 from engine.store.import_rows import NO_EXPORT, name_own_images, parse_list, parse_rows, taken, under_free_ids
@@ -89,6 +89,7 @@ class Import:
             interrupt_open(connection, conversation_id, self._at)
             answer_dangling(connection, conversation_id, "", self._at)
             model_calls.settle(connection, conversation_id)
+            spans.fill_in_asides(connection, conversation_id)
         connection.execute("UPDATE conversations SET partial = NULL WHERE id = ?", (self.conversation_id,))
         give_slug(connection, self.conversation_id)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from engine.store.schema import VERSION_1
+from engine.store.schema_asides import add_aside_spans
 from engine.store.schema_events import add_cancel_requests, number_events
 from engine.store.schema_plan import add_plan_columns
 from engine.store.schema_search import add_search_index
@@ -57,6 +58,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     add_statistics_indexes,
     add_plan_columns,
     add_tracking_problem,
+    add_aside_spans,
 )
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 

@@ -78,8 +78,8 @@ def finish(connection: sqlite3.Connection, finishing: FinishRun, at: float) -> N
 def record_call(connection: sqlite3.Connection, conversation_id: str, call: ModelCall) -> None:
     """Store an ended call, with its span; an ended run is summed up again."""
     model_calls.record(connection, conversation_id, call)
+    spans.add_call(connection, conversation_id, call)
     if call.run_id:
-        spans.add_call(connection, call)
         if not _has_ended(connection, call.run_id):
             return
         sum_up(connection, call.run_id)

@@ -55,18 +55,19 @@ def agent(row: sqlite3.Row, sums: sqlite3.Row | None, now: float, tools: Mapping
 
 def ended(row: sqlite3.Row) -> TraceSpan:
     """A row of `spans` with its row in `model_calls`, which a copied run lacks."""
-    is_llm, counted = row["kind"] == "llm", row["call"] is not None
+    kind, counted = SpanKind(row["kind"]), row["call"] is not None
+    is_llm = kind is not SpanKind.TOOL
     uncounted = Usage(row["span_input"], row["span_output"])
     return TraceSpan(
         id=row["id"],
         parent_id=row["run_id"],
         depth=0,
-        kind=SpanKind.LLM if is_llm else SpanKind.TOOL,
+        kind=kind,
         name=row["name"],
         status=status_of(row["status"]),
         outcome=row["status"],
         conversation_id=row["conversation_id"],
-        run_id=row["run_id"],
+        run_id="" if kind is SpanKind.ASIDE else row["run_id"],
         started_at=row["started_at"],
         seconds=row["duration_ms"] / 1000,
         usage=None if not is_llm else usage_of(row) if counted else uncounted,
@@ -123,11 +124,11 @@ def asked(row: sqlite3.Row, now: float) -> TraceSpan:
     )
 
 
-def aside(row: sqlite3.Row, parent_id: str) -> TraceSpan:
-    """A model call beside runs."""
+def aside(row: sqlite3.Row) -> TraceSpan:
+    """A model call beside runs, for the export: a tree of its own, whether or not a run came before it."""
     return TraceSpan(
         id=row["id"],
-        parent_id=parent_id,
+        parent_id="",
         depth=0,
         kind=SpanKind.ASIDE,
         name=row["purpose"],
@@ -143,6 +144,7 @@ def aside(row: sqlite3.Row, parent_id: str) -> TraceSpan:
         provider=row["provider"],
         model=row["model"],
         error=row["error"],
+        output=row["output_preview"] or "",
         message_seq=row["seq"] or 0,
         purpose=row["purpose"],
     )

@@ -15,10 +15,10 @@ from engine.store.run_records import FIRST_WORDS
 
 MOST_SPANS: Final = 2_000
 """Spans that one tree shows."""
-MOST_ASIDES: Final = 100
+MOST_OPEN: Final = 100
+"""Calls under way that one tree shows."""
 DEEPEST: Final = 8
 """Levels of sub-agents; today's engine has two."""
-UNTIL_NOW: Final = 1e18
 ASKING: Final = STATE_NAMES[AwaitingLlm]
 LEAST_ID: Final = 8
 """Characters of an id that name a run."""
@@ -56,10 +56,6 @@ _OPEN: Final = """SELECT t.id, t.name, t.status, t.tool_use_id, t.run_id, t.conv
     FROM tool_calls AS t JOIN messages AS m ON m.id = t.assistant_message_id JOIN runs AS r ON r.id = t.run_id
     WHERE r.id IN (SELECT value FROM json_each(?)) AND r.status = 'running'
     AND t.status IN ('awaiting_approval', 'running') LIMIT ?"""
-_ASIDES: Final = """SELECT k.*, m.seq FROM model_calls AS k LEFT JOIN messages AS m ON m.id = k.message_id
-    WHERE k.conversation_id = ?1 AND k.run_id IS NULL AND k.purpose <> 'earlier' AND k.started_at >= ?2
-    AND k.started_at < COALESCE((SELECT min(started_at) FROM runs WHERE conversation_id = ?1 AND started_at > ?2), ?3)
-    ORDER BY k.started_at LIMIT ?4"""
 _LIST: Final = """SELECT r.id, r.status, r.error_code, r.started_at, r.ended_at,
     substr(ltrim(m.text, char(10, 13, 32, 9)), 1, ?2) AS words,
     (SELECT count(*) FROM model_calls WHERE run_id = r.id) AS llm_calls,
@@ -91,11 +87,8 @@ def read(connection: sqlite3.Connection, run_id: str, now: float, limit: int = M
     rows = connection.execute(_SPANS, (ids, room)).fetchall()
     left_out = max(connection.execute(_COUNT, (ids,)).fetchone()[0] - room, 0)
     calls = [trace_rows.ended(row) for row in rows]
-    calls += [trace_rows.under_way(row, now) for row in connection.execute(_OPEN, (ids, MOST_ASIDES))]
+    calls += [trace_rows.under_way(row, now) for row in connection.execute(_OPEN, (ids, MOST_OPEN))]
     calls += [trace_rows.asked(row, now) for row in runs if row["status"] == "running" and row["state"] == ASKING]
-    root = runs[0]
-    asides = connection.execute(_ASIDES, (root["conversation_id"], root["started_at"], UNTIL_NOW, MOST_ASIDES))
-    calls += [trace_rows.aside(row, root["id"]) for row in asides.fetchall()]
     tools = {(one.run_id, one.tool_use_id): one.id for one in calls if one.kind is SpanKind.TOOL}
     agents = [trace_rows.agent(row, sums.get(row["id"]), now, tools) for row in runs]
     return Trace(_in_order(agents[0], [*agents[1:], *calls]), left_out)

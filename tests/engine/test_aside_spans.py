@@ -1,0 +1,204 @@
+"""Model calls beside runs have spans: in the trace of the run before them, with previews, failures and exact sums."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import pytest
+
+from engine.conversation import Conversation
+from engine.executor.engine_settings import EngineSettings
+from engine.machine.effects import FinishRun, RunStatus, StartRun
+from engine.machine.messages import Usage
+from engine.ports import ImportTerms, ProviderError
+from engine.records.traces import SpanKind, SpanStatus, TraceSpan
+from engine.store import SqliteStore, StorePaths, open_store, spans
+from engine.store.migrations import MIGRATIONS
+from engine.store.opening import connect
+from engine.store.schema_asides import add_aside_spans
+from tests.support.engine import EngineHarness, engine_harness
+from tests.support.scripted_provider import Fail, Reply, Script, ScriptedProvider, Text
+from tests.support.storage import move, new_conversation, new_id, query, say, used
+from tools.contract import JsonObject
+
+DONE = Reply((Text("done"),))
+BEFORE_ASIDES = MIGRATIONS.index(add_aside_spans)
+
+
+@asynccontextmanager
+async def asked(
+    home: Path, aside: Reply = DONE, settings: EngineSettings | None = None
+) -> AsyncGenerator[tuple[EngineHarness, Conversation]]:
+    """A conversation with one run that has ended; its model gives `aside` to questions beside runs."""
+    provider = ScriptedProvider({"main": Script((DONE, DONE), aside=aside)})
+    async with engine_harness(home, provider=provider, settings=settings) as harness:
+        conversation = await harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        yield harness, conversation
+
+
+async def asides(store: SqliteStore, conversation_id: str) -> list[list[TraceSpan]]:
+    """The asides of each run, newest run first."""
+    traces = store.library.traces
+    found = [await traces.of_run(one.run_id) for one in await traces.of_conversation(conversation_id)]
+    return [[one for one in trace.spans if one.kind is SpanKind.ASIDE] for trace in found if trace is not None]
+
+
+async def test_an_aside_shows_its_answer_tokens_and_cost(tmp_path: Path) -> None:
+    async with asked(tmp_path, Reply((Text("y" * 700),))) as (harness, conversation):
+        await conversation.side.ask("What was it?")
+        ((aside,),) = await asides(harness.store, conversation.id)
+        ((call_id, tokens, cost),) = query(
+            harness.store.path, "SELECT id, input_tokens, cost_usd FROM model_calls WHERE run_id IS NULL"
+        )
+        assert (aside.id, aside.name, aside.status, aside.output) == (call_id, "aside", SpanStatus.OK, "y" * 500)
+        assert aside.usage is not None
+        assert (aside.usage.input_tokens, aside.cost_usd) == (tokens, cost)
+        seen = await harness.store.library.traces.content(aside)
+        assert (seen.input, seen.output) == ("", "y" * 500)
+
+
+async def test_a_failed_aside_names_the_kind_of_its_failure(tmp_path: Path) -> None:
+    async with asked(tmp_path, Reply((Fail("busy", retryable=False),))) as (harness, conversation):
+        with pytest.raises(ProviderError):
+            await conversation.side.ask("What was it?")
+        await conversation.say("on")
+        await conversation.wait_idle()
+        found = [(one.status, one.error) for run in await asides(harness.store, conversation.id) for one in run]
+        assert found == [(SpanStatus.ERROR, "server")]
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+async def test_the_input_of_an_aside_is_kept_only_when_verbose_and_cut(tmp_path: Path, verbose: bool) -> None:
+    settings = EngineSettings(trace_verbose=verbose)
+    async with asked(tmp_path, settings=settings) as (harness, conversation):
+        await conversation.side.ask("w" * 60_000)
+        ((aside,),) = await asides(harness.store, conversation.id)
+        seen = await harness.store.library.traces.content(aside)
+        assert len(seen.input) == (50_000 if verbose else 0)
+        assert seen.input.startswith('{"model":"main",' if verbose else "")
+
+
+async def test_a_call_before_any_run_has_no_span_and_is_counted(tmp_path: Path) -> None:
+    async with engine_harness(tmp_path, DONE) as harness:
+        conversation = await harness.conversation()
+        await conversation.side.ask("Anything?")
+        assert query(harness.store.path, "SELECT count(*) FROM spans") == [(0,)]
+        assert query(harness.store.path, "SELECT count(*) FROM model_calls") == [(1,)]
+
+
+async def ran(store: SqliteStore, conversation_id: str, at: float, calls: int = 0) -> None:
+    """A whole run at one time."""
+    run_id = new_id()
+    made = [used(Usage(1, 1), 0.1, run_id, at=at) for _ in range(calls)]
+    ends = FinishRun(run_id, RunStatus.SUCCESS, 1)
+    await store.commit(move(conversation_id, say("go"), StartRun(run_id), *made, ends, at=at))
+
+
+async def stored_asides(store: SqliteStore) -> str:
+    """Two runs, begun at 10 and at 20, and calls beside them that began at 5, 15 and 25."""
+    conversation_id = (await store.create(new_conversation(), 1.0)).id
+    for at in (10.0, 20.0):
+        await ran(store, conversation_id, at)
+    await store.commit(move(conversation_id, *(used(Usage(1, 1), 0.1, at=at) for at in (5.0, 15.0, 25.0))))
+    return conversation_id
+
+
+async def test_a_call_belongs_to_the_run_that_had_begun_before_it(tmp_path: Path) -> None:
+    store = await open_store(StorePaths.under(tmp_path))
+    conversation_id = await stored_asides(store)
+    found = [[one.started_at for one in run] for run in await asides(store, conversation_id)]
+    await store.close()
+    assert found == [[25.0, 5.0][::-1], [15.0]], "one from before all runs is shown with the newest"
+
+
+def as_before(path: Path) -> None:
+    """Bring a file back to the version before asides had spans."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM spans WHERE kind = 'aside'")
+        (sql,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'spans'").fetchone()
+        columns = ", ".join(row[1] for row in connection.execute("PRAGMA table_info(spans)"))
+        connection.execute("ALTER TABLE spans RENAME TO newer")
+        connection.execute(sql.replace(", 'aside'", ""))
+        connection.execute(f"INSERT INTO spans (rowid, {columns}) SELECT rowid, * FROM newer")
+        connection.execute("DROP TABLE newer")
+        connection.execute("CREATE INDEX spans_trace ON spans (trace_id)")
+        connection.execute(f"PRAGMA user_version = {BEFORE_ASIDES}")
+
+
+async def test_an_older_file_gets_the_spans_of_its_asides_and_keeps_the_others_in_their_places(tmp_path: Path) -> None:
+    store = await open_store(StorePaths.under(tmp_path))
+    conversation_id = await stored_asides(store)
+    await ran(store, conversation_id, 30.0, calls=3)
+    await store.close()
+    query(
+        store.path, "DELETE FROM spans WHERE kind = 'llm' AND rowid = (SELECT min(rowid) FROM spans WHERE kind = 'llm')"
+    )
+    as_before(store.path)
+    places = query(store.path, "SELECT rowid, id, trace_id FROM spans ORDER BY rowid")
+    store = await open_store(StorePaths.under(tmp_path))
+    found = [[one.started_at for one in run] for run in await asides(store, conversation_id)]
+    await store.close()
+    assert found == [[], [25.0], [15.0]]
+    assert query(store.path, "SELECT rowid, id, trace_id FROM spans WHERE kind = 'llm' ORDER BY rowid") == places
+    (plan,) = query(store.path, "EXPLAIN QUERY PLAN SELECT 1 FROM spans WHERE trace_id = 'x'")
+    assert "spans_trace" in str(plan[3])
+
+
+def without_asides(document: JsonObject) -> None:
+    tables = document["tables"]
+    assert isinstance(tables, dict)
+    tables["spans"] = []
+
+
+@pytest.mark.parametrize(("change", "words"), [(without_asides, ""), (lambda document: None, "It was a build.")])
+async def test_an_import_has_its_asides_also_from_a_file_without_their_spans(
+    tmp_path: Path, change: Callable[[JsonObject], None], words: str
+) -> None:
+    async with asked(tmp_path / "one", Reply((Text("It was a build."),))) as (harness, conversation):
+        await conversation.side.ask("What was it?")
+        document = await harness.store.library.export(conversation.id)
+    change(document)
+    terms = ImportTerms(tmp_path, "demo/guide")
+    store = await open_store(StorePaths.under(tmp_path / "two"))
+    imported = await store.library.import_conversation(document, 1.0, terms)
+    ((aside,),) = await asides(store, imported.id)
+    await store.close()
+    assert (aside.name, aside.output) == ("aside", words)
+
+
+def test_filling_in_a_file_of_many_runs_and_calls_takes_one_pass(tmp_path: Path) -> None:
+    paths = StorePaths.under(tmp_path)
+    paths.database.parent.mkdir(parents=True, exist_ok=True)
+    with closing(connect(str(paths.database))) as connection:
+        for migration in MIGRATIONS:
+            migration(connection)
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute("BEGIN")
+        connection.executemany(
+            """INSERT INTO traces (id, run_id, conversation_id, status, started_at)
+                VALUES (?1, ?1, 'c', 'completed', 9e9)""",
+            [(f"run-{number}",) for number in range(20_000)],
+        )
+        connection.executemany(
+            """INSERT INTO model_calls (id, conversation_id, purpose, status, provider, model, iteration, attempt,
+                input_tokens, output_tokens, cache_creation_tokens, cache_read_tokens, estimated, started_at,
+                duration_ms, error) VALUES (?, 'c', 'title', 'ok', '', '', 0, 0, 0, 0, 0, 0, 0, ?, 0, '')""",
+            [(f"call-{number}", number + 8.9e9 + (1e9 if number % 2 else 0)) for number in range(20_000)],
+        )
+        steps = 0
+
+        def count() -> int:
+            nonlocal steps
+            steps += 1
+            return 0
+
+        connection.set_progress_handler(count, 1_000)
+        spans.fill_in_asides(connection, "c")
+        connection.set_progress_handler(None, 0)
+        assert connection.execute("SELECT count(*) FROM spans").fetchone()[0] == 10_000
+        assert steps < 5_000, "thousands of steps of SQLite; a search for each call would take 200,000"
