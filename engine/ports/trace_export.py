@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from engine.records.trace_export import TraceBatch
+from engine.records.trace_export import RejectedSpans, TraceBatch
 
 
 class TraceQueue(Protocol):
@@ -24,8 +24,8 @@ class TraceQueue(Protocol):
         """
         ...
 
-    async def settle(self, batch: TraceBatch) -> None:
-        """Remove what was delivered."""
+    async def settle(self, batch: TraceBatch, rejected: RejectedSpans) -> None:
+        """Remove what was delivered, and count what the collector did not take of it."""
         ...
 
     async def give_back(self) -> None:

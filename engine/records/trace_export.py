@@ -21,6 +21,14 @@ class ExportSpan(Struct, frozen=True):
     """Beginning of a prompt or of a call's input: content, like `span.output` and `span.error` of tools."""
 
 
+class RejectedSpans(Struct, frozen=True):
+    """Spans of a batch that the collector will never take."""
+
+    count: int = 0
+    why: str = ""
+    """Words of the collector, cleaned and cut."""
+
+
 class TraceBatch(Struct, frozen=True):
     """Spans that are sent together, and the place in the queue that is reached with them."""
 

@@ -25,7 +25,7 @@ from engine.store.schema_steps import (
     add_rewind_tables,
     add_sandbox_columns,
 )
-from engine.store.schema_traces import add_trace_columns
+from engine.store.schema_traces import add_rejected_spans, add_trace_columns
 from engine.store.schema_tracking import add_task_tracking, add_tracking_problem
 
 Migration: TypeAlias = Callable[[sqlite3.Connection], None]
@@ -59,6 +59,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     add_plan_columns,
     add_tracking_problem,
     add_aside_spans,
+    add_rejected_spans,
 )
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 

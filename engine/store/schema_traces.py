@@ -1,4 +1,4 @@
-"""Migration of the tables of traces: which call a span is of, and the queue of the OpenTelemetry export."""
+"""Migrations of the tables of traces: which call a span is of, and the queue of the OpenTelemetry export."""
 
 from __future__ import annotations
 
@@ -24,3 +24,9 @@ def add_trace_columns(connection: sqlite3.Connection) -> None:
     """`trace_queue` has a row for each end that is to be exported; it is written while `trace_export` has its row."""
     for statement in _STATEMENTS:
         connection.execute(statement)
+
+
+def add_rejected_spans(connection: sqlite3.Connection) -> None:
+    """`trace_export` counts the spans that the collector did not take, with the reason of the newest."""
+    connection.execute("ALTER TABLE trace_export ADD COLUMN rejected INTEGER NOT NULL DEFAULT 0")
+    connection.execute("ALTER TABLE trace_export ADD COLUMN rejected_why TEXT NOT NULL DEFAULT ''")

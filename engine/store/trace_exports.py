@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from engine.records.trace_export import TraceBatch
+from engine.records.trace_export import RejectedSpans, TraceBatch
 from engine.store import trace_queue
 from engine.store.connection import Transactions
 from engine.store.ownership import Instance
@@ -40,9 +40,11 @@ class SqliteTraceQueue:
                 await self.give_back()
         return batch
 
-    async def settle(self, batch: TraceBatch) -> None:
-        """Remove what was delivered."""
-        await self._transactions.write(lambda connection: trace_queue.settle(connection, self._instance, batch))
+    async def settle(self, batch: TraceBatch, rejected: RejectedSpans) -> None:
+        """Remove what was delivered, and count what the collector did not take of it."""
+        await self._transactions.write(
+            lambda connection: trace_queue.settle(connection, self._instance, batch, rejected)
+        )
 
     async def give_back(self) -> None:
         """End the claim."""

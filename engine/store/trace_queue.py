@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 from typing import Final, TypeAlias
 
-from engine.records.trace_export import ExportSpan, TraceBatch
+from engine.codec import storable
+from engine.records.trace_export import ExportSpan, RejectedSpans, TraceBatch
 from engine.store import export_spans
 from engine.store.ownership import Instance
 
@@ -74,12 +75,17 @@ def next_batch(connection: sqlite3.Connection, place: QueuePlace, limit: int) ->
     return TraceBatch(tuple(found), done) if entries else None
 
 
-def settle(connection: sqlite3.Connection, instance: Instance, batch: TraceBatch) -> None:
-    """Remove delivered entries; one whose claim is gone changes nothing."""
+def settle(connection: sqlite3.Connection, instance: Instance, batch: TraceBatch, rejected: RejectedSpans) -> None:
+    """Remove delivered entries, and add up rejected spans; one whose claim is gone changes nothing."""
     settled = connection.execute(
         "UPDATE trace_export SET owner = NULL, seq = ?, sent = ? WHERE owner = ?",
         (batch.partial, batch.sent, instance.id),
     )
+    if settled.rowcount and rejected.count:
+        connection.execute(
+            "UPDATE trace_export SET rejected = rejected + ?, rejected_why = ?",
+            (rejected.count, storable(rejected.why)),
+        )
     if settled.rowcount:
         connection.execute("DELETE FROM trace_queue WHERE seq <= ?", (batch.done,))
 

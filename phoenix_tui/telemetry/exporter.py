@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from engine.ports import StorageError
 from engine.ports.trace_export import TraceQueue
-from engine.records.trace_export import TraceBatch
+from engine.records.trace_export import RejectedSpans, TraceBatch
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +45,8 @@ class Delivery(Struct, frozen=True):
     why: str = ""
     wait: float = 0.0
     """Seconds that the collector asks to wait; 0: it named none."""
+    rejected: int = 0
+    """Spans of a delivered request that the collector did not take, as it counts them; `why` has its words."""
 
 
 class Sender(Protocol):
@@ -70,6 +72,8 @@ class TraceExporter:
         self._closing = asyncio.Event()
         self._wait = 0.0
         """Seconds of the last pause after a failure; 0 while it works."""
+        self._warned = ""
+        """The newest warning of the collector, which is logged once."""
 
     async def start(self) -> None:
         """Queue what ends from now on, and begin to deliver it in the background."""
@@ -117,7 +121,7 @@ class TraceExporter:
         try:
             delivery = await self._sent(batch)
             if delivery.verdict is not Verdict.LATER:
-                await self._queue.settle(batch)
+                await self._queue.settle(batch, _rejected(delivery, len(batch.spans)))
                 settled = True
         finally:
             if not settled:
@@ -139,6 +143,7 @@ class TraceExporter:
             case Verdict.DELIVERED:
                 if self._wait:
                     log.info("the collector takes traces again")
+                self._say_answer(_rejected(delivery, count), count, delivery.why)
             case Verdict.REFUSED:
                 log.warning("the collector refused %d spans for good: %s", count, delivery.why)
             case Verdict.LATER:
@@ -148,6 +153,21 @@ class TraceExporter:
         self._wait = 0.0
         return 0.0
 
+    def _say_answer(self, rejected: RejectedSpans, count: int, why: str) -> None:
+        """Log what the answer to a delivered request says."""
+        if rejected.count:
+            log.warning("the collector rejected %d of %d spans: %s", rejected.count, count, why or "it named no reason")
+        elif why and why != self._warned:
+            log.warning("the collector took all spans and warns: %s", why)
+        self._warned = why
+
     def _longer(self, asked: float) -> float:
         self._wait = min(max(self._wait * 2, FIRST_WAIT), MOST_WAIT)
         return min(max(self._wait, asked), MOST_WAIT)
+
+
+def _rejected(delivery: Delivery, count: int) -> RejectedSpans:
+    """Spans of `count` that are lost; a collector may claim any number."""
+    if delivery.verdict is Verdict.REFUSED:
+        return RejectedSpans(count, delivery.why)
+    return RejectedSpans(min(max(delivery.rejected, 0), count), delivery.why)

@@ -30,7 +30,7 @@ SECONDS: Final = 10.0
 """Seconds of one request, from the connection to the head of the answer."""
 BODY_SECONDS: Final = 1.0
 MOST_BODY: Final = 64 * 1024
-"""Bytes of an answer that are read, so that its connection can be used again."""
+"""Bytes of an answer that are read: for what it says, and so that its connection can be used again."""
 TYPE: Final = "application/x-protobuf"
 NEVER: Final = frozenset({400, 413, 415, 422})
 """Statuses by which a collector refuses these spans, not the request as such."""
@@ -65,7 +65,22 @@ def export_findings(settings: Settings, environment: Mapping[str, str], database
     where = urlsplit(collector.url)  # the rest of an address may hold a key
     address = f"{where.scheme}://{where.hostname}{f':{where.port}' if where.port else ''}"
     waiting = f"{counted(count, 'run')} waiting" if count else "nothing waiting"
-    return [Finding("traces", Health.OK, f"exported to {address}, {waiting}")]
+    found = Finding("traces", Health.OK, f"exported to {address}, {waiting}")
+    return [found, *_rejected_finding(database)]
+
+
+def _rejected_finding(database: Path) -> list[Finding]:
+    """Finding about the spans that the collector did not take; none without any."""
+    try:
+        with closing(open_for_reading(database)) as connection:
+            row = connection.execute("SELECT rejected, rejected_why FROM trace_export WHERE rejected > 0").fetchone()
+    except sqlite3.Error:  # also of a file from before they were counted
+        return []
+    if row is None:
+        return []
+    why = str(row["rejected_why"]) or "it named no reason"
+    text = f"the collector rejected {counted(row['rejected'], 'span')}, which are not sent again; last: {why}"
+    return [Finding("traces", Health.NOTE, text)]
 
 
 class _Encoder:
@@ -95,9 +110,8 @@ class CollectorClient:
             async with asyncio.timeout(self._seconds):
                 transport = await self._opened()
                 async with transport.ask("POST", self._collector.url, headers, body) as answer:
-                    delivery = _delivery(answer)
-                    await _drained(answer)
-                    return delivery
+                    body = await _body(answer)
+                    return await self._delivery(answer, body)
         except TimeoutError:
             return Delivery(Verdict.LATER, f"no answer within {self._seconds:g} s")
         except (TransportError, OSError) as error:
@@ -107,6 +121,17 @@ class CollectorClient:
         """Close the connection."""
         if self._transport is not None:
             await self._transport.close()
+
+    async def _delivery(self, answer: HttpResponse, body: bytes) -> Delivery:
+        status = answer.status
+        if not 200 <= status < 300:
+            wait = retry_after_seconds(answer.headers.get("retry-after", ""))
+            return Delivery(Verdict.REFUSED if status in NEVER else Verdict.LATER, f"status {status}", wait)
+        if not body or not answer.headers.get("content-type", "").startswith(TYPE):
+            return Delivery(Verdict.DELIVERED)
+        module = await asyncio.to_thread(import_module, "phoenix_tui.telemetry.answers")
+        rejected, why = module.partial_success(body, self._collector.headers.values())
+        return Delivery(Verdict.DELIVERED, why, rejected=rejected)
 
     async def _opened(self) -> HttpTransport:
         if self._transport is None:
@@ -122,20 +147,14 @@ async def _transport(url: str) -> HttpTransport:
     return transport
 
 
-def _delivery(answer: HttpResponse) -> Delivery:
-    status = answer.status
-    if 200 <= status < 300:
-        return Delivery(Verdict.DELIVERED)
-    wait = retry_after_seconds(answer.headers.get("retry-after", ""))
-    return Delivery(Verdict.REFUSED if status in NEVER else Verdict.LATER, f"status {status}", wait)
-
-
-async def _drained(answer: HttpResponse) -> None:
-    """Read the rest of an answer, if it is short; what comes slowly or without end is dropped."""
-    read = 0
+async def _body(answer: HttpResponse) -> bytes:
+    """The rest of an answer, if it is short; empty for one that comes slowly, breaks off or has no end."""
+    read = bytearray()
     with suppress(TimeoutError, TransportError):
         async with asyncio.timeout(BODY_SECONDS):
             async for piece in answer.pieces():
-                read += len(piece)
-                if read > MOST_BODY:
-                    return
+                read += piece
+                if len(read) > MOST_BODY:
+                    return b""
+            return bytes(read)
+    return b""
