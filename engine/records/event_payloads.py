@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Final
 
 import msgspec
 
@@ -13,6 +14,9 @@ from engine.records import AgentFacts
 from engine.records.model_calls import PREVIEW
 from engine.records.tracked_tasks import TrackedTask
 from tools.contract import JsonObject
+
+NO_PROMPT: Final = '{"prompt":"",'
+"""Beginning of the payload of a run whose prompt is stored already."""
 
 
 def encoded(payload: JsonObject) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from typing import Any, Final
-from uuid import uuid4
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -16,9 +15,12 @@ from engine.records.events import EventKind, EventSnapshot, StandingRun, StoredE
 from engine.records.model_calls import PREVIEW
 from engine.store import run_records
 from tools.contract import JsonObject
+from tools.fresh_ids import fresh_id
 
-_INSERT: Final = """INSERT INTO events (id, conversation_id, message_id, run_id, agent_id, type, payload_json, ts)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
+COLUMNS: Final = ("id", "conversation_id", "message_id", "run_id", "agent_id", "type", "payload_json", "ts")
+EventRow: TypeAlias = tuple[str, str, str | None, str | None, str | None, str, str, float]
+"""Values of `COLUMNS`."""
+_INSERT: Final = f"INSERT INTO events ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
 _PROMPT: Final = """SELECT substr(COALESCE(
     (SELECT text FROM messages WHERE run_id = ?1 AND role = 'user' ORDER BY seq LIMIT 1),
     (SELECT text FROM messages WHERE conversation_id = ?2 AND role = 'user' AND origin = 'human'
@@ -32,7 +34,12 @@ _MOST_STANDING: Final = 500
 
 
 def add(connection: sqlite3.Connection, conversation_id: str, event: RecordEvent, at: float) -> None:
-    """Append an event; the start and the end of a run get what only the rows of the run know."""
+    """Append an event outside of a move."""
+    connection.execute(_INSERT, row_of(connection, conversation_id, event, at))
+
+
+def row_of(connection: sqlite3.Connection, conversation_id: str, event: RecordEvent, at: float) -> EventRow:
+    """The row of an event; the start and the end of a run get what only the rows of the run know."""
     run_id, payload = event.run_id, event.payload_json
     if event.type in _ENDS:
         payload = _with_figures(connection, run_id, payload)
@@ -40,40 +47,33 @@ def add(connection: sqlite3.Connection, conversation_id: str, event: RecordEvent
         payload = _with_prompt(connection, conversation_id, run_id, payload)
     elif event.type in _OF_AGENTS:
         run_id = _run_above(connection, run_id)
-    connection.execute(
-        _INSERT,
-        (
-            event.id,
-            event.conversation_id or conversation_id,
-            event.message_id or None,
-            run_id or None,
-            event.agent_id or None,
-            event.type,
-            storable(payload),
-            at,
-        ),
+    return (
+        event.id,
+        event.conversation_id or conversation_id,
+        event.message_id or None,
+        run_id or None,
+        event.agent_id or None,
+        event.type.value,
+        storable(payload),
+        at,
     )
+
+
+def message_row(conversation_id: str, agent_id: str, addition: AppendMessage, seq: int, at: float) -> EventRow:
+    """The row of the event of a message; its values are words of Phoenix, which need no escapes."""
+    message = addition.message
+    payload = f'{{"role":"{message.role.value}","origin":"{message.origin.value}","seq":{seq}}}'
+    kind, run_id = EventKind.MESSAGE_PERSISTED.value, addition.run_id or None
+    return fresh_id(), conversation_id, message.id, run_id, agent_id or None, kind, payload, at
 
 
 def add_message(
     connection: sqlite3.Connection, conversation_id: str, addition: AppendMessage, seq: int, at: float
 ) -> None:
-    """Append the event of a message that is stored in this transaction."""
-    message = addition.message
-    payload: JsonObject = {"role": message.role.value, "origin": message.origin.value, "seq": seq}
-    connection.execute(
-        """INSERT INTO events (id, conversation_id, message_id, run_id, agent_id, type, payload_json, ts)
-            SELECT ?, id, ?, ?, CASE kind WHEN 'subagent' THEN id END, ?, ?, ? FROM conversations WHERE id = ?""",
-        (
-            str(uuid4()),
-            message.id,
-            addition.run_id or None,
-            EventKind.MESSAGE_PERSISTED,
-            payloads.encoded(payload),
-            at,
-            conversation_id,
-        ),
-    )
+    """Append the event of a message that a recovery stores."""
+    (kind,) = connection.execute("SELECT kind FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
+    agent_id = conversation_id if kind == "subagent" else ""
+    connection.execute(_INSERT, message_row(conversation_id, agent_id, addition, seq, at))
 
 
 def add_updates(
@@ -82,7 +82,7 @@ def add_updates(
     """Append the event of each message whose `task_process_status` changes in this transaction."""
     payload = payloads.encoded({"taskProcessStatus": status})
     for message_id in message_ids:
-        event = RecordEvent(str(uuid4()), EventKind.MESSAGE_UPDATED, payload, message_id=message_id)
+        event = RecordEvent(fresh_id(), EventKind.MESSAGE_UPDATED, payload, message_id=message_id)
         add(connection, conversation_id, event, at)
 
 
@@ -95,7 +95,7 @@ def add_changes(connection: sqlite3.Connection, conversation_id: str, changes: C
     row = connection.execute("SELECT context_window FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
     payload: JsonObject = {"tokens": changes.context_tokens, "window": row[0] if row is not None else 0}
     payload["estimated"] = not changes.context_counted
-    event = RecordEvent(str(uuid4()), EventKind.CONTEXT_USAGE, payloads.encoded(payload))
+    event = RecordEvent(fresh_id(), EventKind.CONTEXT_USAGE, payloads.encoded(payload))
     add(connection, conversation_id, event, at)
 
 
@@ -160,16 +160,16 @@ def _with_figures(connection: sqlite3.Connection, run_id: str, payload: str) -> 
         "costUsd": figures.cost_usd,
         "numTurns": figures.iterations,
     }
-    return payloads.encoded(msgspec.json.decode(payload, type=dict[str, Any]) | added)
+    between = "," if payload != "{}" else ""
+    return f"{payload[:-1]}{between}{payloads.encoded(added)[1:]}"  # no name is in both
 
 
 def _with_prompt(connection: sqlite3.Connection, conversation_id: str, run_id: str, payload: str) -> str:
     """A run that reads its inbox, or repeats an earlier one, begins with a message that is stored."""
-    known: JsonObject = msgspec.json.decode(payload, type=dict[str, Any])
-    if known.get("prompt"):
+    if not payload.startswith(payloads.NO_PROMPT):
         return payload
     found = connection.execute(_PROMPT, (run_id, conversation_id, PREVIEW)).fetchone()
-    return payloads.encoded(known | {"prompt": found[0]})
+    return payloads.encoded(msgspec.json.decode(payload, type=dict[str, Any]) | {"prompt": found[0]})
 
 
 def _run_above(connection: sqlite3.Connection, run_id: str) -> str:

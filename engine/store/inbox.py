@@ -11,6 +11,7 @@ from engine.ports import AppendMessage, DrainInboxRows
 from engine.ports.agent_store import USER
 from engine.records import StoredMessage
 from engine.store import messages
+from engine.store.event_batch import EventBatch
 
 
 def deposit(
@@ -56,7 +57,12 @@ def suppress_wakes(connection: sqlite3.Connection, conversation_id: str) -> None
 
 
 def drain(
-    connection: sqlite3.Connection, conversation_id: str, draining: DrainInboxRows, at: float, tracking: str = ""
+    connection: sqlite3.Connection,
+    conversation_id: str,
+    draining: DrainInboxRows,
+    at: float,
+    tracking: str,
+    events: EventBatch,
 ) -> list[StoredMessage]:
     """Every waiting entry as a message: the tool results as one, then one each; at most the first opens a turn."""
     rows = connection.execute(
@@ -76,6 +82,7 @@ def drain(
             ),
             at,
             tracking,
+            events,
         )
         for position, (message_id, (origin, blocks, _)) in enumerate(zip(draining.message_ids, planned, strict=False))
     ]

@@ -6,7 +6,6 @@ import logging
 import sqlite3
 from collections.abc import Callable
 from typing import Any, TypeVar
-from uuid import uuid4
 
 from msgspec import Struct
 
@@ -26,8 +25,10 @@ from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, 
 from engine.ports import AppendMessage
 from engine.records import StoredMessage
 from engine.store import event_rows
+from engine.store.event_batch import EventBatch
 from engine.store.file_steps import command_of
 from engine.store.naming import name_after, name_after_command
+from tools.fresh_ids import fresh_id
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -70,7 +71,12 @@ class _Place(Struct, frozen=True):
 
 
 def append(
-    connection: sqlite3.Connection, conversation_id: str, addition: AppendMessage, at: float, tracking: str = ""
+    connection: sqlite3.Connection,
+    conversation_id: str,
+    addition: AppendMessage,
+    at: float,
+    tracking: str = "",
+    events: EventBatch | None = None,
 ) -> StoredMessage:
     """Insert a message behind all others; a conversation without a title is named after its first human one.
 
@@ -85,7 +91,10 @@ def append(
     }
     connection.execute(_INSERT, row)
     _name_conversation(connection, conversation_id, message)
-    event_rows.add_message(connection, conversation_id, addition, place.seq, at)
+    if events is not None:
+        events.add_message(addition, place.seq)
+    else:
+        event_rows.add_message(connection, conversation_id, addition, place.seq, at)
     return StoredMessage(
         id=message.id,
         seq=place.seq,
@@ -194,7 +203,7 @@ def _next_place(connection: sqlite3.Connection, conversation_id: str, new_turn: 
     if turn and not (new_turn and message_number):
         return _Place(seq, turn["id"], turn["turn_number"], message_number)
     number = turn["turn_number"] + 1 if turn else 0
-    turn_id = str(uuid4())
+    turn_id = fresh_id()
     connection.execute(
         "INSERT INTO turns (id, conversation_id, turn_number, started_at) VALUES (?, ?, ?, ?)",
         (turn_id, conversation_id, number, at),

@@ -42,7 +42,6 @@ from engine.store import (
     agent_rows,
     compactions,
     conversations,
-    event_rows,
     inbox,
     messages,
     planning,
@@ -53,6 +52,7 @@ from engine.store import (
     tool_calls,
     trace_queue,
 )
+from engine.store.event_batch import EventBatch
 from engine.store.ownership import Instance
 
 CANCELLED = "cancelled"
@@ -67,11 +67,14 @@ def commit(connection: sqlite3.Connection, move: Move, instance: Instance) -> Co
         StorageError: this process does not own the conversation, or it is gone.
     """
     before = connection.execute(
-        "SELECT owner_instance, state FROM conversations WHERE id = ?", (move.conversation_id,)
+        "SELECT owner_instance, state, kind FROM conversations WHERE id = ?", (move.conversation_id,)
     ).fetchone()
     if before is None or before["owner_instance"] != instance.id:
         raise StorageError(LOST)
-    stored = [message for write in move.writes for message in _apply(connection, move, write)]
+    agent_id = move.conversation_id if before["kind"] == "subagent" else ""
+    events = EventBatch(connection, move.conversation_id, agent_id, move.at)
+    stored = [message for write in move.writes for message in _apply(connection, move, write, events)]
+    events.store()
     for write in move.writes:
         if isinstance(write, StartRun):
             runs.place_in_turn(connection, move.conversation_id, write.run_id)
@@ -82,13 +85,15 @@ def commit(connection: sqlite3.Connection, move: Move, instance: Instance) -> Co
     return Committed(tuple(stored))
 
 
-def _apply(connection: sqlite3.Connection, move: Move, write: Write) -> list[StoredMessage]:
+def _apply(connection: sqlite3.Connection, move: Move, write: Write, events: EventBatch) -> list[StoredMessage]:
     """Carry out one write; returns the messages it appended."""
     match write:
+        case RecordEvent():
+            events.add(write)
         case AppendMessage():
-            return [messages.append(connection, move.conversation_id, write, move.at, move.tracking)]
+            return [messages.append(connection, move.conversation_id, write, move.at, move.tracking, events)]
         case DrainInboxRows():
-            return inbox.drain(connection, move.conversation_id, write, move.at, move.tracking)
+            return inbox.drain(connection, move.conversation_id, write, move.at, move.tracking, events)
         case RecordCall(call):
             runs.record_call(connection, move.conversation_id, call)
         case RemoveQueued(message_id):
@@ -99,7 +104,7 @@ def _apply(connection: sqlite3.Connection, move: Move, write: Write) -> list[Sto
             _apply_to_window(connection, move, write)
         case SaveToolCalls() | MarkToolCall() | SaveToolResult() | SaveTodos() | SavePlan():
             _apply_to_calls(connection, move, write)
-        case StartRun() | LimitRun() | SaveRoute() | FinishRun() | RecordEvent() | RecordSpan():
+        case StartRun() | LimitRun() | SaveRoute() | FinishRun() | RecordSpan():
             _apply_to_runs(connection, move, write)
         case _:
             assert_never(write)
@@ -158,7 +163,7 @@ def _apply_to_calls(
 def _apply_to_runs(
     connection: sqlite3.Connection,
     move: Move,
-    write: StartRun | LimitRun | SaveRoute | FinishRun | RecordEvent | RecordSpan,
+    write: StartRun | LimitRun | SaveRoute | FinishRun | RecordSpan,
 ) -> None:
     match write:
         case LimitRun():
@@ -169,8 +174,6 @@ def _apply_to_runs(
             run_records.set_route(connection, write)
         case FinishRun():
             runs.finish(connection, write, move.at)
-        case RecordEvent():
-            event_rows.add(connection, move.conversation_id, write, move.at)
         case RecordSpan():
             spans.add_tool(connection, write, move.at)
             trace_queue.tool_ended(connection, write.run_id, write.id)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from typing import Final
-from uuid import uuid4
 
 import msgspec
 
@@ -15,6 +14,7 @@ from engine.records import event_payloads as payloads
 from engine.records.events import EventKind
 from engine.store import agent_rows, event_rows
 from tools.contract import JsonObject
+from tools.fresh_ids import fresh_id
 
 CUT_OFF: Final = "Phoenix ended before this run did."
 """Error of a run that a crash ended."""
@@ -68,5 +68,5 @@ def _add(
     is_agent = connection.execute("SELECT kind = 'subagent' FROM conversations WHERE id = ?", (conversation_id,))
     agent_id = conversation_id if is_agent.fetchone()[0] else ""
     text = payloads.encoded(payload)
-    event = RecordEvent(str(uuid4()), kind, text, run_id, message_id, agent_id, conversation_id=parent_id)
+    event = RecordEvent(fresh_id(), kind, text, run_id, message_id, agent_id, conversation_id=parent_id)
     event_rows.add(connection, conversation_id, event, at)

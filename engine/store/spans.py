@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sqlite3
 from typing import Final
-from uuid import uuid4
 
 from engine.codec import storable
 from engine.ports import RecordSpan
 from engine.records.model_calls import PREVIEW, CallPurpose, ModelCall
+from tools.fresh_ids import fresh_id
 
 _COLUMNS: Final = """INSERT INTO spans (id, name, iteration, provider, model, input_tokens, output_tokens, status,
     error, output_preview, input_preview, started_at, duration_ms, trace_id, kind)"""
@@ -89,7 +89,7 @@ def add_tool(connection: sqlite3.Connection, span: RecordSpan, at: float) -> Non
 
 def add_interrupted(connection: sqlite3.Connection, run_id: str, tool_use_ids: tuple[str, ...], at: float) -> None:
     """Append the spans of calls that a crash ended; how long they ran is not known, so they have no duration."""
-    connection.executemany(_INTERRUPTED, [(str(uuid4()), one, at, run_id) for one in tool_use_ids])
+    connection.executemany(_INTERRUPTED, [(fresh_id(), one, at, run_id) for one in tool_use_ids])
 
 
 def fill_in_asides(connection: sqlite3.Connection, conversation_id: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Final
-from uuid import uuid4
 
 from engine.machine.messages import Role
 from engine.ports import RecordEvent
@@ -18,6 +17,7 @@ from engine.store import event_rows, messages
 from engine.store.task_board import BoardWriter
 from engine.store.task_progress import keep_problem, mark, pending, settle
 from engine.store.task_rows import tasks_of
+from tools.fresh_ids import fresh_id
 
 PREVIOUS: Final = 3
 """Messages before a pass that are shown for context (SPEC ACX-15)."""
@@ -75,7 +75,7 @@ def record_changes(
     for task in changed:
         payload = payloads.encoded(payloads.tracked_task(task, removed=removed))
         event_rows.add(
-            connection, conversation_id, RecordEvent(str(uuid4()), EventKind.TRACKED_TASK_CHANGED, payload), at
+            connection, conversation_id, RecordEvent(fresh_id(), EventKind.TRACKED_TASK_CHANGED, payload), at
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+from tools.fresh_ids import fresh_id
 
 
 class RandomIds:
@@ -10,4 +10,4 @@ class RandomIds:
 
     def new(self) -> str:
         """A UUID4 as text."""
-        return str(uuid.uuid4())
+        return fresh_id()

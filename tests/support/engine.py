@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -47,6 +46,7 @@ from tools.contract import (
     ToolRequest,
     ToolSpec,
 )
+from tools.fresh_ids import fresh_id
 from tools.job_board import Caller, JobBoard
 
 U = TypeVar("U")
@@ -57,7 +57,7 @@ class RandomIds:
 
     @staticmethod
     def new() -> str:
-        return str(uuid.uuid4())
+        return fresh_id()
 
 
 @dataclass
