@@ -220,6 +220,8 @@ class Conversation:
         now = session.ports.clock.now()
         await session.ports.store.change(self.id, changes, now)
         session.record = changes.applied_to(session.record, now)
+        if changes.draft is not None and session.spending is not None:  # typing paused: Enter may be next
+            session.background(self._summed(session.spending))
         if changes.permission_mode is not None or changes.sandbox is not None:
             self.reconsidering.soon()
             if session.sub_agents is not None:

@@ -81,7 +81,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
     written: list[str] = []
     try:
         check_budget(session)
-        await check_caps(session)
+        await check_caps(session, for_first_request=ask.iteration == 1 and not ask.attempt)
         provider, name = session.ports.providers.resolve(model)
         rows = await session.rows()
         await prepare_extensions(session)

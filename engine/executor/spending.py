@@ -23,6 +23,8 @@ def count(session: Session, calls: Iterable[ModelCall]) -> None:
     """Count stored model calls, and publish the sums."""
     above = session.above
     for call in calls:
+        if session.spending is not None:
+            session.spending.calls_ended()
         used = Totals.of(call.usage, call.cost_usd)
         if call.run_id:
             session.run.cost_usd = total_cost(session.run.cost_usd, call.cost_usd)
@@ -60,17 +62,21 @@ def _check(limit: float, spent: float | None, whose: str) -> None:
         raise ProviderError(text, kind=BUDGET, retryable=False)
 
 
-async def refused_spending(session: Session) -> str:
+async def refused_spending(session: Session, *, for_first_request: bool = False) -> str:
     """Reason why the caps of a day and of a project allow no model call here; empty when they do.
 
     Raises:
         StorageError: the sums cannot be read.
     """
-    return await session.spending.refusal(session.record.cwd) if session.spending is not None else ""
+    if session.spending is None:
+        return ""
+    return await session.spending.refusal(session.record.cwd, for_first_request=for_first_request)
 
 
-async def check_caps(session: Session) -> None:
+async def check_caps(session: Session, *, for_first_request: bool = False) -> None:
     """Check those caps before a model call; calls without a known price are reported once a run.
+
+    The first request of a run takes the check of its message.
 
     Raises:
         ProviderError: one is used up.
@@ -78,7 +84,7 @@ async def check_caps(session: Session) -> None:
     """
     if session.spending is None:
         return
-    if why := await refused_spending(session):
+    if why := await refused_spending(session, for_first_request=for_first_request):
         raise ProviderError(why, kind=BUDGET, retryable=False)
     above = session.above or session
     if not above.run.told_of_caps and (told := await session.spending.uncertainty(session.record.cwd)):

@@ -15,6 +15,13 @@ class StatisticsStore(Protocol):
         """Sums of all conversations, also archived ones and those in the trash."""
         ...
 
+    def stamp(self) -> object | None:
+        """State of everything stored, compared by `==`: another one after each change by any process. Reads nothing.
+
+        None where it cannot be told. Never raises.
+        """
+        ...
+
     async def spending(self, mark: CallMark, day: float, *, folders: bool) -> Spending:
         """Cost of the calls after `mark`, of today since `day` and by folder; of all calls where it is gone."""
         ...

@@ -18,6 +18,7 @@ from engine.codec import CodecError
 from engine.ports import StorageError
 from engine.ports.database_waits import DatabaseWaits
 from engine.store.faults import NewerDatabase, WritingStopped, is_busy, sentence, unreadable
+from engine.store.file_stamp import FileStamp, file_stamp
 from engine.store.migrations import VERSION, version_of
 from tools.shedding import SheddingOrder, shedding
 
@@ -150,6 +151,10 @@ class Transactions:
             self._read_version = await self._reader.run(partial(self._guarded, data_version))
             self._read_at = stands
         return self._read_version
+
+    def file_stamp(self) -> FileStamp | None:
+        """Fingerprint of the files that changes with each commit of any process; None where it cannot be told."""
+        return file_stamp(self._path)
 
     def _opened(self) -> int:
         return len(self._connections())

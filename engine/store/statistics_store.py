@@ -20,6 +20,10 @@ class SqliteStatistics:
         """Sums of all conversations."""
         return await self._transactions.look(lambda connection: statistics.read(connection, query))
 
+    def stamp(self) -> object | None:
+        """State of the files of the database, without a query; None where two states may look the same."""
+        return self._transactions.file_stamp()
+
     async def spending(self, mark: CallMark, day: float, *, folders: bool) -> Spending:
         """Cost of the calls after `mark`; of all calls, which takes longer, without one."""
 

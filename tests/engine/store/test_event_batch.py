@@ -22,8 +22,8 @@ async def test_messages_and_other_events_keep_their_order_across_statements(tmp_
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     first, second = say("one"), say("two")
     count = 2 * MOST_ROWS + 3
-    writes = (first, *(progress(number) for number in range(count)), second, progress(count))
-    await store.commit(move(conversation_id, *writes))
+    events = [progress(number) for number in range(count)]
+    await store.commit(move(conversation_id, first, *events, second, progress(count)))
     await store.close()
     found = query(store.path, "SELECT type, COALESCE(message_id, id) FROM events ORDER BY seq")
     persisted, told = EventKind.MESSAGE_PERSISTED.value, EventKind.TASK_PROGRESS.value
