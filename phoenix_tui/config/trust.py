@@ -11,6 +11,7 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from phoenix_tui.config.file_lock import locked
 from phoenix_tui.config.project import Project
 from tools.clean import reveal_name
 from tools.files.own_files import read_file, write_file
@@ -91,20 +92,20 @@ class TrustFile(Struct, frozen=True):
         Raises:
             OSError: the file cannot be written.
         """
-        entries = self._entries()
         device, inode = _identity(project.folder)
         digests = {str(file.path): file.digest for file in project.files}
         # A refused text is not kept: only its digest, to notice changes.
         kept = project.files if trusted else ()
         texts = {str(file.path): file.text for file in kept if len(file.content) <= TEXT_LIMIT}
-        sources = self.sources_answer(project.folder)
-        entries[str(project.folder)] = _Entry(device, inode, trusted, digests, texts, sources)
-        self._write(entries)
+        with locked(self.path):
+            entries = self._entries()
+            sources = _sources_of(entries, project.folder)
+            entries[str(project.folder)] = _Entry(device, inode, trusted, digests, texts, sources)
+            self._write(entries)
 
     def sources_answer(self, folder: Path) -> SourcesAnswer | None:
         """The last answer about the files that extend Phoenix in `folder`, a real path; None: not asked."""
-        entry = self._entries().get(str(folder))
-        return entry.sources if entry is not None and (entry.device, entry.inode) == _identity(folder) else None
+        return _sources_of(self._entries(), folder)
 
     def answer_sources(self, folder: Path, answer: SourcesAnswer) -> None:
         """Keep the user's answer about the files that extend Phoenix in `folder`, a real path.
@@ -112,13 +113,14 @@ class TrustFile(Struct, frozen=True):
         Raises:
             OSError: the file cannot be written.
         """
-        entries = self._entries()
         device, inode = _identity(folder)
-        known = entries.get(str(folder))
-        if known is None or (known.device, known.inode) != (device, inode):
-            known = _Entry(device, inode, trusted=False, digests={}, texts={})
-        entries[str(folder)] = replace(known, sources=answer)
-        self._write(entries)
+        with locked(self.path):
+            entries = self._entries()
+            known = entries.get(str(folder))
+            if known is None or (known.device, known.inode) != (device, inode):
+                known = _Entry(device, inode, trusted=False, digests={}, texts={})
+            entries[str(folder)] = replace(known, sources=answer)
+            self._write(entries)
 
     def changes(self, project: Project) -> str:
         """Changes since the last answer, as a unified diff (FAULTS 64)."""
@@ -147,6 +149,11 @@ class TrustFile(Struct, frozen=True):
             return {}
         parsed = {name: _entry(value) for name, value in cast("dict[str, object]", folders).items()}
         return {name: entry for name, entry in parsed.items() if entry is not None}
+
+
+def _sources_of(entries: dict[str, _Entry], folder: Path) -> SourcesAnswer | None:
+    entry = entries.get(str(folder))
+    return entry.sources if entry is not None and (entry.device, entry.inode) == _identity(folder) else None
 
 
 def _entry(value: object) -> _Entry | None:
