@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct, field
 
+from phoenix_tui.config.sources.fingerprint import SETTLED
 from tools.files.own_files import open_own
 
 PIECE: Final = 256 * 1024
@@ -49,10 +51,11 @@ class Digests(Struct, eq=False):
             found = _read(descriptor, _within("", version.size, most)[1])
         finally:
             os.close(descriptor)
-        with self._lock:
-            if len(self._kept) >= MOST_KEPT:
-                self._kept.clear()
-            self._kept[path] = (version, found)
+        if version.changed <= time.time_ns() - SETTLED:  # a second change could have the same time
+            with self._lock:
+                if len(self._kept) >= MOST_KEPT:
+                    self._kept.clear()
+                self._kept[path] = (version, found)
         return found, version.size
 
 

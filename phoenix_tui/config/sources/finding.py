@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -11,17 +12,21 @@ from msgspec import Struct
 
 from phoenix_tui.config.project import places_of
 from phoenix_tui.config.sources.digests import Digests
+from phoenix_tui.config.sources.fingerprint import Fingerprint
 from phoenix_tui.config.sources.kinds import LeftOut, SourceFile, SourceKind, Sources
 
 MOST_FILES: Final = 2_000
 MOST_BYTES: Final = 64 * 1024 * 1024
 """Files and bytes of one project."""
 MOST_FOLDERS: Final = 2_000
+MOST_ENTRIES: Final = 20_000
+"""Entries of all these folders that are looked at, whatever they are."""
 DEPTH: Final = 8
 """Folders below a folder of skills or commands."""
 SKILL_FILE: Final = "SKILL.md"
 _PASSED: Final = frozenset({".git", "node_modules", "__pycache__", ".venv"})
 _TOO_MUCH: Final = f"a folder has at most {MOST_FILES:,} such files and {MOST_BYTES // 1024**2} MB"
+_TOO_WIDE: Final = f"only {MOST_FOLDERS:,} folders and {MOST_ENTRIES:,} entries of them are looked at"
 _OUTSIDE: Final = "a link leads out of the project"
 
 
@@ -50,22 +55,27 @@ _PROJECT_RULES: Final = (
 )
 
 
-def find_sources(folder: Path, digests: Digests) -> Sources:
-    """Files of `folder` and, inside a repository, of the folders above it; the nearest first."""
+def find_sources(folder: Path, digests: Digests, seen: Fingerprint | None = None) -> Sources:
+    """Files of `folder` and, inside a repository, of the folders above it; the nearest first.
+
+    `seen` gets every path that this depends on.
+    """
     places = places_of(folder.resolve())
-    search = _Search(places[0], digests)
+    search = _Search(places[0], digests, seen)
     for place in reversed(places):
         for rule in _PROJECT_RULES:
             search.take(place / rule.name, rule)
     return Sources(tuple(search.files), tuple(search.left_out))
 
 
-def find_users_sources(config: Path, home: Path, digests: Digests, *, claude_hooks: bool = False) -> Sources:
+def find_users_sources(
+    config: Path, home: Path, digests: Digests, seen: Fingerprint | None = None, *, claude_hooks: bool = False
+) -> Sources:
     """Files of the user's own folders: Phoenix's first, then those of other programs; links are followed.
 
     `claude_hooks`: the hooks of another program's settings count too.
     """
-    search = _Search(None, digests)
+    search = _Search(None, digests, seen)
     for path, kind, suffix in (
         (config / "hooks.json", SourceKind.HOOKS, ""),
         (config / "skills", SourceKind.SKILL, ""),
@@ -81,25 +91,39 @@ def find_users_sources(config: Path, home: Path, digests: Digests, *, claude_hoo
     return Sources(tuple(search.files), tuple(search.left_out))
 
 
-def with_programs(sources: Sources, programs: Iterator[Path], root: Path, digests: Digests) -> Sources:
+def with_programs(
+    sources: Sources, programs: Iterator[Path], root: Path, digests: Digests, seen: Fingerprint | None = None
+) -> Sources:
     """The sources together with files of the project that hooks and servers are started from."""
-    search = _Search(root, digests, sources)
+    search = _Search(root, digests, seen, sources)
     known = {file.path for file in sources.files}
     for path in programs:
-        if path not in known and not search.is_full:
+        if path not in known and not search.is_full and (real := search.inside(path)) is not None:
             known.add(path)
-            search.add(path, SourceKind.PROGRAM, path)
+            search.add(path, real, SourceKind.PROGRAM, path)
     return Sources(tuple(search.files), tuple(search.left_out))
+
+
+class _Entry(Struct, frozen=True):
+    """Entry of a folder; `real` is its resolved path, None where it leads out of the project, or nowhere."""
+
+    path: Path
+    real: Path | None
+    is_folder: bool
 
 
 class _Search:
     """Takes files within the limits; below `root` alone, where there is one."""
 
-    def __init__(self, root: Path | None, digests: Digests, known: Sources | None = None) -> None:
+    def __init__(
+        self, root: Path | None, digests: Digests, seen: Fingerprint | None, known: Sources | None = None
+    ) -> None:
         self._root = root
         self._digests = digests
+        self._seen = seen or Fingerprint()
         self._room = MOST_BYTES
         self._folders = MOST_FOLDERS
+        self._entries = MOST_ENTRIES
         self.files: list[SourceFile] = list(known.files) if known is not None else []
         self.left_out: list[LeftOut] = list(known.left_out) if known is not None else []
 
@@ -110,37 +134,45 @@ class _Search:
 
     def take(self, path: Path, rule: _Rule) -> None:
         """Take one file, or the files below a folder."""
+        self._seen.note(path)
         if not os.path.lexists(path):
             return
-        if self._outside(path):
+        real = self.inside(path)
+        if real is None:
             self.left_out.append(LeftOut(path, _OUTSIDE))
-        elif not path.is_dir():
-            self.add(path, rule.kind, path)
+        elif not real.is_dir():
+            self.add(path, real, rule.kind, path)
         elif rule.kind is SourceKind.SKILL:
-            for skill in self._children(path):
-                if skill.is_dir() and os.path.lexists(skill / SKILL_FILE) and not self._outside(skill):
-                    self._walk(skill, rule, DEPTH, skill)
+            for one in self._children(path, real):
+                if one.is_folder and one.real is not None:
+                    self._take_skill(one.path, one.real, rule)
         else:
-            self._walk(path, rule, DEPTH, None)
+            self._walk(path, real, rule, DEPTH, None)
 
-    def _walk(self, folder: Path, rule: _Rule, depth: int, unit: Path | None) -> None:
-        for path in self._children(folder):
-            if self._outside(path):
-                self.left_out.append(LeftOut(path, _OUTSIDE))
-            elif path.is_dir():
+    def _take_skill(self, path: Path, real: Path, rule: _Rule) -> None:
+        self._seen.note(path)
+        if os.path.lexists(path / SKILL_FILE):
+            self._walk(path, real, rule, DEPTH, path)
+
+    def _walk(self, folder: Path, real: Path, rule: _Rule, depth: int, unit: Path | None) -> None:
+        for one in self._children(folder, real):
+            if one.real is None:
+                self._seen.note(one.path)
+                self.left_out.append(LeftOut(one.path, _OUTSIDE))
+            elif one.is_folder:
                 if depth:
-                    self._walk(path, rule, depth - 1, unit)
-            elif path.name.endswith(rule.suffix):
-                self.add(path, rule.kind, unit or path)
+                    self._walk(one.path, one.real, rule, depth - 1, unit)
+            elif one.path.name.endswith(rule.suffix):
+                self.add(one.path, one.real, rule.kind, unit or one.path)
 
-    def add(self, path: Path, kind: SourceKind, unit: Path) -> None:
+    def add(self, path: Path, real: Path, kind: SourceKind, unit: Path) -> None:
         """Take a file with its digest; leave out one beyond the limits, or that cannot be read."""
+        self._seen.note(path)
         if self.is_full:
-            if not self.left_out or self.left_out[-1].reason != _TOO_MUCH:
-                self.left_out.append(LeftOut(path, _TOO_MUCH))
+            self._leave_out_once(path, _TOO_MUCH)
             return
         try:
-            digest, size = self._digests.digest(path.resolve(strict=True), self._room)
+            digest, size = self._digests.digest(real, self._room)
         except (OSError, RuntimeError) as error:
             reason = error.strerror if isinstance(error, OSError) else None
             self.left_out.append(LeftOut(path, (reason or str(error)).lower()))
@@ -148,22 +180,43 @@ class _Search:
         self._room -= size
         self.files.append(SourceFile(path, kind, unit, digest, is_users=self._root is None))
 
-    def _children(self, folder: Path) -> list[Path]:
-        """Entries of a folder by name; none when too many folders were looked at."""
+    def _leave_out_once(self, path: Path, reason: str) -> None:
+        if not self.left_out or self.left_out[-1].reason != reason:
+            self.left_out.append(LeftOut(path, reason))
+
+    def _children(self, folder: Path, real: Path) -> list[_Entry]:
+        """Entries of a folder by name; none where the search is full or has looked at too many."""
+        self._seen.note(folder)
         self._folders -= 1
-        if self._folders < 0:
+        if self._folders < 0 or self._entries <= 0:
+            self._leave_out_once(folder, _TOO_WIDE)
             return []
         try:
-            names = sorted(os.listdir(folder))  # noqa: PTH208 - names alone, of a folder that may be large
+            with os.scandir(real) as found:
+                entries = list(islice(found, self._entries + 1))
         except OSError:
             return []
-        return [folder / name for name in names[: MOST_FILES + 1] if name not in _PASSED]
+        if len(entries) > self._entries:
+            self._leave_out_once(folder, _TOO_WIDE)
+        entries = [one for one in entries[: self._entries] if one.name not in _PASSED]
+        self._entries -= len(entries)
+        return [self._entry(folder, real, one) for one in sorted(entries, key=_name)]
 
-    def _outside(self, path: Path) -> bool:
-        """True where a path leads out of the project, or nowhere."""
-        if self._root is None:
-            return False
+    def _entry(self, folder: Path, real: Path, found: os.DirEntry[str]) -> _Entry:
+        path = folder / found.name
+        if not found.is_symlink():  # below a folder of the project, without a link, nothing leads out of it
+            return _Entry(path, real / found.name, found.is_dir(follow_symlinks=False))
+        target = self.inside(path)
+        return _Entry(path, target, target is not None and target.is_dir())
+
+    def inside(self, path: Path) -> Path | None:
+        """The resolved path; None where it leads out of the project, or nowhere."""
         try:
-            return not path.resolve(strict=True).is_relative_to(self._root)
+            real = path.resolve(strict=True)
         except (OSError, RuntimeError):
-            return True
+            return None
+        return real if self._root is None or real.is_relative_to(self._root) else None
+
+
+def _name(entry: os.DirEntry[str]) -> str:
+    return entry.name

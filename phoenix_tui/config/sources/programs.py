@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, cast
 
+from phoenix_tui.config.sources.fingerprint import Fingerprint
 from phoenix_tui.config.sources.kinds import SourceFile, SourceKind
 from tools.files.own_files import read_regular
 
@@ -21,8 +22,14 @@ _ROOT_VARIABLES: Final = ("CLAUDE_PROJECT_DIR", "PHOENIX_PROJECT_DIR")
 _COMMAND_KEYS: Final = frozenset({"command", "headersHelper"})
 
 
-def named_programs(files: Iterable[SourceFile], folder: Path, root: Path) -> Iterator[Path]:
-    """Regular files below `root` that the commands in these files name, relative to `folder` or `root`."""
+def named_programs(
+    files: Iterable[SourceFile], folder: Path, root: Path, seen: Fingerprint | None = None
+) -> Iterator[Path]:
+    """Regular files below `root` that the commands in these files name, relative to `folder` or `root`.
+
+    `seen` gets every path that is looked for.
+    """
+    seen = seen or Fingerprint()
     left = MOST_WORDS
     for file in files:
         if file.kind not in {SourceKind.HOOKS, SourceKind.SERVERS}:
@@ -31,7 +38,7 @@ def named_programs(files: Iterable[SourceFile], folder: Path, root: Path) -> Ite
             left -= 1
             if left < 0:
                 return
-            yield from _files(word, (folder, file.path.parent, root), root)
+            yield from _files(word, (folder, file.path.parent, root), root, seen)
 
 
 def _words(path: Path) -> Iterator[str]:
@@ -72,7 +79,7 @@ def _split(command: str) -> list[str]:
         return command.replace('"', " ").replace("'", " ").split()
 
 
-def _files(word: str, bases: tuple[Path, ...], root: Path) -> Iterator[Path]:
+def _files(word: str, bases: tuple[Path, ...], root: Path, seen: Fingerprint) -> Iterator[Path]:
     for name in _ROOT_VARIABLES:
         word = word.replace(f"${{{name}}}", str(bases[0])).replace(f"${name}", str(bases[0]))
     word = word.rpartition("=")[2] if word.startswith("-") else word
@@ -80,9 +87,10 @@ def _files(word: str, bases: tuple[Path, ...], root: Path) -> Iterator[Path]:
         return
     for base in dict.fromkeys(bases):
         path = Path(os.path.normpath(base / word))
+        seen.note(path)
         try:
             real = path.resolve(strict=True)
-        except (OSError, RuntimeError):
+        except (OSError, RuntimeError, ValueError):  # a name that no file can have
             continue
         if real.is_file() and real.is_relative_to(root):
             yield path

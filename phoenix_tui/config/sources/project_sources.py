@@ -7,9 +7,9 @@ through `read_source`, which returns the very bytes whose digest was accepted.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct, field
 
@@ -17,6 +17,7 @@ from phoenix_tui.config.live_files import FileStamp, stamp
 from phoenix_tui.config.project import places_of
 from phoenix_tui.config.sources.digests import Digests, digest_of
 from phoenix_tui.config.sources.finding import find_sources, find_users_sources, with_programs
+from phoenix_tui.config.sources.fingerprint import Fingerprint
 from phoenix_tui.config.sources.kinds import SourceFile, Sources
 from phoenix_tui.config.sources.programs import named_programs
 from phoenix_tui.config.sources.source_trust import TrustedSources, sort_sources
@@ -27,7 +28,11 @@ from tools.files.own_files import read_regular
 
 MOST_TEXT: Final = 4 * 1024 * 1024
 """Bytes of texts that are kept for one folder, to show a change."""
+MOST_FOLDERS: Final = 50
+"""Folders whose last search is kept, each up to 1 MB."""
 NOTHING: Final = TrustedSources()
+_Identity: TypeAlias = tuple[int, int]
+"""Device and inode of a folder: another one in its place has no answer."""
 
 
 class ProjectSources(Struct, eq=False):
@@ -39,44 +44,71 @@ class ProjectSources(Struct, eq=False):
     trust: TrustFile
     claude_hooks: bool = False
     """True where the hooks of the user's settings for another program count."""
+    keeps_answers: bool = True
+    """False: an answer holds until the program ends, and is not written."""
     _digests: Digests = field(default_factory=Digests)
     _looks: dict[Path, TrustedSources] = field(default_factory=dict[Path, TrustedSources])
-    _answers: dict[Path, tuple[FileStamp, SourcesAnswer | None]] = field(
-        default_factory=dict[Path, tuple[FileStamp, SourcesAnswer | None]]
+    _found: dict[Path, _Found] = field(default_factory=dict[Path, "_Found"])
+    _answers: dict[Path, _Answer] = field(default_factory=dict[Path, "_Answer"])
+    _own_answers: dict[Path, tuple[_Identity, SourcesAnswer]] = field(
+        default_factory=dict[Path, tuple[_Identity, SourcesAnswer]]
     )
+    """Answers that are not written."""
 
     def current(self, folder: Path) -> TrustedSources:
         """Result of the last look at a folder; nothing before the first."""
         return self._looks.get(folder.resolve(), NOTHING)
 
     def look(self, folder: Path) -> TrustedSources:
-        """Find the files of a folder as they are now, about 5 ms for 200 files that are known."""
+        """Find the files of a folder as they are now; 1 ms for 200 files while nothing has changed, else about 10.
+
+        Raises:
+            OSError: the folder is gone.
+        """
         real = folder.resolve()
-        users = find_users_sources(self.config, self.home, self._digests, claude_hooks=self.claude_hooks)
-        answer = self._answer(real)
-        accepted = answer.digests if answer is not None else {}
-        trusted = answer is not None and answer.trusted
-        self._looks[real] = found = sort_sources(self.project(real), users, accepted, trusted=trusted)
-        return found
+        found, answer = self._search(real), self._answer(real)
+        if found.answer is not answer or found.sorted is NOTHING:
+            accepted = answer.digests if answer is not None else {}
+            trusted = answer is not None and answer.trusted
+            found.sorted = sort_sources(found.project, found.users, accepted, trusted=trusted)
+            found.answer = answer
+        self._looks[real] = found.sorted
+        return found.sorted
 
     def project(self, folder: Path) -> Sources:
         """Files of the project alone, trusted or not, and the programs that its hooks and servers name."""
-        real = folder.resolve()
-        root = places_of(real)[0]
-        found = find_sources(real, self._digests)
-        return with_programs(found, named_programs(found.files, real, root), root, self._digests)
+        return self._search(folder.resolve()).project
 
-    def answer(self, folder: Path, *, trusted: bool) -> TrustedSources:
-        """Keep the user's answer about the files of a folder as they are now.
+    def _search(self, real: Path) -> _Found:
+        """The files of a folder; those found last while nothing that the search depends on has changed."""
+        root = places_of(real)[0]
+        kept = self._found.get(real)
+        if kept is not None and kept.root == root and kept.fingerprint.holds():
+            return kept
+        seen = Fingerprint()
+        users = find_users_sources(self.config, self.home, self._digests, seen, claude_hooks=self.claude_hooks)
+        files = find_sources(real, self._digests, seen)
+        project = with_programs(files, named_programs(files.files, real, root, seen), root, self._digests, seen)
+        if len(self._found) >= MOST_FOLDERS:
+            self._found.clear()
+        self._found[real] = found = _Found(root, seen, project, users)
+        return found
+
+    def answer(self, folder: Path, *, trusted: bool, shown: Sequence[SourceFile] | None = None) -> TrustedSources:
+        """Keep the user's answer about the files of a folder: those that were shown, else as they are now.
 
         Raises:
             OSError: it cannot be written.
         """
         real = folder.resolve()
-        files = self.project(real).files
+        files = shown if shown is not None else self.project(real).files
         digests = {str(file.path): file.digest for file in files}
         texts = _texts(files) if trusted else {}
-        self.trust.answer_sources(real, SourcesAnswer(trusted, digests, texts))
+        answer = SourcesAnswer(trusted, digests, texts)
+        if self.keeps_answers:
+            self.trust.answer_sources(real, answer)
+        else:
+            self._own_answers[real] = _identity(real), answer
         self._answers.pop(real, None)
         return self.look(real)
 
@@ -96,10 +128,37 @@ class ProjectSources(Struct, eq=False):
         return "\n".join(lines)
 
     def _answer(self, real: Path) -> SourcesAnswer | None:
+        identity = _identity(real)
+        if (own := self._own_answers.get(real)) is not None and own[0] == identity:
+            return own[1]
         now, kept = stamp(self.trust.path), self._answers.get(real)
-        if kept is None or kept[0] != now:
-            self._answers[real] = kept = (now, self.trust.sources_answer(real))
-        return kept[1]
+        if kept is None or (kept.file, kept.identity) != (now, identity):
+            self._answers[real] = kept = _Answer(now, identity, self.trust.sources_answer(real))
+        return kept.answer
+
+
+class _Found(Struct, eq=False):
+    """Result of a search, and what it was sorted into by the answer of that time."""
+
+    root: Path
+    fingerprint: Fingerprint
+    project: Sources
+    users: Sources
+    answer: SourcesAnswer | None = None
+    sorted: TrustedSources = NOTHING
+
+
+class _Answer(Struct, frozen=True):
+    """Answer about a folder as the trust file had it at one time."""
+
+    file: FileStamp
+    identity: _Identity
+    answer: SourcesAnswer | None
+
+
+def _identity(folder: Path) -> _Identity:
+    status = folder.stat()
+    return status.st_dev, status.st_ino
 
 
 def read_source(file: SourceFile, most: int) -> bytes | None:

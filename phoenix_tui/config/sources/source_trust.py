@@ -50,7 +50,8 @@ def sort_sources(project: Sources, users: Sources, accepted: Mapping[str, str], 
     groups |= {change.group for change in gone if change.group is SourceGroup.RUNS}  # it may have switched hooks off
     units = {file.unit for file in changed}
     waiting = tuple(file for file in project.files if file.group in groups or file.unit in units)
-    used = tuple(file for file in project.files if file not in waiting)
+    waits = {file.path for file in waiting}
+    used = tuple(file for file in project.files if file.path not in waits)
     changes = (*(SourceChange(file.path, file.group) for file in changed), *gone)
     return TrustedSources((*used, *users.files), waiting, changes)
 

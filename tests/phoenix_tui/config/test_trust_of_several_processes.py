@@ -1,4 +1,4 @@
-"""Answers of several processes at once: none is lost, and a process that hangs holds nobody up for long."""
+"""Answers of several processes at once: none is lost, and one that hangs delays the others for a bounded time."""
 
 from __future__ import annotations
 

@@ -1,0 +1,183 @@
+"""Repeated looks at the files that extend Phoenix: nothing is read again while nothing changed, nothing is missed."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from phoenix_tui.config.sources import digests, finding, fingerprint
+from phoenix_tui.config.sources.digests import Digests
+from phoenix_tui.config.sources.finding import find_sources
+from phoenix_tui.config.sources.project_sources import ProjectSources
+from phoenix_tui.config.trust import TrustFile
+
+HOOK = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "python3 scripts/lint.py"}]}]}}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository with a hook whose script is missing, a skill and a command."""
+    root = tmp_path / "repository"
+    (root / ".git").mkdir(parents=True)
+    write(root / ".claude/settings.json", json.dumps(HOOK))
+    write(root / ".claude/skills/web/SKILL.md", "Browse.")
+    write(root / ".claude/skills/empty/notes.md", "x")
+    write(root / ".claude/commands/commit.md", "Commit.")
+    write(root / "docs/guide.md", "Guide.")
+    return root
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> ProjectSources:
+    home = tmp_path / "home"
+    return ProjectSources(home / ".config", home, TrustFile(home / "trust.json"))
+
+
+@pytest.fixture
+def _settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file counts as one that did not change just before the look."""
+    monkeypatch.setattr(fingerprint, "SETTLED", -(10**12))
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def link(path: Path, target: Path) -> Path:
+    path.symlink_to(target)
+    return path
+
+
+def waiting(root: Path, sources: ProjectSources) -> dict[str, str]:
+    return {str(file.path.relative_to(root)): file.digest for file in sources.look(root).waiting}
+
+
+@pytest.mark.usefixtures("_settled")
+def test_a_second_look_at_the_same_files_gives_the_very_same_result(root: Path, sources: ProjectSources) -> None:
+    assert sources.look(root) is sources.look(root)
+    assert sources.current(root) is sources.look(root)
+
+
+def test_a_look_right_after_a_change_is_not_relied_on(root: Path, sources: ProjectSources) -> None:
+    write(root / ".claude/commands/commit.md", "Commit!")
+    assert sources.look(root) is not sources.look(root)
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "a text": lambda root: write(root / ".claude/commands/commit.md", "Push..."),
+    "a new file": lambda root: write(root / ".claude/commands/new.md", "x"),
+    "a new folder of files": lambda root: write(root / ".claude/commands/git/new.md", "x"),
+    "a new place": lambda root: write(root / ".agents/skills/pdf/SKILL.md", "x"),
+    "a file that is gone": lambda root: (root / ".claude/commands/commit.md").unlink(),
+    "a folder that becomes a skill": lambda root: write(root / ".claude/skills/empty/SKILL.md", "x"),
+    "a script that a hook names": lambda root: write(root / "scripts/lint.py", "pass"),
+    "a file in place of a folder": lambda root: (
+        (root / ".claude/skills/web").rename(root / "before"),
+        write(root / ".claude/skills/web", "x"),
+    ),
+    "a link in place of a file": lambda root: (
+        (root / ".claude/commands/commit.md").rename(root / "before"),
+        link(root / ".claude/commands/commit.md", root / "docs/guide.md"),
+    ),
+    "a folder that is replaced": lambda root: (
+        (root / ".claude/commands").rename(root / "before"),
+        write(root / ".claude/commands/commit.md", "Commit"),
+    ),
+}
+
+
+@pytest.mark.usefixtures("_settled")
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_later_look_sees(change: str, root: Path, sources: ProjectSources) -> None:
+    before = waiting(root, sources)
+    CHANGES[change](root)
+    fresh = ProjectSources(sources.config, sources.home, sources.trust)
+    assert waiting(root, sources) == waiting(root, fresh)
+    assert waiting(root, sources) != before
+
+
+@pytest.mark.usefixtures("_settled")
+def test_a_link_whose_target_changes_is_seen(root: Path, sources: ProjectSources) -> None:
+    (root / ".claude/commands/guide.md").symlink_to(root / "docs/guide.md")
+    before = waiting(root, sources)
+    write(root / "docs/guide.md", "Guide!")
+    assert waiting(root, sources)[".claude/commands/guide.md"] != before[".claude/commands/guide.md"]
+
+
+@pytest.mark.usefixtures("_settled")
+def test_a_broken_link_that_is_repaired_is_seen(root: Path, sources: ProjectSources) -> None:
+    (root / ".claude/commands/later.md").symlink_to(root / "docs/later.md")
+    assert ".claude/commands/later.md" not in waiting(root, sources)
+    write(root / "docs/later.md", "x")
+    assert ".claude/commands/later.md" in waiting(root, sources)
+
+
+@pytest.mark.usefixtures("_settled")
+def test_an_answer_of_another_process_is_seen(root: Path, sources: ProjectSources) -> None:
+    assert sources.look(root).files == ()
+    ProjectSources(sources.config, sources.home, sources.trust).answer(root, trusted=True)
+    assert len(sources.look(root).files) == 3
+
+
+def test_an_answer_is_about_the_files_that_were_shown(root: Path, sources: ProjectSources) -> None:
+    shown = sources.look(root).waiting
+    write(root / ".claude/commands/commit.md", "rm -rf /")
+    sources.answer(root, trusted=True, shown=shown)
+    assert [file.path.name for file in sources.look(root).waiting] == ["commit.md"]
+    assert sources.look(root).changes[0].path == root / ".claude/commands/commit.md"
+
+
+def test_the_same_files_in_a_folder_that_was_replaced_are_asked_about(root: Path, sources: ProjectSources) -> None:
+    sources.answer(root, trusted=True)
+    before = root.rename(root.with_name("before"))
+    (root / ".git").mkdir(parents=True)
+    for name in (".claude/settings.json", ".claude/skills/web/SKILL.md", ".claude/commands/commit.md"):
+        write(root / name, (before / name).read_text())
+    assert len(sources.look(root).waiting) == 3
+
+
+def test_an_answer_that_is_not_kept_holds_in_this_program_alone(root: Path, sources: ProjectSources) -> None:
+    passing = ProjectSources(sources.config, sources.home, sources.trust, keeps_answers=False)
+    passing.answer(root, trusted=True)
+    assert len(passing.look(root).files) == 3
+    assert not sources.trust.path.exists()
+    assert sources.look(root).files == ()
+
+
+@pytest.mark.parametrize(("settled", "reads"), [(10**12, 4), (-(10**12), 2)])
+def test_a_file_that_just_changed_is_read_again(
+    settled: int, reads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, count, read = write(tmp_path / "file", "x"), itertools.count(), os.read
+
+    def counted(descriptor: int, size: int) -> bytes:
+        next(count)
+        return read(descriptor, size)
+
+    monkeypatch.setattr(digests, "SETTLED", settled)
+    monkeypatch.setattr(os, "read", counted)
+    found = Digests()
+    assert found.digest(path, 10) == found.digest(path, 10)
+    assert next(count) == reads
+
+
+def test_folders_without_end_are_looked_at_up_to_a_limit(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finding, "MOST_ENTRIES", 50)
+    for folder in range(10):
+        for number in range(20):
+            write(root / f".claude/commands/{folder}/{number}.txt", "x")
+    found = find_sources(root, Digests())
+    assert any("only 2,000 folders" in one.reason for one in found.left_out)
+
+
+def test_a_word_of_a_command_that_no_file_can_be_named_is_passed_over(root: Path, sources: ProjectSources) -> None:
+    write(root / ".mcp.json", '{"mcpServers": {"a": {"command": "\\ud800", "args": ["\\u0000", "scripts/lint.py"]}}}')
+    write(root / "scripts/lint.py", "pass")
+    assert "scripts/lint.py" in waiting(root, sources)
