@@ -134,10 +134,10 @@ def _table(project: str, rules: Sequence[KeptRule]) -> str:
 
 
 def _read(path: Path) -> RuleTexts:
+    may_deny = True
     try:
         if not path.exists():
             return RuleTexts()
-        may_deny = True
         data = read_regular(path, MOST_BYTES + 1)
         if data is None or len(data) > MOST_BYTES:
             trouble = f"{path} is not a readable file of at most {MOST_BYTES:,} bytes."
