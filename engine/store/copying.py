@@ -38,6 +38,7 @@ TABLES: Mapping[str, tuple[str, str]] = {
     "queued_messages": (_OF_CONVERSATION, "ord"),
     "inbox": (_OF_CONVERSATION, "id"),
     "model_calls": (_OF_CONVERSATION, "rowid"),
+    "copied_rows": (_OF_CONVERSATION, "rowid"),
     "traces": (_OF_CONVERSATION, "rowid"),
     "spans": ("trace_id IN (SELECT id FROM traces WHERE conversation_id = ?)", "rowid"),
 }

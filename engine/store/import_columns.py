@@ -249,6 +249,7 @@ TAKEN: Final[Mapping[str, Mapping[str, Check]]] = {
         "duration_ms": number(),
         "error": text(),
     },
+    "copied_rows": {"id": _ROW, "origin": _ROW},
     "traces": {
         "id": _ROW,
         "run_id": _ROW,

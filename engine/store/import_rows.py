@@ -14,6 +14,7 @@ from engine.machine.states import STATE_NAMES, Completed, Failed, Idle, State
 from engine.ports import ImportRefused, ImportTerms
 from engine.records import AgentFacts, SpawnMode, TitleBy
 from engine.records.totals import Totals
+from engine.store import copied_rows
 from engine.store.copying import (
     NAMES_AN_IMAGE,
     TABLES,
@@ -96,7 +97,7 @@ def under_free_ids(connection: sqlite3.Connection, found: Sequence[TableRows]) -
     if not any(is_taken(connection, rows) for rows in found):
         return list(found)
     fresh = {old: new for rows in found for old, new in fresh_ids(rows).items()}
-    result = [renamed(rows, fresh) for rows in found]
+    result = [{**renamed(rows, fresh), "copied_rows": copied_rows.marked(rows, fresh)} for rows in found]
     called = {str(rows["conversations"][0]["id"]): fresh[rows["conversations"][0]["id"]] for rows in found[1:]}
     for rows in result[1:]:
         rows["conversations"][0]["parent_id"] = result[0]["conversations"][0]["id"]
@@ -193,6 +194,7 @@ def _settle(rows: TableRows) -> None:
         for row in rows[table]:
             if row.get(column) not in ids[target]:
                 row.pop(column, None)
+    rows["copied_rows"] = copied_rows.own_only(rows)
     _put_in_order(rows)
     settle_imported(rows)
 

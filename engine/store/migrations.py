@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from engine.store.schema import VERSION_1
 from engine.store.schema_asides import add_aside_spans
+from engine.store.schema_copies import add_copied_rows
 from engine.store.schema_events import add_cancel_requests, number_events
 from engine.store.schema_plan import add_plan_columns
 from engine.store.schema_search import add_search_index
@@ -60,6 +61,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     add_tracking_problem,
     add_aside_spans,
     add_rejected_spans,
+    add_copied_rows,
 )
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 

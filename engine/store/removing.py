@@ -9,7 +9,7 @@ from engine.store.ownership import Instance
 ROWS = 300
 """Rows per slice of a table without long texts; runs take their traces and spans along."""
 _MESSAGES = 500
-_SMALL = ("events", "runs", "turns", "file_steps")
+_SMALL = ("copied_rows", "events", "runs", "turns", "file_steps")
 
 
 def mark(connection: sqlite3.Connection, conversation_id: str, by: str) -> None:

@@ -6,15 +6,17 @@ import sqlite3
 from typing import Final
 
 from engine.records.spending import CallMark, Spending, Spent
+from engine.store.copied_rows import CALL_IS_COPY
 
 _NEWEST: Final = "SELECT rowid, id FROM model_calls ORDER BY rowid DESC LIMIT 1"
 _MARKED: Final = "SELECT id FROM model_calls WHERE rowid = ?"
-_SUMS: Final = """SELECT c.cwd, total(m.cost_usd), count(*) - count(m.cost_usd),
+_SUMS: Final = f"""SELECT c.cwd, total(m.cost_usd), count(*) - count(m.cost_usd),
     total(CASE WHEN m.started_at >= :day THEN m.cost_usd END),
     COALESCE(sum(m.started_at >= :day AND m.cost_usd IS NULL), 0)
     FROM model_calls AS m CROSS JOIN conversations AS c ON c.id = m.conversation_id
-    WHERE m.rowid > :row AND m.rowid <= :last GROUP BY c.cwd"""
-_DAY: Final = "SELECT total(cost_usd), count(*) - count(cost_usd) FROM model_calls WHERE started_at >= ?"
+    WHERE m.rowid > :row AND m.rowid <= :last AND NOT {CALL_IS_COPY} GROUP BY c.cwd"""
+_DAY: Final = f"""SELECT total(m.cost_usd), count(*) - count(m.cost_usd) FROM model_calls AS m
+    WHERE m.started_at >= ? AND NOT {CALL_IS_COPY}"""
 
 
 def read(connection: sqlite3.Connection, mark: CallMark, day: float, *, folders: bool) -> Spending:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from engine.machine.messages import Usage
 from engine.records.statistics import CallGroup, Statistics, StatisticsGroup, StatisticsQuery, ToolGroup
 from engine.records.totals import Totals
+from engine.store.copied_rows import CALL_IS_COPY, TOOL_CALL_IS_COPY
 
 
 class _Grouping(Struct, frozen=True):
@@ -39,7 +40,7 @@ CALLS_SQL: Final = """SELECT {key} AS key, {label} AS label, count(*) AS calls,
     COALESCE(sum(c.kind = 'subagent' AND m.cost_usd IS NULL), 0) AS agents_unpriced
     FROM model_calls AS m INDEXED BY model_calls_started CROSS JOIN conversations AS c ON c.id = m.conversation_id
     LEFT JOIN conversations AS p ON c.kind = 'subagent' AND p.id = c.parent_id
-    WHERE m.started_at >= :since AND c.partial IS NULL {condition}"""
+    WHERE m.started_at >= :since AND c.partial IS NULL AND NOT {copied} {condition}"""
 """The calls of a time; a conversation half copied or half imported is left out, as in the list."""
 TOOLS_SQL: Final = """SELECT t.name, count(*) AS calls, sum(t.status = 'error') AS failed,
     sum(t.status IN ('cancelled', 'skipped', 'interrupted')) AS stopped,
@@ -47,8 +48,8 @@ TOOLS_SQL: Final = """SELECT t.name, count(*) AS calls, sum(t.status = 'error') 
     FROM tool_calls AS t INDEXED BY tool_calls_ended CROSS JOIN conversations AS c ON c.id = t.conversation_id
     WHERE t.ended_at IS NOT NULL AND t.ended_at >= :since AND c.partial IS NULL AND NOT (c.branch_of IS NOT NULL
         AND c.branch_seq >= (SELECT seq FROM messages AS s WHERE s.id = t.assistant_message_id))
-    GROUP BY t.name ORDER BY calls DESC, t.name"""
-"""Ended calls by name, without those that a fork copied: its source has them."""
+    AND NOT {copied} GROUP BY t.name ORDER BY calls DESC, t.name""".replace("{copied}", TOOL_CALL_IS_COPY)
+"""Ended calls by name, without those that a fork or an import copied: its source has them."""
 
 
 def read(connection: sqlite3.Connection, query: StatisticsQuery) -> Statistics:
@@ -62,7 +63,7 @@ def read(connection: sqlite3.Connection, query: StatisticsQuery) -> Statistics:
 
 def statement(grouping: _Grouping) -> str:
     """The SELECT of one grouping; a total is one row, also of no calls."""
-    text = CALLS_SQL.format(key=grouping.key, label=grouping.label, condition=grouping.condition)
+    text = CALLS_SQL.format(key=grouping.key, label=grouping.label, condition=grouping.condition, copied=CALL_IS_COPY)
     return text if grouping is _TOTAL else f"{text} GROUP BY 1 ORDER BY {grouping.order}"
 
 
