@@ -25,7 +25,6 @@ from tests.support.storage import move, new_conversation, new_id, query, say, us
 from tools.contract import JsonObject
 
 DONE = Reply((Text("done"),))
-BEFORE_ASIDES = MIGRATIONS.index(add_aside_spans)
 
 
 @asynccontextmanager
@@ -117,7 +116,7 @@ async def test_a_call_belongs_to_the_run_that_had_begun_before_it(tmp_path: Path
 
 
 def as_before(path: Path) -> None:
-    """Bring a file back to the version before asides had spans."""
+    """Bring the spans back to the version before asides had any."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DELETE FROM spans WHERE kind = 'aside'")
         (sql,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'spans'").fetchone()
@@ -127,7 +126,6 @@ def as_before(path: Path) -> None:
         connection.execute(f"INSERT INTO spans (rowid, {columns}) SELECT rowid, * FROM newer")
         connection.execute("DROP TABLE newer")
         connection.execute("CREATE INDEX spans_trace ON spans (trace_id)")
-        connection.execute(f"PRAGMA user_version = {BEFORE_ASIDES}")
 
 
 async def test_an_older_file_gets_the_spans_of_its_asides_and_keeps_the_others_in_their_places(tmp_path: Path) -> None:
@@ -140,6 +138,8 @@ async def test_an_older_file_gets_the_spans_of_its_asides_and_keeps_the_others_i
     )
     as_before(store.path)
     places = query(store.path, "SELECT rowid, id, trace_id FROM spans ORDER BY rowid")
+    with closing(connect(str(store.path))) as connection:
+        add_aside_spans(connection)
     store = await open_store(StorePaths.under(tmp_path))
     found = [[one.started_at for one in run] for run in await asides(store, conversation_id)]
     await store.close()
