@@ -284,19 +284,35 @@ async def test_closing_stdin_ends_a_write_that_waits_and_lets_reads_go_on(proces
     assert (await service.end()).exit_code == 0
 
 
-async def test_a_wait_never_touches_a_descriptor_of_another_with_its_number(processes: Processes) -> None:
-    service = await processes.services.open(shell("sleep 60"))
-    reading = asyncio.create_task(service.channel().read_line())
+async def test_a_wait_that_was_ended_never_touches_another_descriptor_of_its_number() -> None:
+    reader, feed = os.pipe()
+    channel = LineChannel(reader, feed)
+    reading = asyncio.create_task(channel.read_line())
     await asyncio.sleep(0)
-    number = service.stdout
-    await service.end(grace=0)
-    other, feed = os.pipe()
-    os.dup2(other, number)
+    channel.close()
+    os.close(reader)
+    other, other_feed = os.pipe()
+    os.dup2(other, reader)
     heard = asyncio.Event()
-    asyncio.get_running_loop().add_reader(number, heard.set)
+    asyncio.get_running_loop().add_reader(reader, heard.set)
     assert await reading is None
-    os.write(feed, b"x")
-    assert await poll(heard.is_set)
-    asyncio.get_running_loop().remove_reader(number)
-    for descriptor in {other, feed, number}:
+    os.write(other_feed, b"x")
+    assert await poll(heard.is_set, 5)
+    asyncio.get_running_loop().remove_reader(reader)
+    for descriptor in {other, other_feed, feed, reader}:
         os.close(descriptor)
+
+
+async def test_a_reader_that_never_has_to_wait_lets_others_run() -> None:
+    endless, nowhere = os.open("/dev/zero", os.O_RDONLY), os.open("/dev/null", os.O_WRONLY)
+    channel = LineChannel(endless, nowhere, LIMIT)
+    with pytest.raises(LineTooLongError):
+        await channel.read_line()
+    reading = asyncio.create_task(channel.read_line())
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert not reading.done()
+    channel.close()
+    assert await reading is None
+    os.close(endless)
+    os.close(nowhere)
