@@ -60,7 +60,12 @@ class LineChannel:
         return None
 
     async def write_object(self, value: object) -> None:
-        """Write one object as a line; raises as `write_line` does."""
+        """Write one object as a line.
+
+        Raises:
+            ValueError: it holds what no JSON text can, a lone surrogate.
+            LineTooLongError, ServiceEndedError: as `write_line`.
+        """
         await self.write_line(msgspec.json.encode(value))
 
     async def read_line(self) -> bytes | None:

@@ -90,6 +90,7 @@ class PseudoTerminal:
 
     async def read(self) -> bytes:
         """Output as it comes, at most `READ_SIZE` bytes; empty once no process has the terminal any more."""
+        await asyncio.sleep(0)  # before the read, so that a cancel loses nothing: a flood must not hold the event loop
         async with self._reading:
             while not self._readiness.closed:
                 try:
@@ -101,7 +102,7 @@ class PseudoTerminal:
             return b""
 
     async def write(self, keys: bytes) -> None:
-        """Type into the terminal; waits while the program does not read.
+        """Type into the terminal; waits while the program does not read. A cancelled write may have typed a part.
 
         Raises:
             ServiceEndedError: the program is gone.

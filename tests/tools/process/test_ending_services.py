@@ -168,9 +168,11 @@ async def test_services_ended_or_cancelled_at_any_moment_leave_neither_descripto
 ) -> None:
     command = shell("echo a; cat", **watch.environment)
 
-    async def use(terminal: bool) -> None:
-        opening = processes.services.open_terminal if terminal else processes.services.open
-        program = await opening(command)
+    async def use(number: int) -> None:
+        if number % 3 == 2:
+            await processes.services.run_program(command, b"in")
+            return
+        program = await (processes.services.open, processes.services.open_terminal)[number % 3](command)
         try:
             await program.ended()
         finally:
@@ -179,8 +181,8 @@ async def test_services_ended_or_cancelled_at_any_moment_leave_neither_descripto
     await (await processes.services.open(command)).end()
     before = descriptors_open()
     for number in range(120):
-        task = asyncio.create_task(use(number % 2 == 0))
-        asyncio.get_running_loop().call_later(number % 12 / 1000, task.cancel)
+        task = asyncio.create_task(use(number))
+        asyncio.get_running_loop().call_later(number // 3 % 13 / 1000, task.cancel)
         await asyncio.wait({task})
     assert descriptors_open() == before
     assert marked(watch.mark) == set()

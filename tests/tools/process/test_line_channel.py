@@ -266,6 +266,8 @@ async def test_what_cannot_be_one_line_is_not_written(ends: Ends) -> None:
         await ends.channel.write_line(b"a\nb")
     with pytest.raises(LineTooLongError, match="1001 bytes"):
         await ends.channel.write_line(b"x" * 1001)
+    with pytest.raises(ValueError, match="surrogate"):
+        await ends.channel.write_object({"a": "\ud800"})
     with pytest.raises(BlockingIOError):
         os.read(ends.drain, 1)
 

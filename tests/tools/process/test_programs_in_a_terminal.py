@@ -84,6 +84,20 @@ async def test_output_can_be_read_after_the_end_and_a_flood_waits_for_its_reader
     assert await flood.read() == b""
 
 
+async def test_reading_what_is_there_lets_others_run_and_loses_nothing_when_cancelled(processes: Processes) -> None:
+    terminal = await processes.services.open_terminal(shell("stty -opost; echo last"))
+    await terminal.ended()
+    cancelled = asyncio.create_task(terminal.read())
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    await asyncio.wait({cancelled})
+    turned = asyncio.Event()
+    asyncio.get_running_loop().call_soon(turned.set)
+    assert await terminal.read() == b"last\n"
+    assert turned.is_set()
+    await terminal.end()
+
+
 async def test_a_read_and_a_write_that_wait_return_with_the_end(processes: Processes, watch: Watch) -> None:
     terminal = await processes.services.open_terminal(watched(watch, "stty raw -echo; echo; sleep 60"))
     await until(terminal, b"\n")
