@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from engine.conversation import Conversation
 from engine.machine.states import is_busy
+from engine.machine.stop_cause import StopCause
 from engine.ports import StorageError
 from engine.ports.run_store import CancelRequest, RunStore
 from engine.updates import StateChanged, Update
@@ -22,7 +23,7 @@ LOOK_EVERY: Final = 0.25
 class AgentEnder(Protocol):
     """Owner of the sub-agents, whose queue holds those that have not begun."""
 
-    def stop(self, agent_ids: Iterable[str]) -> None:
+    def stop(self, agent_ids: Iterable[str], by: StopCause) -> None:
         """Stop these; their text so far stays."""
         ...
 
@@ -66,12 +67,12 @@ class CancelWatcher:
             await asyncio.sleep(LOOK_EVERY)
 
     def _cancel(self, request: CancelRequest) -> None:
-        """Cancel as Esc does; a sub-agent leaves its queue."""
+        """Cancel as Esc does, and say who did; a sub-agent leaves its queue."""
         conversation = self._opened.get(request.conversation_id)
         if conversation is None:
             return
         log.info("another process cancels %s", request.run_id or request.conversation_id)
         if conversation.record.agent is not None and self._sub_agents is not None:
-            self._sub_agents.stop((conversation.id,))
+            self._sub_agents.stop((conversation.id,), StopCause.OUTSIDE)
         else:
-            conversation.cancel()
+            conversation.cancel(StopCause.OUTSIDE)

@@ -29,6 +29,7 @@ from engine.executor.user_requests import ask, run_shell, send
 from engine.executor.window import window_of
 from engine.machine.events import ApprovalAnswered, RetryAsked, Verdict
 from engine.machine.states import Idle, State, is_busy
+from engine.machine.stop_cause import StopCause
 from engine.ports import ConversationChanges, Provider, ProviderError, StorageError
 from engine.records import Attachment, ConversationRecord
 from engine.updates import ConversationChanged, Question, Snapshot
@@ -161,7 +162,7 @@ class Conversation:
         image = await ports.images.prepare(data)
         return await ports.store.add_attachment(self.id, image, ports.clock.now())
 
-    def cancel(self) -> None:
+    def cancel(self, by: StopCause = StopCause.USER) -> None:
         """Stop the run: its connection and its processes at once, the rest as the machine decides.
 
         Where nothing runs, a summary that is being made in the background is stopped (SPEC CLAW-32).
@@ -170,7 +171,7 @@ class Conversation:
             return
         self._session.stop_summary()
         self.queue.hold()
-        self._runner.cancel()
+        self._runner.cancel(by)
 
     async def answer(self, call_id: str, answer: ApprovalAnswer) -> Receipt:
         """Answer the open question; a rule is kept before the tool starts."""

@@ -19,6 +19,7 @@ from engine.executor.requests import EngineError
 from engine.executor.session import Ports
 from engine.executor.user_requests import log_read_on
 from engine.machine.states import AwaitingSubagents, run_of
+from engine.machine.stop_cause import StopCause
 from engine.open_conversations import OpenConversations
 from engine.ports.agent_store import USER
 from engine.records import SpawnMode
@@ -85,14 +86,14 @@ class SubAgents:
             raise EngineError(why)
         await self._send(agent_id, text, USER)
 
-    def stop(self, agent_ids: Iterable[str]) -> None:
+    def stop(self, agent_ids: Iterable[str], by: StopCause = StopCause.USER) -> None:
         """Stop these; their text so far stays."""
-        self._scheduler.stop(agent_ids)
+        self._scheduler.stop(agent_ids, by)
 
-    def stop_all(self, parent_id: str) -> None:
+    def stop_all(self, parent_id: str, by: StopCause = StopCause.USER) -> None:
         """Stop every sub-agent of a conversation; finished results wait for its user."""
         self._results.parent_stopped(parent_id)
-        self._scheduler.stop([running.conversation.id for running in self._scheduler.of(parent_id)])
+        self._scheduler.stop([running.conversation.id for running in self._scheduler.of(parent_id)], by)
 
     def reconsider(self, parent_id: str) -> None:
         """Decide the open questions of a conversation's sub-agents again: its limits are theirs."""

@@ -16,6 +16,7 @@ from engine.conversation import Conversation
 from engine.executor.requests import EngineError, Receipt, Refused
 from engine.machine import agent_texts
 from engine.machine.states import AgentOutcome, AgentTask, AwaitingApproval, Completed, Errored, Failed, State, is_busy
+from engine.machine.stop_cause import StopCause
 from engine.open_conversations import OpenConversations
 from engine.ports.agent_store import USER, AgentStore
 from engine.records import AgentFacts, RunPriority
@@ -179,7 +180,7 @@ class AgentScheduler:
             begun = running.conversation.agents.begin(running.facts, found, running.was_stopped)
             begun.add_done_callback(partial(self._answered, running))
 
-    def stop(self, agent_ids: Iterable[str]) -> None:
+    def stop(self, agent_ids: Iterable[str], by: StopCause = StopCause.USER) -> None:
         """Stop these; their text so far stays."""
         for agent_id in agent_ids:
             running = self._running.get(agent_id)
@@ -187,7 +188,7 @@ class AgentScheduler:
                 continue
             running.stopped = True
             if self._queue.is_out(agent_id):
-                running.conversation.cancel()
+                running.conversation.cancel(by)
             elif running.ready:
                 self._queue.leave(agent_id)
                 self._drop(running)

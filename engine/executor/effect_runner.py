@@ -49,6 +49,7 @@ from engine.machine.events import (
 )
 from engine.machine.messages import ToolResult, ToolStatus
 from engine.machine.states import ToolExecuting
+from engine.machine.stop_cause import StopCause
 from engine.ports import SuppressWakes, Write
 from engine.updates import AnswerEnded, ApprovalAsked, Noticed, RetryScheduled, RunningCall
 from tools.contract import JobInfo
@@ -136,16 +137,16 @@ class EffectRunner(Struct, eq=False):
         _cancel(self._model)
         _cancel(self._tool)
 
-    def cancel(self) -> None:
+    def cancel(self, by: StopCause = StopCause.USER) -> None:
         """Stop the run: its connection and its processes at once, the rest as the machine decides."""
         session = self.session
         session.ports.store.waits.give_up()  # otherwise nothing could be reported before the database is free
         self.interrupt()
         if session.sub_agents is not None:
-            session.sub_agents.stop_all(session.record.id)
+            session.sub_agents.stop_all(session.record.id, by)
         message_id = session.ports.ids.new()
         elapsed = int(session.ports.clock.monotonic() - session.run.started) if session.run.started else 0
-        stopped = InboxEntry(lambda: UserCancelled(message_id, elapsed), writes=_suppress_wakes(session))
+        stopped = InboxEntry(lambda: UserCancelled(message_id, elapsed, by), writes=_suppress_wakes(session))
         session.inbox.put(Priority.CANCEL, stopped)
 
     def background(self) -> JobInfo | None:
@@ -239,7 +240,7 @@ class EffectRunner(Struct, eq=False):
         written = session.calls.written
         self.interrupt()
         elapsed = int(session.ports.clock.monotonic() - session.run.started)
-        return UserCancelled(session.ports.ids.new(), elapsed, timed_out=True, written=written)
+        return UserCancelled(session.ports.ids.new(), elapsed, StopCause.TIME_LIMIT, written)
 
     def _model_broke(self, gen: int) -> None:
         message_id = self.session.ports.ids.new()

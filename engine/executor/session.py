@@ -25,6 +25,7 @@ from engine.executor.spending_caps import SpendingCaps
 from engine.machine.events import Event
 from engine.machine.messages import UNANSWERED, LastMessage, Role, TextBlock, ToolResultBlock, ToolUseBlock, Usage
 from engine.machine.states import State
+from engine.machine.stop_cause import StopCause
 from engine.machine.views import ContextView
 from engine.memory.memory import Memory
 from engine.permissions.asked import AskedCall
@@ -116,7 +117,7 @@ class AgentStopper(Protocol):
         """Stop these."""
         ...
 
-    def stop_all(self, parent_id: str) -> None:
+    def stop_all(self, parent_id: str, by: StopCause = StopCause.USER) -> None:
         """Stop every one of a conversation."""
         ...
 

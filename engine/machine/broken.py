@@ -9,6 +9,7 @@ from engine.machine.effects import Save, SaveMessage, SaveNotice
 from engine.machine.events import LlmFailed, UserCancelled
 from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, ThinkingBlock
 from engine.machine.states import AwaitingLlm, BrokenText, RetryWait
+from engine.machine.stop_cause import StopCause
 
 
 def has_content(blocks: tuple[Block, ...]) -> bool:
@@ -59,7 +60,7 @@ def after_stop(state: AwaitingLlm, event: UserCancelled) -> tuple[Save, ...]:
     """
     if isinstance(state.phase, RetryWait):
         return _with_notice(_kept(state, state.phase.cause, event.message_id))
-    return _kept(state, texts.TIME_LIMIT, event.message_id) if event.timed_out else ()
+    return _kept(state, texts.TIME_LIMIT, event.message_id) if event.by is StopCause.TIME_LIMIT else ()
 
 
 def with_text_of(state: AwaitingLlm, event: UserCancelled) -> AwaitingLlm:

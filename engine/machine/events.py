@@ -10,6 +10,7 @@ from msgspec import Struct
 from engine.machine.effects import Strategy
 from engine.machine.messages import Block, LastMessage, NewMessage, StopReason, ToolCall, ToolResult, Usage
 from engine.machine.states import AgentOutcome, AgentTask
+from engine.machine.stop_cause import StopCause
 from engine.machine.views import CompactionDraft, CompactionFacts
 from tools.todo_items import TodoList
 
@@ -34,8 +35,7 @@ class UserCancelled(Struct, frozen=True):
     message_id: str
     elapsed: int = 0
     """Whole seconds since the run began, for the notice."""
-    timed_out: bool = False
-    """The run's time limit asks, not the user."""
+    by: StopCause = StopCause.USER
     written: str = ""
     """Text that the current model call had written when the limit was reached."""
 

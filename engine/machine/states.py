@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.machine.messages import Block, ToolCall, ToolResult
+from engine.machine.stop_cause import StopCause
 
 RETRIES = 3
 """Retries after the first call (SPEC DEC-10)."""
@@ -207,11 +208,20 @@ class Cancelling(Struct, frozen=True, tag="cancelling"):
     agents: tuple[AgentTask, ...] = ()
     """All tasks of a spawn call."""
     outcomes: tuple[AgentOutcome, ...] = ()
+    outside: bool = False
+    """Another process asked for it."""
 
     @property
     def pending(self) -> tuple[str, ...]:
         """The ids of the sub-agents that have not ended."""
         return unfinished(self.agents, self.outcomes)
+
+    @property
+    def by(self) -> StopCause:
+        """The cause, kept as two flags: stored states of earlier versions have the first."""
+        if self.timed_out:
+            return StopCause.TIME_LIMIT
+        return StopCause.OUTSIDE if self.outside else StopCause.USER
 
 
 class Compacting(Struct, frozen=True, tag="compacting"):

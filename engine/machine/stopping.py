@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from engine.machine import agent_rules, broken, texts
 from engine.machine.effects import (
     AbortLlm,
@@ -27,6 +29,7 @@ from engine.machine.states import (
     State,
     ToolExecuting,
 )
+from engine.machine.stop_cause import StopCause
 from engine.machine.transition import Step, end_run, stop_round
 
 CANCEL_DEADLINE = 0.1
@@ -42,15 +45,13 @@ def step(state: State, event: StopEvent) -> Step:
             return _cancel(state, event)
         case ToolAborted():
             if isinstance(state, Cancelling) and not state.agents and event.call_id == state.round.current.id:
-                note = texts.stopped(state.elapsed, state.timed_out, event.ended_processes, event.survivors)
-                return stop_round(
-                    state.gen + 1, state, event.message_id, note, timed_out=state.timed_out, job=event.job
-                )
+                note = texts.stopped(state.elapsed, state.by, event.ended_processes, event.survivors)
+                return stop_round(state.gen + 1, state, event.message_id, note, by=state.by, job=event.job)
             return Step(state)
         case CancelDeadlinePassed():
             if isinstance(state, Cancelling):
-                note = texts.stopped(state.elapsed, state.timed_out)
-                return stop_round(state.gen + 1, state, event.message_id, note, timed_out=state.timed_out)
+                note = texts.stopped(state.elapsed, state.by)
+                return stop_round(state.gen + 1, state, event.message_id, note, by=state.by)
             return Step(state)
         case StragglersEnded(ended, survivors):
             told: tuple[SaveNotice, ...] = (
@@ -73,24 +74,26 @@ def _cancel(state: State, event: UserCancelled) -> Step:
         case AwaitingLlm():
             return _stop_model(broken.with_text_of(state, event), event)
         case AwaitingApproval():
-            note = texts.stopped(event.elapsed, event.timed_out)
-            return stop_round(gen, state, event.message_id, note, timed_out=event.timed_out)
+            note = texts.stopped(event.elapsed, event.by)
+            return stop_round(gen, state, event.message_id, note, by=event.by)
         case ToolExecuting():
             stop = KillTool(gen, state.round.current.id)
-            after = Cancelling(gen, state.run, state.round, event.elapsed, event.timed_out)
-            return Step(after, (stop, StartCancelDeadline(gen, CANCEL_DEADLINE)))
+            return Step(_stopping(gen, state, event), (stop, StartCancelDeadline(gen, CANCEL_DEADLINE)))
         case AwaitingSubagents():
-            after = Cancelling(
-                gen, state.run, state.round, event.elapsed, event.timed_out, state.agents, state.outcomes
-            )
+            after = replace(_stopping(gen, state, event), agents=state.agents, outcomes=state.outcomes)
             return Step(after, (CancelAgents(state.pending), StartCancelDeadline(gen, CANCEL_DEADLINE)))
         case _:
             assert_never(state)
 
 
+def _stopping(gen: int, state: ToolExecuting | AwaitingSubagents, event: UserCancelled) -> Cancelling:
+    late, outside = event.by is StopCause.TIME_LIMIT, event.by is StopCause.OUTSIDE
+    return Cancelling(gen, state.run, state.round, event.elapsed, late, outside=outside)
+
+
 def _stop_model(state: AwaitingLlm, event: UserCancelled) -> Step:
     saves = broken.after_stop(state, event)
     words = agent_rules.words_of(broken.blocks_of(state)) if saves else ""
-    row = SaveNotice(texts.stopped(event.elapsed, event.timed_out))
-    ended = end_run(state.gen + 1, state.run, (*saves, row), timed_out=event.timed_out, partial=words)
+    row = SaveNotice(texts.stopped(event.elapsed, event.by))
+    ended = end_run(state.gen + 1, state.run, (*saves, row), by=event.by, partial=words)
     return Step(ended.state, (*ended.effects, AbortLlm(), CancelTimer()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.machine.stop_cause import StopCause
 from tools.wording import counted
 
 CANCELLED = "Cancelled by user"
@@ -60,6 +61,15 @@ def plan_revised(remarks: str) -> str:
 PLAN_DELIVERED = "The plan was delivered as the result of this run."
 
 
+STOPPED = {
+    StopCause.USER: "Stopped by you",
+    StopCause.OUTSIDE: "Stopped by another process",
+    StopCause.TIME_LIMIT: "Stopped at the time limit",
+}
+"""Beginning of the row about a cancel, by its cause."""
+STOPPED_OUTSIDE = "Another process cancelled the run."
+
+
 def shell_ran(command: str, output: str) -> str:
     """A command that the user ran himself, and its output, as the model reads them."""
     return f"$ {command}\n{output}" if command else output
@@ -70,9 +80,9 @@ def cancelled(job: str) -> str:
     return f"{CANCELLED}. The command runs on in the background as job {job}." if job else CANCELLED
 
 
-def stopped(elapsed: int, timed_out: bool, processes: int = 0, survivors: tuple[int, ...] = ()) -> str:
-    """The row about a cancel: the duration and the ended processes."""
-    parts = [f"Stopped at the time limit after {elapsed} s" if timed_out else f"Stopped by you after {elapsed} s"]
+def stopped(elapsed: int, by: StopCause, processes: int = 0, survivors: tuple[int, ...] = ()) -> str:
+    """The row about a cancel: its cause, the duration and the ended processes."""
+    parts = [f"{STOPPED[by]} after {elapsed} s"]
     if processes:
         parts.append(f"{counted(processes, 'process', 'processes')} ended")
     if survivors:

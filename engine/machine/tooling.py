@@ -117,8 +117,8 @@ def _agent(state: State, event: AgentFinished) -> Step:
     if onward.pending:
         return Step(onward)
     if isinstance(onward, Cancelling):
-        note = texts.stopped(onward.elapsed, onward.timed_out)
-        return stop_round(onward.gen + 1, onward, event.message_id, note, timed_out=onward.timed_out)
+        note = texts.stopped(onward.elapsed, onward.by)
+        return stop_round(onward.gen + 1, onward, event.message_id, note, by=onward.by)
     text = agent_texts.aggregate(onward.agents, onward.outcomes)
     ends = agent_texts.ends(onward.agents, onward.outcomes)
     result = ToolResult(onward.round.current.id, text, ToolStatus.SUCCESS, agents=ends)

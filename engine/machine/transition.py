@@ -48,6 +48,7 @@ from engine.machine.states import (
     ToolOrigin,
     ToolRound,
 )
+from engine.machine.stop_cause import StopCause
 from engine.machine.views import CHARACTERS_PER_TOKEN, CompactionDraft
 
 
@@ -129,21 +130,24 @@ def fail_agent(gen: int, run: Run, kind: str, error: str, saves: tuple[Effect, .
     return Step(Failed(gen, kind, error, partial), (*saves, finish))
 
 
-def end_run(gen: int, run: Run, saves: tuple[Effect, ...], *, timed_out: bool, partial: str = "") -> Step:
-    """End a run that was stopped, by the user or by its time limit."""
+def end_run(gen: int, run: Run, saves: tuple[Effect, ...], *, by: StopCause, partial: str = "") -> Step:
+    """End a run that was stopped."""
+    timed_out = by is StopCause.TIME_LIMIT
     if run.agent is not None:
         kind, status = ("timeout", RunStatus.TIMEOUT) if timed_out else ("cancelled", RunStatus.CANCELLED)
         error = agent_texts.TIMED_OUT if timed_out else agent_texts.CANCELLED
         finish = FinishRun(run.id, status, run.iteration, error, kind)
         return Step(Failed(gen, kind, error, partial), (*saves, finish))
-    finish = FinishRun(run.id, RunStatus.CANCELLED, run.iteration)
+    finish = FinishRun(
+        run.id, RunStatus.CANCELLED, run.iteration, texts.STOPPED_OUTSIDE if by is StopCause.OUTSIDE else ""
+    )
     if timed_out:
         finish = FinishRun(run.id, RunStatus.FAILURE, run.iteration, texts.TIME_LIMIT, "timeout", recoverable=True)
     return Step(Idle(gen), (*saves, finish))
 
 
 def stop_round(
-    gen: int, state: Cancelling | AwaitingApproval, message_id: str, note: str, *, timed_out: bool, job: str = ""
+    gen: int, state: Cancelling | AwaitingApproval, message_id: str, note: str, *, by: StopCause, job: str = ""
 ) -> Step:
     """End a stopped round: finished work stays, a spawn call keeps the results of its sub-agents."""
     round_, current = state.round, ToolResult(state.round.current.id, texts.cancelled(job), ToolStatus.CANCELLED)
@@ -152,7 +156,7 @@ def stop_round(
         ends = agent_texts.ends(state.agents, state.outcomes, agent_texts.CANCELLED)
         current = replace(current, text=f"{texts.CANCELLED}\n\n{found}", agents=ends)
     saves = close_round(round_, message_id, current, texts.SKIPPED)
-    return end_run(gen, state.run, (*saves, SaveNotice(note)), timed_out=timed_out)
+    return end_run(gen, state.run, (*saves, SaveNotice(note)), by=by)
 
 
 def start_current(gen: int, run: Run, round_: ToolRound, saves: tuple[Effect, ...], *, approved: bool = False) -> Step:

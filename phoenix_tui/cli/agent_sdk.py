@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 from uuid import uuid4
 
-from engine.machine.states import AwaitingApproval, Errored, State, ToolExecuting
+from engine.machine.states import AwaitingApproval, Cancelling, Errored, State, ToolExecuting
 from engine.ports import ModelInfo
 from phoenix_tui.cli.agent_reports import ModelTotal, Used
 from tools.contract import JsonObject, JsonValue
@@ -59,7 +59,8 @@ def terminal_reason(subtype: str, state: State | None) -> str:
     """Reason of a run's end; `state` is the last one in which it worked, or the error in which it ended."""
     if subtype == "error_during_execution" and not isinstance(state, Errored):
         return "model_error"
-    stopped = "aborted_tools" if isinstance(state, ToolExecuting | AwaitingApproval) else "aborted_streaming"
+    in_tools = isinstance(state, ToolExecuting | AwaitingApproval | Cancelling)
+    stopped = "aborted_tools" if in_tools else "aborted_streaming"
     return _REASONS.get(subtype, stopped)
 
 

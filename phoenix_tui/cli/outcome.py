@@ -40,6 +40,8 @@ CAPPED = {
 }
 """Reasons why a run is incomplete though its own turns went well."""
 
+RUN_STOPPED = "The run was stopped."
+
 SAID = frozenset({"refusal", "content_filter", "output_limit"})
 """Error codes of runs whose last reply is whole, or as much of it as there will be."""
 STOPS = {"content_filter": "refusal"}
@@ -133,12 +135,12 @@ class RunOutcome:
     def error(self) -> str:
         """Reason of a failure, one sentence; empty for a success."""
         if self.stopped_by is not None:
-            return "The run was stopped."
+            return RUN_STOPPED
         if self.refused is not None:
             return self.refused.reason
         if self.capped:
             return CAPPED[self.capped]
-        return self.ended.error if self.ended is not None else "The run was stopped."
+        return (self.ended.error if self.ended is not None else "") or RUN_STOPPED
 
     @property
     def ended_in_words(self) -> bool:

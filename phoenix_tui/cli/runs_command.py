@@ -150,7 +150,7 @@ class RunCommands(Struct, frozen=True):
         if self.arguments.json:
             write_json(run_object(ended))
             return
-        why = f": {ended.record.error}" if ended.record.error else ""
+        why = f": {ended.record.error}" if ended.record.error and ended.record.status not in STOPPED else ""
         write_line(f"{_named(ended)}: {ended.record.status}{why}")
 
 

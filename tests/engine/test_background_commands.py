@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -195,7 +195,8 @@ async def test_keys_and_ends_in_any_order_answer_each_call_once(tmp_path: Path, 
         conversation = await harness.conversation()
         await conversation.say("begin")
         await until(lambda: isinstance(conversation.state, ToolExecuting))
-        deeds = [conversation.jobs.background, conversation.jobs.background, conversation.cancel, go.touch]
+        board = conversation.jobs
+        deeds: list[Callable[[], object]] = [board.background, board.background, conversation.cancel, go.touch]
         rng.shuffle(deeds)
         accepted = 0
         for deed in deeds:

@@ -84,6 +84,7 @@ from engine.machine.states import (
     run_of,
 )
 from engine.machine.step import step
+from engine.machine.stop_cause import StopCause
 from engine.machine.views import CompactionCause, CompactionDraft, CompactionFacts, CompactionKind, ContextView
 from tools.todo_items import TodoItem, TodoList
 
@@ -249,7 +250,7 @@ class Walk:
                 return UserMessage(message, self.last, run, limit, self.rng.random() < 0.1, due)
             case 1:
                 words = self.rng.choice(("", "half a", "half an answer"))
-                return UserCancelled(self.fresh("m"), timed_out=self.rng.random() < 0.3, written=words)
+                return UserCancelled(self.fresh("m"), by=self.rng.choice(tuple(StopCause)), written=words)
             case 2:
                 about = self.rng.choice((AgentDropped("cancelled", "cancelled"), AgentRecalled(), AgentRecalled()))
                 return about if self.for_agent else RetryAsked(self.last, run, 250)

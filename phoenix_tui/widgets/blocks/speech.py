@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from engine.machine.messages import ImageBlock, TextBlock
 from engine.machine.states import Errored
-from engine.machine.texts import SUMMARIZED, without_keys
+from engine.machine.texts import STOPPED, SUMMARIZED, without_keys
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, Span, StyledLine, TextStyle, TextTone
 from phoenix_tui.markdown.plain import plain_rows
@@ -37,7 +37,7 @@ MOST_COUNTED: Final = 200_000
 """Characters of a text whose words are counted."""
 SILENT: Final = "(silent)"
 """Row of a reply by which the model says nothing on purpose."""
-STOP_NOTICES: Final = ("Stopped by you", "Stopped at the time limit")
+STOP_NOTICES: Final = tuple(STOPPED.values())
 """Prefixes of the stored row of a stop (engine/machine/texts.py)."""
 _BOLD: Final = TextStyle(bold=True)
 _BAD: Final = TextStyle(TextTone.BAD)

@@ -42,6 +42,7 @@ from engine.machine.states import (
     Failed,
     Idle,
 )
+from engine.machine.stop_cause import StopCause
 from tests.support.machine import nothing_compacted
 from tests.support.moves import Driver, calls, done, reply, user
 
@@ -114,7 +115,7 @@ def test_the_last_call_may_only_submit() -> None:
     ("timed_out", "kind", "error"), [(False, "cancelled", "cancelled"), (True, "timeout", "timed out")]
 )
 def test_stopping_a_sub_agent_is_an_outcome(timed_out: bool, kind: str, error: str) -> None:
-    driver = child().on(UserCancelled("m", timed_out=timed_out))
+    driver = child().on(UserCancelled("m", by=StopCause.TIME_LIMIT if timed_out else StopCause.USER))
     assert driver.state == Failed(driver.gen, kind, error)
 
 

@@ -9,6 +9,7 @@ from engine.machine.effects import FinishRun, RequestLlm, RunStatus, SaveNotice
 from engine.machine.events import CompactionEnded, LlmFailed, RetryAsked, RetryDue, UserCancelled
 from engine.machine.messages import LastMessage, StopReason, TextBlock
 from engine.machine.states import AgentRun, AwaitingLlm, BrokenText, Errored, Failed, Idle, Requesting, Run
+from engine.machine.stop_cause import StopCause
 from engine.machine.transition import opens_turn
 from tests.support.machine import nothing_compacted
 from tests.support.moves import Driver, reply, user
@@ -105,7 +106,7 @@ def test_a_stop_while_text_arrives_keeps_none_of_it() -> None:
 
 
 def test_the_time_limit_of_a_run_keeps_the_text_that_it_ends() -> None:
-    driver = Driver().on(user()).on(UserCancelled("m-stop", 9, timed_out=True, written="half"))
+    driver = Driver().on(user()).on(UserCancelled("m-stop", 9, by=StopCause.TIME_LIMIT, written="half"))
     assert kept(driver) == [((TextBlock("half"),), texts.TIME_LIMIT)]
     assert driver.effect(SaveNotice).text == "Stopped at the time limit after 9 s"
 
@@ -114,7 +115,7 @@ def test_the_time_limit_of_a_run_keeps_the_text_that_it_ends() -> None:
 def test_a_sub_agent_hands_the_text_that_broke_to_its_parent(timed_out: bool) -> None:
     driver = Driver(AwaitingLlm(1, Run("run-1", 20, agent=AgentRun()), Requesting()))
     if timed_out:
-        driver.on(UserCancelled("m-stop", 9, timed_out=True, written="found a"))
+        driver.on(UserCancelled("m-stop", 9, by=StopCause.TIME_LIMIT, written="found a"))
     else:
         breaks(driver, "found a", retryable=False)
     assert isinstance(driver.state, Failed)

@@ -35,6 +35,7 @@ from engine.machine.events import (
 )
 from engine.machine.messages import StopReason, ToolStatus
 from engine.machine.states import AwaitingApproval, Cancelling, Idle, ToolExecuting
+from engine.machine.stop_cause import StopCause
 from tests.support.moves import Driver, calls, done, reply, user
 
 
@@ -124,11 +125,22 @@ def test_cancelling_a_model_call_stores_no_text_and_aborts_call_and_timer() -> N
 
 
 def test_the_time_limit_ends_a_run_as_a_failure_with_its_own_code() -> None:
-    driver = executing("t1").on(UserCancelled("m-c", elapsed=30, timed_out=True))
+    driver = executing("t1").on(UserCancelled("m-c", elapsed=30, by=StopCause.TIME_LIMIT))
     driver.on(ToolAborted(driver.gen, "t1", "m-r"))
     finish = driver.effect(FinishRun)
     assert (finish.status, finish.error_code) == (RunStatus.FAILURE, "timeout")
     assert driver.effect(SaveNotice).text == "Stopped at the time limit after 30 s"
+
+
+@pytest.mark.parametrize("state", ["model", "tool", "question"])
+def test_a_run_that_another_process_cancels_says_so(state: str) -> None:
+    driver = Driver().on(user()) if state == "model" else executing("t1") if state == "tool" else asking()
+    driver.on(UserCancelled("m-c", elapsed=3, by=StopCause.OUTSIDE))
+    if state == "tool":
+        driver.on(CancelDeadlinePassed(driver.gen, "m-r"))
+    finish = driver.effect(FinishRun)
+    assert (finish.status, finish.error) == (RunStatus.CANCELLED, "Another process cancelled the run.")
+    assert driver.effect(SaveNotice).text == "Stopped by another process after 3 s"
 
 
 @pytest.mark.parametrize("call", ["stranger", "t2"])

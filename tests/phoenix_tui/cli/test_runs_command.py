@@ -125,7 +125,8 @@ async def test_another_process_cancels_a_run_as_esc_does(tmp_path: Path, answers
         waiting = asyncio.ensure_future(run.phoenix.run("runs", "wait", run.run_id))
         cancelled = await run.phoenix.run("runs", "cancel", run.run_id[:8])
         assert (cancelled.code, cancelled.out) == (0, f"Run {run.run_id[:8]}: cancelled\n")
-        assert (await ended(run.process)).code == 130
+        stopped = await ended(run.process)
+        assert (stopped.code, stopped.err.splitlines()[-1]) == (130, "phoenix: Another process cancelled the run.")
         assert (await waiting).code == 130
         [end] = [row for row in rows_of(run.database) if row["type"] == "task:cancelled"]
         assert (end["run_id"], end["payload"]["agentId"]) == (run.run_id, "system")
@@ -161,7 +162,7 @@ async def test_a_sub_agent_that_has_not_begun_leaves_its_queue(tmp_path: Path) -
         shown = await run.phoenix.run("runs", "show", waiting, "--json")
         assert (shown.json["status"], shown.json["task_id"]) == ("queued", None)
         cancelled = await run.phoenix.run("runs", "cancel", waiting)
-        assert (cancelled.code, cancelled.out) == (0, f"Sub-agent {waiting[:8]}: cancelled: cancelled\n")
+        assert (cancelled.code, cancelled.out) == (0, f"Sub-agent {waiting[:8]}: cancelled\n")
         assert (await run.phoenix.run("runs", "cancel", working_one)).code == 0
         assert (await ended(run.process)).out == "Back.\n"
 
