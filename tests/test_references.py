@@ -12,6 +12,7 @@ from phoenix_tui.cli.names import COMMANDS as PROGRAM_COMMANDS
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.config.settings import KEYS, PROVIDER_KEYS
 from phoenix_tui.features.catalogue import ALIASES, BY_NAME, COMMANDS
+from phoenix_tui.linear.run import RUNS as LINE_COMMANDS
 from tests.support.references import (
     ROOT,
     documents,
@@ -113,8 +114,10 @@ def test_the_contract_names_every_setting() -> None:
 
 
 def test_the_contract_names_every_slash_command() -> None:
-    listed = section(7).partition("Slash commands: ")[2].partition(". ")[0]
-    assert set(listed.split()) == {f"/{command.name}" for command in COMMANDS}
+    listed, _, more = section(7).partition("Slash commands: ")[2].partition(".")
+    assert listed.split() == [f"/{command.name}" for command in COMMANDS]
+    of_lines = more.partition("In lines there are also ")[2].partition(".")[0]
+    assert of_lines.split() == [f"/{name}" for name in sorted(LINE_COMMANDS.keys() - BY_NAME.keys())]
 
 
 def test_the_contract_names_every_command_of_the_program() -> None:
