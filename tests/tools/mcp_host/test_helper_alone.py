@@ -1,0 +1,36 @@
+"""The SDK stays in the helper: neither the screen, nor `phoenix -p`, nor what the engine shares with it loads it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.support.mcp_helper import ROOT
+
+SDK = {"mcp", "mcp_types", "starlette", "jsonschema", "referencing", "uvicorn", "jwt"}
+FRONT_ENDS = "phoenix_tui.app phoenix_tui.wiring.screen phoenix_tui.wiring.linear phoenix_tui.wiring.headless"
+SHARED = "tools.mcp_host.protocol tools.mcp_host.lines tools.mcp_host.limits"
+EVERY_MODULE = """
+import importlib, pkgutil, sys
+for package in ("phoenix_tui", "engine", "tools"):
+    for found in pkgutil.walk_packages(importlib.import_module(package).__path__, package + "."):
+        if not found.name.startswith("tools.mcp_host.") and not found.name.endswith("__main__"):
+            importlib.import_module(found.name)
+"""
+
+
+def loaded_by(program: str) -> set[str]:
+    """Names of the packages that are loaded after a program ran."""
+    program += "\nimport sys; print(*sys.modules, sep='\\n')"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+def test_front_ends_and_the_shared_protocol_load_neither_the_sdk_nor_pydantic() -> None:
+    loaded = loaded_by("\n".join(f"import {name}" for name in f"{FRONT_ENDS} {SHARED}".split()))
+    assert not loaded & (SDK | {"pydantic"})
+
+
+def test_no_module_outside_of_the_helper_loads_the_sdk() -> None:
+    """Functions included: import-linter reads their imports (pyproject.toml)."""
+    assert not loaded_by(EVERY_MODULE) & SDK

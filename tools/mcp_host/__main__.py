@@ -1,0 +1,56 @@
+"""Start of the helper: `python -I -m tools.mcp_host --socket FD --spill FOLDER`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import socket
+import sys
+import warnings
+from pathlib import Path
+
+
+def main() -> None:
+    """Serve Phoenix over the inherited socket until it closes."""
+    parser = argparse.ArgumentParser(prog="tools.mcp_host")
+    parser.add_argument("--socket", type=int, required=True, help="descriptor of the socket to Phoenix")
+    parser.add_argument("--spill", type=Path, required=True, help="folder for large payloads")
+    arguments = parser.parse_args()
+    _harden()
+    logging.disable(logging.CRITICAL)  # the SDK logs what servers send; their log has a ring of its own
+    warnings.simplefilter("ignore", DeprecationWarning)
+    control = socket.socket(fileno=arguments.socket)
+    os.set_inheritable(arguments.socket, False)
+    asyncio.run(_serve(control, arguments.spill))
+
+
+def _harden() -> None:
+    """Close the memory, which holds tokens, to other processes of the user."""
+    if sys.platform == "linux":
+        from tools.process.zygote import kernel  # noqa: PLC0415 - Linux alone can load it
+
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+
+
+async def _serve(control: socket.socket, spill: Path) -> None:
+    from tools.mcp_host.host import Host  # noqa: PLC0415 - the SDK takes a second: not before the memory is closed
+    from tools.mcp_host.link import Link  # noqa: PLC0415 - as above
+
+    asyncio.get_running_loop().set_exception_handler(_ignore)
+    link = Link(control, spill)
+    try:
+        await Host(link, spill).run()
+    finally:
+        link.close()
+
+
+def _ignore(_loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+    """Name an error that no request waits for, without the words of a server."""
+    error = context.get("exception")
+    sys.stderr.write(f"mcp_host: {context.get('message')}: {type(error).__name__}\n")
+
+
+if __name__ == "__main__":
+    main()

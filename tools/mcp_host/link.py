@@ -1,0 +1,148 @@
+"""The helper's end of the socket to Phoenix: requests with their descriptors in, messages out, both bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections import deque
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+from tools.mcp_host.limits import LONGEST_LINE
+from tools.mcp_host.lines import BadLine, decode_request, encode
+from tools.mcp_host.protocol import AnyRequest, Event
+
+READ: Final = 64 * 1024
+MOST_DESCRIPTORS: Final = 16
+CLOSE_ON_EXEC: Final = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+CROWDED: Final = 1024 * 1024
+"""Unsent bytes above which droppable events are dropped."""
+STUFFED: Final = 64 * 1024 * 1024
+"""Unsent bytes above which Phoenix is taken for dead."""
+
+
+class Link:
+    """Reads requests and queues messages; its end is the end of the helper."""
+
+    def __init__(self, control: socket.socket, folder: Path) -> None:
+        control.setblocking(False)
+        self._socket = control
+        self._folder = folder
+        self._loop = asyncio.get_running_loop()
+        self._descriptors: deque[int] = deque()
+        self._unsent: deque[bytes] = deque()
+        self._size = 0
+        self._writing = False
+        self._sent = asyncio.Event()
+        self._lost = self._loop.create_future()
+
+    async def requests(self) -> AsyncIterator[AnyRequest]:
+        """The requests of Phoenix, until it closes the socket or sends something that is none."""
+        rest = bytearray()
+        while chunk := await self._chunk():
+            rest += chunk
+            while (end := rest.find(b"\n")) >= 0:
+                line = bytes(rest[:end])
+                del rest[: end + 1]
+                try:
+                    request = decode_request(line, self._folder)
+                except BadLine:
+                    return  # the two ends disagree about the protocol: nothing after it can be relied on
+                yield request
+            if len(rest) > LONGEST_LINE:
+                return
+
+    def take_descriptors(self, count: int) -> list[int]:
+        """The oldest descriptors that came; fewer than `count` if Phoenix sent fewer."""
+        return [self._descriptors.popleft() for _ in range(min(count, len(self._descriptors)))]
+
+    def send(self, message: Event, *, droppable: bool = False) -> None:
+        """Queue a message; a droppable one is left out while Phoenix is behind."""
+        if self._lost.done() or (droppable and self._size > CROWDED):
+            return
+        try:
+            line = encode(message, self._folder)
+        except (BadLine, OSError):
+            if droppable:
+                return
+            raise
+        self._unsent.append(line)
+        self._size += len(line)
+        if self._size > STUFFED:
+            self._lose()
+        elif not self._writing:
+            self._flush()
+
+    async def flush(self) -> None:
+        """Wait until all is sent or the socket is gone."""
+        if self._unsent and not self._lost.done():
+            self._sent.clear()
+            await self._sent.wait()
+
+    def close(self) -> None:
+        """Close the socket and unclaimed descriptors."""
+        self._lose()
+        while self._descriptors:
+            with contextlib.suppress(OSError):
+                os.close(self._descriptors.popleft())
+        self._socket.close()
+
+    async def _chunk(self) -> bytes:
+        while not self._lost.done():
+            try:
+                data, descriptors, _, _ = socket.recv_fds(self._socket, READ, MOST_DESCRIPTORS, CLOSE_ON_EXEC)
+            except BlockingIOError:
+                await self._readable()
+                continue
+            except OSError:
+                return b""
+            self._descriptors.extend(descriptors)
+            return data
+        return b""
+
+    async def _readable(self) -> None:
+        ready = self._loop.create_future()
+        self._loop.add_reader(self._socket, _set, ready)
+        try:
+            await asyncio.wait({ready, self._lost}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._loop.remove_reader(self._socket)
+
+    def _flush(self) -> None:
+        try:
+            while self._unsent:
+                sent = self._socket.send(self._unsent[0])
+                self._size -= sent
+                if sent == len(self._unsent[0]):
+                    self._unsent.popleft()
+                else:
+                    self._unsent[0] = self._unsent[0][sent:]
+        except BlockingIOError:
+            if not self._writing:
+                self._writing = True
+                self._loop.add_writer(self._socket, self._flush)
+            return
+        except OSError:
+            self._lose()
+        self._sent.set()
+        if self._writing:
+            self._writing = False
+            self._loop.remove_writer(self._socket)
+
+    def _lose(self) -> None:
+        if not self._lost.done():
+            self._lost.set_result(None)
+        if self._writing:
+            self._writing = False
+            self._loop.remove_writer(self._socket)
+        self._unsent.clear()
+        self._sent.set()
+        self._size = 0
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,175 @@
+"""Signing in to servers with the SDK's provider: what it knows of a server, and one sign-in of the user at a time.
+
+Tokens are held in memory alone and handed to Phoenix, which stores them. A browser is never asked for by itself: a
+provider outside of a sign-in uses and refreshes tokens, and fails with `AuthNeeded` where that is not enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+from mcp.client.auth import OAuthClientProvider
+from mcp.shared.auth import (
+    AuthorizationCodeResult,
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    OAuthToken,
+    ProtectedResourceMetadata,
+)
+from msgspec import Raw, Struct
+from pydantic import AnyUrl, BaseModel, ValidationError
+
+from tools.mcp_host.causes import AuthNeeded
+from tools.mcp_host.protocol import NOTHING, OAuth, raw
+from tools.mcp_host.sign_in import SignIn
+
+M = TypeVar("M", bound=BaseModel)
+NO_CALLBACK: Final = "http://127.0.0.1/callback"
+"""Redirect address of a provider that never redirects."""
+
+
+class Stored(Struct, omit_defaults=True):
+    """Content of `Credentials`. The metadata says where to refresh tokens; the SDK would have to find it again."""
+
+    tokens: dict[str, Any] = {}
+    client: dict[str, Any] = {}
+    expires_at: float | None = None
+    server: dict[str, Any] = {}
+    resource: dict[str, Any] = {}
+    issuer: str = ""
+
+
+class FixedScopes(OAuthClientMetadata):
+    """Metadata whose scopes are those of the user, where the SDK would set the ones a server asks for."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name != "scope" or not self.scope:
+            super().__setattr__(name, value)
+
+
+class ServerAuth:
+    """All that the helper knows for signing in to one server."""
+
+    def __init__(self, url: str, oauth: OAuth | None, stored: Raw | None, changed: Callable[[Raw], None]) -> None:
+        self._url = url
+        self._oauth = oauth or OAuth()
+        self._changed = changed
+        self._stored = _read(stored)
+        self._provider: OAuthClientProvider | None = None
+
+    @property
+    def has_tokens(self) -> bool:
+        """True if a request can be signed."""
+        return bool(self._stored.tokens)
+
+    @property
+    def callback_port(self) -> int:
+        """Port of the configured or registered redirect address; 0: any."""
+        if self._oauth.callback_port or self._oauth.client_id:
+            return self._oauth.callback_port
+        addresses = self._stored.client.get("redirect_uris") or [""]
+        try:
+            return urlsplit(str(addresses[0])).port or 0
+        except ValueError:
+            return 0
+
+    def forget(self) -> None:
+        """Drop tokens and registration."""
+        self._stored, self._provider = Stored(), None
+        self._changed(NOTHING)
+
+    def provider(self, sign_in: SignIn | None = None) -> OAuthClientProvider:
+        """An authentication for requests; with a sign-in it asks the user when tokens are missing or refused."""
+        callback = sign_in.callback if sign_in else NO_CALLBACK
+        if sign_in and str((self._stored.client.get("redirect_uris") or [callback])[0]) != callback:
+            self._stored.client = {}  # registered with a port that is taken now
+        kind = FixedScopes if self._oauth.scopes else OAuthClientMetadata
+        metadata = kind(
+            redirect_uris=[AnyUrl(callback)],
+            client_name="Phoenix",
+            scope=self._oauth.scopes or None,
+            token_endpoint_auth_method="client_secret_post" if self._oauth.client_secret else "none",
+        )
+
+        async def redirect(url: str) -> None:
+            if sign_in is None:
+                raise AuthNeeded
+            sign_in.open(url)
+
+        async def returned() -> AuthorizationCodeResult:
+            if sign_in is None:
+                raise AuthNeeded
+            code, state, issuer = await sign_in.result()
+            return AuthorizationCodeResult(code=code, state=state, iss=issuer)
+
+        provider = OAuthClientProvider(
+            self._url, metadata, self, redirect, returned, self._oauth.client_metadata_url or None
+        )
+        self._restore(provider)
+        self._provider = provider
+        return provider
+
+    def _restore(self, provider: OAuthClientProvider) -> None:
+        context, stored = provider.context, self._stored
+        context.token_expiry_time = stored.expires_at
+        context.auth_server_url = stored.issuer or None
+        try:
+            context.oauth_metadata = OAuthMetadata.model_validate(stored.server) if stored.server else None
+            if stored.resource:
+                context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(stored.resource)
+        except ValidationError:
+            context.oauth_metadata = None  # of an older SDK: found again at the next sign-in
+
+    async def get_tokens(self) -> OAuthToken | None:
+        """Stored tokens, for the SDK."""
+        return _model(OAuthToken, self._stored.tokens)
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """Take new tokens of the SDK and hand them to Phoenix."""
+        stored = self._stored
+        stored.tokens = _dumped(tokens)
+        if self._provider is not None:
+            context = self._provider.context
+            stored.expires_at = context.token_expiry_time
+            stored.issuer = context.auth_server_url or ""
+            stored.server = _dumped(context.oauth_metadata)
+            stored.resource = _dumped(context.protected_resource_metadata)
+        self._changed(raw(stored))
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """Registration: the configured one, or the stored one."""
+        if self._oauth.client_id:
+            return OAuthClientInformationFull(
+                client_id=self._oauth.client_id,
+                client_secret=self._oauth.client_secret or None,
+                token_endpoint_auth_method="client_secret_post" if self._oauth.client_secret else "none",
+            )
+        return _model(OAuthClientInformationFull, self._stored.client)
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Take a registration of the SDK; it is handed to Phoenix together with the tokens."""
+        self._stored.client = _dumped(client_info)
+
+
+def _read(stored: Raw | None) -> Stored:
+    if stored is None or bytes(stored) == bytes(NOTHING):
+        return Stored()
+    try:
+        return msgspec.json.decode(stored, type=Stored)
+    except msgspec.MsgspecError:
+        return Stored()  # damaged: the user signs in again
+
+
+def _dumped(model: BaseModel | None) -> dict[str, Any]:
+    return {} if model is None else model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _model(kind: type[M], content: dict[str, Any]) -> M | None:
+    try:
+        return kind.model_validate(content) if content else None
+    except ValidationError:
+        return None
