@@ -54,14 +54,20 @@ class Helper:
         self.events: list[AnyEvent] = []
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Reply]] = {}
+        self._writer: asyncio.StreamWriter | None = None
+        self.listens = asyncio.Event()
 
     async def listen(self) -> None:
         """Take what the helper sends, until it ends."""
         reader, writer = await asyncio.open_unix_connection(sock=self.control.dup(), limit=2 << 20)
+        self._writer = writer
+        self.listens.set()
         while line := await reader.readline():
             event = decode_event(line, self.folder)
             if isinstance(event, Reply):
-                self._waiting.pop(event.id).set_result(event)
+                waiting = self._waiting.pop(event.id)
+                if not waiting.done():
+                    waiting.set_result(event)
             else:
                 self.events.append(event)
         writer.close()
@@ -79,7 +85,8 @@ class Helper:
             for descriptor in descriptors:
                 os.close(descriptor)
         else:
-            assert self.control.send(line) == len(line)
+            assert self._writer is not None, "it listens first"
+            self._writer.write(line)
         return future
 
     async def reply(self, request: AnyRequest, descriptors: tuple[int, ...] = ()) -> Reply:
@@ -164,6 +171,7 @@ async def helper(folder: Path) -> AsyncIterator[Helper]:
     process, ours = start_helper(folder)
     running = Helper(process, ours, folder)
     listening = asyncio.ensure_future(running.listen())
+    await running.listens.wait()
     try:
         yield running
         if process.poll() is None:

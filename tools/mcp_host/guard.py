@@ -24,6 +24,9 @@ PAUSE_EVERY = 100
 PAUSE = 0.05
 """After so many dropped messages the helper stops reading for so many seconds, so a flood costs little time."""
 
+UNREAD_LOOKS = 100
+"""Pauses until a server that asks and does not read the answers is disconnected."""
+
 
 class Incoming(Protocol):
     """A read stream of the SDK."""
@@ -126,9 +129,7 @@ class Traffic:
         match item.message:
             case JSONRPCRequest(id=number):
                 self._unanswered.add(number)
-                if len(self._unanswered) > MOST_UNANSWERED:
-                    self.end(f"it sent {MOST_UNANSWERED} requests without reading the answers")
-                    return False
+                return await self._answers_read()
             case JSONRPCNotification(method="notifications/cancelled", params=params):
                 self._unanswered.discard(_number(params))
                 return True
@@ -143,6 +144,17 @@ class Traffic:
         """Note an answer to a request of the server."""
         if isinstance(item.message, JSONRPCResponse | JSONRPCError) and item.message.id is not None:
             self._unanswered.discard(item.message.id)
+
+    async def _answers_read(self) -> bool:
+        """Wait while too many requests of the server are unanswered; False if it does not read the answers."""
+        waited = 0
+        while len(self._unanswered) > MOST_UNANSWERED:
+            if waited == UNREAD_LOOKS:
+                self.end(f"it sent {MOST_UNANSWERED} requests and does not read the answers")
+                return False
+            waited += 1
+            await asyncio.sleep(PAUSE)
+        return True
 
     async def _drop(self) -> None:
         self._dropped += 1

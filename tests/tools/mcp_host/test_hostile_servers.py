@@ -1,0 +1,291 @@
+"""Servers that break every rule: each harms only itself, and costs bounded time and memory."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.mcp_helper import Helper, Refused, helper
+from tests.support.mcp_raw import Behaviour, RawServer, raw_server, tool
+from tests.support.waiting import poll
+from tools.mcp_host import limits
+from tools.mcp_host.protocol import Ask, Call, Cancel, Connect, Items, ListItems, Log, Progress, TextPart
+
+MB = 1 << 20
+
+
+async def fine(server: RawServer, number: Any) -> None:
+    """Answer as expected."""
+    await server.text(number, "fine")
+
+
+async def silent(_server: RawServer, _number: Any) -> None:
+    """Never answer."""
+
+
+@contextlib.asynccontextmanager
+async def against(folder: Path, **behaviours: Behaviour) -> AsyncIterator[tuple[Helper, RawServer]]:
+    """A helper with a hostile server `s` and a good one, `good`, which must work at the end."""
+    hostile, good = RawServer({"fine": fine, **behaviours}), RawServer({"fine": fine})
+    async with helper(folder) as running, raw_server(hostile), raw_server(good):
+        await running.connect(good.pipes, server="good")
+        await running.connect(hostile.pipes, elicitation=True)
+        yield running, hostile
+        assert await running.text("fine", server="good") == "fine"
+
+
+async def failed(running: Helper, name: str, **more: Any) -> str:
+    """Kind and message of the error that a call ends with."""
+    with pytest.raises(Refused) as refused:
+        await running.call(name, **more)
+    return f"{refused.value.error.kind}: {refused.value.error.message}"
+
+
+async def test_a_line_without_end_ends_that_server_within_bounded_memory(tmp_path: Path) -> None:
+    async def endless(server: RawServer, _number: Any) -> None:
+        with contextlib.suppress(OSError):
+            for _ in range(100):
+                await server.send_bytes(b"x" * MB)
+
+    async with against(tmp_path, endless=endless) as (running, _):
+        before = running.memory()
+        assert await failed(running, "endless") == "gone: MCP server 's' ended: Connection closed."
+        assert await poll(lambda: running.states()[-1] == "ended")
+        assert running.memory() - before < 64 * MB
+
+
+async def test_answers_that_are_no_json_fail_their_call_at_once(tmp_path: Path) -> None:
+    def answer(text: str) -> Behaviour:
+        async def give(server: RawServer, number: Any) -> None:
+            await server.send_bytes(b'garbage\n\x00\xff\n[1]\n"x"\n')
+            await server.send_bytes(text.replace("ID", str(number)).encode() + b"\n")
+
+        return give
+
+    deep = "[" * 100_000 + "]" * 100_000
+    wide = "[" + ",".join(["{}"] * 700_000) + "]"
+    async with against(
+        tmp_path,
+        cut=answer('{"jsonrpc":"2.0","id":ID,"result":{"content":['),
+        deep=answer(f'{{"jsonrpc":"2.0","id":ID,"result":{{"content":[],"structuredContent":{deep}}}}}'),
+        wide=answer(f'{{"result":{{"content":[],"structuredContent":{wide}}},"jsonrpc":"2.0","id":ID}}'),
+        shape=answer('{"jsonrpc":"2.0","id":ID,"result":{"content":7}}'),
+    ) as (running, hostile):
+        assert "server: MCP server 's' answered with an error: an answer that cannot be read" in await failed(
+            running, "cut"
+        )
+        assert "cannot be read" in await failed(running, "deep")
+        assert "more than 2000000 values" in await failed(running, "wide")
+        assert "gave an answer that is not MCP" in await failed(running, "shape")
+        assert await running.text("fine") == "fine"
+        log = await running.ask(ListItems(id=running.number(), server="s", what="log"), Items)
+        assert any("not MCP" in line for line in log.lines)
+        assert hostile.methods()[-1] == "tools/call"
+
+
+async def test_a_flood_of_notifications_is_dropped_and_calls_go_on(tmp_path: Path) -> None:
+    flooding = asyncio.Event()
+
+    async def flood(server: RawServer, number: Any) -> None:
+        log = {"method": "notifications/message", "params": {"level": "info", "data": "y" * 200}}
+        line = json.dumps({"jsonrpc": "2.0", **log}).encode() + b"\n"
+        changed = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
+        for _ in range(150):
+            await server.send_bytes(line * 50 + changed * 20)
+        flooding.set()
+        await server.text(number, "after it")
+
+    async with against(tmp_path, flood=flood) as (running, hostile):
+        calling = asyncio.ensure_future(running.text("flood"))
+        assert await running.text("fine", server="good") == "fine"
+        assert await calling == "after it"
+        logs = [event for event in running.events if isinstance(event, Log)]
+        assert len(logs) < 500
+        assert any("messages dropped" in event.text for event in logs)
+        assert hostile.methods().count("tools/list") < 20
+
+
+async def test_questions_beyond_a_few_are_declined_at_once(tmp_path: Path) -> None:
+    async def asking(server: RawServer, _number: Any) -> None:
+        form = {"mode": "form", "message": "?", "requestedSchema": {"type": "object", "properties": {}}}
+        for number in range(500):
+            await server.send({"id": f"a{number}", "method": "elicitation/create", "params": form})
+
+    async with against(tmp_path, asking=asking) as (running, hostile):
+        calling = running.begin(Call(id=running.number(), server="s", tool="asking"))
+        assert await poll(lambda: sum("Too many" in json.dumps(message) for message in hostile.received) > 400)
+        asks = [event for event in running.events if isinstance(event, Ask)]
+        assert len(asks) == limits.MOST_ASKS
+        calling.cancel()
+
+
+async def test_a_server_that_asks_without_reading_the_answers_is_disconnected(tmp_path: Path) -> None:
+    reading, given = os.pipe()
+    fcntl.fcntl(given, fcntl.F_SETPIPE_SZ, 4096)
+    output, writing = os.pipe()
+    ping = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}\n'
+    async with helper(tmp_path) as running:
+        connecting = running.begin(Connect(id=running.number(), server="s", timeout_ms=60_000), (output, given))
+        os.write(writing, b"".join(ping % number for number in range(1_400)))
+        reply = await connecting
+        assert reply.error is not None
+        assert "requests and does not read the answers" in reply.error.message
+        for descriptor in (reading, writing):
+            os.close(descriptor)
+
+
+async def test_structured_content_against_a_hostile_schema_ends_in_time(tmp_path: Path) -> None:
+    doubling: dict[str, Any] = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
+    schemas: dict[str, dict[str, Any]] = {
+        "backtrack": {"type": "object", "properties": {"v": {"pattern": "^(a+)+$"}}},
+        "doubling": {"type": "object", "$ref": "#/$defs/d0", "$defs": {**doubling, "d40": {"type": "object"}}},
+        "invalid": {"type": "object", "properties": {"v": {"type": "nonsense"}}},
+        "remote": {"type": "object", "properties": {"v": {"$ref": "http://127.0.0.1:9/schema"}}},
+    }
+
+    async def structured(server: RawServer, number: Any) -> None:
+        await server.result(number, {"content": [], "structuredContent": {"v": "a" * 60 + "!"}})
+
+    hostile = RawServer(
+        dict.fromkeys(schemas, structured), [tool(name, outputSchema=schema) for name, schema in schemas.items()]
+    )
+    async with helper(tmp_path) as running, raw_server(hostile):
+        await running.connect(hostile.pipes)
+        for name in ("backtrack", "doubling", "backtrack"):
+            content = await running.call(name)
+            assert content.is_error
+            assert "takes too long to check" in await running.text(name)
+        assert "its output schema is invalid" in await running.text("invalid")
+        assert "leads nowhere" in await running.text("remote")
+
+
+async def test_lists_are_bounded_and_odd_items_named(tmp_path: Path) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(80):
+        deep = {"properties": {"p": deep}}
+    tools = [tool(f"t{n:04}") for n in range(1500)] + [
+        tool("x" * 129),
+        tool(""),
+        tool("t0000", description="again"),
+    ]
+    special = [
+        tool("huge", description="d" * 5_000, title="\x1b]0;title\x07T" + "t" * 500),
+        tool("odd name/é\u202e", inputSchema={"type": "object", "description": "a\x1b[2Jb"}),
+        tool("large", inputSchema={"type": "object", "enum": ["e" * 200_000]}),
+        tool("deep", inputSchema={"type": "object", **deep}),
+        tool("tasks", execution={"taskSupport": "required"}),
+    ]
+    hostile = RawServer({}, [*special, *tools])
+    hostile.initialized["instructions"] = "\x1b[31m" + "i" * 9_000
+    async with helper(tmp_path) as running, raw_server(hostile):
+        connected = await running.connect(hostile.pipes)
+        listed = running.items("tools")
+        assert len(listed.items) == limits.MOST_ITEMS
+        assert listed.left_out_count == 1508 - limits.MOST_ITEMS
+        assert len(listed.left_out) == limits.MOST_LEFT_OUT
+        by_name = {item.name: item for item in listed.items}
+        assert len(by_name["huge"].description) == limits.LONGEST_DESCRIPTION
+        assert by_name["huge"].title == "T" + "t" * 117
+        assert by_name["odd name/é\u202e"].schema["description"] == "ab"
+        reasons = {one.name: one.reason for one in listed.left_out}
+        assert reasons["tasks"] == "needs tasks"
+        assert "bytes, more than" in reasons["large"]
+        assert reasons["deep"] == "its schema is deeper than 60 levels"
+        assert connected.instructions == "i" * (limits.LONGEST_DESCRIPTION - 5)
+
+
+async def test_pages_that_never_end_are_read_a_hundred_times(tmp_path: Path) -> None:
+    class Endless(RawServer):
+        pages = 0
+
+        async def result(self, number: Any, result: dict[str, Any]) -> None:
+            if "tools" in result:
+                self.pages += 1
+                result = {"tools": [tool(f"t{self.pages}")], "nextCursor": f"c{self.pages}"}
+            await super().result(number, result)
+
+    hostile = Endless({})
+    async with helper(tmp_path) as running, raw_server(hostile):
+        await running.connect(hostile.pipes)
+        assert (hostile.pages, len(running.items("tools").items)) == (100, 100)
+        assert running.items("tools").left_out[0].reason == "the server has more than 100 pages"
+
+
+async def test_calls_end_at_their_limits_and_at_a_cancel_and_the_server_is_told(tmp_path: Path) -> None:
+    async def chatty(server: RawServer, number: Any) -> None:
+        while True:
+            token = server.received[-1]["params"]["_meta"]["progressToken"]
+            await server.send({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1}})
+            await asyncio.sleep(0)
+
+    async def late(server: RawServer, number: Any) -> None:
+        assert await poll(lambda: "notifications/cancelled" in server.methods())
+        await server.text(number, "too late")
+
+    async with against(tmp_path, silent=silent, chatty=chatty, late=late) as (running, hostile):
+        assert (await failed(running, "silent", timeout_ms=300)).startswith("timeout: It took longer than 0.3 s")
+        assert (await failed(running, "silent", idle_ms=200)).startswith("idle: Neither data nor progress")
+        assert await poll(lambda: hostile.methods().count("notifications/cancelled") == 2)
+        hostile.received.clear()
+        number = running.number()
+        calling = running.begin(Call(id=number, server="s", tool="late"))
+        assert await poll(lambda: "tools/call" in hostile.methods())
+        await running.reply(Cancel(id=running.number(), call=number))
+        assert (await calling).error is not None
+        assert await poll(lambda: "notifications/cancelled" in hostile.methods())
+        assert await running.text("fine") == "fine"
+        assert (await failed(running, "chatty", timeout_ms=1_500)).startswith("timeout: ")
+        progress = [event for event in running.events if isinstance(event, Progress)]
+        assert 1 <= len(progress) < 40
+
+
+async def test_too_many_calls_and_a_server_that_does_not_read_its_input(tmp_path: Path) -> None:
+    hostile = RawServer({"silent": silent})
+    async with helper(tmp_path) as running, raw_server(hostile):
+        await running.connect(hostile.pipes)
+        asking = [
+            running.begin(Call(id=running.number(), server="s", tool="silent", args={"big": "b" * 150_000}))
+            for _ in range(limits.MOST_CALLS)
+        ]
+        refused = await running.reply(Call(id=running.number(), server="s", tool="silent"))
+        assert refused.error is not None
+        assert refused.error.kind == "limit"
+        for waiting in asking:
+            waiting.cancel()
+
+
+async def test_result_of_many_parts_is_bounded(tmp_path: Path) -> None:
+    async def many(server: RawServer, number: Any) -> None:
+        image = {"type": "image", "mimeType": "image/png; x\x1b", "data": "A" * 100_000}
+        text = {"type": "text", "text": "z" * 3_000}
+        await server.result(number, {"content": [image] * 60 + [text] * 900})
+
+    async with against(tmp_path, many=many) as (running, _):
+        content = await running.call("many")
+        assert len(content.parts) == limits.MOST_PARTS + 1
+        assert content.parts[-1] == TextPart(text="(760 more parts of this result were left out)")
+        inline = sum(len(getattr(part, "data", "")) for part in content.parts)
+        assert inline <= limits.MOST_INLINE
+
+
+async def test_a_handshake_that_never_ends_fails_in_time(tmp_path: Path) -> None:
+    hostile = RawServer({})
+    del hostile.initialized["protocolVersion"]
+    mute = RawServer({})
+    async with helper(tmp_path) as running, raw_server(hostile):
+        with pytest.raises(Refused) as refused:
+            await running.connect(hostile.pipes)
+        assert refused.value.error.kind == "gone"
+        assert "not MCP" in refused.value.error.message
+        with pytest.raises(Refused) as refused:
+            await running.connect(mute.pipes, timeout_ms=400)
+        assert "did not finish connecting in 0.4 s" in refused.value.error.message
+        assert running.states()[-1] == "ended"
