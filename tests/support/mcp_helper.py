@@ -213,3 +213,8 @@ def mode_of(file: str) -> int:
 def content_of(file: str) -> bytes:
     """Content of a file."""
     return Path(file).read_bytes()
+
+
+def files_in(folder: Path) -> list[str]:
+    """Names in a folder."""
+    return sorted(path.name for path in folder.iterdir())

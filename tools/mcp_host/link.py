@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import socket
+import sys
 from collections import deque
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -49,7 +50,8 @@ class Link:
                 del rest[: end + 1]
                 try:
                     request = decode_request(line, self._folder)
-                except BadLine:
+                except BadLine as error:
+                    sys.stderr.write(f"mcp_host: a line of Phoenix is no request: {error}\n")
                     return  # the two ends disagree about the protocol: nothing after it can be relied on
                 yield request
             if len(rest) > LONGEST_LINE:

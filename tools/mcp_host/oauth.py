@@ -54,7 +54,7 @@ class FixedScopes(OAuthClientMetadata):
 class ServerAuth:
     """All that the helper knows for signing in to one server."""
 
-    def __init__(self, url: str, oauth: OAuth | None, stored: Raw | None, changed: Callable[[Raw], None]) -> None:
+    def __init__(self, url: str, oauth: OAuth | None, stored: Raw, changed: Callable[[Raw], None]) -> None:
         self._url = url
         self._oauth = oauth or OAuth()
         self._changed = changed
@@ -155,8 +155,8 @@ class ServerAuth:
         self._stored.client = _dumped(client_info)
 
 
-def _read(stored: Raw | None) -> Stored:
-    if stored is None or bytes(stored) == bytes(NOTHING):
+def _read(stored: Raw) -> Stored:
+    if bytes(stored) == bytes(NOTHING):
         return Stored()
     try:
         return msgspec.json.decode(stored, type=Stored)

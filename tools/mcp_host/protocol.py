@@ -77,8 +77,8 @@ class Connect(Request, frozen=True, kw_only=True, omit_defaults=True, tag="conne
     """True when a person can answer."""
     sampling: bool = False
     oauth: OAuth | None = None
-    credentials: Raw | None = None
-    """Content of the latest `Credentials` event."""
+    credentials: Raw = NOTHING
+    """Content of the latest `Credentials` event; null: none."""
     era: str = "auto"
     """`auto`, `legacy` (initialize handshake) or a version of the newer protocol."""
     timeout_ms: int = 30_000
