@@ -42,7 +42,7 @@ class SpendingCaps:
         self._day_ends = 0.0
         """First second of the day behind it."""
         self._stamp: object | None = None
-        """State of the store when the sums were read; None where it could not be told."""
+        """State of the store when the sums were read; None where that is unknown."""
         self._checked = NEVER
         """Monotonic time at which the sums were known to be complete; never, once a call has ended since."""
         self._ended = 0

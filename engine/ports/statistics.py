@@ -18,7 +18,7 @@ class StatisticsStore(Protocol):
     def stamp(self) -> object | None:
         """State of everything stored, compared by `==`: another one after each change by any process. Reads nothing.
 
-        None where it cannot be told. Never raises.
+        None where it is unknown. Never raises.
         """
         ...
 

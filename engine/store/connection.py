@@ -153,7 +153,7 @@ class Transactions:
         return self._read_version
 
     def file_stamp(self) -> FileStamp | None:
-        """Fingerprint of the files that changes with each commit of any process; None where it cannot be told."""
+        """Fingerprint of the files that changes with each commit of any process; None where it is unknown."""
         return file_stamp(self._path)
 
     def _opened(self) -> int:

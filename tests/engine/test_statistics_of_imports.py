@@ -17,11 +17,12 @@ from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.records import PermissionMode
 from engine.records.statistics import StatisticsGroup, StatisticsQuery
 from engine.store import SqliteStore, StorePaths, open_store
-from tests.engine.test_accounting import OneProvider, run
+from tests.engine.test_accounting import run
 from tests.engine.test_statistics_of_days import rests
 from tests.support.counting_server import MODEL, CountingServer
 from tests.support.engine import EngineHarness, engine_harness
 from tests.support.loopback import serve
+from tests.support.one_provider import OneProvider
 from tests.support.storage import move, new_conversation, query, say, used
 from tools.clock import SystemClock
 from tools.contract import JsonObject

@@ -1,4 +1,4 @@
-"""What a collector answers about the spans it did not take, and what a crash behind its answer repeats."""
+"""Answers of a collector about the spans it did not take, and the requests that a crash behind an answer repeats."""
 
 from __future__ import annotations
 
