@@ -76,7 +76,7 @@ async def _written(ctx: LinearContext) -> list[str]:
     """The lines of a whole plan; none for Esc."""
     ctx.say(HOW_ALL)
     lines: list[str] = []
-    while (typed := await ctx.typed(f"Plan, line {len(lines) + 1}: ")) is not None:
+    while (typed := await ctx.typed("Plan line: ")) is not None:
         if typed.strip() == END:
             return lines
         lines += clean(typed).split("\n")
