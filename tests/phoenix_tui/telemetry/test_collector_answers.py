@@ -1,4 +1,4 @@
-"""Answers of a collector about the spans it did not take, and the requests that a crash behind an answer repeats."""
+"""Answers of a collector about spans that it did not take; a crash behind an answer repeats the same ids."""
 
 from __future__ import annotations
 
