@@ -21,6 +21,8 @@ STATUS: Final[Mapping[str, SpanStatus]] = {
     "awaiting_approval": SpanStatus.RUNNING,
 }
 """Statuses of runs, model calls and tool calls; all others are errors."""
+_KINDS: Final[Mapping[str, SpanKind]] = {"llm": SpanKind.LLM, "aside": SpanKind.ASIDE}
+"""Kinds of rows of model calls; a file that was imported may name others, such as `agent`, for a tool's."""
 
 
 def status_of(word: str) -> SpanStatus:
@@ -55,7 +57,7 @@ def agent(row: sqlite3.Row, sums: sqlite3.Row | None, now: float, tools: Mapping
 
 def ended(row: sqlite3.Row) -> TraceSpan:
     """A row of `spans` with its row in `model_calls`, which a copied run lacks."""
-    kind, counted = SpanKind(row["kind"]), row["call"] is not None
+    kind, counted = _KINDS.get(row["kind"], SpanKind.TOOL), row["call"] is not None
     is_llm = kind is not SpanKind.TOOL
     uncounted = Usage(row["span_input"], row["span_output"])
     return TraceSpan(

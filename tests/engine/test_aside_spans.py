@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -153,6 +154,22 @@ def without_asides(document: JsonObject) -> None:
     tables = document["tables"]
     assert isinstance(tables, dict)
     tables["spans"] = []
+
+
+async def test_a_file_whose_span_says_it_is_a_run_makes_no_run(tmp_path: Path) -> None:
+    async with asked(tmp_path / "one") as (harness, conversation):
+        await conversation.side.ask("What was it?")
+        document = await harness.store.library.export(conversation.id)
+    tables = cast("dict[str, list[JsonObject]]", document["tables"])
+    for span in tables["spans"]:
+        span["kind"] = "agent"
+    store = await open_store(StorePaths.under(tmp_path / "two"))
+    imported = await store.library.import_conversation(document, 1.0, ImportTerms(tmp_path, "demo/guide"))
+    traces = store.library.traces
+    trace = await traces.of_run((await traces.of_conversation(imported.id))[0].run_id)
+    await store.close()
+    assert trace is not None
+    assert [one.kind for one in trace.spans] == [SpanKind.AGENT, SpanKind.TOOL, SpanKind.TOOL]
 
 
 @pytest.mark.parametrize(("change", "words"), [(without_asides, ""), (lambda document: None, "It was a build.")])
