@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +23,9 @@ from phoenix_tui.config.project import Project, find_project
 from phoenix_tui.config.settings import ConfigError, Settings, SettingValue
 from phoenix_tui.config.trust import Trust, TrustFile, TrustStatus
 from tools.clean import clean_line, reveal_name
+
+if TYPE_CHECKING:
+    from phoenix_tui.config.sources.project_sources import ProjectSources
 
 
 class SettingsNow(Protocol):
@@ -43,6 +46,10 @@ class Setup(Struct, frozen=True):
     trust: TrustStatus
     settings_now: SettingsNow
     ephemeral: bool = False
+    gives_trust: bool = False
+    """True where the command line trusts the folder's files as they are now."""
+    sources: ProjectSources | None = None
+    """Files that extend Phoenix, where the question before the screen was about them too."""
 
     @property
     def cwd(self) -> Path:
@@ -103,7 +110,9 @@ def prepare(arguments: RunArguments, environment: Mapping[str, str]) -> Setup:
         raise CommandError(_cannot_write(error)) from error
     if trust.trust is Trust.REFUSED or (arguments.headless and trust.trust is not Trust.GIVEN):
         project = project.without_contents()  # they are neither shown nor sent to a model
-    return Setup(paths, settings, credentials, project, trust, settings_now, arguments.ephemeral)
+    return Setup(
+        paths, settings, credentials, project, trust, settings_now, arguments.ephemeral, gives_trust=arguments.trust
+    )
 
 
 def _merged(

@@ -6,6 +6,8 @@ import os
 import sys
 from argparse import Namespace
 
+from msgspec.structs import replace
+
 from phoenix_tui.cli.arguments import RunArguments, run_arguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.names import SERVED
@@ -38,11 +40,17 @@ def start(parsed: Namespace) -> int:
 
 def _after_answer(arguments: RunArguments, setup: Setup) -> Setup:
     """Ask whether the folder's own files count, once; then read everything again by the answer."""
-    from phoenix_tui.cli.trust_question import ask_trust  # noqa: PLC0415 - rare
+    from phoenix_tui.cli.trust_question import ask_about_both  # noqa: PLC0415 - rare
+    from phoenix_tui.wiring.trust_board import project_sources  # noqa: PLC0415 - as above
 
-    trust_file = TrustFile(setup.paths.trust_file)
-    trust_file.answer(setup.project, trusted=ask_trust(trust_file, setup.project, setup.trust))
-    return prepare(arguments, os.environ)
+    sources = project_sources(setup)
+    try:
+        ask_about_both(TrustFile(setup.paths.trust_file), sources, setup.project, setup.trust)
+    except OSError as error:
+        where = setup.paths.trust_file
+        reason = f"{where} cannot be written: {error.strerror or error}"
+        raise CommandError(f"{reason}; choose a writable folder with PHOENIX_HOME.") from error
+    return replace(prepare(arguments, os.environ), sources=sources)
 
 
 def _without_screen(arguments: RunArguments, setup: Setup) -> Exit:

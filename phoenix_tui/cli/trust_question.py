@@ -5,17 +5,49 @@ from __future__ import annotations
 import os
 import sys
 import termios
+from collections.abc import Sequence
 
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.config.project import Project
+from phoenix_tui.config.sources.project_sources import ProjectSources
+from phoenix_tui.config.sources.report import SourceReport, report_of
 from phoenix_tui.config.trust import Trust, TrustFile, TrustStatus
+from phoenix_tui.text.trust_text import group_lines
 from tools.clean import reveal, reveal_name
 
 KEYS = {"y": True, "n": False}
 
 
-def ask_trust(trust_file: TrustFile, project: Project, status: TrustStatus) -> bool:
+def ask_about_both(trust_file: TrustFile, sources: ProjectSources, project: Project, status: TrustStatus) -> None:
+    """Ask about the files of a folder, and with them about those that extend Phoenix; keep the one answer for both.
+
+    Raises:
+        CommandError: the user would rather leave.
+        OSError: the answer cannot be written.
+    """
+    found = _report(sources, project)
+    waits = found is not None and bool(found.waiting())
+    more = (group_lines(found), sources.changes(project.folder)) if found is not None and waits else ((), "")
+    trusted = ask_trust(trust_file, project, status, *more)
+    trust_file.answer(project, trusted=trusted)
+    if found is not None and waits:
+        sources.answer(project.folder, trusted=trusted, shown=found.shown)
+
+
+def _report(sources: ProjectSources, project: Project) -> SourceReport | None:
+    """Report of what extends Phoenix in the folder; None where it cannot be looked at, which the screen says."""
+    try:
+        return report_of(sources.look(project.folder), project.folder)
+    except OSError:
+        return None
+
+
+def ask_trust(
+    trust_file: TrustFile, project: Project, status: TrustStatus, extending: Sequence[str] = (), texts: str = ""
+) -> bool:
     """The user's answer; `s` shows the files, or what has changed in them.
+
+    `extending` are lines about the files that extend Phoenix, `texts` what `s` shows of them.
 
     Raises:
         CommandError: the user would rather leave.
@@ -24,6 +56,9 @@ def ask_trust(trust_file: TrustFile, project: Project, status: TrustStatus) -> b
     reason = "have changed since you last answered" if changed else "will be used as instructions and settings"
     names = "".join(f"  {reveal_name(path)}\n" for path in status.changed)
     _say(f"These files of {reveal_name(project.folder)} {reason}:\n{names}\n")
+    if extending:
+        lines = "".join(f"{line}\n" for line in extending)
+        _say(f"The same answer is about these files, which extend Phoenix:\n{lines}\n")
     termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)  # earlier input cannot be an answer
     while True:
         _say("Trust them? y yes · n no, start without them · s show · q quit ")
@@ -32,7 +67,8 @@ def ask_trust(trust_file: TrustFile, project: Project, status: TrustStatus) -> b
         if key in KEYS:
             return KEYS[key]
         if key == "s":
-            _show(trust_file.changes(project) if changed else _whole(project))
+            own = trust_file.changes(project) if changed else _whole(project)
+            _show("\n".join(filter(None, (own, texts))))
         elif key in {"q", "\x1b", "\x04", ""}:
             raise CommandError("Nothing was started; run `phoenix` to be asked again.", Exit.INTERRUPTED)
 

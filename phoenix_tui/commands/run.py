@@ -30,6 +30,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "approvals": ("approvals",),
     "rules": ("rules",),
     "memory": ("memory",),
+    "trust": ("trust",),
     "statistics": ("stats",),
     "plan": ("plan", "todo"),
     "tasks": ("tasks", "track"),

@@ -35,6 +35,7 @@ class Scope(StrEnum):
     SETTINGS = "Settings"
     PROFILES = "Agent profiles"
     NOTES = "Notes"
+    TRUST = "Extensions of a folder"
     STATISTICS = "Statistics"
     TASKS = "Task board"
     AGENTS = "Sub-agents"

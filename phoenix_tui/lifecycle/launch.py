@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from phoenix_tui.features.onboarding_api import Onboarding
     from phoenix_tui.features.profiles_api import ProfilesApi
     from phoenix_tui.features.settings_api import SettingsApi
+    from phoenix_tui.features.trust_api import TrustApi
     from tools.contract import Enforcement, ProcessRunner
 
 
@@ -63,6 +64,8 @@ class Services(Struct, frozen=True):
     rewinding: RewindApi | None = None
     notes: NotesApi | None = None
     """Notes of the user and of projects."""
+    trust: TrustApi | None = None
+    """Trust in the files that extend Phoenix."""
     statistics: StatisticsApi | None = None
     """Sums over all conversations."""
     diagnostics: Diagnostics | None = None

@@ -7,7 +7,7 @@ import signal
 import time
 from typing import Final
 
-from engine.api.conversation import ConversationApi
+from engine.api.conversation import ConversationApi, Unsubscribe
 from engine.api.errors import ENGINE_ERRORS
 from engine.machine.states import Errored
 from engine.records.effort import Effort
@@ -15,6 +15,7 @@ from engine.updates import Question
 from phoenix_tui.features.catalogue import is_command, split_command
 from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.features.run_limits import caps_for
+from phoenix_tui.features.trust import AFTER_A_PROMPT, SourceWatch
 from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
 from phoenix_tui.lifecycle.memory_limit import NO_LIMIT, MemoryLimit
@@ -54,6 +55,7 @@ class LinearApp:
         self._watch: LoopWatch | None = None
         self.ctx = LinearContext(services, launch, terminal)
         self._notifier = ApprovalNotifier(self.ctx)
+        self._sources = SourceWatch(self.ctx)
         self.last_conversation = ""
         """Id of the conversation left last; empty for an empty one."""
         self._interrupted = float("-inf")
@@ -62,6 +64,7 @@ class LinearApp:
         """Run until the user leaves; returns the exit code."""
         ticking = asyncio.create_task(self._tick())
         unwatch = self.ctx.services.engine.watch(self._notifier.follow)
+        unwatch_sources = self._watch_sources()
         told = on_this_loop(say_once(self.ctx.say, f"{WAITING} Ctrl+C cancels."))
         unlisten = self.ctx.services.engine.waits.listen(told)
         self._listen_to_signals()
@@ -78,10 +81,16 @@ class LinearApp:
                 unlisten()
                 ticking.cancel()
                 unwatch()
+                unwatch_sources()
+                self._sources.close()
                 await self.ctx.side_questions.close()
                 self.last_conversation = self._way_back()
                 await self.ctx.active.put_away(self.ctx.terminal.line.text)
         return self.ctx.leaving or 0
+
+    def _watch_sources(self) -> Unsubscribe:
+        self._sources.look(self.ctx.launch.cwd, AFTER_A_PROMPT)
+        return self.ctx.services.engine.watch(self._sources.noticed)
 
     def _end(self, number: signal.Signals) -> None:
         if self._watch is not None:

@@ -25,6 +25,7 @@ from phoenix_tui.linear import (
     statistics,
     tasks,
     traces,
+    trust,
 )
 from phoenix_tui.linear.context import LinearContext, LineCommand
 
@@ -93,4 +94,5 @@ RUNS: Final[dict[str, LineCommand]] = {
     **changes.RUNS,
     **rewind.RUNS,
     **traces.RUNS,
+    **trust.RUNS,
 }

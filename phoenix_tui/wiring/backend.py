@@ -32,6 +32,7 @@ from phoenix_tui.config.paths import Paths
 from phoenix_tui.config.profile_files import ProfileFiles
 from phoenix_tui.config.rule_file import RuleFile
 from phoenix_tui.config.settings import Settings
+from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.models.files import ModelFiles
@@ -40,6 +41,7 @@ from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings_board import DefaultModel
 from phoenix_tui.wiring.system import RandomIds
 from phoenix_tui.wiring.trace_export import open_trace_export
+from phoenix_tui.wiring.trust_board import project_sources
 from tools.clock import SYSTEM_CLOCK
 from tools.contract import ProcessRunner
 from tools.files.ledger import ReadLedger
@@ -60,6 +62,7 @@ class Backend(Struct, frozen=True):
     tool_names: tuple[str, ...]
     profiles: ProfileFiles
     events: EventLog
+    sources: ProjectSources
     notice: str = ""
     """Sentence about something that is switched on and cannot work; empty without."""
 
@@ -117,8 +120,8 @@ async def open_backend(
         trace_export=export,
     )
     engine = Engine(ports, engine_settings(setup, trust, unwatched=strict_guide))
-    names = engine.tool_names
-    return Backend(engine, store.library, registry, models, processes, names, profiles, store.events, notice)
+    opened = engine, store.library, registry, models, processes, engine.tool_names, profiles
+    return Backend(*opened, store.events, project_sources(setup), notice)
 
 
 def _models(

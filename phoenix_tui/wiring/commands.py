@@ -45,6 +45,7 @@ from phoenix_tui.wiring.profile_board import profile_files, profile_findings
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings_board import DefaultModel
 from phoenix_tui.wiring.trace_export import export_findings
+from phoenix_tui.wiring.trust_board import project_sources, source_findings
 from phoenix_tui.wiring.waits import waits_on_stderr
 from tools.contract import SandboxMode
 from tools.process.start import Processes, start_processes
@@ -171,6 +172,7 @@ async def findings(setup: Setup) -> list[Finding]:
     found.append(Finding("processes", Health.OK, support.supervision_sentence))
     found.append(Finding("sandbox", Health.OK if support.sandbox else Health.NOTE, support.sandbox_sentence))
     found += profile_findings(profile_files(setup), setup.cwd)
+    found += await asyncio.to_thread(_extensions, setup)
     found.append(_sub_agents(setup.settings))
     found.append(Finding("memory", Health.OK, memory_limit.in_words(memory_limit.MemoryLimit.of(setup.settings))))
     found.append(_checkpoints(setup))
@@ -188,6 +190,10 @@ def _checkpoints(setup: Setup) -> Finding:
         return Finding("checkpoints", Health.NOTE, SWITCHED_OFF)
     words = use_in_words(use_of(setup.paths.checkpoints, limits)).removeprefix("Checkpoints: ")
     return Finding("checkpoints", Health.OK, words)
+
+
+def _extensions(setup: Setup) -> list[Finding]:
+    return list(source_findings(project_sources(setup, may_give=False), setup.cwd))
 
 
 def _sub_agents(settings: Settings) -> Finding:

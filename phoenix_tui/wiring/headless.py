@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -21,7 +23,9 @@ from phoenix_tui.cli.output import write_progress
 from phoenix_tui.cli.partials import Partials
 from phoenix_tui.cli.reporters import JsonReporter, Reporter, StreamReporter, TextReporter
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.sources.report import report_of
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
+from phoenix_tui.text.trust_text import untrusted
 from phoenix_tui.wiring.backend import Backend, open_backend
 from phoenix_tui.wiring.choice import choose, full_reference
 from phoenix_tui.wiring.event_retention import remove_now
@@ -29,6 +33,7 @@ from phoenix_tui.wiring.providers import why_no_budget
 from phoenix_tui.wiring.sandboxes import chosen_sandbox, widened
 from phoenix_tui.wiring.settings_board import caps_of, caps_with
 from phoenix_tui.wiring.waits import waits_on_stderr
+from tools.clean import reveal_name
 from tools.contract import SandboxMode
 
 
@@ -59,6 +64,7 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
             write_progress(backend.engine.warning)
         if backend.notice:
             write_progress(backend.notice)
+        await _name_untrusted(backend, setup, record.cwd)
         await _remove_events(backend, setup)
         limit, link = MemoryLimit.of(setup.settings), backend.processes.link
         run = HeadlessRun(backend.engine, conversation, reporter, outcome, arguments.wait_agents, link, limit)
@@ -78,6 +84,16 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
 async def _remove_events(backend: Backend, setup: Setup) -> None:
     """Remove one slice of old events, which is more than a run adds: scripts alone keep the table small."""
     await remove_now(backend.events, setup.settings.number("event_retention_days"), most=1)
+
+
+async def _name_untrusted(backend: Backend, setup: Setup, cwd: Path) -> None:
+    """Look at the files that extend Phoenix, once, and say on stderr which of them are left out."""
+    try:
+        found = await asyncio.to_thread(backend.sources.look, cwd)
+    except OSError as error:
+        raise CommandError(f"{reveal_name(cwd)} cannot be trusted: {error.strerror or error}.", Exit.FAILED) from error
+    if found.waiting:
+        write_progress(untrusted(await asyncio.to_thread(report_of, found, cwd)))
 
 
 async def _check_ids(backend: Backend, arguments: RunArguments) -> None:

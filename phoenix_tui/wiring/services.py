@@ -29,6 +29,7 @@ from phoenix_tui.wiring.profile_board import ProfileBoard
 from phoenix_tui.wiring.providers import why_no_budget
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
 from phoenix_tui.wiring.settings_board import SettingsBoard
+from phoenix_tui.wiring.trust_board import TrustBoard
 from tools.contract import Enforcement, SandboxMode
 from tools.process.link import ZygoteLink
 from tools.secret_fields import SecretFields
@@ -94,6 +95,7 @@ class ServiceOpener(SecretFields, Struct, eq=False):
             system=SystemChecks(setup, backend),
             settings=SettingsBoard(setup),
             profiles=ProfileBoard(setup, backend.profiles),
+            trust=TrustBoard(backend.sources),
             diagnostics=diagnostics_of(setup),
             recoveries=recoveries,
             warning=await self._warning(backend),

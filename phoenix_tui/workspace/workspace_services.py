@@ -127,6 +127,7 @@ class WorkspaceServices:
             active.drafts.typed(written)
         screen.parts.status.kept = self._services.kept
         screen.run_worker(self._look_at_sandbox(), group="sandbox")
+        self._watch_sources()
         if self._services.warning:
             self.ctx.tell(self._services.warning, bad=True)
         if launch.images:
@@ -135,6 +136,11 @@ class WorkspaceServices:
             await self.ctx.sending.send(launch.prompt)
         if launch.pick:
             await run_command(self.ctx, "resume", "")
+
+    def _watch_sources(self) -> None:
+        from phoenix_tui.workspace.source_watch import ScreenSourceWatch  # noqa: PLC0415 - behind an early prompt
+
+        ScreenSourceWatch(self.ctx).start()
 
     async def _look_at_sandbox(self) -> None:
         """Say in the status line whether the sandbox holds; the first look starts a program, so no frame waits."""

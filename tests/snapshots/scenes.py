@@ -19,6 +19,7 @@ from tests.snapshots import (
     scenes_talk,
     scenes_tasks,
     scenes_traces,
+    scenes_trust,
     scenes_writing,
 )
 from tests.snapshots.booth import Booth
@@ -33,6 +34,7 @@ SCENES: Final[dict[str, Scene]] = {
     **scenes_rest.SCENES,
     **scenes_profiles.SCENES,
     **scenes_memory.SCENES,
+    **scenes_trust.SCENES,
     **scenes_plan.SCENES,
     **scenes_routing.SCENES,
     **scenes_agents.SCENES,

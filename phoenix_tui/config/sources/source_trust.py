@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from phoenix_tui.config.sources.kinds import SourceFile, SourceGroup, SourceKind, Sources
+from phoenix_tui.config.sources.kinds import LeftOut, SourceFile, SourceGroup, SourceKind, Sources
 
 
 class SourceChange(Struct, frozen=True):
@@ -16,6 +16,7 @@ class SourceChange(Struct, frozen=True):
     path: Path
     group: SourceGroup
     is_gone: bool = False
+    is_new: bool = False
 
 
 class TrustedSources(Struct, frozen=True):
@@ -29,6 +30,10 @@ class TrustedSources(Struct, frozen=True):
     """Reason why they wait, where the folder was trusted before."""
     refused: bool = False
     """True where the user answered to work without these very files: nothing is asked again."""
+    trusted: bool = False
+    """True where the user's last answer was yes, about these files or others."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Files that no answer brings into use."""
 
     def of(self, kind: SourceKind) -> tuple[SourceFile, ...]:
         """Files of a kind that may be used, the nearest first, the user's last."""
@@ -44,7 +49,8 @@ def sort_sources(project: Sources, users: Sources, accepted: Mapping[str, str], 
     found = {str(file.path): file for file in project.files}
     changed = [file for file in project.files if accepted.get(str(file.path)) != file.digest]
     if not trusted:
-        return TrustedSources(users.files, project.files, refused=bool(accepted) and not changed)
+        refused = bool(accepted) and not changed
+        return TrustedSources(users.files, project.files, refused=refused, left_out=project.left_out)
     gone = [SourceChange(Path(name), _group_of(name), is_gone=True) for name in accepted if name not in found]
     groups = {file.group for file in changed if not _is_alone(file)}
     groups |= {change.group for change in gone if change.group is SourceGroup.RUNS}  # it may have switched hooks off
@@ -52,8 +58,9 @@ def sort_sources(project: Sources, users: Sources, accepted: Mapping[str, str], 
     waiting = tuple(file for file in project.files if file.group in groups or file.unit in units)
     waits = {file.path for file in waiting}
     used = tuple(file for file in project.files if file.path not in waits)
-    changes = (*(SourceChange(file.path, file.group) for file in changed), *gone)
-    return TrustedSources((*used, *users.files), waiting, changes)
+    differing = (SourceChange(file.path, file.group, is_new=str(file.path) not in accepted) for file in changed)
+    changes = (*differing, *gone)
+    return TrustedSources((*used, *users.files), waiting, changes, trusted=True, left_out=project.left_out)
 
 
 def _is_alone(file: SourceFile) -> bool:

@@ -1,0 +1,106 @@
+"""The trust in a folder's extension files, as the screens and the doctor need it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct, field
+
+from engine.executor.requests import EngineError
+from phoenix_tui.cli.findings import Finding, Health
+from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.sources.project_sources import ProjectSources
+from phoenix_tui.config.sources.report import SourceEntry, SourceReport, SourceState, report_of
+from phoenix_tui.config.sources.source_trust import TrustedSources
+from phoenix_tui.config.sources.texts import text_of
+from phoenix_tui.config.trust import TrustFile
+from phoenix_tui.text.trust_text import counts, listed, short_name, untrusted
+from tools.clean import reveal_name
+from tools.wording import counted
+
+MOST_KEPT: Final = 20
+"""Reports in memory; there is one per folder in view."""
+
+
+def project_sources(setup: Setup, *, may_give: bool = True) -> ProjectSources:
+    """The sources of this start: those of the question before the screen, where it was asked.
+
+    `may_give`: `--trust` counts.
+    """
+    if setup.sources is not None:
+        return setup.sources
+    return ProjectSources(
+        setup.paths.config,
+        Path.home(),
+        TrustFile(setup.paths.trust_file),
+        claude_hooks=setup.settings.flag("claude_hooks"),
+        trusts=setup.cwd if setup.gives_trust and may_give else None,
+        keeps_answers=not setup.ephemeral,
+    )
+
+
+class TrustBoard(Struct, eq=False):
+    """Looks in a thread, and keeps the report while nothing has changed."""
+
+    sources: ProjectSources
+    _kept: dict[Path, tuple[TrustedSources, SourceReport]] = field(
+        default_factory=dict[Path, tuple[TrustedSources, SourceReport]]
+    )
+
+    async def look(self, folder: Path) -> SourceReport:
+        """Look at a folder as it is now, in a thread; the same report while nothing has changed."""
+        return await asyncio.to_thread(self._look, folder)
+
+    async def text(self, report: SourceReport, entry: SourceEntry) -> str:
+        """Text of one file, or its difference from what was accepted."""
+        return await asyncio.to_thread(text_of, self.sources, report, entry)
+
+    async def answer(self, report: SourceReport, *, trusted: bool) -> SourceReport:
+        """Keep the user's answer about exactly the files of this report, and look again."""
+        return await asyncio.to_thread(self._answer, report, trusted)
+
+    def _answer(self, report: SourceReport, trusted: bool) -> SourceReport:
+        try:
+            self.sources.answer(report.folder, trusted=trusted, shown=report.shown)
+        except OSError as error:
+            raise EngineError(f"The answer cannot be kept: {error.strerror or error}.") from error
+        return self._look(report.folder)
+
+    def _look(self, folder: Path) -> SourceReport:
+        try:
+            real = folder.resolve()
+            found = self.sources.look(real)
+        except OSError as error:
+            raise EngineError(f"{reveal_name(folder)} cannot be looked at: {error.strerror or error}.") from error
+        kept = self._kept.get(real)
+        if kept is None or kept[0] is not found:
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
+            self._kept[real] = kept = (found, report_of(found, real))
+        return kept[1]
+
+
+def source_findings(sources: ProjectSources, cwd: Path) -> Iterator[Finding]:
+    """Findings about the files that extend Phoenix in a folder, and whether they are used."""
+    try:
+        report = report_of(sources.look(cwd), cwd.resolve())
+    except OSError as error:
+        yield Finding("extensions", Health.NOTE, f"The folder cannot be looked at: {error.strerror or error}.")
+        return
+    used = [entry for entry in report.entries if entry.state is SourceState.USED]
+    if used:
+        yield Finding("extensions", Health.OK, f"{listed(counts(used))}, trusted")
+    if report.refused:
+        yield Finding("extensions", Health.OK, f"{listed(counts(report.waiting()))}, left out by your answer")
+    elif words := untrusted(report):
+        yield Finding("extensions", Health.NOTE, words)
+    out = [entry for entry in report.entries if entry.state is SourceState.LEFT_OUT]
+    for entry in out[:3]:
+        yield Finding("extensions", Health.NOTE, f"{short_name(entry.name)} is not used: {entry.why}.")
+    if len(out) > 3:
+        yield Finding("extensions", Health.NOTE, f"{counted(len(out) - 3, 'more file')} not used.")
+    if not report.entries:
+        yield Finding("extensions", Health.OK, "none in this folder")
