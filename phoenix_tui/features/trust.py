@@ -12,13 +12,16 @@ from engine.machine.states import is_busy
 from phoenix_tui.config.sources.report import SourceEntry, SourceReport, SourceState
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.trust_api import TrustApi
-from phoenix_tui.text.trust_text import counts, listed, notice
+from phoenix_tui.text.trust_text import command_line, counts, listed, notice
 from tools.clean import reveal, reveal_name
 from tools.wording import counted
 
 NO_FILES: Final = "Nothing extends Phoenix in this folder: no skills, commands, agents, hooks or servers."
 AFTER_A_PROMPT: Final = 0.4
 """Seconds in which a prompt typed ahead goes out before the first look: a second thread would hold it up."""
+
+AFTER_A_REQUEST: Final = 0.05
+"""Seconds in which a request goes out before the look beside it."""
 
 
 def trust_of(front: FrontEnd) -> TrustApi:
@@ -55,7 +58,7 @@ def facts(entry: SourceEntry) -> str:
     if entry.state is SourceState.LEFT_OUT:
         return reveal_name(entry.why)
     if entry.commands:
-        return " · ".join(reveal_name(command) for command in entry.commands)
+        return " · ".join(command_line(command) for command in entry.commands)
     return entry.kind.value if entry.kind is not None else ""
 
 
@@ -97,7 +100,7 @@ class SourceWatch:
             self._busy.discard(conversation_id)
         elif conversation_id not in self._busy:
             self._busy.add(conversation_id)
-            self.look(activity.summary.cwd)
+            self.look(activity.summary.cwd, AFTER_A_REQUEST)
 
     def look(self, folder: Path, after: float = 0.0) -> None:
         """Look at a folder soon, or `after` some seconds; one that is being looked at is not looked at twice."""

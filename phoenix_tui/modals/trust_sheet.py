@@ -17,7 +17,7 @@ from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.rows_sheet import LEAST_WORDS, SIGN, RowsSheet, SheetRow
 from phoenix_tui.modals.text_sheet import TextSheet
-from phoenix_tui.text.trust_text import short_name
+from phoenix_tui.text.trust_text import command_line, short_name
 from tools.clean import reveal_name
 
 DIFFERING: Final = frozenset({SourceState.CHANGED, SourceState.NEW, SourceState.GONE})
@@ -48,7 +48,7 @@ class TrustSheet(RowsSheet):
     def remark(self, entry: SheetRow | None) -> str:
         """Whole path and commands of the chosen file, as many lines as there is room for; then the answer."""
         found = self._entry_of(entry)
-        lines = [] if found is None else [reveal_name(found.name), *(reveal_name(one) for one in found.commands)]
+        lines = [] if found is None else [reveal_name(found.name), *(command_line(one) for one in found.commands)]
         width = max(self.measure - SIGN, 1)
         wrapped = [row.plain for line in lines for row in Content(line).wrap(width)]
         room = max(min(MOST_LINES, self.size.height // 4), 2)

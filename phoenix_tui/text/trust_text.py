@@ -8,10 +8,12 @@ from typing import Final
 from phoenix_tui.config.sources.kinds import SourceGroup, SourceKind
 from phoenix_tui.config.sources.report import GROUP_ORDER, SourceEntry, SourceReport, SourceState
 from tools.clean import reveal_name
+from tools.redaction import without_keys
 from tools.wording import counted
 
 LONGEST_NAME: Final = 60
 """Characters of a path in a sentence."""
+_PRIVATE_KEY: Final = "PRIVATE KEY-----"
 NAMED: Final = 3
 """Files that a sentence names."""
 MOST_LISTED: Final = 30
@@ -26,6 +28,15 @@ _WORDS: Final = (
 )
 """Kinds in the order of a sentence: the word for one thing, and for a file that starts nothing."""
 _VERBS: Final = {SourceState.CHANGED: "changed", SourceState.NEW: "is new", SourceState.GONE: "is gone"}
+
+
+def command_line(command: str) -> str:
+    """A command as one harmless line, without credentials of known shapes; the file itself shows them.
+
+    No sign that a shell gives a meaning is in such a credential. The shape of a private key would take everything
+    behind its first line, commands too, so a line with one stays whole.
+    """
+    return reveal_name(command if _PRIVATE_KEY in command else without_keys(command))
 
 
 def short_name(name: str, longest: int = LONGEST_NAME) -> str:

@@ -12,14 +12,12 @@ from msgspec import Struct
 from phoenix_tui.config.sources.kinds import SourceFile, SourceKind
 from phoenix_tui.config.sources.programs import DEPTH, MOST_BYTES
 from phoenix_tui.config.sources.project_sources import read_source
-from tools.redaction import without_keys
 
 MOST_LINES: Final = 500
 """Commands of one file that are listed."""
 LONGEST: Final = 4_000
 """Characters of one that are shown."""
 _CONTAINERS: Final = frozenset({"hooks", "mcpServers"})
-_HIDES_ALL: Final = "PRIVATE KEY-----"
 
 
 class _Place(Struct, frozen=True):
@@ -29,14 +27,14 @@ class _Place(Struct, frozen=True):
     matcher: str = ""
 
     def __str__(self) -> str:
-        return f"{self.name} {self.matcher}".strip()
+        name = f"{self.name} {self.matcher}".strip()
+        return f"{name}: " if name else ""
 
 
 def declared(file: SourceFile) -> tuple[str, ...]:
-    """Commands and addresses of a file of hooks or servers, each behind its event or name.
+    """Commands and addresses of a file of hooks or servers, each behind its event or name, to the letter.
 
-    Empty for other files, and where the file is no JSON or has changed since it was found. Credentials of known shapes
-    are removed, which takes no word that a shell would run.
+    Empty for other files, and where the file is no JSON or has changed since it was found.
     """
     if file.kind not in {SourceKind.HOOKS, SourceKind.SERVERS}:
         return ()
@@ -75,11 +73,11 @@ def _own(table: dict[str, object], place: _Place) -> Iterator[str]:
     if isinstance(command, str):
         words = cast("list[object]", arguments) if isinstance(arguments, list) else []
         rest = " ".join(shlex.quote(word) if isinstance(word, str) else json.dumps(word) for word in words)
-        yield f"{place}: {_variables(table)}{command} {rest}".strip()
+        yield f"{place}{_variables(table)}{command} {rest}".strip()
     elif isinstance(url, str):
-        yield f"{place}: {url}"
+        yield f"{place}{url}"
     if isinstance(helper := table.get("headersHelper"), str):
-        yield f"{place}, headers from: {helper}"
+        yield f"{place}headers from {helper}"
 
 
 def _variables(table: dict[str, object]) -> str:
@@ -92,6 +90,4 @@ def _variables(table: dict[str, object]) -> str:
 
 
 def _shortened(line: str) -> str:
-    # The shape of a private key would take everything behind its first line, commands too.
-    line = line if _HIDES_ALL in line else without_keys(line)
     return line if len(line) <= LONGEST else f"{line[:LONGEST]} … {len(line) - LONGEST:,} characters more"

@@ -7,6 +7,7 @@ through `read_source`, which returns the very bytes whose digest was accepted.
 from __future__ import annotations
 
 import difflib
+import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -56,6 +57,8 @@ class ProjectSources(Struct, eq=False):
         default_factory=dict[Path, tuple[_Identity, SourcesAnswer]]
     )
     """Answers that are not written."""
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    """Held for a look or an answer, which come from several threads."""
 
     def current(self, folder: Path) -> TrustedSources:
         """Result of the last look at a folder; nothing before the first."""
@@ -67,11 +70,16 @@ class ProjectSources(Struct, eq=False):
         Raises:
             OSError: the folder is gone, or the answer of the command line cannot be written.
         """
-        real = folder.resolve()
+        with self._lock:
+            return self._look(folder.resolve())
+
+    def _look(self, real: Path) -> TrustedSources:
+        found = self._search(real)
         if real == self.trusts:
             self.trusts = None
-            return self.answer(real, trusted=True)
-        found, answer = self._search(real), self._answer(real)
+            if found.project.files:
+                return self.answer(real, trusted=True, shown=found.project.files)
+        answer = self._answer(real)
         if found.answer is not answer or found.sorted is NOTHING:
             accepted = answer.digests if answer is not None else {}
             trusted = answer is not None and answer.trusted
@@ -106,7 +114,10 @@ class ProjectSources(Struct, eq=False):
             OSError: it cannot be written.
         """
         real = folder.resolve()
-        files = shown if shown is not None else self.project(real).files
+        with self._lock:
+            return self._keep(real, shown if shown is not None else self.project(real).files, trusted=trusted)
+
+    def _keep(self, real: Path, files: Sequence[SourceFile], *, trusted: bool) -> TrustedSources:
         digests = {str(file.path): file.digest for file in files}
         texts = _texts(files) if trusted else {}
         answer = SourcesAnswer(trusted, digests, texts)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.cli import Phoenix, phoenix_in
+from tests.support.cli import ROOT, Phoenix, phoenix_in
 from tests.support.extended_folder import LINT, extended, write
 from tests.support.program import program
 
@@ -48,6 +50,32 @@ async def test_a_run_without_a_screen_names_them_in_one_line_and_trust_uses_them
 
 async def test_a_folder_without_such_files_says_nothing(tmp_path: Path) -> None:
     assert (await phoenix_in(tmp_path).run("-p", "help")).err == ""
+
+
+async def test_trust_in_a_folder_without_such_files_keeps_nothing(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    await phoenix.run("-p", "help", "--trust")
+    assert not (phoenix.home / "trust.json").exists()
+
+
+def test_no_code_of_them_is_loaded_before_the_first_frame() -> None:
+    program = "import sys, phoenix_tui.cli.start, phoenix_tui.wiring.screen, phoenix_tui.app; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert [name for name in loaded if "config.sources" in name or "trust_" in name or name.endswith(".trust")] == [
+        "phoenix_tui.config.trust"
+    ]
+
+
+@pytest.mark.pty
+async def test_trust_on_the_command_line_uses_them_behind_a_screen_without_a_notice(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    extended(phoenix.cwd)
+    async with program(phoenix, "--trust", columns=120, rows=40) as running:
+        await running.ready()
+        await running.until(lambda: kept(phoenix) is not None, "the answer")
+        assert "not used yet" not in running.text
+    assert kept(phoenix)["trusted"] is True
 
 
 async def test_an_ephemeral_run_keeps_no_answer_about_them_and_trusts_nothing_by_itself(tmp_path: Path) -> None:
