@@ -18,10 +18,10 @@ from msgspec import Struct
 from engine.context.no_reply import is_no_reply
 from engine.context.transcribe import transcribe
 from engine.executor.asking import ask_aside
+from engine.executor.call_arguments import parse_arguments
 from engine.executor.session import Session
 from engine.executor.spending import check_budget
 from engine.executor.summarizing import summary_model
-from engine.executor.tool_call import parse_arguments
 from engine.executor.whole_write import whole
 from engine.machine.messages import Role, TextBlock, ToolResultBlock, ToolUseBlock, text_in
 from engine.memory.memory import Memory, entry_text

@@ -16,6 +16,7 @@ from engine.context.assemble import Assembly, assemble
 from engine.context.measure import measure
 from engine.context.todo_notes import with_plan
 from engine.executor.asking import broke_off, recorded, replied
+from engine.executor.call_arguments import native_calls, offered_name
 from engine.executor.call_log import OpenCall
 from engine.executor.diagnosing import note_failure, note_reply
 from engine.executor.equipment import prepare_extensions, tools_of
@@ -101,7 +102,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
                 replied(session, call, reply, cost_usd, message_id)
             pacing.answered(reply.usage)
             session.calls.replied(model, reply.usage, clock.monotonic())
-        blocks = await _with_unique_calls(session, reply.blocks)
+        blocks = await _with_unique_calls(session, native_calls(reply.blocks, session.tools, session.record.cwd))
     except ProviderError as error:
         if request is not None:
             note_failure(session, request, error)
@@ -156,6 +157,7 @@ def _show(
         case ThinkingDelta(text):
             publish(ThinkingArrived(text))
         case ToolCallDelta():
+            item = replace(item, name=offered_name(item.name, session.tools))
             publish(draft.grow(item))
             if item.name:
                 _look_ahead(session, item.name)

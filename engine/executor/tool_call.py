@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, assert_never, cast
+from typing import assert_never
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.codec import encode_display
 from engine.executor.approving import approved, denials_of, limits_of, place_of, rules_of
+from engine.executor.call_arguments import parse_arguments, why_not_native
 from engine.executor.equipment import tools_of
 from engine.executor.folder_instructions import with_folder_instructions
 from engine.executor.guarding import inspected_result
@@ -46,6 +46,7 @@ from tools.contract import (
     ToolOutput,
     ToolRequest,
 )
+from tools.foreign_names import native_name
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +132,8 @@ async def prepare(session: Session, call: ToolCall) -> ReadyCall:
     """
     tool = tools_of(session).get(call.name)
     if tool is None:
-        raise ToolInputError(_why_missing(session, call.name))
+        why = why_not_native(call.name, call.input_json, session.record.cwd)
+        raise ToolInputError(why or _why_missing(session, call.name))
     args = parse_arguments(call.input_json)
     request = await with_known_url(session, await tool.request(args, session.record.cwd))
     return ReadyCall(tool, args, request)
@@ -140,25 +142,12 @@ async def prepare(session: Session, call: ToolCall) -> ReadyCall:
 def _why_missing(session: Session, name: str) -> str:
     """Reason why its model has no such tool."""
     there = f"There are: {', '.join(tools_of(session))}"
+    name = native_name(name)
     if name in SPAWN_TOOLS and session.record.agent is not None:
         return f"a sub-agent starts no sub-agents: do the task yourself. {there}"
     if name in SPAWN_TOOLS and not session.settings.agent_depth:
         return f"sub-agents are switched off here (agent_depth = 0). {there}"
     return f"no such tool. {there}"
-
-
-def parse_arguments(text: str) -> JsonObject:
-    """The arguments of a call as a JSON object.
-
-    Raises:
-        ToolInputError: they are not one; the text says why.
-    """
-    raw = text.encode("utf-8", "replace") if text.strip() else b"{}"
-    try:
-        return cast("JsonObject", msgspec.json.decode(raw, type=dict[str, Any]))
-    except (msgspec.DecodeError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise ToolInputError(f"the arguments are not one JSON object ({reason}).") from error
 
 
 def decide_call(session: Session, act: ExecTool, ready: ReadyCall, limits: Limits) -> Decision:
