@@ -16,6 +16,7 @@ from engine.executor.session import Ports
 from engine.machine.agent_texts import heading_of
 from engine.permissions.command_rules import quoted
 from engine.permissions.denials import DENY, denial_effect, is_denial, parse_denial, why_denies_nothing
+from engine.permissions.foreign_rules import native_rules
 from engine.permissions.rules import (
     FILE_CLASSES,
     KeptRule,
@@ -114,11 +115,12 @@ class RuleStore:
         Raises:
             EngineError: the file cannot be written, or the conversation is closed.
         """
-        parsed, since = parse_rule(rule.text), rule.since or self._ports.clock.now()
+        since = rule.since or self._ports.clock.now()
         if rule.conversation_id and is_denial(rule.text):
             raise EngineError(NOT_FOR_ONE)
-        if rule.conversation_id and parsed is not None:
-            self._conversation(rule).rules[parsed] = since
+        parsed = [one for text in native_rules(rule.text) if (one := parse_rule(text)) is not None]
+        if rule.conversation_id and parsed:
+            self._conversation(rule).rules.update(dict.fromkeys(parsed, since))
         else:
             _write(lambda: self._ports.rules.add(replace(rule, since=since).kept))
 
@@ -165,6 +167,8 @@ class RuleStore:
         rule = _parsed(old.text)
         if rule is None or not old.project or self._class(rule) not in FILE_CLASSES:
             return old.text
+        if native_rules(old.text) != (old.text,):
+            return old.text
         if is_denial(old.text) and (rule.pattern == "*" or rule.pattern.startswith("~/")):
             return old.text
         bound = Rule(rule.tool, absolute_pattern(rule, Path(old.project)))
@@ -189,7 +193,8 @@ class RuleStore:
 
 
 def _parsed(text: str) -> Rule | None:
-    """A rule of either kind; None for no rule."""
+    """A rule of either kind, the first one of a foreign text; None for no rule."""
+    text = native_rules(text)[0]
     return parse_denial(text) if is_denial(text) else parse_rule(text)
 
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 from engine.permissions.command_denials import Match, denied
 from engine.permissions.command_rules import quoted
 from engine.permissions.domains import domain_matches, is_domain, why_no_domain
+from engine.permissions.foreign_rules import native_rules
 from engine.permissions.globs import LONGEST, WILDCARDS, glob_matches
 from engine.permissions.rules import FILE_CLASSES, KeptRule, Rule, RuledCall, absolute_pattern, is_command, parse_rule
 from engine.permissions.tool_names import covers, why_no_name
@@ -82,11 +83,11 @@ def denials_in_force(kept: Sequence[KeptRule], project: Path, unreadable: str = 
     for one in kept:
         if not is_denial(one.text) or one.project not in {"", str(project)}:
             continue
-        rule = parse_denial(one.text)
-        if rule is None or why_no_name(rule.tool) or not rule.pattern.strip():
-            unreadable = unreadable or f"{quoted(one.text)} in {one.source}"
-        else:
-            found.append(DenyRule(Rule(rule.tool, rule.pattern, one.project), one.source))
+        for rule in map(parse_denial, native_rules(one.text)):
+            if rule is None or why_no_name(rule.tool) or not rule.pattern.strip():
+                unreadable = unreadable or f"{quoted(one.text)} in {one.source}"
+            else:
+                found.append(DenyRule(Rule(rule.tool, rule.pattern, one.project), one.source))
     return Denials(tuple(found), unreadable)
 
 

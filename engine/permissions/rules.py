@@ -25,6 +25,7 @@ from engine.permissions.command_rules import (
     why_no_pattern,
 )
 from engine.permissions.domains import DOMAIN, domain_matches, host_name, is_domain, why_no_domain
+from engine.permissions.foreign_rules import native_rules
 from engine.permissions.globs import LONGEST, WILDCARDS, glob_matches
 from engine.permissions.shell_words import BLANKS
 from engine.permissions.tool_names import covers, is_server_tool, why_no_name
@@ -101,10 +102,8 @@ def parse_rule(text: str) -> Rule | None:
 
 def rules_in_force(kept: Sequence[KeptRule], project: Path) -> list[Rule]:
     """Rules of `kept` that apply in `project`: its own, relative to its folder, and the global ones."""
-    here = [
-        (one, rule) for one in kept if one.project in {"", str(project)} and (rule := parse_rule(one.text)) is not None
-    ]
-    return [replace(rule, folder=one.project) for one, rule in here]
+    here = [(one, text) for one in kept if one.project in {"", str(project)} for text in native_rules(one.text)]
+    return [replace(rule, folder=one.project) for one, text in here if (rule := parse_rule(text)) is not None]
 
 
 class RuledCall(Struct, frozen=True):

@@ -21,6 +21,7 @@ from engine.ports.profiles import KNOWN_TOOLS, Profile, ProfileError
 from engine.records import PermissionMode
 from phoenix_tui.config.choices import EFFORTS, PERMISSION_MODES, SANDBOXES
 from tools.clean import clean_line
+from tools.foreign_names import native_names
 
 FENCE: Final = "---"
 MOST_TURNS: Final = 1_000
@@ -183,6 +184,7 @@ def _tools(field: _Field, reading: _Reading) -> tuple[str, ...]:
         words = _value(field.text).strip()
         inner = words[1:-1] if words.startswith("[") and words.endswith("]") else words
         names = [_value(name.strip()) for name in inner.split(",") if name.strip()]
+    names = [native for name in names for native in native_names(name)]
     if not names:
         raise reading.wrong(
             field.line, f"'tools' must list tools among {', '.join(KNOWN_TOOLS)}, or be left out for all."

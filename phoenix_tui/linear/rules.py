@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from engine.permissions.denials import is_denial
 from engine.rule_store import ActiveRule
 from phoenix_tui.features.approvals import UNTITLED
 from phoenix_tui.features.rules import rule_places
@@ -37,7 +38,7 @@ async def choose_rule(ctx: LinearContext) -> None:
     if not found:
         ctx.say(NONE_YET)
         return
-    chosen = await ctx.choose("What runs without asking:", _rows(found))
+    chosen = await ctx.choose("What runs without asking, or never (deny):", _rows(found))
     if chosen is None:
         return
     rule = found[chosen]
@@ -59,7 +60,7 @@ async def _write(ctx: LinearContext, text: str) -> None:
         return
     here = rule_places(ctx)
     new = [ActiveRule(text, project=here.project), ActiveRule(text)]
-    new += [ActiveRule(text, here.conversation_id)] if here.conversation_id else []
+    new += [ActiveRule(text, here.conversation_id)] if here.conversation_id and not is_denial(text) else []
     chosen = await ctx.choose(rules.effect(text), PLACES[: len(new)])
     if chosen is None:
         ctx.say("Not saved.")

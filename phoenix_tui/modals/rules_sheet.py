@@ -75,7 +75,7 @@ class RulesSheet(Sheet[None]):
         """Rules, the effect of the chosen one, a line to write in, keys."""
         with Vertical(classes="sheet"):
             yield Static(id="rows", markup=False)
-            yield LineInput(placeholder="tool(pattern), such as bash(make test*)")
+            yield LineInput(placeholder="tool(pattern), such as bash(make test*), or deny tool(pattern)")
             yield Static(id="remark", markup=False)
             yield Static(id="keys", markup=False)
 

@@ -90,8 +90,8 @@ def test_files_of_any_system_are_read(newline: str) -> None:
         ("---\n\npermission_mode: maybe\n---\n", "review.md:3: 'permission_mode' must be one of ask, accept-edits"),
         ("---\nsandbox: yes\n---\n", "review.md:2: 'sandbox' must be one of off, workspace, read-only, not 'yes'"),
         (
-            "---\ntools: read_file, Grep\n---\n",
-            "review.md:2: there is no tool 'Grep'. The tools are read_file, list_files",
+            "---\ntools: read_file, Grab\n---\n",
+            "review.md:2: there is no tool 'Grab'. The tools are read_file, list_files",
         ),
         ("---\ntools: []\n---\n", "review.md:2: 'tools' must list tools among read_file,"),
         ("---\ntools:\n---\n", "or be left out for all."),
