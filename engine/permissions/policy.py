@@ -124,10 +124,24 @@ def decide(
         verdict = verdict_on(denials, RuledCall(spec.name, spec.tool_class, request, place.working_dir))
     if isinstance(verdict, Refusal):
         return Deny(verdict.text)
-    decision = _allowed(spec, request, limits, place, rules, typed=typed)
+    given = _given(spec, request, limits, place, rules)
+    decision = given or _allowed(spec, request, limits, place, rules, typed=typed)
     if isinstance(verdict, Doubt) and isinstance(decision, Allow):
         return Ask(verdict.reason, decision, lasting=False)
     return decision
+
+
+def _given(
+    spec: ToolSpec, request: ToolRequest, limits: Limits, place: PathPlace, rules: Mapping[Rule, Access]
+) -> Allow | None:
+    """Permission in mode deny by a rule of the command line that needs no question in mode ask; else None."""
+    given = {rule: access for rule, access in rules.items() if rule.given}
+    if limits.mode is not PermissionMode.DENY or not given:
+        return None
+    if not any(matches(rule, spec, request, place.working_dir) for rule in given):
+        return None
+    decision = _allowed(spec, request, replace(limits, mode=PermissionMode.ASK), place, given, typed=False)
+    return decision if isinstance(decision, Allow) else None
 
 
 def _allowed(

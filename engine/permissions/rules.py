@@ -45,6 +45,8 @@ class Rule(Struct, frozen=True):
     pattern: str
     folder: str = ""
     """Base of a relative path pattern; empty for the working directory of the call."""
+    given: bool = False
+    """Given on the command line for this process: counts in mode deny too, and `*` is every call of the tool."""
 
     def __str__(self) -> str:
         return f"{self.tool}({self.pattern})"
@@ -59,7 +61,7 @@ class KeptRule(Struct, frozen=True):
     project: str = ""
     """Absolute folder of the project; empty for a rule that holds everywhere."""
     source: str = ""
-    """File or flag in which a rule that denies stands, to name it in a refusal."""
+    """File of a rule that denies, or the flag of one that was given on the command line."""
 
 
 class RuleBook(Protocol):
@@ -103,7 +105,11 @@ def parse_rule(text: str) -> Rule | None:
 def rules_in_force(kept: Sequence[KeptRule], project: Path) -> list[Rule]:
     """Rules of `kept` that apply in `project`: its own, relative to its folder, and the global ones."""
     here = [(one, text) for one in kept if one.project in {"", str(project)} for text in native_rules(one.text)]
-    return [replace(rule, folder=one.project) for one, text in here if (rule := parse_rule(text)) is not None]
+    return [
+        replace(rule, folder=one.project, given=bool(one.source))
+        for one, text in here
+        if (rule := parse_rule(text)) is not None
+    ]
 
 
 class RuledCall(Struct, frozen=True):
@@ -139,6 +145,8 @@ def allows(rule: Rule, call: RuledCall) -> bool:
     """True if `rule` allows this call."""
     if not covers(rule.tool, call.tool):
         return False
+    if rule.given and rule.pattern == "*":
+        return True
     if call.tool_class is ToolClass.NET and is_domain(rule.pattern):
         return domain_matches(rule.pattern, call.request.host)
     if call.runs_command:

@@ -45,6 +45,8 @@ class RunArguments(Struct, frozen=True):
     debug: bool
     allow_debugger: bool
     screen_reader: bool
+    allowed_tools: tuple[str, ...] = ()
+    disallowed_tools: tuple[str, ...] = ()
 
     @property
     def resumes(self) -> bool:
@@ -108,11 +110,13 @@ def run_arguments(parsed: Namespace) -> RunArguments:
     """
     fields: dict[str, Any] = dict(vars(parsed))
     del fields["version"], fields["reset_terminal"]
-    fields["images"] = tuple(fields["images"])
+    for name in ("images", "allowed_tools", "disallowed_tools"):
+        fields[name] = tuple(fields[name])
     arguments = RunArguments(**fields)
     _check_headless(arguments)
     _check_conversation(arguments)
     _check_ids(arguments)
+    _check_tools(arguments)
     return arguments
 
 
@@ -135,6 +139,16 @@ def _check_headless(arguments: RunArguments) -> None:
         raise CommandError("--include-partial-messages works with -p --output-format stream-json.")
     if arguments.headless and arguments.resume is not None and not arguments.resume:
         raise CommandError("With -p, -r needs an id, id prefix or title; `phoenix conversations list` shows them.")
+
+
+def _check_tools(arguments: RunArguments) -> None:
+    if not arguments.allowed_tools and not arguments.disallowed_tools:
+        return
+    from phoenix_tui.config.flag_rules import ALLOWED, DENIED, why_no_tools  # noqa: PLC0415 - engine, not for every start
+
+    why = why_no_tools(ALLOWED, arguments.allowed_tools) or why_no_tools(DENIED, arguments.disallowed_tools)
+    if why:
+        raise CommandError(why)
 
 
 def _check_ids(arguments: RunArguments) -> None:

@@ -118,6 +118,24 @@ def _add_limits(parser: Parser) -> None:
         default=None,
         help="deny network access to sandboxed commands",
     )
+    group.add_argument(
+        "--allowedTools",
+        "--allowed-tools",
+        action="append",
+        default=[],
+        dest="allowed_tools",
+        metavar="LIST",
+        help="tools and rules that run without asking, such as 'Read,Bash(git log:*)'; repeatable",
+    )
+    group.add_argument(
+        "--disallowedTools",
+        "--disallowed-tools",
+        action="append",
+        default=[],
+        dest="disallowed_tools",
+        metavar="LIST",
+        help="tools and rules that are denied in every mode; repeatable",
+    )
     group.add_argument("--trust", action="store_true", help="trust the Phoenix files of this folder as they are now")
     group.add_argument("--max-turns", type=_count, metavar="N", help="limit the model replies of one run")
     group.add_argument("--max-budget-usd", type=_amount, metavar="X", help="limit the cost of one run")

@@ -50,6 +50,9 @@ class Setup(Struct, frozen=True):
     """True where the command line trusts the folder's files as they are now."""
     sources: ProjectSources | None = None
     """Files that extend Phoenix, where the question before the screen was about them too."""
+    allowed_tools: tuple[str, ...] = ()
+    denied_tools: tuple[str, ...] = ()
+    """Values of `--allowedTools` and `--disallowedTools`, checked."""
 
     @property
     def cwd(self) -> Path:
@@ -111,7 +114,16 @@ def prepare(arguments: RunArguments, environment: Mapping[str, str]) -> Setup:
     if trust.trust is Trust.REFUSED or (arguments.headless and trust.trust is not Trust.GIVEN):
         project = project.without_contents()  # they are neither shown nor sent to a model
     return Setup(
-        paths, settings, credentials, project, trust, settings_now, arguments.ephemeral, gives_trust=arguments.trust
+        paths,
+        settings,
+        credentials,
+        project,
+        trust,
+        settings_now,
+        arguments.ephemeral,
+        allowed_tools=arguments.allowed_tools,
+        denied_tools=arguments.disallowed_tools,
+        gives_trust=arguments.trust,
     )
 
 

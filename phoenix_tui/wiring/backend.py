@@ -27,6 +27,7 @@ from engine.rewind.turn_recorder import TurnRecorder
 from engine.store import BUSY_SECONDS, SqliteStore, StorePaths, open_ephemeral_store, open_store
 from engine.store.remains import Remains
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.flag_rules import with_flags
 from phoenix_tui.config.instructions import Instructions
 from phoenix_tui.config.paths import Paths
 from phoenix_tui.config.profile_files import ProfileFiles
@@ -106,7 +107,7 @@ async def open_backend(
         tools=tools,
         jobs=processes.jobs,
         images=images,
-        rules=rules.in_memory() if setup.ephemeral else rules,
+        rules=with_flags(rules.in_memory() if setup.ephemeral else rules, setup.allowed_tools, setup.denied_tools),
         clock=SYSTEM_CLOCK,
         ids=RandomIds(),
         rewinding=rewinding(store, paths, checkpoint_limits(setup.settings)),

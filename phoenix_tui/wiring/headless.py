@@ -23,6 +23,7 @@ from phoenix_tui.cli.output import write_progress
 from phoenix_tui.cli.partials import Partials
 from phoenix_tui.cli.reporters import JsonReporter, Reporter, StreamReporter, TextReporter
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.flag_rules import without_effect
 from phoenix_tui.config.sources.report import report_of
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.text.trust_text import untrusted
@@ -60,10 +61,8 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
         caps = await _caps(backend, setup, conversation.record)
         reporter = _reporter(arguments, conversation, backend.tool_names)
         outcome = RunOutcome(conversation.id, conversation.record.model, describe=backend.providers.describe)
-        if backend.engine.warning:
-            write_progress(backend.engine.warning)
-        if backend.notice:
-            write_progress(backend.notice)
+        for said in filter(None, (backend.engine.warning, backend.notice, *without_effect(setup.allowed_tools))):
+            write_progress(said)
         await _name_untrusted(backend, setup, record.cwd)
         await _remove_events(backend, setup)
         limit, link = MemoryLimit.of(setup.settings), backend.processes.link
