@@ -20,10 +20,10 @@ from msgspec import Struct
 from engine.ports.profiles import KNOWN_TOOLS, Profile, ProfileError
 from engine.records import PermissionMode
 from phoenix_tui.config.choices import EFFORTS, PERMISSION_MODES, SANDBOXES
+from phoenix_tui.config.front_matter import FENCE, FrontMatter, FrontMatterError, Value, read_front_matter
 from tools.clean import clean_line
 from tools.foreign_names import native_names
 
-FENCE: Final = "---"
 MOST_TURNS: Final = 1_000
 LONGEST_RUN: Final = 86_400.0
 """Seconds."""
@@ -32,8 +32,6 @@ LONGEST_DESCRIPTION: Final = 1_000
 LONGEST_QUOTE: Final = 60
 """Characters of a wrong value that are repeated."""
 YES_NO: Final = {"true": True, "yes": True, "false": False, "no": False}
-FOLDED: Final = frozenset({">", ">-", "|", "|-"})
-"""Marks of a value on the indented lines below."""
 _NEWLINE: Final = re.compile(r"\r\n|\r|\n")
 _QUOTED: Final = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')\s*(?:#.*)?""")
 _COMMENT: Final = re.compile(r"(?:^|\s)#.*")
@@ -42,12 +40,11 @@ _PLAIN: Final = re.compile(r"[^\s\"'#\[>|-](?:.*\S)?")
 
 
 class _Field(Struct):
-    """One key with its value, as written."""
+    """One key with its value."""
 
     key: str
     line: int
-    text: str
-    items: list[str]
+    value: Value
 
 
 class _Reading(Struct, frozen=True):
@@ -67,18 +64,16 @@ def parse_profile(text: str, path: Path, *, project: bool = False) -> Profile:
         ProfileError: the front matter is wrong; file, line and what is allowed are named.
     """
     reading = _Reading(path)
-    lines = _NEWLINE.split(text.removeprefix("\ufeff"))
-    end = _end_of_front_matter(lines, reading)
-    values: dict[str, object] = {}
-    for field in _fields(lines[1:end], reading):
-        if field.key in values:
-            raise reading.wrong(field.line, f"'{field.key}' is given twice.")
-        values[field.key] = CHECKS[field.key](field, reading)
+    try:
+        found = read_front_matter(text)
+    except FrontMatterError as error:
+        raise reading.wrong(error.line, error.sentence) from error
+    values = {field.key: CHECKS[field.key](field, reading) for field in _fields(found, reading)}
     if values.pop("name", path.stem) != path.stem:
-        line = key_lines(text)["name"]
-        raise reading.wrong(line, f"'name' must be {_quote(path.stem)}, the name of the file, or be left out.")
-    prompt = "\n".join(lines[end + 1 :] if end else lines).strip()
-    return Profile(name=path.stem, prompt=prompt, source=str(path), project=project, **values)  # type: ignore[arg-type]  # each by its own check
+        raise reading.wrong(
+            found.lines["name"], f"'name' must be {_quote(path.stem)}, the name of the file, or be left out."
+        )
+    return Profile(name=path.stem, prompt=found.body.strip(), source=str(path), project=project, **values)  # type: ignore[arg-type]  # each by its own check
 
 
 def key_lines(text: str) -> Mapping[str, int]:
@@ -113,43 +108,13 @@ def profile_text(profile: Profile, *, comment: str = "") -> str:
     return "\n".join([*lines, FENCE, "", profile.prompt, ""])
 
 
-def _end_of_front_matter(lines: list[str], reading: _Reading) -> int:
-    """The place of the closing fence; 0 where there is no front matter."""
-    if lines[0].strip() != FENCE:
-        return 0
-    for number, line in enumerate(lines[1:], 1):
-        if line.strip() == FENCE:
-            return number
-    raise reading.wrong(1, f"the front matter that starts here has no closing '{FENCE}'.")
-
-
-def _fields(lines: list[str], reading: _Reading) -> Iterator[_Field]:
-    field: _Field | None = None
-    for number, line in enumerate(lines, 2):
-        bare = line.strip()
-        if not bare or bare.startswith("#"):
-            continue
-        if field is not None and _goes_on(field, line, bare):
-            continue
-        if field is not None:
-            yield field
-        key, colon, value = (part.strip() for part in bare.partition(":"))
-        if not colon or key not in CHECKS:
-            raise reading.wrong(number, f"{_quote(bare)} is not a valid key. Valid keys are {', '.join(CHECKS)}.")
-        field = _Field(key, number, value, [])
-    if field is not None:
-        yield field
-
-
-def _goes_on(field: _Field, line: str, bare: str) -> bool:
-    """Take a line that belongs to the key above: an item with a dash, or an indented one of a folded text."""
-    if bare.startswith("- ") and field.text in {"", *FOLDED} and field.key == "tools":
-        field.items.append(_value(bare[2:].strip()))
-        return True
-    if line[0] in " \t" and field.text in FOLDED:
-        field.items.append(bare)
-        return True
-    return False
+def _fields(found: FrontMatter, reading: _Reading) -> Iterator[_Field]:
+    for key, value in found.values.items():
+        line = found.lines[key]
+        if key not in CHECKS:
+            said = f"{key}: {value}" if isinstance(value, str) and value else key
+            raise reading.wrong(line, f"{_quote(said)} is not a valid key. Valid keys are {', '.join(CHECKS)}.")
+        yield _Field(key, line, value)
 
 
 def _value(text: str) -> str:
@@ -166,9 +131,10 @@ def _value(text: str) -> str:
         return body[1:-1]
 
 
-def _text(field: _Field, _: _Reading) -> str:
-    value = " ".join(field.items) if field.text in FOLDED else _value(field.text)
-    return " ".join(value.encode("utf-8", "replace").decode().split())
+def _text(field: _Field, reading: _Reading) -> str:
+    if not isinstance(field.value, str):
+        raise reading.wrong(field.line, f"'{field.key}' must be one text.")
+    return " ".join(field.value.encode("utf-8", "replace").decode().split())
 
 
 def _description(field: _Field, reading: _Reading) -> str:
@@ -179,11 +145,10 @@ def _description(field: _Field, reading: _Reading) -> str:
 
 
 def _tools(field: _Field, reading: _Reading) -> tuple[str, ...]:
-    names = field.items
-    if not names:
-        words = _value(field.text).strip()
-        inner = words[1:-1] if words.startswith("[") and words.endswith("]") else words
-        names = [_value(name.strip()) for name in inner.split(",") if name.strip()]
+    if isinstance(field.value, str):
+        names = [name.strip() for name in field.value.split(",") if name.strip()]
+    else:
+        names = list(field.value)
     names = [native for name in names for native in native_names(name)]
     if not names:
         raise reading.wrong(
