@@ -12,6 +12,7 @@ import mcp_types as types
 from mcp.server import NotificationOptions, Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 WEATHER = {"type": "object", "properties": {"degrees": {"type": "number"}}, "required": ["degrees"]}
@@ -68,6 +69,16 @@ def _simple(name: str, arguments: dict[str, Any]) -> types.CallToolResult | None
     return results.get(name)
 
 
+def _modern_form(params: types.CallToolRequestParams) -> types.CallToolResult | types.InputRequiredResult:
+    """The form as the newer era has it: the result asks, and the call comes again with the answer."""
+    answer = (params.input_responses or {}).get("name")
+    if isinstance(answer, types.ElicitResult):
+        return _result(_text(f"{answer.action} {answer.content}"))
+    schema: Any = {"type": "object", "properties": {"name": {"type": "string"}}}
+    form = types.ElicitRequestFormParams(message="Your name?", requested_schema=schema)
+    return types.InputRequiredResult(input_requests={"name": types.ElicitRequest(params=form)})
+
+
 async def _asking(ctx: ServerRequestContext[Any], name: str) -> types.CallToolResult:
     match name:
         case "form":
@@ -83,11 +94,15 @@ async def _asking(ctx: ServerRequestContext[Any], name: str) -> types.CallToolRe
             return _result(_text(sampled.model_dump_json(by_alias=True)))
 
 
-async def call_tool(ctx: ServerRequestContext[Any], params: types.CallToolRequestParams) -> types.CallToolResult:
+async def call_tool(
+    ctx: ServerRequestContext[Any], params: types.CallToolRequestParams
+) -> types.CallToolResult | types.InputRequiredResult:
     """Run one of the tools."""
     name, arguments = params.name, params.arguments or {}
     if (simple := _simple(name, arguments)) is not None:
         return simple
+    if name == "form" and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        return _modern_form(params)
     if name in ASKING:
         return await _asking(ctx, name)
     match name:

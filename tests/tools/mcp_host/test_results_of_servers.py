@@ -17,7 +17,9 @@ from tests.support.waiting import poll
 from tools.mcp_host.protocol import (
     Answer,
     Ask,
+    AskClosed,
     Call,
+    Cancel,
     Complete,
     Completions,
     Content,
@@ -148,6 +150,23 @@ async def test_lists_prompts_resources_and_completion(tmp_path: Path) -> None:
             Completions,
         )
         assert completed.values == ["warm", "wary"]
+
+
+async def test_a_server_of_the_newer_era_asks_with_its_result(tmp_path: Path) -> None:
+    async with kinds("stdio-auto", tmp_path) as running:
+        calling = asyncio.ensure_future(running.text("form", timeout_ms=3_000))
+        ask = await running.event(Ask)
+        answer = raw({"action": "accept", "content": {"name": "Ada"}})
+        await running.ask(Answer(id=running.number(), ask=ask.ask, result=answer), bool)
+        assert await calling == "accept {'name': 'Ada'}"
+        number = running.number()
+        calling_again = running.begin(Call(id=number, server="s", tool="form"))
+        ask = await running.event(Ask, lambda event: event.ask == 2)
+        await running.reply(Cancel(id=running.number(), call=number))
+        assert (await calling_again).error is not None
+        await running.event(AskClosed, lambda event: event.ask == 2)
+        late = Answer(id=running.number(), ask=2, result=answer)
+        assert await running.ask(late, bool) is False
 
 
 @pytest.mark.parametrize("way", ["stdio-legacy", "http-legacy"])
