@@ -152,12 +152,12 @@ class Helper:
         return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
-def start_helper(folder: Path) -> tuple[subprocess.Popen[bytes], socket.socket]:
+def start_helper(folder: Path, **environment: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """The process and Phoenix's end of its socket."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     argv = [sys.executable, "-I", "-m", "tools.mcp_host", "--socket", str(theirs.fileno()), "--spill", str(folder)]
-    environment = {"PATH": os.defpath, "HOME": str(folder)}
+    environment = {"PATH": os.defpath, "HOME": str(folder), **environment}
     with theirs:
         process = subprocess.Popen(
             argv, pass_fds=[theirs.fileno()], env=environment, cwd=folder, stderr=subprocess.PIPE
@@ -166,9 +166,9 @@ def start_helper(folder: Path) -> tuple[subprocess.Popen[bytes], socket.socket]:
 
 
 @asynccontextmanager
-async def helper(folder: Path) -> AsyncIterator[Helper]:
+async def helper(folder: Path, **environment: str) -> AsyncIterator[Helper]:
     """A running helper with its spill folder; it must end by itself when its socket closes."""
-    process, ours = start_helper(folder)
+    process, ours = start_helper(folder, **environment)
     running = Helper(process, ours, folder)
     listening = asyncio.ensure_future(running.listen())
     await running.listens.wait()

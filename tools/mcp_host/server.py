@@ -8,6 +8,8 @@ from typing import Final, TypeVar
 
 import anyio
 from mcp.client import Transport
+from mcp.shared.exceptions import MCPError
+from mcp_types import CONNECTION_CLOSED
 from msgspec import Raw
 
 from tools.mcp_host.asks import Asks
@@ -184,7 +186,7 @@ class Server:
 
     def _arrived(self, session: Session, connected: Connected) -> None:
         self.cancel_sign_in()
-        self._tell("connected")
+        self._tell("connected", session.problem)
         if not self._ready.done():
             self._ready.set_result((session, connected))
 
@@ -211,6 +213,8 @@ class Server:
             return await work(session)
         except Exception as error:
             inner = innermost(error)
+            if isinstance(inner, MCPError) and inner.code == CONNECTION_CLOSED and self.traffic and self.traffic.cause:
+                raise Failed("gone", f"MCP server '{self.name}' ended: {self.traffic.cause}.") from error
             if self.spec.transport != "http" or SESSION_GONE not in str(inner):
                 raise
         return await work(await self.renewed(session))

@@ -40,6 +40,8 @@ class Session:
         self.schemas = OutputSchemas()
         self.lists: dict[Listing, Items] = {}
         self.client: Client
+        self.problem = ""
+        """Reason why a list is missing."""
         self._asks, self._log, self._listed = asks, log, listed
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._first_change: dict[str, float] = {}
@@ -93,7 +95,8 @@ class Session:
             else:
                 items = await fetch(self.spec.server, self.client, what)
         except (MCPError, ValidationError) as error:
-            self._log.add("error", f"the list of {what} could not be fetched: {cause(error)}")
+            self.problem = f"the list of {what} could not be fetched: {cause(error)}"
+            self._log.add("error", self.problem)
             if what in self.lists or what not in {"tools", "prompts"}:
                 raise
             items = Items(server=self.spec.server, what=what)

@@ -40,19 +40,19 @@ async def stdio_transport(pipe: LinePipe, traffic: Traffic) -> AsyncGenerator[St
 async def _read(
     pipe: LinePipe, to_session: MemoryObjectSendStream[SessionMessage | Exception], traffic: Traffic
 ) -> None:
-    try:
-        async with to_session:
+    async with to_session:  # closed last, so that the session finds the cause of its end
+        try:
             async for line in pipe.lines():
                 traffic.touch()
                 if line.strip():
                     await to_session.send(_message(line))
-    except LineTooLong:
-        traffic.end(f"it sent a line of more than {LONGEST_SERVER_LINE >> 20} MB")
-    except OSError as error:
-        traffic.end(f"its output could not be read: {error.strerror}")
-    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-        pass  # the session ended first
-    traffic.end("it closed its output")
+        except LineTooLong:
+            traffic.end(f"it sent a line of more than {LONGEST_SERVER_LINE >> 20} MB")
+        except OSError as error:
+            traffic.end(f"its output could not be read: {error.strerror}")
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            pass  # the session ended first
+        traffic.end("it closed its output")
 
 
 def _message(line: bytes) -> SessionMessage | Exception:

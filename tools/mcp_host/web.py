@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from urllib.request import getproxies_environment, proxy_bypass
 
 import httpx2
 from mcp.client.sse import sse_client
@@ -34,7 +35,8 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
     """The real transport with limits on what it gives."""
 
     def __init__(self, server: httpx2.URL, refusals: Refusals, traffic: Traffic) -> None:
-        self._inner = httpx2.AsyncHTTPTransport(limits=httpx2.Limits(max_connections=64))
+        self._inner: dict[str, httpx2.AsyncHTTPTransport] = {}
+        """Transports by the address of their proxy; empty: none."""
         self._server, self._refusals, self._traffic = server, refusals, traffic
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -43,7 +45,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         if not own and not self._may_ask(request.url):
             raise NotAllowed(f"a request to {request.url.host} without TLS was refused", request=request)
         request.headers["accept-encoding"] = "identity"
-        response = await self._inner.handle_async_request(request)
+        response = await self._way(request.url).handle_async_request(request)
         self._traffic.touch()
         if own:
             self._refusals.status = response.status_code if response.status_code in REFUSED else 0
@@ -58,7 +60,17 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await self._inner.aclose()
+        for inner in self._inner.values():
+            await inner.aclose()
+
+    def _way(self, url: httpx2.URL) -> httpx2.AsyncHTTPTransport:
+        """The transport for an address: through the proxy that the environment names, as programs expect."""
+        proxies = getproxies_environment()
+        proxy = "" if is_loopback(url.host) or proxy_bypass(url.host) else proxies.get(url.scheme, "")
+        if proxy not in self._inner:
+            limits = httpx2.Limits(max_connections=64)
+            self._inner[proxy] = httpx2.AsyncHTTPTransport(limits=limits, proxy=proxy or None)
+        return self._inner[proxy]
 
     def _may_ask(self, url: httpx2.URL) -> bool:
         return url.scheme == "https" or (is_loopback(url.host) and is_loopback(self._server.host))

@@ -17,7 +17,7 @@ from tests.support.mcp_helper import Helper, Refused, helper
 from tests.support.mcp_raw import Behaviour, RawServer, raw_server, tool
 from tests.support.waiting import poll
 from tools.mcp_host import limits
-from tools.mcp_host.protocol import Ask, Call, Cancel, Connect, Items, ListItems, Log, Progress, TextPart
+from tools.mcp_host.protocol import Ask, Call, Cancel, Connect, Items, ListItems, Log, Progress, Status, TextPart
 
 MB = 1 << 20
 
@@ -57,7 +57,7 @@ async def test_a_line_without_end_ends_that_server_within_bounded_memory(tmp_pat
 
     async with against(tmp_path, endless=endless) as (running, _):
         before = running.memory()
-        assert await failed(running, "endless") == "gone: MCP server 's' ended: Connection closed."
+        assert await failed(running, "endless") == "gone: MCP server 's' ended: it sent a line of more than 16 MB."
         assert await poll(lambda: running.states()[-1] == "ended")
         assert running.memory() - before < 64 * MB
 
@@ -274,6 +274,16 @@ async def test_result_of_many_parts_is_bounded(tmp_path: Path) -> None:
         assert content.parts[-1] == TextPart(text="(760 more parts of this result were left out)")
         inline = sum(len(getattr(part, "data", "")) for part in content.parts)
         assert inline <= limits.MOST_INLINE
+
+
+async def test_a_list_that_is_none_leaves_the_server_connected_with_the_reason(tmp_path: Path) -> None:
+    hostile = RawServer({"fine": fine}, [{"name": 7}])
+    async with helper(tmp_path) as running, raw_server(hostile):
+        await running.connect(hostile.pipes)
+        status = await running.event(Status, lambda event: event.state == "connected")
+        assert status.text.startswith("the list of tools could not be fetched: an answer that is not MCP")
+        assert running.items("tools").items == []
+        assert await running.text("fine") == "fine"
 
 
 async def test_a_handshake_that_never_ends_fails_in_time(tmp_path: Path) -> None:
