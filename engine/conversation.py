@@ -17,6 +17,13 @@ from engine.executor.loop import CLOSED, MoveLoop
 from engine.executor.message_queue import MessageQueue
 from engine.executor.plan_answers import plan_answered, refusal_of
 from engine.executor.publisher import Listener
+from engine.executor.question_answers import (
+    answer_left_open,
+    keeps_question,
+    questions_answered,
+    read_left_open,
+)
+from engine.executor.question_answers import refusal_of as why_not_answered
 from engine.executor.reconsidering import Reconsidering
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Receipt, Refused, RunCaps
 from engine.executor.routing import RoutingControl
@@ -70,6 +77,7 @@ class Conversation:
         session = self._session
         session.state_since = session.ports.clock.monotonic()
         await read_last(session)
+        await read_left_open(session)
         await self.queue.load()
         if not self.read_only:
             self.jobs.follow()
@@ -92,7 +100,7 @@ class Conversation:
 
     @property
     def question(self) -> Question | None:
-        """The approval that is open now."""
+        """The approval that is open now, or questions that a restart left open."""
         return self._session.question
 
     async def subscribe(self, listener: Listener) -> Callable[[], None]:
@@ -176,6 +184,8 @@ class Conversation:
     async def answer(self, call_id: str, answer: ApprovalAnswer) -> Receipt:
         """Answer the open question; a rule is kept before the tool starts."""
         question = self._session.question
+        if question is not None and question.request.questions and question.call.id == call_id:
+            return await self._answer_questions(question, answer)
         if question is not None and question.request.plan and question.call.id == call_id:
             if refusal := refusal_of(answer):
                 return Refused(refusal)
@@ -193,6 +203,14 @@ class Conversation:
         message_id = self._session.ports.ids.new()
         answered = ApprovalAnswered(call_id, verdict, message_id, answer.reason, note)
         return await ask(self._session, lambda: answered, answers=True)
+
+    async def _answer_questions(self, question: Question, answer: ApprovalAnswer) -> Receipt:
+        session = self._session
+        if question.left_open:
+            return await answer_left_open(session, question, answer)
+        if why := why_not_answered(session, question, answer):
+            return Refused(why)
+        return await ask(session, lambda: questions_answered(session, question, answer), answers=True)
 
     async def retry(self, caps: RunCaps | None = None) -> Receipt:
         """Resume an interrupted turn, or try again after an error."""
@@ -274,7 +292,7 @@ class Conversation:
         if self._task is None:
             return
         self.reconsidering.stop()
-        busy = is_busy(self.state)
+        busy = is_busy(self.state) and not keeps_question(session)
         if busy:
             self.cancel()
         if busy or session.record.agent is not None:  # a sub-agent may be about to be dropped

@@ -23,7 +23,7 @@ from engine.executor.spending_caps import caps_of
 from engine.executor.window import window_of
 from engine.following import Following, why_read_only
 from engine.ports import NoConversation, OwnedElsewhere
-from engine.ports.profiles import OWN_TOOLS, Profile, ProfileError
+from engine.ports.profiles import ASK_TOOL, OWN_TOOLS, Profile, ProfileError
 from engine.records import ConversationRecord, StoredConversation
 from engine.tracking.tracker import TaskTracker
 from engine.updates import Update, ViewersLeft
@@ -141,7 +141,7 @@ class OpenConversations:
         """Open a conversation that this process has taken, or only follows."""
         publisher, record = Publisher(), stored.record
         profile = _profile_of(record, self.ports)
-        tools, settings = _tools_of(record, profile, self.tools), self._settings
+        tools, settings = _tools_of(record, profile, self.tools, asks=self._settings.attended), self._settings
         session = Session(
             record,
             stored.state,
@@ -302,9 +302,14 @@ def _profile_of(record: ConversationRecord, ports: Ports) -> Profile | None:
         return None
 
 
-def _tools_of(record: ConversationRecord, profile: Profile | None, tools: Mapping[str, Tool]) -> dict[str, Tool]:
-    """Tools of this conversation's model; a sub-agent never spawns (SPEC BED-009)."""
-    own = {name: tool for name, tool in tools.items() if record.agent is None or name not in OWN_TOOLS}
+def _tools_of(
+    record: ConversationRecord, profile: Profile | None, tools: Mapping[str, Tool], *, asks: bool
+) -> dict[str, Tool]:
+    """Tools of this conversation's model; a sub-agent never spawns (SPEC BED-009), and `asks` says if a user is
+    there to be asked.
+    """
+    left_out = {*(OWN_TOOLS if record.agent is not None else ()), *(() if asks else (ASK_TOOL,))}
+    own = {name: tool for name, tool in tools.items() if name not in left_out}
     return {name: tool for name, tool in own.items() if profile is None or profile.allows(name)}
 
 

@@ -101,6 +101,8 @@ class Question(Struct, frozen=True):
     tool_class: ToolClass = ToolClass.RUN
     asked: float = 0.0
     """Monotonic."""
+    left_open: bool = False
+    """True when its run ended with Phoenix: the answer is sent as a message of the user."""
 
 
 class MessageSaved(Struct, frozen=True):

@@ -10,6 +10,7 @@ from typing import Final, Protocol, TypeAlias, runtime_checkable
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
+from tools.asked_questions import AskedQuestion
 from tools.clean import reveal_line
 from tools.images.contract import ImageReader as ImageReader
 from tools.images.contract import ImageRejected as ImageRejected
@@ -208,6 +209,8 @@ class ToolRequest(Struct, frozen=True):
     """True where neither the user nor an earlier page named `url`: it could carry data out, so every mode asks."""
     plan: str = ""
     """A plan that the call hands to the user, as Markdown: in plan mode it asks, whatever its class."""
+    questions: tuple[AskedQuestion, ...] = ()
+    """Questions that the call asks the user: their answers are its result, whatever its class and the mode."""
 
     def __post_init__(self) -> None:
         """Reveal the summary here, so that no row, question, job, log or list can show another one than runs."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from tools.ask_user import AskUser
 from tools.bash import Bash
 from tools.contract import ImageReader, ProcessRunner, Tool
 from tools.exit_plan import ExitPlan
@@ -50,6 +51,7 @@ def build_tools(dependencies: ToolDependencies) -> dict[str, Tool]:
         Think(),
         TodoWrite(),
         ExitPlan(),
+        AskUser(),
         WebFetch(dependencies.runner, dependencies.images),
     )
     return {tool.spec.name: tool for tool in tools}

@@ -59,6 +59,8 @@ class EngineSettings(Struct, frozen=True):
     """Treatment of text that looks like an injection (SPEC CLAW-03)."""
     sanitize_replies: bool = True
     """True when remains of a model's format are removed from the text of its replies (SPEC CLAW-12)."""
+    attended: bool = True
+    """True where a user can be asked: `ask_user` is offered (SPEC REQ-ASK)."""
     memory: bool = True
     """True when agents may search notes and older messages."""
     memory_flush: bool = False

@@ -14,6 +14,7 @@ from engine.executor.asking import OF_RUNS
 from engine.executor.effect_runner import FAILED_INSIDE, EffectRunner
 from engine.executor.history import mend
 from engine.executor.inbox import UNWANTED, InboxEntry
+from engine.executor.question_answers import ends_question
 from engine.executor.requests import Accepted, Refused
 from engine.executor.session import Session, with_view
 from engine.executor.spending import count
@@ -37,7 +38,6 @@ from engine.machine.effects import (
 )
 from engine.machine.messages import Role, ToolResult
 from engine.machine.states import (
-    AwaitingApproval,
     AwaitingLlm,
     AwaitingSubagents,
     Errored,
@@ -241,7 +241,7 @@ class MoveLoop(Struct, eq=False):
         self._close_live_text(before, after, committed)
         self._tell_saved(after.effects, committed.messages)
         count(session, calls)
-        if isinstance(before, AwaitingApproval) and not isinstance(after.state, AwaitingApproval):
+        if ends_question(before, after.state, session.question):
             session.question = None
             publish(ApprovalAsked(None))
         self._tell_end(after.effects)

@@ -12,6 +12,7 @@ from msgspec import Struct
 from engine.machine.states import State
 from engine.records import ConversationSummary, PermissionMode
 from engine.records.effort import Effort
+from tools.asked_questions import Answers
 from tools.contract import SandboxMode
 
 
@@ -84,6 +85,8 @@ class ApprovalAnswer(Struct, frozen=True):
     """The answer to a plan; None: a yes asks before each change, a no with a reason asks for another plan."""
     plan: str = ""
     """The plan as the user changed it; empty: as it is."""
+    answers: Answers = ()
+    """Answers to questions of `ask_user`: chosen labels or own words of each, in order."""
 
 
 def shell_line(text: str) -> tuple[str, bool]:

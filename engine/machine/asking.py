@@ -50,6 +50,10 @@ def _answered(state: State, event: ApprovalAnswered) -> Step:
     if event.plan is not None:
         after = plan_rules.answered(gen, state, event.plan, event.message_id)
         return Step(after.state, (*note, *after.effects))
+    if event.told:
+        status = ToolStatus.SUCCESS if event.verdict is Verdict.ALLOW else ToolStatus.ERROR
+        after = settle(gen, state.run, state.round, ToolResult(call.id, event.told, status), event.message_id)
+        return Step(after.state, (*note, *after.effects))
     match event.verdict:
         case Verdict.ALLOW:
             return start_current(gen, state.run, state.round, note, approved=True)

@@ -93,6 +93,8 @@ class ApprovalAnswered(Struct, frozen=True):
     """The quiet row that keeps the decision in the transcript."""
     plan: PlanAnswer | None = None
     """The answer to a plan, which settles its call; None for every other question, and for a no."""
+    told: str = ""
+    """The answer to questions of `ask_user`, which settles its call: after a no as an error; empty for approvals."""
 
 
 class UserShell(Struct, frozen=True):

@@ -27,6 +27,7 @@ OUTSIDE = "outside the working directory"
 KEYS_TOLD = " Press Enter to retry or send a message."
 """The end of an error that may be over by the next try (SPEC STM-02)."""
 DECLINED = "The model declined to answer"
+QUESTIONS_DECLINED = "The user declined to answer"
 FILTERED = "A content filter of the provider stopped the answer"
 SUMMARIZED = "Summarized "
 """Prefix of the row of a compaction."""
@@ -45,6 +46,11 @@ def waiting_for_approval(tool: str) -> str:
 def denied(tool: str, reason: str) -> str:
     """Result of a denied call, as the model reads it (CONTRACT 6)."""
     return f"User denied permission to run {tool}: {reason}" if reason else f"User denied permission to run {tool}."
+
+
+def declined_questions(reason: str) -> str:
+    """Result of questions that the user did not answer, as the model reads it (SPEC REQ-ASK)."""
+    return f"{QUESTIONS_DECLINED}: {reason}" if reason else QUESTIONS_DECLINED
 
 
 def plan_accepted(mode: str, edited_plan: str) -> str:

@@ -156,6 +156,8 @@ def _allowed(
     """Decide about a call that no rule denies."""
     if own := place.own_path(spec, request):
         return Deny(OWN_PATH.format(path=own))
+    if request.questions:
+        return _refused(spec, limits) if limits.mode is PermissionMode.DENY else Ask("", lasting=False)
     if request.plan and limits.mode is PermissionMode.PLAN:
         return Ask(PLAN_ASKS, lasting=False)
     if is_server_tool(spec.name) and spec.tool_class is ToolClass.RUN:

@@ -30,7 +30,9 @@ PLAN_TOOLS: Final = ("todo_write", "exit_plan")
 """Tools for the list and the plan of the conversation itself; a sub-agent has no plan to hand over."""
 OWN_TOOLS: Final = frozenset({*SPAWN_TOOLS, "exit_plan"})
 """Tools that only a conversation of the user has."""
-KNOWN_TOOLS: Final = (*STANDARD_TOOLS, *MEMORY_TOOLS, *PLAN_TOOLS, *WEB_TOOLS, *SPAWN_TOOLS)
+ASK_TOOL: Final = "ask_user"
+"""Asks the user; offered where there is one. A sub-agent may ask, too: its question appears as its approvals do."""
+KNOWN_TOOLS: Final = (*STANDARD_TOOLS, *MEMORY_TOOLS, *PLAN_TOOLS, ASK_TOOL, *WEB_TOOLS, *SPAWN_TOOLS)
 """Tools that a profile may name."""
 FREEDOM: Final = {
     PermissionMode.AUTO: 4,

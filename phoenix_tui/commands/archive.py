@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final, TypeAlias
 
+from engine.executor.requests import Refused
 from engine.ports import ConversationChanges
 from phoenix_tui.commands.command_context import CommandContext, CommandFunction, UndoStep
 from phoenix_tui.commands.panes import split_with
@@ -14,8 +17,12 @@ from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.modals.archive_sheet import ArchiveSheet
 from phoenix_tui.modals.peek_sheet import PeekSheet
 from phoenix_tui.panes.split import MOST
+from phoenix_tui.text.ask_form import quick_answer
+from phoenix_tui.widgets.answer_gate import GRACE
 from phoenix_tui.widgets.roster import Group
+from tools.asked_questions import MOST_OPTIONS
 
+NOTHING_ASKED: Final = "This conversation asks nothing."
 MOST_STEPS: Final = 50
 """Archives and deletes that u reverses, one after another."""
 RowsAction: TypeAlias = Callable[[CommandContext, tuple[str, ...]], Awaitable[None]]
@@ -119,6 +126,21 @@ async def peek(ctx: CommandContext, ids: tuple[str, ...]) -> None:
         await active.open(row.id)
 
 
+async def answer_row(number: int, ctx: CommandContext, ids: tuple[str, ...]) -> None:
+    """Answer the one question of a row by the number of an option; anything else that it asks is shown first."""
+    found = next((one for one in ctx.active.services.engine.live() if one.id == ids[0]), None)
+    question = found.question if found is not None else None
+    if found is None or question is None:
+        ctx.tell(NOTHING_ASKED)
+        return
+    answer = quick_answer(question, str(number))
+    if answer is None:
+        await peek(ctx, ids)
+    elif time.monotonic() - question.asked >= GRACE:
+        receipt = await found.answer(question.call.id, answer)
+        ctx.tell(receipt.reason if isinstance(receipt, Refused) else "Answered.", bad=isinstance(receipt, Refused))
+
+
 async def show_archived(ctx: CommandContext, _: tuple[str, ...] | str = ()) -> None:
     """Show the archived conversations."""
     await _aside(ctx, Group.ARCHIVED)
@@ -159,6 +181,7 @@ ACTS: Final[dict[str, RowsAction]] = {
     "fork": fork,
     "peek": peek,
     "beside": beside,
+    **{f"answer {number}": partial(answer_row, number) for number in range(1, MOST_OPTIONS + 1)},
     "archived": show_archived,
     "trash": show_trash,
 }

@@ -29,13 +29,13 @@ HARMLESS: Final = frozenset({
     *("changes_first", "changes_last", "changes_before", "changes_after", "changes_file_before", "changes_file_after"),
     *("changes_set_before", "changes_set_after", "changes_turn", "changes_close", "hit_stay", "hit_previous"),
     *("hit_next", "image_previous", "image_next", "image_close", "help_outside", "text_up", "text_down", "text_close"),
-    *("profile_read", "todo_up", "todo_down", "trust_show"),
+    *("profile_read", "todo_up", "todo_down", "trust_show", "ask_toggle"),
 })
 """Actions whose letters need not wait: they move, show, mark or close, and change nothing that lasts.
 
 Every other letter waits, one that no table names too.
 """
-ANSWERING: Final = ("question.", "route.", "confirm.")
+ANSWERING: Final = ("question.", "ask.", "route.", "confirm.")
 """Prefixes of the ids of bindings whose letters Enter confirms at once."""
 CANCELS: Final = frozenset({"escape", "ctrl+c"})
 EDITS: Final = frozenset({"backspace", "tab", "shift+tab", "ctrl+j"})

@@ -95,6 +95,10 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("row_last", "end,G", "row(9999)", "last row", L, priority=False),
     Key("filter", "slash", "filter", "filter as you type; Esc shows all", L, priority=False),
     Key("peek", "p,right", "want('peek')", "preview: newest text or the question; reply or answer", L, priority=False),
+    *(
+        Key(f"row_answer_{n}", f"{n}", f"want('answer {n}')", f"answer its question with option {n}", L, priority=False)
+        for n in range(1, 5)
+    ),
     Key("beside", "vertical_line", "want('beside')", "open in another pane", L, priority=False),
     Key("pin", "t", "want('pin')", "pin to the top, or unpin", L, priority=False),
     Key("rename", "ctrl+r", "want('rename')", "rename", L, priority=False),
@@ -126,6 +130,11 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("choice_take", "enter", "take", "give the selected answer", Q, priority=False),
     Key("request_up", "shift+up", "scroll_asked(-1)", "scroll a long request up", Q, priority=False),
     Key("request_down", "shift+down", "scroll_asked(1)", "scroll a long request down", Q, priority=False),
+    Key("ask_before", "left", "ask('before')", "previous question", Scope.ASK, priority=False),
+    Key("ask_after", "right", "ask('after')", "next question", Scope.ASK, priority=False),
+    Key("ask_toggle", "space", "ask('toggle')", "choose the selected option, or drop it", Scope.ASK, priority=False),
+    Key("ask_other", "o", "ask('o')", "answer in your own words", Scope.ASK, priority=False),
+    Key("ask_send", "enter", "ask('send')", "send all answers", Scope.ASK, priority=False),
     Key("block_up", "up,k", "block('up')", "previous block", B, priority=False),
     Key("block_down", "down,j", "block('down')", "next block", B, priority=False),
     Key("block_first", "home,g", "block('first')", "first block", B, priority=False),
@@ -286,7 +295,11 @@ BESIDE: Final[dict[Scope, tuple[Scope, ...]]] = {
     Scope.APPROVALS: (Scope.AGENTS,),
 }
 """Scopes whose keys count together with those of others."""
-COUNTED: Final = frozenset({*(f"go_{n}" for n in range(1, 10)), *(f"answer_{n}" for n in range(1, 6))})
+COUNTED: Final = frozenset({
+    *(f"go_{n}" for n in range(1, 10)),
+    *(f"answer_{n}" for n in range(1, 6)),
+    *(f"row_answer_{n}" for n in range(1, 5)),
+})
 """Actions that the help names together."""
 ANSWER_KEYS: Final = (
     *("answer_once", "answer_conversation", "answer_always", "answer_no", "answer_reason"),
@@ -363,6 +376,8 @@ def help_rows(keymap: Mapping[str, str]) -> list[tuple[Scope, str, str]]:
     """Scope, keys and meaning of every action, with the user's own keys in place."""
     rows = [(key.scope, key_names(keymap.get(key.id, key.keys)), key.meaning) for key in KEYS if key.id not in COUNTED]
     rows.insert(0, (W, "Alt+1 … Alt+9", "open conversation 1 to 9 of the list"))
+    beside = next(place for place, row in enumerate(rows) if row[2] == KEYS_BY_ID["beside"].meaning)
+    rows.insert(beside, (L, "1 … 4", "answer its question with that option"))
     first = next(place for place, row in enumerate(rows) if row[0] is Q)
     rows.insert(first, (Q, "1 … 5", "give the answer with that number"))
     return rows

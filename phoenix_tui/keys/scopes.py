@@ -15,6 +15,7 @@ class Scope(StrEnum):
     COMPOSER = "Writing"
     LIST = "Conversation list"
     QUESTION = "Approval question"
+    ASK = "Questions of the agent"
     QUEUE = "Message queue"
     BLOCKS = "Blocks of the conversation"
     ROWS = "Sheets with rows"

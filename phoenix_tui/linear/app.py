@@ -9,6 +9,7 @@ from typing import Final
 
 from engine.api.conversation import ConversationApi, Unsubscribe
 from engine.api.errors import ENGINE_ERRORS
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.states import Errored
 from engine.records.effort import Effort
 from engine.updates import Question
@@ -21,6 +22,7 @@ from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
 from phoenix_tui.lifecycle.memory_limit import NO_LIMIT, MemoryLimit
 from phoenix_tui.lifecycle.stop_signals import END_SIGNALS, SIGNAL_EXIT, handle, listen
 from phoenix_tui.linear.approvals import ApprovalNotifier, answer_of
+from phoenix_tui.linear.asked_questions import takes_line
 from phoenix_tui.linear.context import LinearContext
 from phoenix_tui.linear.images import attach_all, attach_dropped
 from phoenix_tui.linear.line_buffer import LeaveTyped, LineTyped, StopWanted
@@ -140,6 +142,8 @@ class LinearApp:
         match await self.ctx.terminal.next_request():
             case LineTyped(text=text):
                 await self._line(text)
+            case StopWanted() if (question := self.ctx.active.question) is not None and question.request.questions:
+                await self.ctx.active.answer(question, ApprovalAnswer(ApprovalChoice.DENY))
             case StopWanted():
                 if self.ctx.leaving is None and not self.ctx.active.stop():
                     self.ctx.say("Dropped." if self.ctx.side_questions.drop() else "Nothing is running.")
@@ -152,7 +156,7 @@ class LinearApp:
             if is_command(text):
                 name, argument = split_command(text)
                 await run_linear(self.ctx, name, argument)
-            elif question is not None and text.strip():
+            elif question is not None and text.strip() and takes_line(question, text.strip()):
                 await self._answer(question, text.strip())
             elif text.startswith("!") and text.strip("! \n"):
                 conversation = await active.current()

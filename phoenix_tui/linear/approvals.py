@@ -8,6 +8,7 @@ from engine.executor.requests import Activity, ApprovalAnswer, ApprovalChoice, R
 from engine.updates import Question
 from phoenix_tui.features.approvals import NOTHING_WAITS, asked_elsewhere, pending
 from phoenix_tui.features.sub_agents import family_of
+from phoenix_tui.linear.asked_questions import form_answer
 from phoenix_tui.linear.context import LinearContext, LineCommand
 from phoenix_tui.linear.plan_edit import edited
 from phoenix_tui.linear.plan_question import plan_answer_of
@@ -31,6 +32,8 @@ async def answer_of(ctx: LinearContext, question: Question, text: str) -> Approv
     """The answer of a letter; None for any other line, and for an answer that needs a missing rule."""
     if question.request.plan:
         return await plan_answer_of(ctx, text, ctx.active.plans.text_of(question))
+    if question.request.questions:
+        return await form_answer(ctx, question, text) if text.strip() else None
     choice = ANSWERS.get(text.strip().lower())
     if choice is None or (choice in KEEPING and not question.rule):
         return None

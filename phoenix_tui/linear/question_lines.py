@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.updates import Question
+from phoenix_tui.linear.asked_questions import asked_lines
 from phoenix_tui.linear.plan_question import plan_lines
 from phoenix_tui.text.request_summary import folded, odd_in
 from phoenix_tui.text.rule_text import one_line, rule_grant
@@ -17,6 +18,8 @@ def question_lines(question: Question, who: str = "") -> list[str]:
     """A question with nothing hidden, and its answers; `who` is the asker, where it is not the conversation itself."""
     if question.request.plan:
         return plan_lines(question, who)
+    if question.request.questions:
+        return asked_lines(question, who)
     preview = question.request.preview
     lines = [f"Permission needed: tool {clean_line(question.call.name)} asks{f', for {who}' if who else ''}."]
     match preview:

@@ -17,6 +17,7 @@ from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import ANSWER_KEYS, bindings
 from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.base import Sheet
+from phoenix_tui.widgets.asking_panel import AskingPanel
 from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.widgets.question_panel import ROWS_BESIDE, QuestionPanel
 
@@ -35,6 +36,7 @@ class AnsweringSheet(Sheet[str]):
     DEFAULT_CSS = "AnsweringSheet QuestionPanel { margin: 1 0 0 0; padding: 0; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(Scope.QUESTION, *ANSWER_KEYS),
+        *bindings(Scope.ASK, "ask_before", "ask_after", "ask_other"),
         *bindings(Scope.APPROVALS),
     ]
 
@@ -46,7 +48,7 @@ class AnsweringSheet(Sheet[str]):
         self._denying = False
         """True while the reason being written is for all of them."""
         self._unwatch: Unsubscribe | None = None
-        self.question = QuestionPanel(plain=plain)
+        self.question = AskingPanel(plain=plain)
         self.question.can_focus = False
         self.question.way_on = hint(("sheet_page_down", "scrolls"))
 
@@ -92,6 +94,10 @@ class AnsweringSheet(Sheet[str]):
         if self.question.display:
             self._denying = False
             self.question.action_answer(letter)
+
+    def action_ask(self, key: str) -> None:
+        """A key of the questions in sight."""
+        self.question.action_ask(key)
 
     def action_deny_all(self) -> None:
         """Ask why, then deny all that wait now."""

@@ -123,5 +123,7 @@ class ApprovalsSheet(AnsweringSheet):
             self._show()
 
     def action_go(self) -> None:
-        """Go to the conversation of the selected one."""
+        """Send the answers chosen here, else go to the conversation of the selected one."""
+        if self.question.take_all():
+            return
         self.dismiss(self._waiting[self._chosen].conversation.id)

@@ -22,7 +22,8 @@ from phoenix_tui.keys.active_keys import key
 from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.base import Sheet
-from phoenix_tui.modals.peek_text import LONGEST, newest_rows, question_rows
+from phoenix_tui.modals.peek_text import LONGEST, newest_rows, placeholder_of, question_rows, quick_keys
+from phoenix_tui.text.ask_form import quick_answer, written_answer
 from phoenix_tui.text.labels import READY, Label, Tone, short_model, short_state
 from phoenix_tui.text.rule_text import rule_grant
 from phoenix_tui.text.shown_paths import short_path
@@ -32,6 +33,7 @@ from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.widgets.request_text import laid_out
 from phoenix_tui.widgets.unseen import RowRange
+from tools.asked_questions import MOST_OPTIONS
 from tools.clean import clean_line
 
 ENOUGH: Final = 30
@@ -67,6 +69,7 @@ class PeekSheet(Sheet[str]):
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(Scope.PEEK),
         *bindings(Scope.QUESTION, "answer_once", "answer_conversation", "answer_no"),
+        *bindings(Scope.QUESTION, *(f"answer_{number}" for number in range(1, MOST_OPTIONS + 1))),
     ]
 
     def __init__(self, engine: EngineApi, row: ConversationSummary, toasts: Notifier, *, plain: bool = False) -> None:
@@ -155,7 +158,7 @@ class PeekSheet(Sheet[str]):
         if at_end and question is None:
             self.call_after_refresh(body.scroll_end, animate=False)
         self.query_one("#keys", Static).update(self._keys(question))
-        self._line.placeholder = "no, because…" if question is not None else "reply"
+        self._line.placeholder = placeholder_of(question)
 
     def _heading(self) -> Content:
         row = self._row
@@ -173,6 +176,8 @@ class PeekSheet(Sheet[str]):
     def _keys(self, question: Question | None) -> Content:
         if question is None:
             return Content.styled("Enter sends, on an empty line opens", Tone.QUIET.value)
+        if question.request.questions:
+            return Content.styled(quick_keys(question), f"bold {Tone.NEEDS_YOU.value}")
         ways = WAYS if self.measure >= ROOM else WAYS[:-1]
         bold = f"bold {Tone.NEEDS_YOU.value}"
         grant = rule_grant(question)
@@ -223,10 +228,19 @@ class PeekSheet(Sheet[str]):
     def action_answer(self, letter: str) -> None:
         """Answer the question."""
         question = self._question
+        if question is not None and (letter.isdecimal() or question.request.questions):
+            self._choose(question, letter)
+            return
         if question is None or (ANSWERS[letter] is ApprovalChoice.CONVERSATION and not question.rule):
             return
         if self.gate.is_open and (letter == "n" or not self._refuses()):
             self.run_worker(self._answer(question, ApprovalAnswer(ANSWERS[letter])))
+
+    def _choose(self, question: Question, letter: str) -> None:
+        """Give the option with this number where a single question asks for one, or decline."""
+        answer = quick_answer(question, letter)
+        if answer is not None and self.gate.is_open:
+            self.run_worker(self._answer(question, answer))
 
     async def _answer(self, question: Question, answer: ApprovalAnswer) -> None:
         if self._conversation is not None:
@@ -236,7 +250,7 @@ class PeekSheet(Sheet[str]):
         """Reply, give the reason of a no, or open where nothing was written."""
         event.stop()
         if self._question is not None:
-            self.run_worker(self._answer(self._question, ApprovalAnswer(ApprovalChoice.DENY, reason=event.text)))
+            self.run_worker(self._answer(self._question, written_answer(self._question, event.text)))
         elif event.text:
             self.run_worker(self._reply(event.text))
         else:

@@ -10,6 +10,8 @@ from textual.content import Content
 from engine.machine.messages import Origin, Role
 from engine.records import ConversationSummary, StoredMessage
 from engine.updates import Question
+from phoenix_tui.keys.active_keys import hint, key
+from phoenix_tui.text.ask_form import is_quick
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.request_summary import odd_in
 from phoenix_tui.widgets.markdown_rows import markdown_rows
@@ -52,6 +54,22 @@ def newest_rows(
 
 def question_rows(question: Question, row: ConversationSummary, width: int) -> Sequence[Content]:
     """The whole request."""
+    if question.request.questions and not question.left_open:
+        return [Content(what_text(question).plain.lstrip()), *request_rows(question, width)]
     where = Content.styled(where_text(question, row.cwd), Tone.QUIET.value).wrap(width)
     odd = Content.styled("\n".join(odd_in(question)), Tone.NEEDS_YOU.value).wrap(width) if odd_in(question) else []
     return [Content(what_text(question).plain.lstrip()), *odd, *request_rows(question, width), *where]
+
+
+def placeholder_of(question: Question | None) -> str:
+    """Words in the empty line of the preview."""
+    if question is None:
+        return "reply"
+    return "in your own words…" if is_quick(question) else "no, because…"
+
+
+def quick_keys(question: Question) -> str:
+    """The keys that answer questions of the model here: several at once need the conversation."""
+    digits = f"{key('answer_1')}-{len(question.request.questions[0].options)} answers" if is_quick(question) else ""
+    words = ("peek_reply", "own words" if is_quick(question) else "no, because…")
+    return hint(digits, words, ("answer_no", "declines"), ("peek_open", "opens"))

@@ -14,6 +14,8 @@ from tools.clock import SYSTEM_CLOCK, Clock
 if TYPE_CHECKING:
     from textual.widget import Widget
 
+    from engine.updates import Question
+
 TYPING_PAUSE: Final = 0.5
 """Seconds without typing before a letter may answer a question (docs/decisions/looks.md)."""
 ANSWERS: Final = {
@@ -28,6 +30,18 @@ ANSWERS: Final = {
 
 PLAN_ANSWERS: Final = {**ANSWERS, "answer_edit": "e"}
 """The same for a plan, which can be changed first."""
+ASK_ANSWERS: Final = {
+    **{f"answer_{number}": str(number) for number in range(1, 6)},
+    "answer_no": "n",
+    "answer_reason": "r",
+    "ask_other": "o",
+    "ask_before": "before",
+    "ask_after": "after",
+    "ask_send": "send",
+}
+"""Keys that answer questions of the model."""
+LEFT_OPEN_ANSWERS: Final = {name: letter for name, letter in ASK_ANSWERS.items() if name != "answer_reason"}
+"""The same for questions whose run has ended: a text is a message as usual."""
 WORDS: Final = {"y": "y", "yes": "y", "n": "n", "no": "n"}
 """Whole texts that answer as their letter does, once Enter is pressed."""
 NEVER: Final = float("-inf")
@@ -124,8 +138,8 @@ class Answering:
     def press(self, key: str, *, writes: bool, is_empty: bool) -> bool:
         """Answer by a key; False where it is the text's. `writes`: it is a letter; `is_empty`: the text is."""
         letter = meanings(self.letters).get(key) if self.wants(key, is_empty=is_empty) else None
-        if writes:
-            self.typed_at = self.clock.monotonic()
+        if writes and (letter is None or "answer_once" in self.letters):
+            self.typed_at = self.clock.monotonic()  # a form takes one key after the other
         if letter is not None:
             self.host.answer(letter)
         return letter is not None
@@ -148,8 +162,15 @@ class Answering:
     def _give(self, text: str) -> bool:
         """Answer by a word, else say no with the text as the reason."""
         self._tried = NEVER
-        word = WORDS.get(text.strip().lower())
+        word = WORDS.get(text.strip().lower()) if "answer_once" in self.letters else None
         if word is None:
             return self.host.refuse(text.strip())
         self.host.answer(word)
         return True
+
+
+def answers_to(question: Question | None) -> Mapping[str, str]:
+    """Actions whose keys answer this question, and the letters of the answers."""
+    if question is not None and question.request.questions:
+        return LEFT_OPEN_ANSWERS if question.left_open else ASK_ANSWERS
+    return PLAN_ANSWERS if question is not None and question.request.plan else ANSWERS

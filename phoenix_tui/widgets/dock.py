@@ -17,7 +17,8 @@ from engine.updates import Question
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.text.plan_text import PLAN_WORDS
 from phoenix_tui.widgets import completing, opened
-from phoenix_tui.widgets.answer_keys import ANSWERS, PLAN_ANSWERS, WORDS
+from phoenix_tui.widgets.answer_keys import ANSWERS, ASK_ANSWERS, PLAN_ANSWERS, WORDS, answers_to
+from phoenix_tui.widgets.asking_panel import AskingPanel
 from phoenix_tui.widgets.completer import Completer
 from phoenix_tui.widgets.completion_popup import CompletionPopup
 from phoenix_tui.widgets.composer import Composer
@@ -39,6 +40,7 @@ ENTER_GIVES: Final = {"y": "yes, once", "n": "no", "r": "no, with this reason"}
 """Meaning of Enter as the answer, by its letter."""
 ENTER_GIVES_A_PLAN: Final = {"y": PLAN_WORDS["y"], "n": PLAN_WORDS["n"], "r": "revise the plan, with these words"}
 """The same where a plan waits."""
+ENTER_ANSWERS: Final = "the answer in your own words"
 TO_MODEL: Final = "shell · the model reads the output"
 TO_YOU: Final = "shell · only you see the output"
 
@@ -73,7 +75,7 @@ class Dock(completing.Completing, StillColumn):
         """The todo list; made with the first of them."""
         self.route: RoutePanel | None = None
         """The supervisor's decision; made with the first of them."""
-        self.question = QuestionPanel(plain=plain)
+        self.question = AskingPanel(plain=plain)
         self.notice = NoticeBar()
         self.queue = QueuePanel()
         self.popup = CompletionPopup()
@@ -153,8 +155,7 @@ class Dock(completing.Completing, StillColumn):
         self._asked = question
         if question is None or not goes_on(question, shown) or self.composer.answering.since is None:
             self.composer.answering.since = since if question is not None else None
-        plans = question is not None and bool(question.request.plan)
-        self.composer.answering.letters = PLAN_ANSWERS if plans else ANSWERS
+        self.composer.answering.letters = answers_to(question)
         self.listen_to_route()
         self._name_kind()
         self.composer.set_class(question is not None, "-waiting")
@@ -236,10 +237,12 @@ class Dock(completing.Completing, StillColumn):
 
     def _answer_words(self, text: str) -> str:
         """Action of Enter on a text while a question is open."""
-        if not self.question.is_asking or not is_prose(text):
+        if not self.question.is_asking or not is_prose(text) or "answer_reason" not in self.composer.answering.letters:
             return ""
         if not self.composer.answering.is_own_text:
             return hint(("complete", "queues this message"), "the question above is open")
+        if self.composer.answering.letters is ASK_ANSWERS:
+            return f"{key('send')}: {ENTER_ANSWERS}"
         word = WORDS.get(text.strip().lower(), "r")
         plans = self.composer.answering.letters is PLAN_ANSWERS
         return f"{key('send')}: {(ENTER_GIVES_A_PLAN if plans else ENTER_GIVES)[word]}"

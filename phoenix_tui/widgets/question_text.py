@@ -11,6 +11,7 @@ from textual.content import Content
 from engine.machine.texts import OUTSIDE
 from engine.updates import Question
 from phoenix_tui.keys.active_keys import hint, key
+from phoenix_tui.text.ask_form import LEFT_OPEN
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.plan_text import EDITS_PLAN, PLAN_LETTERS, PLAN_WORDS, PROPOSES
 from phoenix_tui.text.rule_text import one_line, rule_grant
@@ -38,6 +39,8 @@ def what_text(question: Question) -> Content:
     """The tool that would run; of a change also the file and how much of it."""
     if question.request.plan:
         return Content(PROPOSES)
+    if asked := question.request.questions:
+        return Content(f" asks you {len(asked)} questions" if len(asked) > 1 else " asks you")
     name = clean_line(question.call.name)
     change = question.request.preview
     if not isinstance(change, DiffDisplay):
@@ -52,6 +55,8 @@ def what_text(question: Question) -> Content:
 
 def where_text(question: Question, folder: Path) -> str:
     """The folder, the paths outside it, and why it asks."""
+    if question.left_open:
+        return LEFT_OPEN
     outside = [path for path in question.request.paths if not path.is_relative_to(folder)]
     parts = [f"in {one_line(short_path(folder))}"]
     if outside:

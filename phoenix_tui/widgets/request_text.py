@@ -12,6 +12,7 @@ from engine.updates import Question
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.request_summary import END, LONGEST, MOST_BLANK, both_ends, folded, text_asked
 from phoenix_tui.widgets.blocks.diff_rows import GAP, DiffRow, diff_rows
+from tools.asked_questions import lines_of
 from tools.clean import reveal
 from tools.contract import DiffDisplay
 from tools.look_alikes import in_order, suspects
@@ -56,6 +57,8 @@ def laid_out(question: Question, width: int, paint: Paint | None = None) -> Requ
         return RequestRows(broken(_marked(reveal(plan)).rstrip(), width))
     if isinstance(preview, DiffDisplay) and (rows := list(diff_rows(preview.diff))):
         return _change(rows, width, paint)
+    if asked := question.request.questions:
+        return RequestRows(broken(Content("\n".join(lines_of(asked))), width))
     text, left_out = both_ends(text_asked(question), LONGEST)
     return RequestRows(broken(_marked(folded(reveal(text))).rstrip(), width), left_out)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
 from textual.content import Content
@@ -13,6 +13,10 @@ from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.request_text import Paint, RequestRows, first_change, laid_out
 from tools.contract import DiffDisplay
 from tools.wording import counted
+
+if TYPE_CHECKING:
+    from phoenix_tui.text.ask_form import AskForm
+    from phoenix_tui.widgets.ask_rows import AskRows
 
 TAIL: Final = 2
 """Rows of a long command that stay in sight: its end."""
@@ -36,12 +40,18 @@ class RequestView:
         """True while the last rows are shown below the others, apart."""
         self.between = 0
         """Rows between those in sight and the last ones."""
+        self.form: AskForm | None = None
+        """Answers to questions of the model, which are shown in place of the request."""
         self._colours: PaintOf | None = None
         self._made: dict[Hashable, RequestRows] = {}
 
     def show(self, question: Question) -> None:
         """Another request."""
         self.question, self.pinned, self.between, self._colours, self.edited = question, False, 0, None, ""
+        self._made.clear()
+
+    def forget(self) -> None:
+        """Lay the request out again: the answers in it have changed."""
         self._made.clear()
 
     @property
@@ -68,8 +78,23 @@ class RequestView:
         if made is None:
             if len(self._made) >= KEPT:
                 self._made.clear()
-            made = self._made[width, name] = laid_out(self.question, width, paint)
+            made = RequestRows(self._form_rows(width).rows) if self.form else laid_out(self.question, width, paint)
+            self._made[width, name] = made
         return made
+
+    def _form_rows(self, width: int) -> AskRows:
+        from phoenix_tui.widgets.ask_rows import AskRows  # noqa: PLC0415 - with the first question of the model
+
+        assert self.form is not None, "asked for where there is one"
+        return AskRows(self.form, width)
+
+    def chosen_rows(self, width: int, room: int) -> tuple[int, int]:
+        """First row of the selected option, and the row behind its last, or behind a preview that `room` holds."""
+        if self.form is None:
+            return (0, 0)
+        laid = self._form_rows(width)
+        first, after = laid.chosen
+        return (first, len(laid.rows)) if laid.has_preview and len(laid.rows) - first <= room else (first, after)
 
     @property
     def is_change(self) -> bool:
@@ -78,7 +103,9 @@ class RequestView:
 
     def pin(self, width: int, room: int) -> int:
         """Decide if the last rows are shown apart, with `room` rows for all; returns the rows for the others."""
-        self.pinned = not self.is_change and room >= LEAST_PINNED and len(self.whole(width).rows) > room
+        self.pinned = (
+            not self.is_change and self.form is None and room >= LEAST_PINNED and len(self.whole(width).rows) > room
+        )
         return room - TAIL - DIVIDER if self.pinned else room
 
     def body(self, width: int) -> Sequence[Content]:

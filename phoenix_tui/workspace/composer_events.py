@@ -13,6 +13,7 @@ from phoenix_tui.features.catalogue import is_command, is_shell_line
 from phoenix_tui.features.prompt_history import ENTRY_LIMIT, remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.text.ask_form import CHOOSE
 from phoenix_tui.text.labels import invitation
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.composer_keys import is_prose
@@ -69,6 +70,8 @@ class ComposerEvents:
     def _say_yes(self) -> None:
         route, welcoming = self._parts.dock.route, self._parts.welcoming
         if route is not None and route.accept():
+            return
+        if self._composer.answering.wants("enter", is_empty=True) and self._parts.dock.question.take_all():
             return
         if welcoming is not None and welcoming.can_install:
             self._ready.then(lambda ctx: self._install(ctx, welcoming))
@@ -158,7 +161,9 @@ class ComposerEvents:
         words = invitation(status.state, begun=begun, agent_counts=status.agent_counts)
         if status.read_only and not status.agent_counts.is_agent:
             words = READ_ONLY
-        if self._parts.dock.question.line.is_open:
+        if (question := self._parts.dock.question).form is not None and not question.is_left_open:
+            words = CHOOSE
+        if question.line.is_open:
             words = ABOVE
         self._composer.keys.suggested = suggestion = status.details.suggestion
         if suggestion:

@@ -43,6 +43,8 @@ class EscAction(Enum):
     STOP_INSTALLING = auto()
     LEAVE_INSERT = auto()
     """Return from vim's INSERT to NORMAL."""
+    DECLINE = auto()
+    """Decline to answer the questions of the model; the run goes on."""
     STOP_RUN = auto()
     """Stop the run in view, or dismiss its error."""
     LEAVE_LIST = auto()
@@ -88,6 +90,8 @@ class EscContext(Struct, frozen=True):
     """A model is being installed, in sight."""
     inserting: bool = False
     """Vim takes the next Esc."""
+    asked: bool = False
+    """Questions of the model are open, long enough to be read."""
     running: bool = False
     """True while something can be stopped."""
     in_list: bool = False
@@ -107,6 +111,7 @@ def escape_action(now: EscContext) -> EscAction:
     actions = (
         *_innermost(now),
         (now.inserting, EscAction.LEAVE_INSERT),
+        (now.asked, EscAction.DECLINE),
         (now.running, EscAction.STOP_RUN),
         (now.in_list, EscAction.LEAVE_LIST),
         (now.shows_sub_agent and not now.written, EscAction.GO_TO_PARENT),
@@ -188,6 +193,7 @@ class EscapeHandler:
             EscAction.LEAVE_BLOCKS: lambda: self._parts.transcript.blocks.leave(),
             EscAction.STOP_INSTALLING: self._stop_installing,
             EscAction.LEAVE_INSERT: self._parts.dock.composer.vim.escape,
+            EscAction.DECLINE: lambda: self._parts.dock.question.decline(),
             EscAction.STOP_RUN: self._startup.stop,
             EscAction.LEAVE_LIST: self._take_keys,
             EscAction.GO_TO_PARENT: lambda: self._startup.command("agents parent"),
@@ -226,6 +232,7 @@ class EscapeHandler:
             in_blocks=view is not None and view.canvas.cursor.is_on,
             installing=welcoming is not None and welcoming.is_installing,
             inserting=dock.composer.vim.takes_escape,
+            asked=dock.question.declines,
             running=self._startup.may_stop,
             in_list=self._sidebar.rows.has_focus,
             shows_sub_agent=status.agent_counts.is_agent,

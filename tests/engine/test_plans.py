@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ async def asked(home: Path, *replies: Reply) -> AsyncIterator[tuple[EngineHarnes
         yield harness, conversation
 
 
-async def answered(conversation: Conversation, choice: PlanChoice, **fields: str) -> None:
+async def answered(conversation: Conversation, choice: PlanChoice, **fields: Any) -> None:
     question = conversation.question
     assert question is not None
     given = ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=choice, **fields)

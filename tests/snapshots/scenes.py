@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 from tests.snapshots import (
     scenes_agents,
+    scenes_ask,
     scenes_going,
     scenes_list,
     scenes_memory,
@@ -36,6 +37,7 @@ SCENES: Final[dict[str, Scene]] = {
     **scenes_memory.SCENES,
     **scenes_trust.SCENES,
     **scenes_plan.SCENES,
+    **scenes_ask.SCENES,
     **scenes_routing.SCENES,
     **scenes_agents.SCENES,
     **scenes_statistics.SCENES,

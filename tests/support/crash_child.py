@@ -13,7 +13,9 @@ from engine.machine.states import AwaitingApproval
 from engine.records import PermissionMode
 from engine.updates import TextArrived, ToolEnded
 from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.questions import asks
 from tests.support.scripted_provider import Hang, Reply, ScriptedCall, Text
+from tools.ask_user import AskUser
 from tools.contract import JsonObject, ToolContext, ToolOutput
 
 TWO_CALLS = Reply((
@@ -60,7 +62,7 @@ async def reach(harness: EngineHarness, stage: str) -> None:
             await harness.tool.started.wait()
         case "second tool":
             await until(lambda: harness.seen(ToolEnded) and len(harness.tool.contexts) == 2)
-        case "question":
+        case "question" | "ask_user":
             await until(lambda: isinstance(conversation.state, AwaitingApproval))
         case _:
             await harness.tool.started.wait()
@@ -71,8 +73,9 @@ async def reach(harness: EngineHarness, stage: str) -> None:
 
 async def main(home: Path, stage: str) -> None:
     tools = {"first tool": StubTool(release=asyncio.Event()), "second tool": SecondWaits(), "cancelling": Stubborn()}
-    reply = Reply((Text("half"), Hang())) if stage == "streaming" else TWO_CALLS
-    async with engine_harness(home, reply, tool=tools.get(stage)) as harness:
+    replies = {"streaming": Reply((Text("half"), Hang())), "ask_user": asks()}
+    reply = replies.get(stage, TWO_CALLS)
+    async with engine_harness(home, reply, tool=tools.get(stage), tools=[AskUser()]) as harness:
         await reach(harness, stage)
         await asyncio.Event().wait()
 

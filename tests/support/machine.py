@@ -330,7 +330,8 @@ class Walk:
                 return lapsed if self.rng.random() < 0.3 else ApprovalNeeded(gen, call, "asks")
             case 13:
                 plan = self._plan() if self.rng.random() < 0.4 else None
-                return ApprovalAnswered(call, self.rng.choice(tuple(Verdict)), message, "why", "note", plan)
+                told = self.rng.choice(("", '"Which?"="this"')) if plan is None else ""
+                return ApprovalAnswered(call, self.rng.choice(tuple(Verdict)), message, "why", "note", plan, told)
             case 14:
                 late = StragglersEnded(self.rng.randrange(3))
                 aborted = ToolAborted(gen, call, message, job=self.rng.choice(("", "job-1")))

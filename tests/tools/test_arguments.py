@@ -85,7 +85,8 @@ async def test_every_tool_refuses_unknown_arguments_and_describes_itself(tmp_pat
     tools = build_tools(ToolDependencies(runner, MemoryJobs(), ImageDecoder(runner), ReadLedger(), tmp_path))
     assert list(tools) == [
         "bash", "job_output", "job_kill", "read_file", "list_files",
-        "search", "write_file", "patch", "read_image", "think", "todo_write", "exit_plan", "web_fetch",
+        "search", "write_file", "patch", "read_image", "think", "todo_write", "exit_plan",
+        "ask_user", "web_fetch",
     ]  # fmt: skip
     for name, tool in tools.items():
         assert tool.spec.name == name

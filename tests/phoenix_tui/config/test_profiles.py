@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.agents.builtin_profiles import BUILT_IN_PROFILES
 from engine.ports import Profile, ProfileError
-from engine.ports.profiles import KNOWN_TOOLS, PLAN_TOOLS, READ_TOOLS, STANDARD_TOOLS, WEB_TOOLS
+from engine.ports.profiles import ASK_TOOL, KNOWN_TOOLS, PLAN_TOOLS, READ_TOOLS, STANDARD_TOOLS, WEB_TOOLS
 from engine.records import PermissionMode
 from phoenix_tui.config.choices import SANDBOXES
 from phoenix_tui.config.profile_text import LONGEST_RUN, MOST_TURNS, parse_profile, profile_text
@@ -189,11 +189,8 @@ def test_explore_and_review_cannot_edit() -> None:
 def test_every_tool_there_is_can_be_named_in_a_profile(tmp_path: Path) -> None:
     runner = PlainRunner()
     tools = build_tools(ToolDependencies(runner, runner, runner, ReadLedger(), tmp_path))  # type: ignore[arg-type]  # only names are asked for
-    assert {name for name in tools if not name.startswith(("spawn_", "submit_"))} == {
-        *STANDARD_TOOLS,
-        *PLAN_TOOLS,
-        *WEB_TOOLS,
-    }
+    known = {*STANDARD_TOOLS, *PLAN_TOOLS, ASK_TOOL, *WEB_TOOLS}
+    assert {name for name in tools if not name.startswith(("spawn_", "submit_"))} == known
 
 
 @pytest.mark.parametrize(

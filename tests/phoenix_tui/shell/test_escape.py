@@ -77,7 +77,9 @@ def test_what_is_open_closes_from_the_innermost_outwards_before_anything_stops()
         assert (escape_action(esc), interrupt_action(ctrl_c)) == (action, action)
         esc, ctrl_c = replace(esc, **{name: False}), replace(ctrl_c, **{name: False})
     assert escape_action(esc) is EscAction.LEAVE_INSERT
-    assert escape_action(replace(esc, inserting=False)) is interrupt_action(ctrl_c) is EscAction.STOP_RUN
+    esc = replace(esc, inserting=False)
+    assert escape_action(esc) is EscAction.DECLINE, "the run goes on without an answer"
+    assert escape_action(replace(esc, asked=False)) is interrupt_action(ctrl_c) is EscAction.STOP_RUN
 
 
 def test_nothing_is_at_rest_while_something_is_open_or_runs() -> None:

@@ -448,7 +448,7 @@ async def test_every_action_of_a_key_is_known(open_shell: Any) -> None:
 
 
 def test_the_help_names_every_action() -> None:
-    assert len(help_rows({})) == len(KEYS) - 9 - 5 + 2
+    assert len(help_rows({})) == len(KEYS) - 9 - 5 - 4 + 3
     assert key_names("ctrl+j,shift+enter") == "Ctrl+J, Shift+Enter"
 
 

@@ -1,0 +1,125 @@
+"""Answers to the questions of `ask_user`, and a question that a restart left open."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.executor.guarding import refusal
+from engine.executor.history import LAST_MESSAGES, read_history
+from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Receipt, Refused, RunCaps
+from engine.executor.session import Session
+from engine.executor.tool_call import prepare
+from engine.executor.user_requests import send
+from engine.machine import texts
+from engine.machine.events import ApprovalAnswered, Verdict
+from engine.machine.messages import LastMessage, Role, ToolCall, ToolResultBlock, ToolStatus
+from engine.machine.states import AwaitingApproval, Errored, Idle, State
+from engine.ports.profiles import ASK_TOOL
+from engine.updates import ApprovalAsked, Question
+from tools.asked_questions import Answers, answered_text, cleaned_answers, why_no_answers
+from tools.contract import ToolInputError
+
+CHOOSE: Final = "Choose an answer first, or decline to answer."
+CARD_CLOSED: Final = "The question was closed without an answer."
+
+
+def refusal_of(session: Session, question: Question, answer: ApprovalAnswer) -> str:
+    """Reason why an answer to questions cannot be taken; empty when it can."""
+    if answer.choice is ApprovalChoice.DENY:
+        return ""
+    given = cleaned_answers(answer.answers)
+    if not any(given):
+        return CHOOSE
+    asked = question.request.questions
+    if why := why_no_answers(asked, given):
+        return why
+    own = (text for one, chosen in zip(asked, given, strict=True) for text in chosen if text not in one.labels)
+    return next((why for text in own if (why := refusal(session, text))), "")
+
+
+def questions_answered(session: Session, question: Question, answer: ApprovalAnswer) -> ApprovalAnswered:
+    """The event of an answer to questions; a no is an error result, and the run goes on (SPEC REQ-ASK)."""
+    call_id, message_id = question.call.id, session.ports.ids.new()
+    if answer.choice is ApprovalChoice.DENY:
+        told = texts.declined_questions(answer.reason.strip())
+        return ApprovalAnswered(call_id, Verdict.DENY, message_id, told=told)
+    return ApprovalAnswered(call_id, Verdict.ALLOW, message_id, told=_text(question, cleaned_answers(answer.answers)))
+
+
+async def answer_left_open(
+    session: Session, question: Question, answer: ApprovalAnswer, caps: RunCaps | None = None
+) -> Receipt:
+    """Send the answer to a question whose run has ended as a message of the user; a no closes it."""
+    if answer.choice is ApprovalChoice.DENY and not answer.reason.strip():
+        drop_left_open(session)
+        return Accepted()
+    if why := refusal_of(session, question, answer):
+        return Refused(why)
+    text = answer.reason.strip() or _text(question, cleaned_answers(answer.answers))
+    return await send(session, text, (), caps)
+
+
+def drop_left_open(session: Session) -> None:
+    """Close a question that was left open, where there is one."""
+    if session.question is not None and session.question.left_open:
+        session.question = None
+        session.publisher.publish(ApprovalAsked(None))
+
+
+async def read_left_open(session: Session) -> None:
+    """Show the question again that was open when Phoenix ended: until the next message it can be answered.
+
+    Raises:
+        StorageError: the messages cannot be read.
+    """
+    may_be = session.last is LastMessage.TOOL_RESULT and isinstance(session.state, Idle) and not session.read_only
+    if not may_be or ASK_TOOL not in session.tools:
+        return
+    history = await read_history(session, LAST_MESSAGES)
+    newest = next((one for one in reversed(history.messages) if one.role is not Role.SYSTEM), None)
+    blocks = newest.blocks if newest is not None else ()
+    answered = [block.tool_use_id for block in blocks if isinstance(block, ToolResultBlock)]
+    left = (
+        one
+        for one in history.tool_calls
+        if one.tool_use_id in answered and one.name == ASK_TOOL and one.status is ToolStatus.INTERRUPTED
+    )
+    if (call := next(left, None)) is None:
+        return
+    shown = ToolCall(call.tool_use_id, call.name, call.input_json)
+    try:
+        ready = await prepare(session, shown)
+    except ToolInputError:
+        return
+    session.question = Question(
+        shown,
+        ready.request,
+        "",
+        "",
+        session.asker,
+        ready.tool.spec.tool_class,
+        session.ports.clock.monotonic(),
+        left_open=True,
+    )
+
+
+def keeps_question(session: Session) -> bool:
+    """True while only the user's own answer is missing: closing then leaves the question open for the next start."""
+    question = session.question
+    return (
+        isinstance(session.state, AwaitingApproval)
+        and session.record.agent is None
+        and question is not None
+        and bool(question.request.questions)
+    )
+
+
+def ends_question(before: State, after: State, question: Question | None) -> bool:
+    """True when the open question is over: answered, stopped, or behind another message."""
+    if isinstance(before, AwaitingApproval):
+        return not isinstance(after, AwaitingApproval)
+    return question is not None and after != before and not isinstance(after, Idle | Errored | AwaitingApproval)
+
+
+def _text(question: Question, answers: Answers) -> str:
+    return answered_text(question.request.questions, answers)

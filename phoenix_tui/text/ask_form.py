@@ -1,0 +1,199 @@
+"""Answers to questions of the model while they are chosen: one question is in view at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, auto
+from typing import Final
+
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice
+from engine.updates import Question
+from tools.asked_questions import Answers, AskedQuestion
+
+NO_ROW: Final = -1
+"""The selected row where none is."""
+LEFT_OPEN: Final = "asked before Phoenix ended; your answer is sent as a message"
+CHOOSE: Final = "Press a number, or write your answer"
+OTHER: Final = "o"
+TOGGLE: Final = "toggle"
+BEFORE: Final = "before"
+AFTER: Final = "after"
+SEND: Final = "send"
+"""Texts of the keys beside the digits (`answer_keys`)."""
+
+
+class FormOutcome(Enum):
+    """Requests of a key to the widget around the form."""
+
+    NOTHING = auto()
+    CHANGED = auto()
+    """Draw the form again."""
+    WRITE = auto()
+    """Open a line for the user's own words."""
+    COMPLETE = auto()
+    """Send the answers."""
+
+
+class AskForm:
+    """Chosen options and own words of each question; a question that was never in view is not sent."""
+
+    def __init__(self, questions: Sequence[AskedQuestion]) -> None:
+        self.questions = tuple(questions)
+        self.at = 0
+        """Place of the question in view."""
+        self.row = NO_ROW
+        """Selected row of it; the last one is for own words."""
+        self._chosen: list[list[int]] = [[] for _ in questions]
+        self._other = [""] * len(questions)
+        self._seen = {0}
+
+    @property
+    def question(self) -> AskedQuestion:
+        """The question in view."""
+        return self.questions[self.at]
+
+    @property
+    def last_row(self) -> int:
+        """Row for own words."""
+        return len(self.question.options)
+
+    @property
+    def is_quick(self) -> bool:
+        """True for one question with one answer, which a digit sends at once."""
+        return len(self.questions) == 1 and not self.questions[0].multi
+
+    def is_chosen(self, place: int) -> bool:
+        """True where this option of the question in view is chosen."""
+        return place in self._chosen[self.at]
+
+    def is_answered(self, at: int) -> bool:
+        """True where a question has an answer."""
+        return bool(self._chosen[at] or self._other[at])
+
+    @property
+    def other(self) -> str:
+        """Own words about the question in view."""
+        return self._other[self.at]
+
+    @property
+    def has_answers(self) -> bool:
+        """True once any question has an answer."""
+        return any(map(self.is_answered, range(len(self.questions))))
+
+    @property
+    def answers(self) -> Answers:
+        """Labels in the order of the options, then own words."""
+        return tuple(
+            (*(one.options[place].label for place in sorted(chosen)), *((other,) if other else ()))
+            for one, chosen, other in zip(self.questions, self._chosen, self._other, strict=True)
+        )
+
+    @property
+    def answer(self) -> ApprovalAnswer:
+        """The answer to the call."""
+        return ApprovalAnswer(ApprovalChoice.ONCE, answers=self.answers)
+
+    def press(self, key: str) -> FormOutcome:
+        """Take a digit, or one of the keys above."""
+        if key.isdecimal():
+            return self._number(int(key) - 1)
+        if key == OTHER:
+            return FormOutcome.WRITE
+        if key == TOGGLE:
+            return self._number(self.row) if self.row != NO_ROW else FormOutcome.NOTHING
+        if key in {BEFORE, AFTER}:
+            return self.turn(1 if key == AFTER else -1)
+        return self._enter() if key == SEND else FormOutcome.NOTHING
+
+    def turn(self, by: int) -> FormOutcome:
+        """Show another question; NOTHING beyond the first and the last."""
+        return self._go(self.at + by) if 0 <= self.at + by < len(self.questions) else FormOutcome.NOTHING
+
+    def move(self, by: int) -> bool:
+        """Select another row; False beyond the first and the last."""
+        row = self.row + by if self.row != NO_ROW else 0
+        if 0 <= row <= self.last_row:
+            self.row = row
+            return True
+        return False
+
+    def write(self, words: str) -> FormOutcome:
+        """Take own words for the question in view, or the numbers of options; without any they go."""
+        if places := numbers_in(words, self.question):
+            self._chosen[self.at], self._other[self.at] = places, ""
+            return self._onward()
+        self._other[self.at] = words.strip()
+        if words.strip() and not self.question.multi:
+            self._chosen[self.at] = []
+        return self._onward() if words.strip() else FormOutcome.CHANGED
+
+    def _number(self, place: int) -> FormOutcome:
+        if place == self.last_row:
+            return FormOutcome.WRITE
+        if not 0 <= place < self.last_row:
+            return FormOutcome.NOTHING
+        chosen = self._chosen[self.at]
+        if self.question.multi:
+            chosen.remove(place) if place in chosen else chosen.append(place)
+            return FormOutcome.CHANGED
+        self._chosen[self.at], self._other[self.at] = [place], ""
+        return self._onward()
+
+    def _onward(self) -> FormOutcome:
+        """Send one quick answer; else go to the next question without an answer, from here on."""
+        if self.is_quick:
+            return FormOutcome.COMPLETE
+        if self.question.multi:
+            return FormOutcome.CHANGED
+        following = (at for at in range(self.at + 1, len(self.questions)) if not self.is_answered(at))
+        return self._go(next(following, self.at))
+
+    def _enter(self) -> FormOutcome:
+        """Take the selected row where nothing is chosen, show what was not in view yet, then send."""
+        if not self.is_answered(self.at) and self.row != NO_ROW:
+            if self.row == self.last_row:
+                return FormOutcome.WRITE
+            self._chosen[self.at] = [self.row]
+        unseen = [at for at in range(len(self.questions)) if at not in self._seen]
+        if unseen:
+            return self._go(unseen[0])
+        return FormOutcome.COMPLETE if self.has_answers else FormOutcome.NOTHING
+
+    def _go(self, at: int) -> FormOutcome:
+        if at != self.at:
+            self.at, self.row = at, 0 if self.row != NO_ROW else NO_ROW
+            self._seen.add(at)
+        return FormOutcome.CHANGED
+
+
+def numbers_in(words: str, asked: AskedQuestion) -> list[int]:
+    """Places of the options that a text names by their numbers, as `2` or `1, 3`; none for any other text."""
+    text = words.replace(",", " ")
+    parts = text.split() if " " in text.strip() else list(text.strip())
+    places = [int(part) - 1 for part in parts if part.isdecimal() and part.isascii()]
+    fit = len(places) == len(parts) and all(0 <= place < len(asked.options) for place in places)
+    return sorted(set(places)) if fit and (asked.multi or len(set(places)) == 1) else []
+
+
+def is_quick(question: Question) -> bool:
+    """True for one question with one answer, which a digit answers from anywhere."""
+    asked = question.request.questions
+    return len(asked) == 1 and not asked[0].multi
+
+
+def quick_answer(question: Question, letter: str) -> ApprovalAnswer | None:
+    """The answer of a digit where a single question asks for one option, and of `n`; None for any other key."""
+    if letter == "n":
+        return ApprovalAnswer(ApprovalChoice.DENY)
+    labels = question.request.questions[0].labels if question.request.questions and is_quick(question) else ()
+    place = int(letter) - 1 if letter.isdecimal() else NO_ROW
+    return ApprovalAnswer(ApprovalChoice.ONCE, answers=((labels[place],),)) if 0 <= place < len(labels) else None
+
+
+def written_answer(question: Question, text: str) -> ApprovalAnswer:
+    """The answer of a written line: own words for a single question, else the reason of a no."""
+    if not question.request.questions or not is_quick(question) or not text.strip():
+        return ApprovalAnswer(ApprovalChoice.DENY, reason=text)
+    form = AskForm(question.request.questions)
+    form.write(text)
+    return form.answer
