@@ -17,9 +17,9 @@ from engine.machine.states import Errored
 from engine.ports.statistics import StatisticsStore
 from engine.records.spending import CallMark, Spending
 from engine.store.file_stamp import file_stamp
-from tests.engine.test_spending_caps import LaterClock, spent_by_another
+from tests.engine.test_spending_caps import LaterClock, Sized, spent_by_another
 from tests.support.engine import EngineHarness, engine_harness, until
-from tests.support.scripted_provider import Reply, ScriptedCall, Text
+from tests.support.scripted_provider import Reply, Script, ScriptedCall, ScriptedProvider, Text
 from tests.support.storage import query
 from tools.clock import SystemClock
 
@@ -178,6 +178,17 @@ async def test_a_cap_that_is_used_up_within_a_run_still_stops_it(tmp_path: Path)
         state = await conversation.wait_idle()
         assert isinstance(state, Errored)
         assert query(home.store.path, "SELECT count(*) FROM model_calls") == [(2,)]
+
+
+async def test_the_first_request_of_a_sub_agent_counts_the_call_that_spawned_it(tmp_path: Path) -> None:
+    spawn = ScriptedCall("spawn_agents", '{"tasks": [{"task": "look"}]}')
+    provider = ScriptedProvider({"main": Script((Reply((spawn,)), SAID, SAID, SAID))})
+    settings = EngineSettings(budget_day_usd=1.0)
+    async with engine_harness(tmp_path, provider=provider, providers=Sized(provider), settings=settings) as home:
+        conversation = await home.conversation()
+        assert isinstance(await conversation.say("Go."), Accepted)
+        await conversation.wait_idle()
+        assert len(provider.requests) == 1
 
 
 def test_a_stamp_tells_only_files_that_have_been_quiet(tmp_path: Path) -> None:
