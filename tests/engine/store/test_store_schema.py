@@ -43,6 +43,7 @@ EXPECTED = {
     " output_preview input_preview started_at duration_ms tool_use_id",
     "trace_queue": "seq run_id call_id",
     "trace_export": "id owner seq sent rejected rejected_why",
+    "copied_rows": "id conversation_id origin",
     "tracked_tasks": "id conversation_id ord status is_planning data_json created_at updated_at",
     "file_steps": "id conversation_id kind state seq folder look began changes coverage undone_from target_seq",
     "memory_docs": "path scope updated_at size",
