@@ -325,3 +325,18 @@ async def test_rules_are_seen_written_moved_and_taken_back(tmp_path: Path) -> No
     for piece in order:
         place = said.find(piece, place)
         assert place >= 0, (piece, said)
+
+
+async def test_a_rule_that_denies_is_written_and_taken_back_in_lines(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    lines = ["/rules deny bash(git push*)", "2", "/rules", "1", "1", "/rules", ""]
+    said = (await phoenix.run("--screen-reader", stdin="\n".join([*lines, ""]).encode())).out
+    place = 0
+    for piece in (
+        "Denies commands that start with `git push`",
+        "Saved; the rule now applies.",
+        "1. deny bash(git push*), in every project",
+        "deny bash(git push*) removed",
+        "There are no rules yet.",
+    ):
+        place = said.index(piece, place)

@@ -197,3 +197,25 @@ async def test_no_rule_can_forge_a_row_of_another(open_shell: OpenShell, engine:
         await rules_sheet(shell)
         await shell.until(lambda: "bash(make)↵Everywhere␍⟨U+202E⟩)" in shell.text)
         assert "In the project /work/a↵b" in shell.text
+
+
+async def test_a_rule_that_denies_is_written_in_its_project_and_taken_back(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    engine.seed("Fix the parser")
+    async with open_shell() as shell:
+        await shell.open(next(iter(engine.opened.values())))
+        sheet = await rules_sheet(shell)
+        await shell.pilot.press("n")
+        await shell.until(lambda: writing(sheet))
+        await shell.type("deny bash(git push*)")
+        await shell.until(lambda: "Denies commands that start with `git push`" in shell.text)
+        await shell.pilot.press("tab")
+        await shell.until(lambda: "A rule that denies holds in a project or everywhere" in shell.text)
+        await shell.pilot.press("n")
+        await shell.until(lambda: writing(sheet))
+        await shell.type("deny bash(git push*)")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: texts(shell) == ["deny bash(git push*)"])
+        await shell.pilot.press("d")
+        await shell.until(lambda: texts(shell) == [])
