@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from engine.executor.requests import Receipt, RunCaps
-from engine.records import QueuedMessage
+from engine.records import Delivery, QueuedMessage
 
 if TYPE_CHECKING:
     from engine.context.measure import WindowPart
@@ -51,9 +51,19 @@ class QueueApi(Protocol):
         ...
 
     async def add(
-        self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None, *, is_shell: bool = False
+        self,
+        text: str,
+        image_ids: Sequence[str] = (),
+        caps: RunCaps | None = None,
+        *,
+        is_shell: bool = False,
+        delivery: Delivery = Delivery.IDLE,
     ) -> Receipt:
-        """Queue a message, or a line that begins with `!`, behind the others."""
+        """Queue a message, or a line that begins with `!`, behind the others; `delivery` says when it is sent."""
+        ...
+
+    async def deliver(self, message_id: str, delivery: Delivery) -> Receipt:
+        """Choose when one is sent."""
         ...
 
     async def edit(self, message_id: str, text: str) -> Receipt:

@@ -148,9 +148,9 @@ class MoveLoop(Struct, eq=False):
         saves = with_finished_list(session.record, saves_of(after.effects))
         writes = writes_of(session, after, saves, run.id if run else "", self.runner.elapsed, calls)
         now = session.ports.clock.now()
-        move = Move(
-            session.record.id, after.state, writes + self._limits(entry, saves) + entry.writes, now, session.tracking
-        )
+        steered = session.steering.writes(saves, run.id) if session.steering is not None and run is not None else ()
+        writes += steered + self._limits(entry, saves) + entry.writes
+        move = Move(session.record.id, after.state, writes, now, session.tracking)
         try:
             committed = await session.ports.store.commit(move)
         except StorageError:
@@ -163,6 +163,8 @@ class MoveLoop(Struct, eq=False):
         )
         self.enter(after.state)
         session.remember(committed.messages)
+        if steered and session.steering is not None:
+            session.steering.stored(steered, committed.messages)
         for save in saves:
             self._take(save)
         if committed.messages and _may_be_named(session.record):

@@ -12,14 +12,17 @@ from engine.executor.guarding import refusal
 from engine.executor.loop import MoveLoop
 from engine.executor.requests import Accepted, Receipt, Refused, RunCaps, shell_line
 from engine.executor.session import Session
+from engine.executor.steering import Steering
 from engine.executor.user_requests import run_shell, send
 from engine.machine.states import Errored, Idle, is_busy
 from engine.ports import StorageError
-from engine.records import QueuedMessage
+from engine.records import Delivery, QueuedMessage
 from engine.updates import Noticed, QueueChanged, RunEnded, StateChanged, Update
 
 NOTHING_QUEUED = "There is nothing to queue; write a message first."
 GONE = "This message is no longer in the queue."
+SHELL_WAITS = "A shell command waits until the agent is done."
+NOT_WORKING = "No turn is running that could read it."
 MOST_WAITING = 100
 
 
@@ -37,17 +40,30 @@ class MessageQueue:
         self._caps = RunCaps()
         self._lock = asyncio.Lock()
         self._sending: asyncio.Task[None] | None = None
+        self._gone: set[str] = set()
+        """Messages that a move has delivered while the queue was being changed."""
+        self.steering = session.steering = Steering(session, self)
         session.publisher.add(self._follow)
 
     async def load(self) -> None:
         """Read the messages that a former process left; they wait for the user (SPEC DEC-03)."""
-        self.waiting = await self._session.ports.queue.queued(self._session.record.id)
+        found = await self._session.ports.queue.queued(self._session.record.id)
+        self.waiting = tuple(replace(one, delivery=Delivery.IDLE) for one in found)
         self.held = self._told = bool(self.waiting)
 
     async def add(
-        self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None, *, is_shell: bool = False
+        self,
+        text: str,
+        image_ids: Sequence[str] = (),
+        caps: RunCaps | None = None,
+        *,
+        is_shell: bool = False,
+        delivery: Delivery = Delivery.IDLE,
     ) -> Receipt:
-        """Queue a message or a shell line; where nothing runs and nothing holds the queue it is sent at once."""
+        """Queue a message or a shell line; where nothing runs and nothing holds the queue it is sent at once.
+
+        With `Delivery.TOOL` the running turn reads it behind its next tool results; a shell line always waits.
+        """
         if not text.strip() and not image_ids:
             return Refused(NOTHING_QUEUED)
         if not is_shell and (why := refusal(self._session, text)):
@@ -57,15 +73,39 @@ class MessageQueue:
         if not self.waiting:
             self.held = isinstance(self._session.state, Errored)  # the former reason for holding is over
         self._caps = caps or RunCaps()
-        message = QueuedMessage(self._session.ports.ids.new(), text, tuple(image_ids), is_shell)
+        steers = delivery is Delivery.TOOL and not is_shell and is_busy(self._session.state)
+        chosen = Delivery.TOOL if steers else Delivery.IDLE
+        message = QueuedMessage(self._session.ports.ids.new(), text, tuple(image_ids), is_shell, chosen)
+        if (why_not := await self._prepared(message)) is not None:
+            return why_not
         receipt = await self._change(lambda waiting: (*waiting, message))
         self._send_if_idle()
         return receipt
+
+    async def deliver(self, message_id: str, delivery: Delivery) -> Receipt:
+        """Choose when a waiting message is sent; a shell line always waits until the conversation is idle."""
+        found = next((one for one in self.waiting if one.id == message_id), None)
+        if found is None:
+            return Refused(GONE)
+        if delivery is Delivery.TOOL and found.is_shell:
+            return Refused(SHELL_WAITS)
+        if delivery is Delivery.TOOL and not is_busy(self._session.state):
+            return Refused(NOT_WORKING)
+        if (why_not := await self._prepared(replace(found, delivery=delivery))) is not None:
+            return why_not
+
+        def chosen(waiting: tuple[QueuedMessage, ...]) -> tuple[QueuedMessage, ...]:
+            return tuple(replace(one, delivery=delivery) if one.id == message_id else one for one in waiting)
+
+        return await self._change(chosen, message_id)
 
     async def edit(self, message_id: str, text: str) -> Receipt:
         """Give a waiting message another text; without text and images it goes. A shell line keeps its `!`."""
         if not text.startswith("!") and (why := refusal(self._session, text)):
             return Refused(why)
+        found = next((one for one in self.waiting if one.id == message_id), None)
+        if found is not None and text.strip() and (why_not := await self._prepared(replace(found, text=text))):
+            return why_not
 
         def edited(waiting: tuple[QueuedMessage, ...]) -> tuple[QueuedMessage, ...]:
             return tuple(
@@ -118,6 +158,8 @@ class MessageQueue:
     def _stop_sending(self) -> None:
         if not self.held:
             self.held = True
+            # A message for the stopped turn waits for the user like all others.
+            self.waiting = tuple(replace(one, delivery=Delivery.IDLE) for one in self.waiting)
             self._tell()
 
     def release(self) -> None:
@@ -125,6 +167,26 @@ class MessageQueue:
         if self.held:
             self.held = False
             self._tell()
+
+    @property
+    def sending(self) -> bool:
+        """True while one of them is being sent."""
+        return self._sending is not None
+
+    def delivered(self, ids: Sequence[str]) -> None:
+        """Drop messages that a move has stored."""
+        self._gone = {*(self._gone if self._lock.locked() else ()), *ids}
+        self.waiting = tuple(one for one in self.waiting if one.id not in self._gone)
+        self._tell()
+
+    async def _prepared(self, message: QueuedMessage) -> Refused | None:
+        """Make a message ready for the running turn; the reason where it cannot be sent."""
+        if message.delivery is not Delivery.TOOL:
+            return None
+        try:
+            return await self.steering.prepare(message)
+        except StorageError as error:
+            return Refused(str(error))
 
     async def close(self) -> None:
         """Send nothing more."""
@@ -142,12 +204,14 @@ class MessageQueue:
         async with self._lock:
             if message_id and all(one.id != message_id for one in self.waiting):
                 return Refused(GONE)
+            known = {one.id for one in self.waiting}
             waiting = change(self.waiting)
             try:
-                await session.ports.queue.keep_queue(session.record.id, waiting, session.ports.clock.now())
+                await session.ports.queue.keep_queue(session.record.id, waiting, session.ports.clock.now(), known)
             except StorageError as error:
                 return Refused(str(error))
-            self.waiting = waiting
+            self.waiting = tuple(one for one in waiting if one.id not in self._gone)
+            self.steering.forget({one.id: one for one in self.waiting})
             self._tell()
         return Accepted(message_id)
 

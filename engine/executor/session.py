@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from msgspec import Struct, field
@@ -22,6 +22,7 @@ from engine.executor.inbox import Inbox, InboxEntry, Priority
 from engine.executor.publisher import Publisher
 from engine.executor.requests import Review
 from engine.executor.spending_caps import SpendingCaps
+from engine.machine.effects import Save
 from engine.machine.events import Event
 from engine.machine.messages import UNANSWERED, LastMessage, Role, TextBlock, ToolResultBlock, ToolUseBlock, Usage
 from engine.machine.states import State
@@ -110,6 +111,18 @@ class Ports(Struct, frozen=True):
     """Export of traces, which ends before the store."""
 
 
+class Deliveries(Protocol):
+    """Queued messages that moves store in the running turn."""
+
+    def writes(self, saves: Sequence[Save], run_id: str) -> tuple[Write, ...]:
+        """Writes of the move that makes these saves."""
+        ...
+
+    def stored(self, writes: Sequence[Write], messages: Sequence[StoredMessage]) -> None:
+        """Take the outcome of that move."""
+        ...
+
+
 class AgentStopper(Protocol):
     """Owner of the sub-agents of a conversation."""
 
@@ -173,6 +186,8 @@ class Session(Struct, eq=False):
     """The facts that the newest question showed."""
     rule_access: dict[Rule, Access] = field(default_factory=dict[Rule, Access])
     """Access beyond the sandbox that a rule was given for while the conversation is open."""
+    steering: Deliveries | None = None
+    """Queued messages for the running turn; set with the queue."""
     drafted_question: Question | None = None
     """Question of the current call; open only once the machine waits for the answer."""
     offer: RouteOffer | None = None

@@ -22,6 +22,7 @@ from engine.ports.models import (
 from engine.ports.moves import (
     AppendMessage,
     Committed,
+    DeliverQueued,
     Deposit,
     DrainInboxRows,
     LimitRun,
@@ -61,6 +62,7 @@ __all__ = [
     "Committed",
     "ConversationChanges",
     "DatabaseBusy",
+    "DeliverQueued",
     "Deposit",
     "DrainInboxRows",
     "Ids",

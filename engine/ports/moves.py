@@ -119,6 +119,16 @@ class RemoveQueued(Struct, frozen=True):
     id: str
 
 
+class DeliverQueued(Struct, frozen=True):
+    """Store a queued message in the running turn, unless it has left the queue or has another text by now."""
+
+    id: str
+    text: str
+    """Text from which `message` was made."""
+    message: NewMessage
+    run_id: str
+
+
 class Deposit(Struct, frozen=True):
     """A message to a sub-agent goes into its inbox: its next run begins with it."""
 
@@ -148,6 +158,7 @@ Write: TypeAlias = (
     | DrainInboxRows
     | RecordCall
     | LimitRun
+    | DeliverQueued
     | SetContext
     | SetView
     | RecordCompaction

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from engine.records import QueuedMessage
@@ -15,6 +15,11 @@ class QueueStore(Protocol):
         """Queued messages, first to be sent first."""
         ...
 
-    async def keep_queue(self, conversation_id: str, waiting: Sequence[QueuedMessage], at: float) -> None:
-        """Make `waiting` the queue, in one transaction. Raises OwnedElsewhere."""
+    async def keep_queue(
+        self, conversation_id: str, waiting: Sequence[QueuedMessage], at: float, known: Collection[str] = ()
+    ) -> None:
+        """Make `waiting` the queue, in one transaction. Raises OwnedElsewhere.
+
+        Of the `known` messages, which were queued before, those are left out that a move has delivered meanwhile.
+        """
         ...

@@ -310,6 +310,15 @@ class Attachment(Struct, frozen=True):
     original_bytes: int
 
 
+class Delivery(StrEnum):
+    """Time of sending a queued message; the column `queued_messages.delivery`."""
+
+    IDLE = "idle"
+    """Sent as the conversation comes to rest."""
+    TOOL = "tool"
+    """Sent with the next tool results of the running turn, or at rest if none come."""
+
+
 class QueuedMessage(Struct, frozen=True):
     """A message of the user that is sent, or a shell line that is run, when the conversation is idle."""
 
@@ -318,6 +327,7 @@ class QueuedMessage(Struct, frozen=True):
     image_ids: tuple[str, ...] = ()
     is_shell: bool = False
     """True when the text is a command behind `!` or `!!`."""
+    delivery: Delivery = Delivery.IDLE
 
 
 class SearchHit(Struct, frozen=True):

@@ -11,6 +11,7 @@ from engine.store.schema_asides import add_aside_spans
 from engine.store.schema_copies import add_copied_rows
 from engine.store.schema_events import add_cancel_requests, number_events
 from engine.store.schema_plan import add_plan_columns
+from engine.store.schema_queue import add_delivery_column
 from engine.store.schema_search import add_search_index
 from engine.store.schema_statistics import add_statistics_indexes
 from engine.store.schema_steps import (
@@ -62,6 +63,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     add_aside_spans,
     add_rejected_spans,
     add_copied_rows,
+    add_delivery_column,
 )
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 

@@ -20,6 +20,7 @@ from engine.machine.states import Failed
 from engine.ports import (
     AppendMessage,
     Committed,
+    DeliverQueued,
     Deposit,
     DrainInboxRows,
     LimitRun,
@@ -96,8 +97,8 @@ def _apply(connection: sqlite3.Connection, move: Move, write: Write, events: Eve
             return inbox.drain(connection, move.conversation_id, write, move.at, move.tracking, events)
         case RecordCall(call):
             runs.record_call(connection, move.conversation_id, call)
-        case RemoveQueued(message_id):
-            queued.remove(connection, message_id)
+        case DeliverQueued() | RemoveQueued():
+            return _apply_to_queue(connection, move, write)
         case Deposit() | MakeBackground() | SuppressWakes():
             _apply_to_agents(connection, move, write)
         case SetContext() | SetView() | RecordCompaction():
@@ -109,6 +110,22 @@ def _apply(connection: sqlite3.Connection, move: Move, write: Write, events: Eve
         case _:
             assert_never(write)
     return []
+
+
+def _apply_to_queue(
+    connection: sqlite3.Connection, move: Move, write: DeliverQueued | RemoveQueued
+) -> list[StoredMessage]:
+    match write:
+        case DeliverQueued(queued_id, text, message, run_id):
+            if not queued.take(connection, queued_id, text):
+                return []
+            addition = AppendMessage(message, run_id)
+            return [messages.append(connection, move.conversation_id, addition, move.at, move.tracking)]
+        case RemoveQueued(message_id):
+            queued.remove(connection, message_id)
+            return []
+        case _:
+            assert_never(write)
 
 
 def _apply_to_window(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
 from engine.codec import CodecError, storable
-from engine.records import QueuedMessage
+from engine.records import Delivery, QueuedMessage
 from engine.store.connection import Transactions
 from engine.store.ownership import Instance
 
@@ -32,8 +32,10 @@ class SqliteQueue:
         """Queued messages, first to be sent first."""
         return await self._transactions.read(lambda connection: read(connection, conversation_id))
 
-    async def keep_queue(self, conversation_id: str, waiting: Sequence[QueuedMessage], at: float) -> None:
-        """Make `waiting` the queue.
+    async def keep_queue(
+        self, conversation_id: str, waiting: Sequence[QueuedMessage], at: float, known: Collection[str] = ()
+    ) -> None:
+        """Make `waiting` the queue, without those of the `known` messages that a move has delivered meanwhile.
 
         Raises:
             OwnedElsewhere: a living process has the conversation.
@@ -41,7 +43,7 @@ class SqliteQueue:
 
         def job(connection: sqlite3.Connection) -> None:
             self._instance.owns(connection, conversation_id)  # raises where another does
-            write(connection, conversation_id, waiting, at)
+            write(connection, conversation_id, waiting, at, known)
 
         await self._transactions.write(job)
 
@@ -49,13 +51,23 @@ class SqliteQueue:
 def read(connection: sqlite3.Connection, conversation_id: str) -> tuple[QueuedMessage, ...]:
     """The rows in order."""
     rows = connection.execute(
-        "SELECT id, content_json FROM queued_messages WHERE conversation_id = ? ORDER BY ord", (conversation_id,)
+        "SELECT id, content_json, delivery FROM queued_messages WHERE conversation_id = ? ORDER BY ord",
+        (conversation_id,),
     ).fetchall()
-    return tuple(_message(row["id"], row["content_json"]) for row in rows)
+    return tuple(_message(row) for row in rows)
 
 
-def write(connection: sqlite3.Connection, conversation_id: str, waiting: Sequence[QueuedMessage], at: float) -> None:
-    """Bring the rows in line; a row that stays keeps its time of writing."""
+def write(
+    connection: sqlite3.Connection,
+    conversation_id: str,
+    waiting: Sequence[QueuedMessage],
+    at: float,
+    known: Collection[str] = (),
+) -> None:
+    """Bring the rows in line; a row that stays keeps its time of writing.
+
+    Of the `known` messages those without a row are left out: a move has delivered them meanwhile.
+    """
     before = {
         row["id"]: row["created_at"]
         for row in connection.execute(
@@ -64,12 +76,25 @@ def write(connection: sqlite3.Connection, conversation_id: str, waiting: Sequenc
     }
     connection.execute("DELETE FROM queued_messages WHERE conversation_id = ?", (conversation_id,))
     connection.executemany(
-        "INSERT INTO queued_messages (id, conversation_id, ord, content_json, created_at) VALUES (?, ?, ?, ?, ?)",
+        """INSERT INTO queued_messages (id, conversation_id, ord, content_json, created_at, delivery)
+            VALUES (?, ?, ?, ?, ?, ?)""",
         [
-            (one.id, conversation_id, place, _encoded(one), before.get(one.id, at))
+            (one.id, conversation_id, place, _encoded(one), before.get(one.id, at), one.delivery.value)
             for place, one in enumerate(waiting, start=1)
+            if one.id in before or one.id not in known
         ],
     )
+
+
+def take(connection: sqlite3.Connection, message_id: str, text: str) -> bool:
+    """Take a row out whose message is stored in the same transaction; False where it is gone or was changed."""
+    row = connection.execute(
+        "SELECT id, content_json, delivery FROM queued_messages WHERE id = ?", (message_id,)
+    ).fetchone()
+    if row is None or _message(row).text != storable(text):
+        return False
+    remove(connection, message_id)
+    return True
 
 
 def remove(connection: sqlite3.Connection, message_id: str) -> None:
@@ -81,9 +106,10 @@ def _encoded(message: QueuedMessage) -> str:
     return msgspec.json.encode(_Content(storable(message.text), message.image_ids, message.is_shell)).decode()
 
 
-def _message(message_id: str, content: str) -> QueuedMessage:
+def _message(row: sqlite3.Row) -> QueuedMessage:
     try:
-        known = msgspec.json.decode(content, type=_Content)
+        known = msgspec.json.decode(row["content_json"], type=_Content)
     except msgspec.MsgspecError as error:
         raise CodecError(f"This is not a queued message: {error}.") from error
-    return QueuedMessage(message_id, known.text, known.image_ids, known.shell)
+    delivery = Delivery(row["delivery"]) if row["delivery"] in set(Delivery) else Delivery.IDLE
+    return QueuedMessage(row["id"], known.text, known.image_ids, known.shell, delivery)

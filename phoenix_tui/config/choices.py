@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+BUSY_ENTER = ("refuse", "queue", "steer")
+"""Actions of Enter on a message while the agent works."""
 IMAGES = ("auto", "kitty", "sixel", "blocks", "off")
 PERMISSION_MODES = ("ask", "accept-edits", "auto", "plan", "deny")
 SANDBOXES = ("off", "workspace", "read-only")

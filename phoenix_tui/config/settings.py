@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from phoenix_tui.config import sizes
 from phoenix_tui.config.choices import (
+    BUSY_ENTER,
     DIAGNOSTICS,
     EFFORTS,
     IMAGES,
@@ -211,6 +212,7 @@ KEYS = {
             "suggestions", bool, False, meaning="let the model suggest your next message; Tab accepts", live=True
         ),
         SettingKey("vim", bool, False, meaning="vim keys in the composer", live=True),
+        SettingKey("busy_enter", str, "refuse", BUSY_ENTER, meaning="what Enter does while the agent works"),
         SettingKey("screen_reader", bool, False, meaning="use plain lines instead of a full screen"),
         SettingKey(
             "diagnostics",

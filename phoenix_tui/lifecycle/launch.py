@@ -122,6 +122,8 @@ class Launch(Struct, frozen=True):
     mouse: bool = True
     vim: bool = False
     """True when the composer has vim's keys."""
+    busy_enter: str = "refuse"
+    """Action of Enter while the agent works: refuse, queue or steer."""
     suggestions: bool = False
     """True when a model proposes the next message."""
     plain: bool = False

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from engine.executor.requests import Receipt, Refused
-from engine.records import QueuedMessage
+from engine.machine.states import is_busy
+from engine.records import Delivery, QueuedMessage
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.linear.context import LinearContext, LineCommand
 from tools.clean import clean_line
@@ -15,19 +16,31 @@ if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi
 
 LONGEST: Final = 120
-ACTIONS: Final = ("Stop the run and send it now", "Edit it", "Remove it", "Move it up", "Move it down")
+DELIVERIES: Final = ("Give it to the running turn", "Send it when the run ends")
+ACTIONS: Final = ("Stop the run and send it now", "Edit it", "Remove it", "Move it up", "Move it down", *DELIVERIES)
 
 
-async def queue_up(ctx: LinearContext, text: str) -> Receipt:
-    """Queue a message with the attached images, and report its position."""
+async def queue_up(ctx: LinearContext, text: str, delivery: Delivery | None = None) -> Receipt:
+    """Queue a message with the attached images, and report its position; by default as `busy_enter` says."""
     conversation = await ctx.active.current()
     images = [image.id for image in ctx.active.images]
-    receipt = await conversation.queue.add(text, images, caps_for(ctx, conversation))
+    if delivery is None:
+        delivery = Delivery.TOOL if ctx.launch.busy_enter == "steer" else Delivery.IDLE
+    busy = is_busy(conversation.state)
+    receipt = await conversation.queue.add(text, images, caps_for(ctx, conversation), delivery=delivery)
     if not isinstance(receipt, Refused):
         ctx.active.images.clear()
     place = len(conversation.queue.waiting)
-    ctx.say_outcome(receipt, f"Queued as number {place}; sent when the run ends. /queue lists the queue.")
+    when = "read with the next tool result" if busy and delivery is Delivery.TOOL else "sent when the run ends"
+    ctx.say_outcome(receipt, f"Queued as number {place}; {when}. /queue lists the queue.")
     return receipt
+
+
+async def _steer(ctx: LinearContext, text: str) -> None:
+    if text:
+        await queue_up(ctx, text, Delivery.TOOL)
+    else:
+        ctx.say("/steer TEXT gives a message to the running turn: the agent reads it with the next tool result.")
 
 
 async def _queue(ctx: LinearContext, text: str) -> None:
@@ -65,6 +78,10 @@ async def _do(
                 ctx.say_outcome(await queue.edit(message.id, text), "Changed.")
         case 2:
             ctx.say_outcome(await queue.remove(message.id), "Removed.")
+        case 5:
+            ctx.say_outcome(await queue.deliver(message.id, Delivery.TOOL), "Read with the next tool result.")
+        case 6:
+            ctx.say_outcome(await queue.deliver(message.id, Delivery.IDLE), "Sent when the run ends.")
         case _:
             to = min(max(place + (-1 if action == 3 else 1), 0), len(queue.waiting) - 1)
             ctx.say_outcome(await queue.move(message.id, to), f"Moved to number {to + 1}.")
@@ -73,7 +90,8 @@ async def _do(
 def _row(message: QueuedMessage) -> str:
     text = clean_line(message.text)
     words = f"{text[:LONGEST]}{'…' if len(text) > LONGEST else ''}" or "no text"
+    words += ", with the next tool result" if message.delivery is Delivery.TOOL else ""
     return f"{words}, with {counted(len(message.image_ids), 'image')}" if message.image_ids else words
 
 
-RUNS: Final[dict[str, LineCommand]] = {"queue": _queue}
+RUNS: Final[dict[str, LineCommand]] = {"queue": _queue, "steer": _steer}

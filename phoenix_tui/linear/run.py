@@ -45,6 +45,7 @@ MEANINGS: Final = {
     "queue": "queued messages: send, edit, remove, move; /queue TEXT adds one",
     "read": "show the last messages again; /read 10 shows ten",
     "rules": "permission rules: remove, move; /rules TOOL(PATTERN) adds one, /rules undo undoes the last change",
+    "steer": "/steer TEXT gives the text to the running turn, with the next tool result",
     "state": "show what is going on",
     "stats": "tokens and cost of all conversations; /stats day 30: by day, model, project, conversation, tool, agent",
     "tasks": "task board; /tasks 2 reads task 2; behind the number done, pending, running, failed, edit TEXT, delete",

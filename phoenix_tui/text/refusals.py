@@ -7,7 +7,8 @@ from phoenix_tui.keys.active_keys import hint
 
 
 def in_keys(reason: str) -> str:
-    """A refusal as the screen says it: of one that the agent is busy, both ways out by their keys."""
+    """A refusal as the screen says it: of one that the agent is busy, the ways out by their keys."""
     if reason != BUSY:
         return reason
-    return f"Still working: {hint(('complete', 'queues your message'), ('stop', 'stops'))}"
+    ways = hint(("complete", "queues your message"), ("steer", "gives it to the running turn"), ("stop", "stops"))
+    return f"Still working: {ways}"

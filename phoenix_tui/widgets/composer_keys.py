@@ -103,6 +103,7 @@ class ComposerKeys:
             "newer": self._newer,
             "complete": self._complete,
             "history": self._history,
+            "steer": self._steer,
             "leave": self._leave,
         }
         """Actions by their names in `keymap.KEYS`."""
@@ -217,6 +218,14 @@ class ComposerKeys:
             self._area.screen.post_message(messages.NothingToComplete())
         elif self._area.text.strip():
             self._area.screen.post_message(messages.QueueWanted(self.take()))
+
+    def _steer(self) -> None:
+        """Give the text to the running turn; without one, and for a command, this is Enter."""
+        self.host.catch_up()
+        if not (self.busy or self.sending) or not is_prose(self._area.text):
+            self._send()
+        else:
+            self._area.screen.post_message(messages.QueueWanted(self.take(), steer=True))
 
     def _switch_sending(self) -> None:
         """Switch between `!` and `!!`, which decide if the model gets the output of the shell command."""

@@ -50,11 +50,14 @@ class ImagesDropped(Message, namespace="composer"):
 
 
 class QueueWanted(Message, namespace="composer"):
-    """Tab while the agent works: the whole text waits its turn; already out of the box."""
+    """Tab while the agent works: the whole text waits its turn; already out of the box. `steer`: the running turn
+    reads it with its next tool results.
+    """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, steer: bool = False) -> None:
         super().__init__()
         self.text = text
+        self.steer = steer
 
 
 class PasteOpened(Message, namespace="composer"):

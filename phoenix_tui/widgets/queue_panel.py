@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from engine.records import QueuedMessage
+from engine.records import Delivery, QueuedMessage
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.esc_hint import BACK
 from phoenix_tui.keys.keymap import bindings
@@ -30,6 +30,10 @@ ROOMY: Final = 24
 LONGEST_LINE: Final = 400
 """Characters of a message that are looked at for its row."""
 SENT_WHEN: Final = "sent one by one when the agent is done"
+
+
+WHEN: Final = {Delivery.IDLE: "when idle", Delivery.TOOL: "with the next tool result"}
+"""Time of sending, where the messages differ in it."""
 
 
 class QueuePanel(Still, Widget):
@@ -147,7 +151,8 @@ class QueuePanel(Still, Widget):
 
     def _row(self, place: int, message: QueuedMessage, width: int) -> Content:
         number = f"{place + 1:>{len(str(len(self.waiting)))}} "
-        remark = Content.styled(_remark(message), Tone.QUIET.value)
+        mixed = any(one.delivery is Delivery.TOOL for one in self.waiting)
+        remark = Content.styled(_remark(message, mixed=mixed), Tone.QUIET.value)
         first_line = next((line for line in message.text[:LONGEST_LINE].splitlines() if line.strip()), "")
         room = max(width - len(number) - remark.cell_length - 1, 1)
         text = Content(clean_line(first_line)).truncate(room, ellipsis=True, pad=True)
@@ -161,12 +166,15 @@ def _keys() -> str:
         ("queue_earlier queue_later", "moves"),
         ("queue_remove", "removes"),
         ("queue_send", "sends now"),
+        ("queue_deliver", "steers or waits"),
     )
 
 
-def _remark(message: QueuedMessage) -> str:
+def _remark(message: QueuedMessage, *, mixed: bool) -> str:
+    """Kind, size and, where they differ, when it is sent."""
     lines, images = message.text.strip().count("\n") + 1, len(message.image_ids)
     parts = ["shell" if not message.text.startswith("!!") else "shell, only you"] if message.is_shell else []
     parts += [f"{lines} lines"] if lines > 1 else []
     parts += [counted(images, "image")] if images else []
+    parts += [WHEN[message.delivery]] if mixed else []
     return " · ".join(parts)

@@ -229,6 +229,7 @@ def launch_of(arguments: RunArguments, setup: Setup, choice: ModelChoice, conver
         terminal_title=settings.flag("terminal_title"),
         mouse=settings.flag("mouse"),
         vim=settings.flag("vim"),
+        busy_enter=settings.text("busy_enter"),
         suggestions=settings.flag("suggestions"),
         plain=settings.flag("screen_reader") or state.is_plain(os.environ),
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from engine.executor.requests import Refused
-from engine.records import QueuedMessage
+from engine.records import Delivery, QueuedMessage
 from phoenix_tui.commands import archive, blocks, plan, settings
 from phoenix_tui.commands.palette import palette
 from phoenix_tui.commands.run import run_command
@@ -109,6 +109,9 @@ class Actions:
         match wanted.action:
             case "edit":
                 await self._edit_queued(message)
+            case "deliver":
+                other = Delivery.IDLE if message.delivery is Delivery.TOOL else Delivery.TOOL
+                await ctx.active.attempt(lambda one: one.queue.deliver(message.id, other))
             case "move":
                 place = [one.id for one in queue.waiting].index(message.id)
                 await ctx.active.attempt(lambda one: one.queue.move(message.id, place + wanted.by))

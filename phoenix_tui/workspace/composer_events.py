@@ -84,12 +84,12 @@ class ComposerEvents:
         if await ctx.sheets.confirm(welcoming.install_question, "download", "not now"):
             self._screen.run_worker(welcoming.install(), group="install", exclusive=True)
 
-    def queue(self, text: str) -> None:
-        """Tab while the agent works: the draft waits; a command needs no waiting."""
+    def queue(self, text: str, *, steer: bool = False) -> None:
+        """Tab while the agent works: the draft waits, or the running turn reads it; a command needs no waiting."""
         if is_command(text):
             self._screen.post_message(Composer.Submitted(text))
         else:
-            self._ready.then(lambda ctx: ctx.sending.send(text, queue=True))
+            self._ready.then(lambda ctx: ctx.sending.send(text, queue=True, steer=steer))
 
     def send_now(self) -> None:
         """Stop the run and send the text, else the queue."""

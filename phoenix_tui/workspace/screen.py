@@ -125,8 +125,8 @@ class WorkspaceScreen(PhoenixScreen[None]):
 
     @on(Composer.QueueWanted)
     def _queue(self, asked: Composer.QueueWanted) -> None:
-        """Tab while the agent works."""
-        self.writing.queue(asked.text)
+        """Tab, or the key that steers, while the agent works."""
+        self.writing.queue(asked.text, steer=asked.steer)
 
     @on(Composer.HelpWanted)
     def _help(self) -> None:

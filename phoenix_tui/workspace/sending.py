@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,7 @@ from engine.api.errors import ENGINE_ERRORS
 from engine.executor.requests import Accepted, ApprovalAnswer, Receipt, Refused, shell_line
 from engine.machine.states import Errored, Idle, is_busy
 from engine.ports import ConversationChanges
+from engine.records import Delivery
 from engine.updates import Noticed
 from phoenix_tui.features.draft_codec import Unsent, joined
 from phoenix_tui.features.image_files import attach_image
@@ -30,6 +32,8 @@ REQUEST_FIRST: Final = 0.05
 """Seconds that the emptied draft of a sent message waits: writing it would delay request and first word."""
 
 
+BUSY_ENTER: Final = {"queue": Delivery.IDLE, "steer": Delivery.TOOL}
+"""Enter while the agent works, by the setting `busy_enter`; any other value refuses."""
 SHOWN_OF_HINT: Final = 200
 """Characters of a hint in the row about it."""
 
@@ -41,8 +45,8 @@ class Sending:
         self._active = active
         self._toasts = toasts
 
-    async def send(self, text: str, *, interrupt: bool = False, queue: bool = False) -> None:
-        """Send or queue a message; a refused text returns to the composer."""
+    async def send(self, text: str, *, interrupt: bool = False, queue: bool = False, steer: bool = False) -> None:
+        """Send or queue a message, with `steer` for the running turn; a refused text returns to the composer."""
         active = self._active
         chips = active.parts.dock.chips
         images = tuple(image.id for image in chips.images)
@@ -51,7 +55,10 @@ class Sending:
             with active.in_flight.one() as stopped, waiting_words(active.parts.dock, text):
                 conversation = await active.current()
                 ask = conversation.interrupt_and_say if interrupt else conversation.say
-                ask = conversation.queue.add if queue else ask
+                chosen = BUSY_ENTER.get(active.launch.busy_enter) if is_busy(conversation.state) else None
+                if queue or (chosen is not None and not interrupt):
+                    delivery = Delivery.TOOL if steer else Delivery.IDLE if queue or chosen is None else chosen
+                    ask = partial(conversation.queue.add, delivery=delivery)
                 if conversation.record.agent is not None:
                     ask = Hinting(active.services.engine, conversation.id).say
                 receipt: Receipt = await ask(text, images, caps_for(active, conversation))

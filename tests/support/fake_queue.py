@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from engine.executor.requests import Accepted, Receipt, Refused, RunCaps
-from engine.records import QueuedMessage
+from engine.records import Delivery, QueuedMessage
 from engine.updates import QueueChanged
 
 
@@ -32,11 +32,21 @@ class FakeQueue:
         return self.become(*waiting, held=self.held)
 
     async def add(
-        self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None, *, is_shell: bool = False
+        self,
+        text: str,
+        image_ids: Sequence[str] = (),
+        caps: RunCaps | None = None,
+        *,
+        is_shell: bool = False,
+        delivery: Delivery = Delivery.IDLE,
     ) -> Receipt:
         if self.refusal:
             return Refused(self.refusal)
-        return self._keep((*self.waiting, QueuedMessage(f"q{len(self.waiting) + 1}", text, tuple(image_ids), is_shell)))
+        one = QueuedMessage(f"q{len(self.waiting) + 1}", text, tuple(image_ids), is_shell, delivery)
+        return self._keep((*self.waiting, one))
+
+    async def deliver(self, message_id: str, delivery: Delivery) -> Receipt:
+        return self._keep([replace(one, delivery=delivery) if one.id == message_id else one for one in self.waiting])
 
     async def edit(self, message_id: str, text: str) -> Receipt:
         return self._keep([replace(one, text=text) if one.id == message_id else one for one in self.waiting])

@@ -32,7 +32,7 @@ EXPECTED = {
     "cancel_requests": "conversation_id run_id requested_at",
     "compactions": "id conversation_id at cause kind message_count first_seq start_seq messages tokens_before"
     " tokens_after problem",
-    "queued_messages": "id conversation_id ord content_json created_at",
+    "queued_messages": "id conversation_id ord content_json created_at delivery",
     "inbox": "id conversation_id type content_json sender_id tool_use_id created_at consumed_at quiet",
     "runs": "id conversation_id turn_id trigger_message_id parent_run_id agent_id type prompt context_json priority"
     " timeout_ms strategy routing_json status output error error_code recoverable artifacts_json usage_json"
