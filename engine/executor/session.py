@@ -19,12 +19,13 @@ from engine.executor.current_run import RunFacts, TimeLimit
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.governor import Governor
 from engine.executor.inbox import Inbox, InboxEntry, Priority
+from engine.executor.last_message import is_shell, kind_of, tells_of_shell
 from engine.executor.publisher import Publisher
 from engine.executor.requests import Review
 from engine.executor.spending_caps import SpendingCaps
 from engine.machine.effects import Save
 from engine.machine.events import Event
-from engine.machine.messages import UNANSWERED, LastMessage, Role, TextBlock, ToolResultBlock, ToolUseBlock, Usage
+from engine.machine.messages import UNANSWERED, LastMessage, Usage
 from engine.machine.states import State
 from engine.machine.stop_cause import StopCause
 from engine.machine.views import ContextView
@@ -269,9 +270,9 @@ class Session(Struct, eq=False):
     def remember(self, messages: tuple[StoredMessage, ...]) -> None:
         """Take new messages: the turn rule needs the newest one (SPEC DEC-25), the run all of them."""
         for message in messages:
-            if _is_shell(message):
+            if is_shell(message):
                 self.shell_run = message.run_id
-            elif _tells_of_shell(message, self.shell_run):
+            elif tells_of_shell(message, self.shell_run):
                 self.last = LastMessage.USER if self.resumable else LastMessage.SHELL
             else:
                 self.last = kind_of(message, self.last)
@@ -375,29 +376,3 @@ def with_view(record: ConversationRecord, view: ContextView, tokens: int) -> Con
         context_tokens=tokens,
         context_estimated=True,
     )
-
-
-def kind_of(message: StoredMessage, before: LastMessage) -> LastMessage:
-    """Kind of the last message that a model would see; notices change nothing."""
-    match message.role:
-        case Role.SYSTEM:
-            return before
-        case Role.ASSISTANT:
-            asks = any(isinstance(block, ToolUseBlock) for block in message.blocks)
-            return LastMessage.CUT if message.cut else LastMessage.TOOL_USE if asks else LastMessage.ANSWER
-        case Role.USER:
-            answers = any(isinstance(block, ToolResultBlock) for block in message.blocks)
-            return LastMessage.TOOL_RESULT if answers else LastMessage.USER
-
-
-def _is_shell(message: StoredMessage) -> bool:
-    """True for the row of a command of the user."""
-    return message.role is Role.SYSTEM and any(isinstance(block, ToolUseBlock) for block in message.blocks)
-
-
-def _tells_of_shell(message: StoredMessage, run_id: str | None) -> bool:
-    """True if it contains the output of the user's command for the model (SPEC STM-01)."""
-    if message.role is not Role.USER or message.run_id != run_id or len(message.blocks) != 1:
-        return False
-    block = message.blocks[0]
-    return isinstance(block, TextBlock) and block.text.startswith("$ ")
