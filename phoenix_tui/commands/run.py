@@ -33,6 +33,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "trust": ("trust",),
     "statistics": ("stats",),
     "plan": ("plan", "todo"),
+    "stash": ("stash",),
     "tasks": ("tasks", "track"),
     "traces": ("trace",),
     "diagnostics": ("debug",),

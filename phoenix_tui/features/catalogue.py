@@ -60,6 +60,7 @@ COMMANDS: Final[tuple[SlashCommand, ...]] = (
     SlashCommand("debug", "records of model calls and logs, for bug reports", "FILE"),
     SlashCommand("btw", "ask a side question: no tools, nothing is stored, the agent keeps working", "QUESTION", True),
     SlashCommand("history", "search earlier prompts, of this folder or of all", "WORDS"),
+    SlashCommand("stash", "drafts put aside: list them, bring one back; with a text: put it aside", "TEXT"),
     SlashCommand("image", "attach an image file to the next message", "FILE", True),
     SlashCommand("images", "show the images of the next message"),
     SlashCommand("copy", "copy the last answer"),

@@ -33,6 +33,7 @@ KEYS: Final[tuple[Key, ...]] = (
         W,
         priority=False,
     ),
+    Key("stash", "alt+q", "command('stash draft')", "put the draft aside; on an empty line: bring the newest back", W),
     Key("details", "ctrl+o", "view('details')", "open or close details", W),
     Key("help", "f1", "command('help')", "show this help (also ? on an empty line)", W),
     Key("help_outside", "question_mark", "command('help')", "show this help, outside the composer", W, priority=False),

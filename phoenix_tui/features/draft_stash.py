@@ -1,0 +1,89 @@
+"""Drafts put aside for later: one private file each, by folder, so that several processes lose none of them."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from phoenix_tui.features.draft_codec import joined, parsed
+from tools.clean import clean_line
+from tools.files.own_files import read_file, write_file
+from tools.wording import counted, one_line
+
+MOST_DRAFTS: Final = 50
+"""Drafts kept in each folder."""
+LONGEST_DRAFT: Final = 200_000
+"""Characters of a draft, as of a prompt in the history."""
+MOST_BYTES: Final = 4 * LONGEST_DRAFT + 4_096
+SHOWN: Final = 100
+"""Characters of a draft in a list."""
+NOT_KEPT: Final = "Nothing is kept in this session (--ephemeral), so no draft can be put aside."
+NOTHING: Final = "No draft is put aside."
+FULL: Final = f"{MOST_DRAFTS} drafts are put aside already: /stash lists them; take or send some first."
+TOO_LONG: Final = f"A draft of more than {LONGEST_DRAFT:,} characters cannot be put aside; save it to a file."
+
+
+class StashedDraft(Struct, frozen=True):
+    """One draft: the name of its file, its text, the places of folded pastes, and its time (Unix)."""
+
+    name: str
+    text: str
+    folds: tuple[tuple[int, int], ...]
+    at: float
+
+    @property
+    def words(self) -> str:
+        """Beginning of the text on one line."""
+        lines = self.text.strip().count("\n") + 1
+        more = f" ({counted(lines, 'line')})" if lines > 1 else ""
+        return f"{one_line(clean_line(self.text.strip()), SHOWN)}{more}"
+
+
+class DraftStash:
+    """The drafts of one working directory, newest first; taking one removes its file, which one process can do."""
+
+    def __init__(self, state_folder: Path, working_dir: Path) -> None:
+        import hashlib  # noqa: PLC0415 - OpenSSL behind it takes 2 ms: not before the first frame
+
+        name = hashlib.sha256(str(working_dir).encode("utf-8", "surrogateescape")).hexdigest()[:24]
+        self._folder = state_folder / "stash" / name
+
+    def put(self, text: str, folds: tuple[tuple[int, int], ...] = ()) -> str:
+        """Put a draft aside; returns the reason where it cannot be. Raises OSError."""
+        if len(text) > LONGEST_DRAFT:
+            return TOO_LONG
+        if len(self._names()) >= MOST_DRAFTS:
+            return FULL
+        content = joined(text, (), folds).encode("utf-8", "surrogatepass")
+        write_file(self._folder / f"{time.time_ns():020}.txt", content)
+        return ""
+
+    def all(self) -> list[StashedDraft]:
+        """Every draft that can be read, the newest first."""
+        found: list[StashedDraft] = []
+        for name in self._names():
+            with suppress(OSError, ValueError):
+                content = read_file(self._folder / name, MOST_BYTES, follow=False).decode("utf-8", "surrogatepass")
+                unsent = parsed(content)
+                found.append(StashedDraft(name, unsent.text, unsent.folds, int(name.removesuffix(".txt")) / 1e9))
+        return found
+
+    def take(self, draft: StashedDraft) -> bool:
+        """Remove a draft for use; False where another process took it. Raises OSError."""
+        try:
+            (self._folder / draft.name).unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _names(self) -> list[str]:
+        try:
+            names = [path.name for path in self._folder.iterdir()]
+        except OSError:
+            return []
+        drafts = (one for one in names if one.endswith(".txt") and one[:-4].isascii() and one[:-4].isdecimal())
+        return sorted(drafts, reverse=True)[:MOST_DRAFTS]
