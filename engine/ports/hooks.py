@@ -47,7 +47,7 @@ class HookOutcome(StrEnum):
     FAILED = "error"
     """It could not be started, or failed without an opinion: the action goes on."""
     TIMED_OUT = "timeout"
-    """No opinion in time."""
+    """No opinion: too late, not started, or its files are not those that were trusted."""
 
 
 class HookVerdict(Struct, frozen=True):
@@ -156,4 +156,12 @@ class HookRunner(Protocol):
         """Run all that match, at the same time; replies in the order of their files. Cancelled, all are dead before
         this returns; never raises otherwise.
         """
+        ...
+
+    def stop(self, conversation_id: str) -> None:
+        """Stop hooks of a conversation that nothing waits for."""
+        ...
+
+    async def close(self, conversation_id: str) -> None:
+        """Stop them, and wait until they are gone: the conversation closes."""
         ...

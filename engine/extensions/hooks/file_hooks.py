@@ -1,0 +1,234 @@
+"""Runs the hooks of files: which match, their programs below the supervisor, their replies."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Coroutine, Sequence
+from typing import Final, Protocol
+from uuid import uuid4
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from engine.extensions.hooks.definitions import Hook, HookSet
+from engine.extensions.hooks.history import LONGEST, HookHistory, HookRun
+from engine.extensions.hooks.inputs import hook_object, hook_text
+from engine.extensions.hooks.matching import LONGEST_SUBJECT, matches
+from engine.extensions.hooks.output import verdict_of_program
+from engine.ports.hooks import HookEvent, HookObserver, HookOutcome, HookReply, HookRequest, HookVerdict
+from engine.ports.services import ServiceRunner
+from engine.records import ConversationRecord
+from tools.clock import Clock
+from tools.contract import UNCONFINED, Captured, Sandbox
+from tools.services import ProgramLimits, ProgramResult, ServiceCommand
+
+log = logging.getLogger(__name__)
+
+AT_ONCE: Final = 16
+"""Hooks of one occasion that run at the same time."""
+OUTPUT: Final = 512 * 1024
+"""Bytes kept of stdout, and as many of stderr."""
+CHANGED: Final = "its file, or one that it names, changed after you trusted it"
+
+
+class HookSource(Protocol):
+    """Reads hook files, and knows which of them the user trusts."""
+
+    def current(self, record: ConversationRecord) -> HookSet:
+        """Hooks of a conversation, from memory."""
+        ...
+
+    async def refresh(self, record: ConversationRecord) -> None:
+        """Look at the files; never raises."""
+        ...
+
+    async def holds(self, record: ConversationRecord, hook: Hook) -> bool:
+        """True if a hook and the files it names are still those that the user trusted."""
+        ...
+
+
+class Transcripts(Protocol):
+    """Writes the messages of a conversation to a file for hooks that read it."""
+
+    async def path_of(self, record: ConversationRecord) -> str:
+        """Path of the file, written up to now; empty where there is none."""
+        ...
+
+    def forget(self, conversation_id: str) -> None:
+        """Remove the file of a conversation that closes."""
+        ...
+
+
+class FileHooks(Struct, eq=False):
+    """Implements `engine.ports.hooks.HookRunner`."""
+
+    source: HookSource
+    services: ServiceRunner
+    clock: Clock
+    transcripts: Transcripts | None = None
+    history: HookHistory = field(default_factory=HookHistory)
+    _done: set[tuple[str, tuple[object, ...]]] = field(default_factory=set[tuple[str, tuple[object, ...]]])
+    """Hooks with `once` that ran, by conversation."""
+    _unawaited: dict[str, set[asyncio.Task[None]]] = field(default_factory=dict[str, set[asyncio.Task[None]]])
+
+    def wants(self, record: ConversationRecord, event: HookEvent) -> bool:
+        """True where there are hooks for an event."""
+        return event in self.source.current(record).by_event
+
+    async def prepare(self, record: ConversationRecord) -> None:
+        """Look at the hook files."""
+        await self.source.refresh(record)
+
+    async def run(self, request: HookRequest, observer: HookObserver) -> Sequence[HookReply]:
+        """Run all that match at the same time, and wait for those that are not async."""
+        hooks = [hook for hook in self._of(request) if _applies(hook, request)]
+        if not hooks:
+            return ()
+        transcript = await self.transcripts.path_of(request.record) if self.transcripts is not None else ""
+        given = hook_text(hook_object(request, transcript))
+        room = asyncio.Semaphore(AT_ONCE)
+        awaited = [self._run(hook, request, given, observer, room) for hook in hooks if not hook.is_async]
+        for hook in hooks:
+            if hook.is_async:
+                self._leave_alone(request.record.id, self._unwatched(hook, request, given, observer, room))
+        return await _all(awaited, request.seconds)
+
+    async def try_out(self, hook: Hook, request: HookRequest, observer: HookObserver) -> HookReply:
+        """Run one hook with a sample of its input, matching or not."""
+        given = hook_text(hook_object(request))
+        return await self._run(hook, request, given, observer, asyncio.Semaphore(1))
+
+    def stop(self, conversation_id: str) -> None:
+        """Stop the hooks of a conversation that nothing waits for."""
+        for task in tuple(self._unawaited.get(conversation_id, ())):
+            task.cancel()
+
+    async def close(self, conversation_id: str) -> None:
+        """Stop them, wait until they are gone, and remove what was kept for the conversation."""
+        self.stop(conversation_id)
+        await asyncio.gather(*self._unawaited.pop(conversation_id, ()), return_exceptions=True)
+        self._done = {key for key in self._done if key[0] != conversation_id}
+        if self.transcripts is not None:
+            self.transcripts.forget(conversation_id)
+
+    def _of(self, request: HookRequest) -> list[Hook]:
+        """Hooks of the event; those that run once are taken once."""
+        found: list[Hook] = []
+        for hook in self.source.current(request.record).by_event.get(request.event, ()):
+            key = (request.record.id, hook.identity)
+            if hook.once and _applies(hook, request):
+                if key in self._done:
+                    continue
+                self._done.add(key)
+            found.append(hook)
+        return found
+
+    def _leave_alone(self, conversation_id: str, work: Coroutine[None, None, None]) -> None:
+        running = self._unawaited.setdefault(conversation_id, set())
+        task = asyncio.get_running_loop().create_task(work)
+        running.add(task)
+        task.add_done_callback(running.discard)
+
+    async def _unwatched(
+        self, hook: Hook, request: HookRequest, given: bytes, observer: HookObserver, room: asyncio.Semaphore
+    ) -> None:
+        await self._run(hook, request, given, observer, room)
+
+    async def _run(
+        self, hook: Hook, request: HookRequest, given: bytes, observer: HookObserver, room: asyncio.Semaphore
+    ) -> HookReply:
+        hook_id = str(uuid4())
+        async with room:
+            observer.hook_started(hook_id, hook.event, hook.name)
+            reply: HookReply | None = None
+            try:
+                reply = replace(await self._replied(hook, request, given), id=hook_id, stdin=_start(given))
+                self.history.add(HookRun(self.clock.now(), request.record.id, reply))
+            finally:
+                observer.hook_ended(hook_id, reply)
+        return reply
+
+    async def _replied(self, hook: Hook, request: HookRequest, given: bytes) -> HookReply:
+        if not hook.is_users and not await self.source.holds(request.record, hook):
+            return _without_opinion(hook, CHANGED)
+        limits = ProgramLimits(hook.seconds, OUTPUT)
+        try:
+            result = await self.services.run_program(_command(hook, request), given, limits)
+        except OSError as error:
+            log.info("hook %s could not be started: %s", hook.name, error)
+            return _without_opinion(hook, f"it could not be started: {error.strerror or error}")
+        return _reply(hook, result)
+
+
+def _applies(hook: Hook, request: HookRequest) -> bool:
+    """True if a hook is for this occasion; an occasion without a subject is for all."""
+    subjects = [subject[:LONGEST_SUBJECT] for subject in request.subjects]
+    if subjects and not any(matches(hook.matcher, subject) for subject in subjects):
+        return False
+    return not hook.condition or (request.rules is not None and request.rules.matches(hook.condition))
+
+
+async def _all(work: Sequence[Coroutine[None, None, HookReply]], seconds: float | None) -> Sequence[HookReply]:
+    """Replies in order. Cancelled, or after `seconds`, what runs is stopped and waited for."""
+    tasks = [asyncio.get_running_loop().create_task(one) for one in work]
+    try:
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+    finally:
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+    for one in ended:
+        if isinstance(one, Exception):
+            log.error("a hook failed inside", exc_info=one)
+    return [one for one in ended if isinstance(one, HookReply)]
+
+
+def _command(hook: Hook, request: HookRequest) -> ServiceCommand:
+    record = request.record
+    argv = (hook.command, *hook.args) if hook.args is not None else (_shell(), "-c", hook.command)
+    environment = {
+        "CLAUDE_PROJECT_DIR": str(record.cwd),
+        "CLAUDECODE": "1",
+        "PHOENIX_PROJECT_DIR": str(record.cwd),
+        "PHOENIX_SESSION_ID": record.id,
+    }
+    sandbox: Sandbox = UNCONFINED if hook.is_users else request.sandbox
+    return ServiceCommand(argv, record.cwd, environment, sandbox, owner="" if hook.is_users else record.id)
+
+
+def _shell() -> str:
+    return shutil.which("bash", path="/bin:/usr/bin:/usr/local/bin") or "/bin/sh"
+
+
+def _reply(hook: Hook, result: ProgramResult) -> HookReply:
+    stdout, stderr = _decoded(result.stdout), _decoded(result.stderr)
+    if result.timed_out:
+        reply = _without_opinion(hook, f"it gave no answer within {hook.seconds:g} s")
+    else:
+        outcome, verdict = verdict_of_program(hook.event, result.exit_code, stdout, stderr)
+        reply = HookReply(hook.event, hook.name, hook.shown, outcome, verdict, goes_on=hook.goes_on)
+    return replace(
+        reply,
+        seconds=result.seconds,
+        exit_code=result.exit_code,
+        stdout=stdout[:LONGEST],
+        stderr=stderr[:LONGEST],
+        is_users=hook.is_users,
+    )
+
+
+def _without_opinion(hook: Hook, why: str) -> HookReply:
+    verdict = HookVerdict(warning=why)
+    outcome = HookOutcome.TIMED_OUT
+    return HookReply(hook.event, hook.name, hook.shown, outcome, verdict, is_users=hook.is_users, goes_on=hook.goes_on)
+
+
+def _decoded(captured: Captured) -> str:
+    return (captured.head + captured.tail).decode("utf-8", "replace")
+
+
+def _start(given: bytes) -> str:
+    return given[: LONGEST * 4].decode("utf-8", "replace")[:LONGEST]
