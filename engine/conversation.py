@@ -16,6 +16,7 @@ from engine.executor.history import MessageRange, read_history, read_last
 from engine.executor.loop import CLOSED, MoveLoop
 from engine.executor.message_queue import MessageQueue
 from engine.executor.plan_answers import plan_answered, refusal_of
+from engine.executor.prompt_hooks import end_session
 from engine.executor.publisher import Listener
 from engine.executor.question_answers import (
     answer_left_open,
@@ -300,6 +301,8 @@ class Conversation:
                 async with asyncio.timeout(session.settings.close_grace):
                     await self.wait_idle()
         await self._runner.close()
+        if session.ports.hooks:
+            await end_session(session, "other")
         await self.queue.close()
         self._task.cancel()
         await asyncio.wait((self._task,))

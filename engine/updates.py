@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from engine.machine.messages import ToolCall, ToolResult
 from engine.machine.states import AgentOutcome, State
+from engine.ports.hooks import HookEvent, HookReply
 from engine.records import ConversationRecord, QueuedMessage, StoredMessage, ToolCallRecord
 from engine.records.model_calls import ModelCall
 from engine.records.tracked_tasks import TrackingStatus
@@ -271,6 +272,23 @@ class TasksChanged(Struct, frozen=True):
     status: TrackingStatus
 
 
+class HookStarted(Struct, frozen=True):
+    """A hook has begun; `call_id` names the call that it is about, if any."""
+
+    hook_id: str
+    event: HookEvent
+    name: str
+    call_id: str = ""
+
+
+class HookEnded(Struct, frozen=True):
+    """A hook has ended; None where it was stopped."""
+
+    hook_id: str
+    reply: HookReply | None
+    call_id: str = ""
+
+
 class ViewersLeft(Struct, frozen=True):
     """The last viewer of a conversation has left; only parts of the engine still listen."""
 
@@ -301,5 +319,7 @@ Update: TypeAlias = (
     | AnswerEnded
     | BackgroundSummary
     | TasksChanged
+    | HookStarted
+    | HookEnded
     | ViewersLeft
 )

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from engine.context import omissions
 from engine.context.compaction import Selection
+from engine.executor.compaction_hooks import hear_after, hear_before
 from engine.executor.memory_flush import flush_memory
 from engine.executor.pruning import not_compacted, shortened, sizes_text
 from engine.executor.requests import DropSummary, Proposal, SummarizeAgain, TakeSummary
@@ -33,7 +34,9 @@ async def compact(session: Session, act: Compact) -> None:
     """Perform one Compact; cancelling closes the connection and answers nothing."""
     outcome: CompactionDraft | CompactionFacts
     try:
+        await hear_before(session, "manual" if act.manual else "auto", act.focus)
         outcome = await _draft(session, act)
+        hear_after(session, "manual" if act.manual else "auto", outcome.view.summary)
     except (NotCompacted, StorageError) as problem:
         outcome = not_compacted(session, cause_of(act), str(problem))
     except ProviderError as error:

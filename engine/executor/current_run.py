@@ -48,6 +48,8 @@ class RunFacts(Struct, eq=False):
     """AGENTS.md and similar files as the first request found them (SPEC UNI-30)."""
     folder_files: dict[Path, int] = field(default_factory=dict[Path, int])
     """Instruction files of folders that a result of this run has, with the number of stored messages at that time."""
+    stop_hooks: int = 0
+    """Times that hooks let it go on behind an answer."""
     todos: TodoTold = field(default_factory=TodoTold)
 
 

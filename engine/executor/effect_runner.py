@@ -11,18 +11,22 @@ from msgspec import Struct, field
 
 from engine.executor.compacting import cause_of, compact
 from engine.executor.current_run import RunFacts
+from engine.executor.hooking import stop_hooks
 from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.model_call import call_model
+from engine.executor.prompt_hooks import agent_begins, notify
 from engine.executor.pruning import not_compacted
 from engine.executor.requests import RunCaps
 from engine.executor.routing import route
 from engine.executor.session import Session
+from engine.executor.stop_hooks import decide_stop
 from engine.executor.tool_call import CallFacts, run_tool
 from engine.machine.effects import (
     AbortLlm,
     Act,
     AfterRun,
     AskApproval,
+    AskStopHooks,
     CancelAgents,
     CancelTimer,
     Compact,
@@ -42,6 +46,7 @@ from engine.machine.events import (
     LlmFailed,
     RetryDue,
     RouteDecided,
+    StopDecided,
     StragglersEnded,
     ToolAborted,
     ToolFinished,
@@ -82,6 +87,9 @@ class EffectRunner(Struct, eq=False):
         match act:
             case RequestLlm() | AbortLlm() | ScheduleRetry() | CancelTimer() | Compact() | RouteRequest():
                 self._start_asking(act)
+            case AskStopHooks():
+                decided = StopDecided(act.gen)
+                self._model = self._spawn(decide_stop(self.session, act), lambda: self.session.post(lambda: decided))
             case ExecTool() | KillTool() | StartCancelDeadline() | AskApproval():
                 self._start_tool(act)
             case Notice(text):
@@ -129,6 +137,8 @@ class EffectRunner(Struct, eq=False):
             case AskApproval():
                 session.question = session.drafted_question
                 session.publisher.publish(ApprovalAsked(session.question))
+                if session.ports.hooks:
+                    notify(session, "permission_prompt", f"Phoenix needs your permission to use {act.call.name}")
             case _:
                 assert_never(act)
 
@@ -136,6 +146,8 @@ class EffectRunner(Struct, eq=False):
         """Esc was pressed: close the connection and kill the tool now; the machine follows at once."""
         _cancel(self._model)
         _cancel(self._tool)
+        if self.session.ports.hooks:
+            stop_hooks(self.session)
 
     def cancel(self, by: StopCause = StopCause.USER) -> None:
         """Stop the run: its connection and its processes at once, the rest as the machine decides."""
@@ -165,6 +177,8 @@ class EffectRunner(Struct, eq=False):
         session = self.session
         self.calls.clear()
         session.run = RunFacts(session.ports.clock.monotonic(), caps)
+        if session.ports.hooks and session.record.agent is not None:
+            agent_begins(session)
         session.limit.begin(caps.timeout, session.inbox, InboxEntry(self._time_is_up))
 
     def forget_run(self) -> None:

@@ -14,6 +14,7 @@ from engine.executor.asking import OF_RUNS
 from engine.executor.effect_runner import FAILED_INSIDE, EffectRunner
 from engine.executor.history import mend
 from engine.executor.inbox import UNWANTED, InboxEntry
+from engine.executor.prompt_hooks import agent_ended
 from engine.executor.question_answers import ends_question
 from engine.executor.requests import Accepted, Refused
 from engine.executor.session import Session, with_view
@@ -40,7 +41,9 @@ from engine.machine.messages import Role, ToolResult
 from engine.machine.states import (
     AwaitingLlm,
     AwaitingSubagents,
+    Completed,
     Errored,
+    Failed,
     State,
     is_busy,
     run_of,
@@ -286,6 +289,13 @@ class MoveLoop(Struct, eq=False):
                     self.session.rewinding.recorder.run_ended(self.session.record)
                 ended = RunEnded(effect.run_id, effect.status.value, effect.error, effect.error_code, effect.iterations)
                 self.session.publisher.publish(ended)
+                if self.session.ports.hooks and self.session.record.agent is not None:
+                    agent_ended(self.session, _result_of(self.session.state))
+
+
+def _result_of(state: State) -> str:
+    """Result or last words of a sub-agent."""
+    return state.result if isinstance(state, Completed) else state.partial if isinstance(state, Failed) else ""
 
 
 def _may_be_named(record: ConversationRecord) -> bool:

@@ -20,6 +20,7 @@ from engine.executor.call_arguments import native_calls, offered_name
 from engine.executor.call_log import OpenCall
 from engine.executor.diagnosing import note_failure, note_reply
 from engine.executor.equipment import prepare_extensions, tools_of
+from engine.executor.hooking import wants_hooks
 from engine.executor.pacing import Pacing, paced
 from engine.executor.pruning import pruned
 from engine.executor.reply_text import StoredReply, stored_reply
@@ -45,6 +46,7 @@ from engine.ports import (
     ToolCallDelta,
     UsageTold,
 )
+from engine.ports.hooks import HookEvent
 from engine.records import PermissionMode, StoredMessage
 from engine.records.model_calls import CallPurpose
 from engine.rewind.files_note import files_note
@@ -294,6 +296,7 @@ def _replied(
     cost_usd: float | None,
     draft: CompactionDraft | None,
 ) -> None:
+    asks_hooks = session.record.agent is None and wants_hooks(session, HookEvent.STOP)
     answer_id, counted = session.ports.ids.new(), not reply.usage_estimated and reply.usage.context_tokens > 0
     session.post(
         lambda: LlmReplied(
@@ -314,5 +317,6 @@ def _replied(
             cost_usd=cost_usd,
             compact_above=session.compact_above,
             pruned=draft,
+            asks_hooks=asks_hooks,
         )
     )

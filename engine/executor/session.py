@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -35,6 +35,7 @@ from engine.permissions.rules import Rule, RuleBook
 from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store, Write
 from engine.ports.agent_store import AgentStore
 from engine.ports.extensions import ExtensionSource
+from engine.ports.hooks import HookRunner
 from engine.ports.profiles import Profile, Profiles
 from engine.ports.run_store import RunStore
 from engine.ports.statistics import StatisticsStore
@@ -106,6 +107,8 @@ class Ports(Struct, frozen=True):
     """Sums over all conversations, which the caps on spending need; None: no caps."""
     extensions: tuple[ExtensionSource, ...] = ()
     """Sources of tools and prompt texts from elsewhere."""
+    hooks: tuple[HookRunner, ...] = ()
+    """Sources of hooks: files, and a host."""
     probe: SandboxProbe = NO_SANDBOX
     """Says how far this system can enforce a sandbox."""
     trace_export: Closable | None = None
@@ -207,6 +210,12 @@ class Session(Struct, eq=False):
     """Log of its model calls."""
     spending: SpendingCaps | None = None
     """Caps on the cost of a day and of a project; None: there are none."""
+    hooks_running: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
+    """Hooks that a message waits for before it begins a run."""
+    hooks_compacted: bool = False
+    """True once older messages were summarized since its hooks heard of a beginning."""
+    hooks_begun: str = ""
+    """Source that its hooks were told its session began from; empty before."""
     growing: GrowingView = field(default_factory=GrowingView)
     """Cached model view of `_rows`."""
     _rows: list[StoredMessage] | None = None

@@ -5,15 +5,26 @@ from __future__ import annotations
 import logging
 from typing import assert_never
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.codec import encode_display
 from engine.executor.approving import approved, denials_of, limits_of, place_of, rules_of
 from engine.executor.call_arguments import parse_arguments, why_not_native
+from engine.executor.call_hooks import (
+    CallOpinion,
+    context_of,
+    opinion_after,
+    opinion_before,
+    opinion_on_question,
+    stop_sentence,
+    subject_of,
+    with_opinion,
+)
 from engine.executor.equipment import tools_of
 from engine.executor.folder_instructions import with_folder_instructions
 from engine.executor.guarding import inspected_result
+from engine.executor.hooking import wants_hooks
 from engine.executor.known_urls import with_known_url
 from engine.executor.session import Session
 from engine.executor.todo_lists import taken
@@ -27,6 +38,7 @@ from engine.permissions.command_rules import only_reads
 from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide, may_read
 from engine.permissions.rules import suggest
 from engine.ports import StorageError
+from engine.ports.hooks import HookEvent
 from engine.ports.profiles import SPAWN_TOOLS
 from engine.records import ConversationRecord
 from engine.updates import Question, ToolProgressed, ToolStarted
@@ -66,6 +78,12 @@ class CallFacts(Struct, eq=False):
     survivors: tuple[int, ...] = ()
     job: str = ""
     """The background job that its command has become."""
+    opinion: CallOpinion | None = None
+    """Opinion of hooks before it ran; None where none was asked."""
+    rows: list[str] = field(default_factory=list[str])
+    """Rows about hooks, for the note below it."""
+    stop_reason: str = ""
+    """Sentence about a hook that stops the run behind it."""
 
 
 class ReadyCall(Struct, frozen=True):
@@ -82,28 +100,109 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
         ready = await prepare(session, act.call)
     except ToolInputError as error:
         _announce(session, act.call, None, facts)
-        _finish(session, act, ToolOutput(f"{act.call.name}: {error}", is_error=True), None)
+        _finish(session, act, ToolOutput(f"{act.call.name}: {error}", is_error=True), None, facts)
         return
     _announce(session, act.call, ready.request, facts)
-    limits = await limits_of(session)
-    decision = decide_call(session, act, ready, limits)
+    try:
+        act, ready = await _heard(session, act, ready, facts)
+        limits = await limits_of(session)
+        decision = decide_call(session, act, ready, limits, facts.opinion)
+        if isinstance(decision, Ask) and not act.approved:
+            act, ready, decision = await _answered(session, act, ready, limits, facts, decision)
+    except ToolInputError as error:
+        _finish(session, act, ToolOutput(f"{act.call.name}: {error}", is_error=True), None, facts)
+        return
     match decision:
         case Allow():
             await _look_before(session, ready, decision)
             facts.started = session.ports.clock.monotonic()
             output = await _run(session, act.call, ready, decision, facts)
             output = await with_folder_instructions(session, ready.tool.spec, ready.request, output)
+            output = await _commented(session, act.call, ready, output, facts)
             if output.agents:
                 agents = tuple(AgentTask(agent.id, agent.task) for agent in output.agents)
                 session.post(lambda: AgentsStarted(act.gen, act.call.id, agents))
             else:
-                await _store_images(session, act, ready.tool, output)
+                await _store_images(session, act, ready.tool, output, facts)
         case Ask():
-            await _ask(session, act, ready, limits, decision)
+            await _ask(session, act, ready, limits, decision, facts)
         case Deny(text):
-            _finish(session, act, ToolOutput(text, is_error=True), None)
+            _finish(session, act, ToolOutput(text, is_error=True), None, facts)
         case _:
             assert_never(decision)
+
+
+def _is_typed(session: Session) -> bool:
+    """True for a command line of the user's own."""
+    state = session.state
+    return isinstance(state, ToolExecuting) and state.round.origin is ToolOrigin.USER
+
+
+async def _heard(session: Session, act: ExecTool, ready: ReadyCall, facts: CallFacts) -> tuple[ExecTool, ReadyCall]:
+    """The call as hooks leave it. They are asked once, also where it is approved later, and not about a command line
+    of the user.
+
+    Raises:
+        ToolInputError: a hook changed the input into an invalid one.
+    """
+    if facts.opinion is None:
+        if not wants_hooks(session, HookEvent.PRE_TOOL_USE) or _is_typed(session):
+            return act, ready
+        subject = subject_of(session, ready.tool.spec, ready.args, ready.request)
+        facts.opinion = await opinion_before(session, act.call, subject)
+        facts.rows += facts.opinion.rows
+        facts.stop_reason = stop_sentence(facts.opinion.verdict)
+    return await _taken(session, act, ready, facts)
+
+
+async def _taken(session: Session, act: ExecTool, ready: ReadyCall, facts: CallFacts) -> tuple[ExecTool, ReadyCall]:
+    """The call with the input that hooks gave it, prepared again."""
+    opinion = facts.opinion
+    if opinion is None or opinion.call == act.call:
+        return act, ready
+    act = replace(act, call=opinion.call)
+    ready = await prepare(session, act.call)
+    facts.announced = False
+    _announce(session, act.call, ready.request, facts)
+    return act, ready
+
+
+async def _answered(
+    session: Session, act: ExecTool, ready: ReadyCall, limits: Limits, facts: CallFacts, asks: Ask
+) -> tuple[ExecTool, ReadyCall, Decision]:
+    """The decision once hooks were asked to answer in place of the user.
+
+    Raises:
+        ToolInputError: a hook changed the input into an invalid one.
+    """
+    subject = subject_of(session, ready.tool.spec, ready.args, ready.request)
+    opinion = await opinion_on_question(session, act.call, subject)
+    if opinion is None:
+        return act, ready, asks
+    before = facts.opinion.verdict.context if facts.opinion is not None else ()
+    facts.opinion = replace(opinion, verdict=replace(opinion.verdict, context=before + opinion.verdict.context))
+    facts.rows += opinion.rows
+    facts.stop_reason = stop_sentence(opinion.verdict)
+    act, ready = await _taken(session, act, ready, facts)
+    return act, ready, decide_call(session, act, ready, limits, opinion)
+
+
+async def _commented(
+    session: Session, call: ToolCall, ready: ReadyCall, output: ToolOutput, facts: CallFacts
+) -> ToolOutput:
+    """The result with what hooks add to it; sub-agents that were started have none yet."""
+    if output.agents or _is_typed(session):
+        return output
+    if facts.opinion is not None:
+        output = replace(output, text=f"{output.text}{context_of(facts.opinion)}")
+    if not session.ports.hooks:
+        return output
+    subject = subject_of(session, ready.tool.spec, ready.args, ready.request)
+    seconds = session.ports.clock.monotonic() - facts.started
+    output, verdict, rows = await opinion_after(session, call, subject, output, seconds)
+    facts.rows += rows
+    facts.stop_reason = facts.stop_reason or stop_sentence(verdict)
+    return output
 
 
 async def _look_before(session: Session, ready: ReadyCall, grant: Allow) -> None:
@@ -150,15 +249,17 @@ def _why_missing(session: Session, name: str) -> str:
     return f"no such tool. {there}"
 
 
-def decide_call(session: Session, act: ExecTool, ready: ReadyCall, limits: Limits) -> Decision:
-    """Return the policy's decision about a call, and the consequence of a yes."""
-    state = session.state
-    typed = isinstance(state, ToolExecuting) and state.round.origin is ToolOrigin.USER
+def decide_call(
+    session: Session, act: ExecTool, ready: ReadyCall, limits: Limits, opinion: CallOpinion | None = None
+) -> Decision:
+    """Return the policy's decision about a call, with the opinion of hooks, and the consequence of a yes."""
+    typed = _is_typed(session)
     if session.profile is not None and any(session.profile.protects(path) for path in ready.request.paths):
         return Deny(f"The profile {session.profile.name} is locked: its agent does not write its own file.")
     spec, request = ready.tool.spec, ready.request
     place, denials = place_of(session), denials_of(session)
     decision = decide(spec, request, limits, place, rules_of(session), typed=typed, denials=denials)
+    decision = with_opinion(spec.name, decision, opinion, limits)
     if act.approved and isinstance(decision, Ask):
         decision = approved(session, act.call.id, spec, request, limits, decision)
     told = isinstance(decision, Allow) or may_read(spec, request, limits, place, denials)
@@ -222,7 +323,7 @@ def _note_process(session: Session, call_id: str, pid: int, started: int) -> Non
     session.background(session.ports.store.note_process(session.record.id, call_id, pid, started))
 
 
-async def _store_images(session: Session, act: ExecTool, tool: Tool, output: ToolOutput) -> None:
+async def _store_images(session: Session, act: ExecTool, tool: Tool, output: ToolOutput, facts: CallFacts) -> None:
     blocks: list[ImageBlock] = []
     try:
         for image in output.images:
@@ -230,10 +331,10 @@ async def _store_images(session: Session, act: ExecTool, tool: Tool, output: Too
             blocks.append(ImageBlock(stored.id, stored.width, stored.height))
     except StorageError as error:
         output = ToolOutput(f"{act.call.name}: the image could not be stored. {error}", is_error=True)
-    _finish(session, act, output, tool.spec.tool_class, tuple(blocks))
+    _finish(session, act, output, tool.spec.tool_class, facts, tuple(blocks))
 
 
-async def _ask(session: Session, act: ExecTool, ready: ReadyCall, limits: Limits, asks: Ask) -> None:
+async def _ask(session: Session, act: ExecTool, ready: ReadyCall, limits: Limits, asks: Ask, facts: CallFacts) -> None:
     """Ask the user, unless the tool foresees that a yes would be for nothing."""
     record, tool = session.record, ready.tool
     if isinstance(tool, Foreseeing):
@@ -241,7 +342,7 @@ async def _ask(session: Session, act: ExecTool, ready: ReadyCall, limits: Limits
         try:
             await tool.foresee(ready.args, context)
         except ToolInputError as error:
-            _finish(session, act, ToolOutput(f"{act.call.name}: {error}", is_error=True), None)
+            _finish(session, act, ToolOutput(f"{act.call.name}: {error}", is_error=True), None, facts)
             return
     rule, reason = suggest(tool.spec, ready.request, record.cwd) if asks.lasting else None, asks.reason
     times = session.asked.times + 1 if act.approved and session.asked is not None else 1
@@ -259,7 +360,12 @@ async def _ask(session: Session, act: ExecTool, ready: ReadyCall, limits: Limits
 
 
 def _finish(
-    session: Session, act: ExecTool, output: ToolOutput, kind: ToolClass | None, images: tuple[ImageBlock, ...] = ()
+    session: Session,
+    act: ExecTool,
+    output: ToolOutput,
+    kind: ToolClass | None,
+    facts: CallFacts,
+    images: tuple[ImageBlock, ...] = (),
 ) -> None:
     """Answer with the result of a call; `kind` is None for one that was never run."""
     status = ToolStatus.ERROR if output.is_error else ToolStatus.SUCCESS
@@ -268,11 +374,13 @@ def _finish(
     result = ToolResult(act.call.id, output.text, status, images, display, output.truncated)
     result, note, writes = inspected_result(session, act.call, result)
     result = replace(result, text=result.text + verdict.warning)
+    note = "\n".join(filter(None, (note, *facts.rows)))
+    stops, reason = verdict.stops or bool(facts.stop_reason), facts.stop_reason
     message_id, items = session.ports.ids.new(), output.todos
 
     def finished() -> ToolFinished:
         """The event, with the todo list as it is in this very move."""
         settled, todos = taken(session, result, items) if items is not None else (result, None)
-        return ToolFinished(act.gen, settled, message_id, stop_run=verdict.stops, note=note, todos=todos)
+        return ToolFinished(act.gen, settled, message_id, stop_run=stops, note=note, todos=todos, stop_reason=reason)
 
     session.post(finished, writes)

@@ -12,6 +12,7 @@ from engine.executor.attaching import attachments
 from engine.executor.guarding import inspected, refusal
 from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.mentions import UnknownMention, digests
+from engine.executor.prompt_hooks import heard_prompt
 from engine.executor.requests import Receipt, Refused, RunCaps
 from engine.executor.session import Session
 from engine.executor.spending import refused_spending
@@ -103,7 +104,10 @@ async def send(
         blocks += await digests(session, text)
     except UnknownMention as error:
         return Refused(str(error))
-    blocks = with_attachments(blocks, await attachments(session, text))
+    heard = await heard_prompt(session, text)
+    if heard.refusal:
+        return Refused(heard.refusal)
+    blocks = with_attachments(blocks, (*await attachments(session, text), *heard.attached))
     caps = caps or RunCaps()
     message_id, length = session.ports.ids.new(), words_length(blocks)
     run_id = caps.run_id or session.ports.ids.new()

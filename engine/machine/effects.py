@@ -251,6 +251,13 @@ class RouteRequest(Struct, frozen=True):
     run_id: str
 
 
+class AskStopHooks(Struct, frozen=True):
+    """Ask hooks if the run may end with this answer; comes back as StopDecided."""
+
+    gen: int
+    text: str
+
+
 class AfterRun(Struct, frozen=True):
     """A run ended well: turn summary, maintenance and task tracking may work in the background."""
 
@@ -281,6 +288,7 @@ Act: TypeAlias = (
     | CancelAgents
     | Compact
     | RouteRequest
+    | AskStopHooks
     | AfterRun
     | Notice
     | Refuse

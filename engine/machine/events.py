@@ -139,6 +139,8 @@ class LlmReplied(Struct, frozen=True):
     """The view with old tool results shortened, when enough of them have come together (SPEC CLAW-21)."""
     answer_id: str = ""
     """Names the message with which the machine itself answers a sub-agent: a nudge, or the receipt of a result."""
+    asks_hooks: bool = False
+    """True where hooks decide if the run may end with this reply."""
 
 
 class LlmFailed(Struct, frozen=True):
@@ -154,6 +156,15 @@ class LlmFailed(Struct, frozen=True):
     """Names the message that `written` may become."""
     written: str = ""
     """Text on the screen when the call failed."""
+
+
+class StopDecided(Struct, frozen=True):
+    """Hooks decided about the end of an answer: the message with which the run goes on, or None."""
+
+    gen: int
+    message: NewMessage | None = None
+    note: str = ""
+    """The quiet row below the answer."""
 
 
 class RetryDue(Struct, frozen=True):
@@ -188,6 +199,8 @@ class ToolFinished(Struct, frozen=True):
     stop_run: bool = False
     note: str = ""
     """The quiet row below its call."""
+    stop_reason: str = ""
+    """Sentence for the user where a hook stops the run; empty where the loop guard does."""
     todos: TodoList | None = None
     """The todo list from now on; None: it stays as it is."""
 
@@ -295,6 +308,7 @@ ExecutorEvent: TypeAlias = (
     LlmReplied
     | LlmFailed
     | RetryDue
+    | StopDecided
     | ApprovalNeeded
     | ApprovalLapsed
     | ToolFinished

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from engine.machine import agent_rules, agent_texts, broken, texts
 from engine.machine.effects import (
     AfterRun,
+    AskStopHooks,
     Compact,
     Effect,
     FinishRun,
@@ -24,7 +25,7 @@ from engine.machine.effects import (
     SaveToolCalls,
     ScheduleRetry,
 )
-from engine.machine.events import CompactionEnded, LlmFailed, LlmReplied, RetryDue, RouteDecided
+from engine.machine.events import CompactionEnded, LlmFailed, LlmReplied, RetryDue, RouteDecided, StopDecided
 from engine.machine.messages import (
     Block,
     LastMessage,
@@ -41,6 +42,7 @@ from engine.machine.states import (
     AwaitingLlm,
     Compacting,
     CompactingContext,
+    Ending,
     Errored,
     Idle,
     Requesting,
@@ -50,7 +52,7 @@ from engine.machine.states import (
     State,
     ToolRound,
 )
-from engine.machine.transition import Step, compact_first, drafted, fail_agent, request, start_current
+from engine.machine.transition import Step, compact_first, drafted, fail_agent, next_iteration, request, start_current
 from engine.machine.views import CompactionFacts
 
 LONGEST_WAIT = 60.0
@@ -62,7 +64,7 @@ DECLINES = {
 }
 """Replies that end as a failure whatever they say: the code of the run's end, and the sentence for it."""
 
-ReplyEvent = LlmReplied | LlmFailed | RetryDue | CompactionEnded | RouteDecided
+ReplyEvent = LlmReplied | LlmFailed | RetryDue | CompactionEnded | RouteDecided | StopDecided
 
 
 def step(state: State, event: ReplyEvent) -> Step:
@@ -83,7 +85,9 @@ def step(state: State, event: ReplyEvent) -> Step:
             return _compacted(state, event)
         case RouteDecided(), Routing():
             return _routed(state, event)
-        case ((LlmReplied() | LlmFailed() | RetryDue() | CompactionEnded() | RouteDecided()), _):
+        case StopDecided(), Ending():
+            return _stop_decided(state, event)
+        case ((LlmReplied() | LlmFailed() | RetryDue() | CompactionEnded() | RouteDecided() | StopDecided()), _):
             return Step(state)
         case _:
             assert_never(event)
@@ -169,12 +173,25 @@ def _end(state: AwaitingLlm, event: LlmReplied, blocks: tuple[Block, ...]) -> St
         return agent_rules.ended_in_words(state, event, saved, agent_rules.words_of(blocks))
     done = Idle(state.gen + 1)
     finish = FinishRun(run.id, RunStatus.SUCCESS, run.iteration)
-    if broken.has_content(blocks):
-        return Step(done, (_assistant(event, blocks), finish, AfterRun(run.id)))
+    said = (_assistant(event, blocks),) if broken.has_content(blocks) else ()
+    if event.asks_hooks and (said or event.last in {LastMessage.TOOL_RESULT, LastMessage.CUT}):
+        ending = AwaitingLlm(state.gen + 1, run, Ending())
+        return Step(ending, (*said, AskStopHooks(ending.gen, agent_rules.words_of(blocks))))
+    if said:
+        return Step(done, (*said, finish, AfterRun(run.id)))
     if event.last in {LastMessage.TOOL_RESULT, LastMessage.CUT}:
         return Step(done, (finish, AfterRun(run.id)))  # nothing further after its tools, or the text it had written
     empty = LlmFailed(event.gen, "empty", texts.EMPTY_REPLY, retryable=True, message_id=event.message_id)
     return _failed(state, empty)
+
+
+def _stop_decided(state: AwaitingLlm, event: StopDecided) -> Step:
+    """End the run, or go on with the words of a hook; the limit of model calls holds."""
+    run, told = state.run, (SaveNotice(event.note),) if event.note else ()
+    if event.message is not None:
+        return next_iteration(state.gen + 1, run, (*told, SaveMessage(event.message)))
+    finish = FinishRun(run.id, RunStatus.SUCCESS, run.iteration)
+    return Step(Idle(state.gen + 1), (*told, finish, AfterRun(run.id)))
 
 
 def _declined(state: AwaitingLlm, event: LlmReplied, blocks: tuple[Block, ...]) -> Step:

@@ -74,7 +74,11 @@ class CompactingContext(Struct, frozen=True, tag="compacting"):
     """Older messages are being summarized before the next call."""
 
 
-Phase: TypeAlias = Requesting | RetryWait | Routing | CompactingContext
+class Ending(Struct, frozen=True, tag="ending"):
+    """The answer is stored; hooks decide if the run may end with it."""
+
+
+Phase: TypeAlias = Requesting | RetryWait | Routing | CompactingContext | Ending
 
 
 class BrokenText(Struct, frozen=True):

@@ -26,6 +26,7 @@ from engine.machine.events import (
     RetryAsked,
     RetryDue,
     RouteDecided,
+    StopDecided,
     StragglersEnded,
     ToolAborted,
     ToolFinished,
@@ -47,7 +48,7 @@ def step(state: State, event: Event) -> Step:
     match event:
         case UserMessage() | RetryAsked() | CompactAsked() | UserShell() | InboxArrived() | OlderSummarized():
             return turn.step(state, event)
-        case LlmReplied() | LlmFailed() | RetryDue() | CompactionEnded() | RouteDecided():
+        case LlmReplied() | LlmFailed() | RetryDue() | CompactionEnded() | RouteDecided() | StopDecided():
             return reply.step(state, event)
         case ToolFinished() | AgentsStarted() | AgentFinished():
             return tooling.step(state, event)

@@ -8,6 +8,7 @@ from tools.wording import counted
 CANCELLED = "Cancelled by user"
 SKIPPED = "Skipped due to cancellation"
 SKIPPED_PLAN = "Skipped: the plan was answered first"
+SKIPPED_HOOK = "Skipped: a hook stopped the run"
 SKIPPED_LOOP = "Skipped: the run was stopped for repeating itself"
 INTERRUPTED = "[Tool execution interrupted by restart]"
 

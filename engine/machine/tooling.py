@@ -82,12 +82,15 @@ def _ended(state: ToolExecuting, event: ToolFinished) -> Step:
     if not event.stop_run:
         return settle(state.gen + 1, state.run, state.round, event.result, event.message_id, event.note)
     noted = _noted(event.note)
-    saves = (*noted, *close_round(state.round, event.message_id, event.result, texts.SKIPPED_LOOP))
+    by_hook = bool(event.stop_reason)
+    code, text = ("hook_stopped", event.stop_reason) if by_hook else ("loop", texts.LOOP)
+    skipped = texts.SKIPPED_HOOK if by_hook else texts.SKIPPED_LOOP
+    saves = (*noted, *close_round(state.round, event.message_id, event.result, skipped))
     run = state.run
     if run.agent is not None:
-        return fail_agent(state.gen + 1, run, "loop", texts.LOOP, saves)
-    finish = FinishRun(run.id, RunStatus.FAILURE, run.iteration, texts.LOOP, "loop", recoverable=True)
-    return Step(Idle(state.gen + 1), (*saves, SaveNotice(texts.LOOP), finish))
+        return fail_agent(state.gen + 1, run, code, text, saves)
+    finish = FinishRun(run.id, RunStatus.FAILURE, run.iteration, text, code, recoverable=True)
+    return Step(Idle(state.gen + 1), (*saves, SaveNotice(text), finish))
 
 
 def _saved(result: ToolResult, note: str) -> tuple[Save, ...]:

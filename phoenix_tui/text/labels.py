@@ -18,6 +18,7 @@ from engine.machine.states import (
     Compacting,
     CompactingContext,
     Completed,
+    Ending,
     Errored,
     Failed,
     Idle,
@@ -193,6 +194,8 @@ def _awaiting_llm(state: AwaitingLlm, details: StatusDetails) -> Label:
             return Label(THINKING, _routing(details))
         case CompactingContext():
             return _compacting(details)
+        case Ending():
+            return Label(THINKING, "hooks decide if the run may end")
         case _:
             assert_never(state.phase)
 

@@ -41,6 +41,7 @@ from engine.machine.events import (
     RetryAsked,
     RetryDue,
     RouteDecided,
+    StopDecided,
     StragglersEnded,
     ToolAborted,
     ToolFinished,
@@ -277,6 +278,9 @@ class Walk:
                     return OlderSummarized(self._draft() if self.rng.random() < 0.8 else None)
                 spawn = ToolCall(self.fresh("t"), "spawn_agents", "{}") if self.rng.random() < 0.5 else None
                 ended = CompactionEnded(gen, self.rng.choice((self._draft(), nothing_compacted("no model"))))
+                if self.rng.random() < 0.3:
+                    said = NewMessage(self.fresh("m"), Role.USER, Origin.NOTICE, (TextBlock("go on"),))
+                    return StopDecided(gen, said if self.rng.random() < 0.5 else None, self.rng.choice(("", "hook")))
                 return self.rng.choice((RetryDue(gen), ended, RouteDecided(gen, self.fresh("m"), spawn)))
 
     def _draft(self) -> CompactionDraft:
@@ -309,6 +313,7 @@ class Walk:
             compact_above=self.rng.choice((0, 750)),
             answer_id=self.fresh("m"),
             pruned=self._draft() if self.rng.random() < 0.1 else None,
+            asks_hooks=not self.for_agent and self.rng.random() < 0.3,
         )
 
     def _use(self) -> ToolUseBlock:
@@ -324,7 +329,9 @@ class Walk:
                 status = self.rng.choice((ToolStatus.SUCCESS, ToolStatus.ERROR))
                 stop = self.rng.random() < 0.1
                 todos = TodoList((TodoItem("a"),)) if self.rng.random() < 0.2 else None
-                return ToolFinished(gen, ToolResult(call, "out", status), message, stop_run=stop, todos=todos)
+                why = self.rng.choice(("", "A hook stopped the run"))
+                result = ToolResult(call, "out", status)
+                return ToolFinished(gen, result, message, stop_run=stop, todos=todos, stop_reason=why)
             case 12:
                 lapsed = ApprovalLapsed(gen, call, self.rng.choice(("", "allowed by mode auto")))
                 return lapsed if self.rng.random() < 0.3 else ApprovalNeeded(gen, call, "asks")

@@ -12,6 +12,8 @@ from engine.updates import (
     CallEnded,
     ContextChanged,
     ConversationChanged,
+    HookEnded,
+    HookStarted,
     JobsChanged,
     LiveTextDropped,
     MessageSaved,
@@ -79,6 +81,8 @@ def follow(update: Update, model: TranscriptModel) -> None:  # noqa: C901, PLR09
             | AnswerEnded()
             | BackgroundSummary()
             | TasksChanged()
+            | HookStarted()
+            | HookEnded()
             | ViewersLeft()
         ):
             pass  # status line, meter, question, queue and the rows of sub-agents show these

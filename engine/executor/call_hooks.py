@@ -1,0 +1,206 @@
+"""Hooks around a tool call: before the policy decides, in place of a question, and after the tool (docs/decisions/
+hooks.md).
+
+A hook can forbid a call, have it asked about, or change it. Its yes counts as much as a rule that allows this very
+call: rules that deny, protected paths and the modes plan and deny stand, and a hook of the project opens no sandbox.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.executor.hooking import ask_hooks, wants_hooks
+from engine.executor.session import Session
+from engine.extensions.hooks.joining import JoinedVerdict
+from engine.extensions.hooks.tool_responses import tool_response
+from engine.machine.messages import ToolCall
+from engine.permissions.denials import DENY, Denials, DenyRule, parse_denial, verdict_on
+from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits
+from engine.permissions.rules import Rule, RuledCall
+from engine.ports.hooks import HookEvent, HookPermission
+from tools.aliases import TranslatedCall, from_foreign, to_foreign
+from tools.contract import JsonObject, JsonValue, SandboxMode, ToolInputError, ToolOutput, ToolRequest, ToolSpec
+from tools.foreign_names import native_names
+
+BLOCKED: Final = "A hook blocked {name}: {reason}"
+STOPPED: Final = "A hook stopped the run{why}"
+NO_OPINION: Final = "the hook {names} gave no opinion"
+ASKS: Final = "a hook wants you to decide"
+CHANGED: Final = "hook {name} changed the input: {text}"
+LONGEST_SHOWN: Final = 2_000
+
+
+class CallOpinion(Struct, frozen=True):
+    """What hooks said about a call before it runs; kept until it has run, so that they are asked once."""
+
+    call: ToolCall
+    """The call as it is to run."""
+    verdict: JoinedVerdict
+    rows: tuple[str, ...] = ()
+
+
+class CallSubject(Struct, frozen=True):
+    """A call as hooks know it."""
+
+    spec: ToolSpec
+    request: ToolRequest
+    foreign: TranslatedCall
+    working_dir: Path
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names that a matcher may mean."""
+        return tuple(dict.fromkeys((self.foreign.name, self.spec.name)))
+
+    def matches(self, rule: str) -> bool:
+        """True if a permission rule may be about this call: in doubt a hook runs. Its name may be foreign."""
+        found = parse_denial(f"{DENY}{rule}")
+        if found is None:
+            return True
+        pattern = f"{found.pattern[:-2]}*" if found.pattern.endswith(":*") else found.pattern
+        rules = tuple(DenyRule(Rule(name, pattern)) for name in native_names(found.tool, widely=True))
+        ruled = RuledCall(self.spec.name, self.spec.tool_class, self.request, self.working_dir)
+        return verdict_on(Denials(rules), ruled) is not None
+
+    def fields(self, call_id: str) -> JsonObject:
+        """Fields of the input of a hook."""
+        return {"tool_name": self.foreign.name, "tool_input": self.foreign.input, "tool_use_id": call_id}
+
+
+def subject_of(session: Session, spec: ToolSpec, args: JsonObject, request: ToolRequest) -> CallSubject:
+    """A call under its foreign name and fields."""
+    cwd = session.record.cwd
+    try:
+        foreign = to_foreign(spec.name, args, cwd)
+    except ToolInputError:
+        foreign = TranslatedCall(spec.name, args)
+    return CallSubject(spec, request, foreign, cwd)
+
+
+async def opinion_before(session: Session, call: ToolCall, subject: CallSubject) -> CallOpinion:
+    """Ask the hooks before a tool.
+
+    Raises:
+        ToolInputError: a hook changed the input into one without a native form.
+    """
+    asked = await ask_hooks(
+        session,
+        HookEvent.PRE_TOOL_USE,
+        subject.names,
+        subject.fields(call.id),
+        call_id=call.id,
+        rules=subject,
+    )
+    verdict = asked.verdict
+    rows = list(asked.rows)
+    if verdict.updated_input is not None and not _forbids(verdict):
+        call, row = _changed(session, call, subject, verdict)
+        rows.append(row)
+    return CallOpinion(call, verdict, tuple(rows))
+
+
+async def opinion_on_question(session: Session, call: ToolCall, subject: CallSubject) -> CallOpinion | None:
+    """Ask the hooks that answer questions in place of the user; None where none answers.
+
+    Raises:
+        ToolInputError: as above.
+    """
+    if not wants_hooks(session, HookEvent.PERMISSION_REQUEST):
+        return None
+    fields = subject.fields(call.id) | {"permission_suggestions": []}
+    asked = await ask_hooks(
+        session, HookEvent.PERMISSION_REQUEST, subject.names, fields, call_id=call.id, rules=subject
+    )
+    verdict = asked.verdict
+    if verdict.permission is None and not verdict.blocks and not verdict.stops:
+        return None
+    rows = list(asked.rows)
+    if verdict.updated_input is not None and verdict.permission is HookPermission.ALLOW:
+        call, row = _changed(session, call, subject, verdict)
+        rows.append(row)
+    return CallOpinion(call, verdict, tuple(rows))
+
+
+def with_opinion(name: str, decision: Decision, opinion: CallOpinion | None, limits: Limits) -> Decision:
+    """The decision of the policy together with the opinion of hooks."""
+    if opinion is None or isinstance(decision, Deny):
+        return decision
+    verdict = opinion.verdict
+    if _forbids(verdict):
+        return Deny(BLOCKED.format(name=name, reason=verdict.reason or stop_sentence(verdict)))
+    if isinstance(decision, Ask):
+        return decision.grant if _may_allow(verdict, decision, limits) else decision
+    if verdict.undecided:
+        return Ask(NO_OPINION.format(names=", ".join(verdict.undecided)), decision, lasting=False)
+    if verdict.permission in {HookPermission.ASK, HookPermission.DEFER}:
+        return Ask(verdict.reason or ASKS, decision, lasting=False)
+    return decision
+
+
+async def opinion_after(
+    session: Session, call: ToolCall, subject: CallSubject, output: ToolOutput, seconds: float
+) -> tuple[ToolOutput, JoinedVerdict, tuple[str, ...]]:
+    """The result of a tool with what hooks add to it, their verdict, and rows about them."""
+    event = HookEvent.POST_TOOL_USE_FAILURE if output.is_error else HookEvent.POST_TOOL_USE
+    if not wants_hooks(session, event):
+        return output, JoinedVerdict(), ()
+    fields = subject.fields(call.id) | {"duration_ms": int(seconds * 1000)}
+    if output.is_error:
+        fields |= {"error": output.text, "is_interrupt": False}
+    else:
+        fields["tool_response"] = tool_response(subject.foreign.name, subject.foreign.input, output)
+    asked = await ask_hooks(session, event, subject.names, fields, call_id=call.id, rules=subject)
+    verdict, text = asked.verdict, output.text
+    if verdict.updated_output is not None:
+        text = _as_text(verdict.updated_output)
+    parts = [text, f"[A hook objects: {verdict.reason}]" if verdict.blocks else ""]
+    parts += [f"[From a hook: {context}]" for context in verdict.context]
+    return replace(output, text="\n\n".join(filter(None, parts))), verdict, asked.rows
+
+
+def stop_sentence(verdict: JoinedVerdict) -> str:
+    """Sentence for the user about a run that a hook stops; empty where none does."""
+    why = verdict.stop_reason.strip().rstrip(".")
+    return STOPPED.format(why=f": {why}" if why else "") if verdict.stops else ""
+
+
+def context_of(opinion: CallOpinion | None) -> str:
+    """Text that hooks add to the result of a call, from before it ran."""
+    contexts = opinion.verdict.context if opinion is not None else ()
+    return "".join(f"\n\n[From a hook: {context}]" for context in contexts)
+
+
+def _forbids(verdict: JoinedVerdict) -> bool:
+    return verdict.blocks or verdict.stops or verdict.permission is HookPermission.DENY
+
+
+def _may_allow(verdict: JoinedVerdict, asks: Ask, limits: Limits) -> bool:
+    """True where a yes of hooks takes the place of the question, as a rule would."""
+    if verdict.permission is not HookPermission.ALLOW or verdict.undecided or not asks.lasting or limits.unattended:
+        return False
+    return not verdict.is_confined or not _leaves(asks.grant, limits)
+
+
+def _leaves(grant: Allow, limits: Limits) -> bool:
+    """True where a call would run with more than the conversation's sandbox gives."""
+    return grant.outside or (limits.sandbox is not SandboxMode.OFF and grant.sandbox.mode is SandboxMode.OFF)
+
+
+def _changed(session: Session, call: ToolCall, subject: CallSubject, verdict: JoinedVerdict) -> tuple[ToolCall, str]:
+    """The call with the input of a hook, and the row that shows it."""
+    found = from_foreign(subject.foreign.name, verdict.updated_input or {}, session.record.cwd)
+    if found.name != subject.spec.name:
+        raise ToolInputError(f"the hook {verdict.changed_by} changed its input into one for {found.name}")
+    text = msgspec.json.encode(found.input).decode()
+    shown = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+    return replace(call, input_json=text), CHANGED.format(name=verdict.changed_by, text=shown)
+
+
+def _as_text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

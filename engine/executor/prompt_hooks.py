@@ -1,0 +1,104 @@
+"""Hooks around a message of the user and around a session: what they add to it, and what they refuse."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from msgspec import Struct
+
+from engine.executor.hooking import ask_hooks, prepare_hooks, stop_hooks, wants_hooks
+from engine.executor.session import Session
+from engine.machine.messages import Block, TextBlock
+from engine.ports.hooks import HookEvent
+from tools.contract import JsonObject
+
+BLOCKED: Final = "A hook refused this message: {reason}"
+STOPPED: Final = "Stopped while hooks ran; the message was not sent."
+ENDING: Final = 5.0
+"""Seconds for all hooks at the end of a session."""
+STARTUP, RESUME, COMPACT = "startup", "resume", "compact"
+
+
+class HeardPrompt(Struct, frozen=True):
+    """A message after its hooks: a refusal, or texts that go with it."""
+
+    refusal: str = ""
+    attached: tuple[Block, ...] = ()
+
+
+async def heard_prompt(session: Session, text: str) -> HeardPrompt:
+    """Ask the hooks about a message; Esc stops them, and the message stays with the user."""
+    if not session.ports.hooks:
+        return HeardPrompt()
+    asking = asyncio.get_running_loop().create_task(_heard(session, text))
+    session.hooks_running.add(asking)
+    asking.add_done_callback(session.hooks_running.discard)
+    try:
+        await asyncio.wait((asking,))
+    except asyncio.CancelledError:
+        asking.cancel()
+        await asyncio.wait((asking,))
+        raise
+    return HeardPrompt(STOPPED) if asking.cancelled() else asking.result()
+
+
+async def _heard(session: Session, text: str) -> HeardPrompt:
+    await prepare_hooks(session)
+    contexts = await _begun(session)
+    if wants_hooks(session, HookEvent.USER_PROMPT_SUBMIT):
+        verdict = (await ask_hooks(session, HookEvent.USER_PROMPT_SUBMIT, fields={"prompt": text})).verdict
+        if verdict.blocks or verdict.stops:
+            return HeardPrompt(BLOCKED.format(reason=verdict.reason or verdict.stop_reason or "it gave no reason"))
+        contexts = (*contexts, *verdict.context)
+    blocks = tuple(TextBlock(f"<hook-context>\n{context}\n</hook-context>", "text of a hook") for context in contexts)
+    return HeardPrompt(attached=blocks)
+
+
+async def _begun(session: Session) -> tuple[str, ...]:
+    """Texts of hooks for the beginning of a session: with its first message here, and after a compaction."""
+    source = "" if session.hooks_begun else RESUME if session.record.message_count else STARTUP
+    if session.hooks_compacted:
+        source = source or COMPACT
+    if not source:
+        return ()
+    session.hooks_begun, session.hooks_compacted = session.hooks_begun or source, False
+    fields: JsonObject = {"source": source, "model": session.record.model}
+    return (await ask_hooks(session, HookEvent.SESSION_START, (source,), fields)).verdict.context
+
+
+def notify(session: Session, kind: str, message: str) -> None:
+    """Tell hooks that the user is notified."""
+    fields: JsonObject = {"message": message, "title": session.record.title, "notification_type": kind}
+    tell_hooks(session, HookEvent.NOTIFICATION, kind, fields)
+
+
+def agent_begins(session: Session) -> None:
+    """Tell hooks that a sub-agent starts."""
+    tell_hooks(session, HookEvent.SUBAGENT_START, session.record.profile or "general", {})
+
+
+def agent_ended(session: Session, text: str) -> None:
+    """Tell hooks that a sub-agent has ended, with its result."""
+    fields: JsonObject = {"stop_hook_active": False, "last_assistant_message": text, "agent_transcript_path": ""}
+    tell_hooks(session, HookEvent.SUBAGENT_STOP, session.record.profile or "general", fields)
+
+
+def tell_hooks(session: Session, event: HookEvent, subject: str, fields: JsonObject) -> None:
+    """Run the hooks of an event that decide nothing; nothing waits for them."""
+    if not wants_hooks(session, event):
+        return
+    task = asyncio.get_running_loop().create_task(ask_hooks(session, event, (subject,), fields))
+    session.hooks_running.add(task)
+    task.add_done_callback(session.hooks_running.discard)
+
+
+async def end_session(session: Session, reason: str) -> None:
+    """Tell hooks that a session ends, once it has begun, and leave none of them running."""
+    for task in tuple(session.hooks_running):
+        task.cancel()
+    if session.hooks_begun and not session.read_only and wants_hooks(session, HookEvent.SESSION_END):
+        await ask_hooks(session, HookEvent.SESSION_END, (reason,), {"reason": reason}, seconds=ENDING)
+    stop_hooks(session)
+    for one in session.ports.hooks:
+        await one.close(session.record.id)

@@ -1,0 +1,41 @@
+"""Hooks at the end of an answer: each can let the run go on, with its reason as the next message."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.context.message_cap import MOST
+from engine.executor.hooking import ask_hooks
+from engine.executor.session import Session
+from engine.machine.effects import AskStopHooks
+from engine.machine.events import StopDecided
+from engine.machine.messages import NewMessage, Origin, Role, TextBlock
+from engine.ports.hooks import HookEvent
+from tools.contract import JsonObject
+
+MOST_TIMES: Final = 8
+"""Times in a row that hooks let one run go on."""
+TOO_OFTEN: Final = f"Hooks let this run go on {MOST_TIMES} times; it ends now."
+
+
+async def decide_stop(session: Session, act: AskStopHooks) -> None:
+    """Perform one AskStopHooks; cancelling ends the hooks and answers nothing."""
+    run = session.run
+    fields: JsonObject = {
+        "stop_hook_active": run.stop_hooks > 0,
+        "last_assistant_message": act.text,
+        "background_tasks": [],
+    }
+    asked = await ask_hooks(session, HookEvent.STOP, fields=fields)
+    verdict, rows = asked.verdict, list(asked.rows)
+    reason = verdict.reason or "Go on."
+    goes_on = verdict.blocks and not verdict.stops
+    if goes_on and run.stop_hooks >= MOST_TIMES:
+        rows.append(TOO_OFTEN)
+        goes_on = False
+    message = None
+    if goes_on:
+        run.stop_hooks += 1
+        words = TextBlock(f"[A hook wants you to go on] {reason}"[:MOST])
+        message = NewMessage(session.ports.ids.new(), Role.USER, Origin.NOTICE, (words,))
+    session.post(lambda: StopDecided(act.gen, message, "\n".join(rows)))
