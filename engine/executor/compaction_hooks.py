@@ -30,6 +30,6 @@ async def hear_before(session: Session, trigger: str, focus: str) -> None:
 
 def hear_after(session: Session, trigger: str, summary: str) -> None:
     """Tell the hooks about a summary; nothing waits for them."""
-    session.hooks_compacted = bool(session.ports.hooks)
+    session.hooks.compacted = bool(session.ports.hooks)
     fields: JsonObject = {"trigger": trigger, "compact_summary": summary}
     tell_hooks(session, HookEvent.POST_COMPACT, trigger, fields)

@@ -81,7 +81,7 @@ async def prepare_hooks(session: Session) -> None:
 
 def stop_hooks(session: Session) -> None:
     """Stop hooks that run outside of a run, and those that nothing waits for."""
-    for task in tuple(session.hooks_running):
+    for task in tuple(session.hooks.running):
         task.cancel()
     for one in session.ports.hooks:
         one.stop(session.record.id)

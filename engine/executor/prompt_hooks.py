@@ -32,8 +32,8 @@ async def heard_prompt(session: Session, text: str) -> HeardPrompt:
     if not session.ports.hooks:
         return HeardPrompt()
     asking = asyncio.get_running_loop().create_task(_heard(session, text))
-    session.hooks_running.add(asking)
-    asking.add_done_callback(session.hooks_running.discard)
+    session.hooks.running.add(asking)
+    asking.add_done_callback(session.hooks.running.discard)
     try:
         await asyncio.wait((asking,))
     except asyncio.CancelledError:
@@ -57,12 +57,12 @@ async def _heard(session: Session, text: str) -> HeardPrompt:
 
 async def _begun(session: Session) -> tuple[str, ...]:
     """Texts of hooks for the beginning of a session: with its first message here, and after a compaction."""
-    source = "" if session.hooks_begun else RESUME if session.record.message_count else STARTUP
-    if session.hooks_compacted:
+    source = "" if session.hooks.begun else RESUME if session.record.message_count else STARTUP
+    if session.hooks.compacted:
         source = source or COMPACT
     if not source:
         return ()
-    session.hooks_begun, session.hooks_compacted = session.hooks_begun or source, False
+    session.hooks.begun, session.hooks.compacted = session.hooks.begun or source, False
     fields: JsonObject = {"source": source, "model": session.record.model}
     return (await ask_hooks(session, HookEvent.SESSION_START, (source,), fields)).verdict.context
 
@@ -89,15 +89,15 @@ def tell_hooks(session: Session, event: HookEvent, subject: str, fields: JsonObj
     if not wants_hooks(session, event):
         return
     task = asyncio.get_running_loop().create_task(ask_hooks(session, event, (subject,), fields))
-    session.hooks_running.add(task)
-    task.add_done_callback(session.hooks_running.discard)
+    session.hooks.running.add(task)
+    task.add_done_callback(session.hooks.running.discard)
 
 
 async def end_session(session: Session, reason: str) -> None:
     """Tell hooks that a session ends, once it has begun, and leave none of them running."""
-    for task in tuple(session.hooks_running):
+    for task in tuple(session.hooks.running):
         task.cancel()
-    if session.hooks_begun and not session.read_only and wants_hooks(session, HookEvent.SESSION_END):
+    if session.hooks.begun and not session.read_only and wants_hooks(session, HookEvent.SESSION_END):
         await ask_hooks(session, HookEvent.SESSION_END, (reason,), {"reason": reason}, seconds=ENDING)
     stop_hooks(session)
     for one in session.ports.hooks:

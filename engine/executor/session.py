@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,10 +18,12 @@ from engine.executor.call_log import CallLog
 from engine.executor.current_run import RunFacts, TimeLimit
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.governor import Governor
+from engine.executor.hook_facts import HookFacts
 from engine.executor.inbox import Inbox, InboxEntry, Priority
 from engine.executor.last_message import is_shell, kind_of, tells_of_shell
 from engine.executor.publisher import Publisher
 from engine.executor.requests import Review
+from engine.executor.sandbox_probe import NO_SANDBOX, SandboxProbe
 from engine.executor.spending_caps import SpendingCaps
 from engine.machine.effects import Save
 from engine.machine.events import Event
@@ -45,7 +47,7 @@ from engine.records import ConversationRecord, StoredMessage
 from engine.rewind.rewind import Rewinding
 from engine.routes import RouteOffer
 from engine.updates import AgentView, ContextChanged, Question
-from tools.contract import Access, Enforcement, ImageReader, Tool
+from tools.contract import Access, ImageReader, Tool
 from tools.job_board import JobBoard
 from tools.wording import one_line
 
@@ -59,25 +61,6 @@ LONGEST_PARENT = 40
 """Characters of a conversation's title beside the name of its sub-agent."""
 KEPT_SECONDS = 300.0
 """Seconds that rows stay in memory while nothing runs."""
-
-
-class SandboxProbe(Protocol):
-    """Knows what this system can enforce."""
-
-    async def enforcement(self) -> Enforcement:
-        """Level of sandbox enforcement; the first call starts a program."""
-        ...
-
-
-class NoSandbox:
-    """A system without a sandbox."""
-
-    async def enforcement(self) -> Enforcement:
-        """Enforce nothing."""
-        return Enforcement.NONE
-
-
-NO_SANDBOX: Final = NoSandbox()
 
 
 class Ports(Struct, frozen=True):
@@ -210,12 +193,7 @@ class Session(Struct, eq=False):
     """Log of its model calls."""
     spending: SpendingCaps | None = None
     """Caps on the cost of a day and of a project; None: there are none."""
-    hooks_running: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
-    """Hooks that a message waits for before it begins a run."""
-    hooks_compacted: bool = False
-    """True once older messages were summarized since its hooks heard of a beginning."""
-    hooks_begun: str = ""
-    """Source that its hooks were told its session began from; empty before."""
+    hooks: HookFacts = field(default_factory=HookFacts)
     growing: GrowingView = field(default_factory=GrowingView)
     """Cached model view of `_rows`."""
     _rows: list[StoredMessage] | None = None

@@ -33,6 +33,8 @@ class RunArguments(Struct, frozen=True):
     append_system_prompt: str | None
     images: tuple[str, ...]
     ephemeral: bool
+    no_hooks: bool
+    include_hook_events: bool
     permission_mode: str | None
     sandbox: str | None
     sandbox_network: bool | None
@@ -137,6 +139,8 @@ def _check_headless(arguments: RunArguments) -> None:
         raise CommandError("--no-wait-agents works with -p; add -p.")
     if arguments.include_partial_messages and arguments.output_format != "stream-json":
         raise CommandError("--include-partial-messages works with -p --output-format stream-json.")
+    if arguments.include_hook_events and arguments.output_format != "stream-json":
+        raise CommandError("--include-hook-events works with -p --output-format stream-json.")
     if arguments.headless and arguments.resume is not None and not arguments.resume:
         raise CommandError("With -p, -r needs an id, id prefix or title; `phoenix conversations list` shows them.")
 

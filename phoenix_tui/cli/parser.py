@@ -67,6 +67,7 @@ def _add_headless(parser: Parser) -> None:
     )
     group.add_argument("--output-format", choices=OUTPUT_FORMATS, metavar="FORMAT", help="text, json or stream-json")
     group.add_argument("--include-partial-messages", action="store_true", help="stream-json also carries token deltas")
+    group.add_argument("--include-hook-events", action="store_true", help="stream-json also carries runs of hooks")
     group.add_argument(
         "--no-wait-agents",
         action="store_false",
@@ -103,6 +104,7 @@ def _add_conversation(parser: Parser) -> None:
         "-i", "--image", action="append", default=[], dest="images", metavar="FILE", help="attach an image; repeatable"
     )
     group.add_argument("--ephemeral", action="store_true", help="write nothing to the database")
+    group.add_argument("--no-hooks", action="store_true", help="run no hooks")
 
 
 def _add_limits(parser: Parser) -> None:

@@ -46,6 +46,8 @@ class Setup(Struct, frozen=True):
     trust: TrustStatus
     settings_now: SettingsNow
     ephemeral: bool = False
+    no_hooks: bool = False
+    """True where the command line switches hooks off."""
     gives_trust: bool = False
     """True where the command line trusts the folder's files as they are now."""
     sources: ProjectSources | None = None
@@ -124,6 +126,7 @@ def prepare(arguments: RunArguments, environment: Mapping[str, str]) -> Setup:
         allowed_tools=arguments.allowed_tools,
         denied_tools=arguments.disallowed_tools,
         gives_trust=arguments.trust,
+        no_hooks=arguments.no_hooks,
     )
 
 

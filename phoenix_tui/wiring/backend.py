@@ -14,6 +14,7 @@ from engine.diagnostics import Diagnostics, DiagnosticsLevel
 from engine.engine import Engine
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.session import NEVER, Ports
+from engine.extensions.hooks.file_hooks import FileHooks
 from engine.memory.memory import Memory
 from engine.memory.note_files import NoteFolder
 from engine.ports import Library
@@ -38,6 +39,7 @@ from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.own_file import own_file
+from phoenix_tui.wiring.hooks import file_hooks
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings_board import DefaultModel
 from phoenix_tui.wiring.system import RandomIds
@@ -64,6 +66,7 @@ class Backend(Struct, frozen=True):
     profiles: ProfileFiles
     events: EventLog
     sources: ProjectSources
+    hooks: FileHooks
     notice: str = ""
     """Sentence about something that is switched on and cannot work; empty without."""
 
@@ -117,12 +120,13 @@ async def open_backend(
         statistics=store.statistics,
         profiles=profiles,
         runs=store.runs,
+        hooks=(hooks := file_hooks(setup, sources := project_sources(setup), processes.services, store),),
         probe=processes,
         trace_export=export,
     )
     engine = Engine(ports, engine_settings(setup, trust, unwatched=strict_guide))
     opened = engine, store.library, registry, models, processes, engine.tool_names, profiles
-    return Backend(*opened, store.events, project_sources(setup), notice)
+    return Backend(*opened, store.events, sources, hooks, notice)
 
 
 def _models(

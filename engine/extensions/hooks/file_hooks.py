@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Final, Protocol
 from uuid import uuid4
 
@@ -61,6 +61,15 @@ class Transcripts(Protocol):
         ...
 
 
+class _Occasion(Struct, frozen=True):
+    """A request, the inputs for the user's hooks (True) and the project's, and who follows."""
+
+    request: HookRequest
+    given: Mapping[bool, bytes]
+    observer: HookObserver
+    room: asyncio.Semaphore
+
+
 class FileHooks(Struct, eq=False):
     """Implements `engine.ports.hooks.HookRunner`."""
 
@@ -86,19 +95,24 @@ class FileHooks(Struct, eq=False):
         hooks = [hook for hook in self._of(request) if _applies(hook, request)]
         if not hooks:
             return ()
-        transcript = await self.transcripts.path_of(request.record) if self.transcripts is not None else ""
-        given = hook_text(hook_object(request, transcript))
-        room = asyncio.Semaphore(AT_ONCE)
-        awaited = [self._run(hook, request, given, observer, room) for hook in hooks if not hook.is_async]
+        given = await self._inputs(hooks, request)
+        occasion = _Occasion(request, given, observer, asyncio.Semaphore(AT_ONCE))
+        awaited = [self._run(hook, occasion) for hook in hooks if not hook.is_async]
         for hook in hooks:
             if hook.is_async:
-                self._leave_alone(request.record.id, self._unwatched(hook, request, given, observer, room))
+                self._leave_alone(request.record.id, self._unwatched(hook, occasion))
         return await _all(awaited, request.seconds)
+
+    async def _inputs(self, hooks: Sequence[Hook], request: HookRequest) -> Mapping[bool, bytes]:
+        """Input for the user's hooks, and for those of the project: in a sandbox they cannot read the transcript."""
+        readers = {hook.is_users for hook in hooks if hook.is_users or request.sandbox == UNCONFINED}
+        path = await self.transcripts.path_of(request.record) if self.transcripts is not None and readers else ""
+        return {one: hook_text(hook_object(request, path if one in readers else "")) for one in (True, False)}
 
     async def try_out(self, hook: Hook, request: HookRequest, observer: HookObserver) -> HookReply:
         """Run one hook with a sample of its input, matching or not."""
-        given = hook_text(hook_object(request))
-        return await self._run(hook, request, given, observer, asyncio.Semaphore(1))
+        given = await self._inputs([hook], request)
+        return await self._run(hook, _Occasion(request, given, observer, asyncio.Semaphore(1)))
 
     def stop(self, conversation_id: str) -> None:
         """Stop the hooks of a conversation that nothing waits for."""
@@ -131,16 +145,13 @@ class FileHooks(Struct, eq=False):
         running.add(task)
         task.add_done_callback(running.discard)
 
-    async def _unwatched(
-        self, hook: Hook, request: HookRequest, given: bytes, observer: HookObserver, room: asyncio.Semaphore
-    ) -> None:
-        await self._run(hook, request, given, observer, room)
+    async def _unwatched(self, hook: Hook, occasion: _Occasion) -> None:
+        await self._run(hook, occasion)
 
-    async def _run(
-        self, hook: Hook, request: HookRequest, given: bytes, observer: HookObserver, room: asyncio.Semaphore
-    ) -> HookReply:
-        hook_id = str(uuid4())
-        async with room:
+    async def _run(self, hook: Hook, occasion: _Occasion) -> HookReply:
+        hook_id, request, observer = str(uuid4()), occasion.request, occasion.observer
+        given = occasion.given[hook.is_users]
+        async with occasion.room:
             observer.hook_started(hook_id, hook.event, hook.name)
             reply: HookReply | None = None
             try:

@@ -1,0 +1,19 @@
+"""Facts about the hooks of an open conversation."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from msgspec import Struct, field
+
+
+class HookFacts(Struct, eq=False):
+    """Hooks that run beside its runs, and what they were told."""
+
+    running: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
+    """Those that a message waits for, and those that nothing waits for."""
+    begun: str = ""
+    """Source that they were told the session began from; empty before."""
+    compacted: bool = False
+    """True once older messages were summarized since they heard of a beginning."""

@@ -1,0 +1,80 @@
+"""Hooks of each folder: those of files that the user trusts, read again when the files change."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct, field
+
+from engine.extensions.hooks.definitions import NO_HOOKS, Hook, HookFile, HookProblem, HookSet, joined_files
+from engine.extensions.hooks.reading import MOST_BYTES, read_hooks
+from engine.records import ConversationRecord
+from phoenix_tui.config.sources.kinds import SourceFile, SourceKind
+from phoenix_tui.config.sources.project_sources import ProjectSources, read_source
+from phoenix_tui.config.sources.source_trust import TrustedSources
+from tools.clean import reveal_name
+
+log = logging.getLogger(__name__)
+
+MOST_FOLDERS: Final = 100
+UNREADABLE: Final = f"it changed while it was read, or is larger than {MOST_BYTES // 1024} KB"
+
+
+class HookFiles(Struct, eq=False):
+    """Implements `engine.extensions.hooks.file_hooks.HookSource`."""
+
+    sources: ProjectSources
+    off: str = ""
+    """Reason why no hook runs in this process; empty where they do."""
+    _found: dict[Path, tuple[TrustedSources, HookSet]] = field(
+        default_factory=dict[Path, tuple[TrustedSources, HookSet]]
+    )
+
+    def current(self, record: ConversationRecord) -> HookSet:
+        """Hooks of a conversation's folder as of the last look."""
+        found = self._found.get(record.cwd)
+        return found[1] if found is not None else NO_HOOKS
+
+    async def refresh(self, record: ConversationRecord) -> None:
+        """Look at the files of a folder, in a thread; a folder that is gone has no hooks."""
+        await asyncio.to_thread(self.look, record.cwd)
+
+    async def holds(self, record: ConversationRecord, hook: Hook) -> bool:
+        """True if a project's hook is still one of its folder now: its file and all programs are as trusted."""
+        now = await asyncio.to_thread(self.look, record.cwd, keeps=False)
+        return hook in now.by_event.get(hook.event, ())
+
+    def look(self, folder: Path, *, keeps: bool = True) -> HookSet:
+        """The hooks of a folder as it is now; `keeps` makes them those in force."""
+        try:
+            sources = self.sources.look(folder)
+        except OSError as error:
+            log.info("hooks of %s are off: %s", folder, error)
+            self._found.pop(folder, None)
+            return NO_HOOKS
+        known = self._found.get(folder)
+        if known is not None and known[0] is sources:
+            return known[1]
+        found = _hooks_of(sources, self.off)
+        if keeps:
+            if len(self._found) >= MOST_FOLDERS:
+                self._found.clear()
+            self._found[folder] = sources, found
+        return found
+
+
+def _hooks_of(sources: TrustedSources, off: str) -> HookSet:
+    files = tuple(_read(file) for file in sources.of(SourceKind.HOOKS))
+    waiting = tuple(str(file.path) for file in sources.waiting if file.kind is SourceKind.HOOKS)
+    return joined_files(files, waiting, is_off=off)
+
+
+def _read(file: SourceFile) -> HookFile:
+    source = reveal_name(file.path)
+    content = read_source(file, MOST_BYTES)
+    if content is None:
+        return HookFile(problems=(HookProblem(source, 1, UNREADABLE),))
+    return read_hooks(content, source, is_users=file.is_users)

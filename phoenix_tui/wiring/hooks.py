@@ -1,0 +1,88 @@
+"""Opens the hooks of files: where they are read, what runs their programs, the transcript that they may read."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct, field
+
+from engine.extensions.hooks.file_hooks import FileHooks
+from engine.ports import StorageError, Store
+from engine.ports.services import ServiceRunner
+from engine.records import ConversationRecord, StoredMessage
+from phoenix_tui.cli.blocks import block_object, encode
+from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.hook_files import HookFiles
+from phoenix_tui.config.sources.project_sources import ProjectSources
+from tools.clock import SYSTEM_CLOCK
+from tools.contract import JsonObject, JsonValue
+
+log = logging.getLogger(__name__)
+
+SWITCHED_OFF: Final = "--no-hooks switches them off"
+LEFT_AFTER: Final = 24 * 3600.0
+"""Seconds after which a transcript that a crash left behind is removed."""
+
+
+def file_hooks(setup: Setup, sources: ProjectSources, services: ServiceRunner, store: Store) -> FileHooks:
+    """The hooks of all folders; nothing is looked at before a message is sent."""
+    off = SWITCHED_OFF if setup.no_hooks else ""
+    transcripts = None if setup.ephemeral else TranscriptFiles(setup.paths.state / "transcripts", store)
+    return FileHooks(HookFiles(sources, off), services, SYSTEM_CLOCK, transcripts)
+
+
+class TranscriptFiles(Struct, eq=False):
+    """One JSONL file a conversation, which only the user can read; it grows when a hook runs."""
+
+    folder: Path
+    store: Store
+    _written: dict[str, int] = field(default_factory=dict[str, int])
+    """Newest seq in the file of each conversation."""
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def path_of(self, record: ConversationRecord) -> str:
+        """Path of the file with all stored messages; empty where it cannot be written."""
+        path = self.folder / f"{record.id}.jsonl"
+        async with self._lock:
+            after = self._written.get(record.id, 0)
+            try:
+                rows = await self.store.messages(record.id, first_seq=after + 1)
+                text = "".join(f"{encode(_row(record, row))}\n" for row in rows)
+                await asyncio.to_thread(self._append, path, text, is_new=not after)
+            except (StorageError, OSError) as error:
+                log.info("the transcript for hooks could not be written: %s", error)
+                return ""
+            self._written[record.id] = rows[-1].seq if rows else after
+        return str(path)
+
+    def forget(self, conversation_id: str) -> None:
+        """Remove the file of a conversation that closes."""
+        if self._written.pop(conversation_id, None) is not None:
+            (self.folder / f"{conversation_id}.jsonl").unlink(missing_ok=True)
+
+    def _append(self, path: Path, text: str, *, is_new: bool) -> None:
+        if is_new:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for left in self.folder.glob("*.jsonl"):
+                if left.stat().st_mtime < time.time() - LEFT_AFTER:
+                    left.unlink(missing_ok=True)
+        how = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | (os.O_TRUNC if is_new else os.O_APPEND)
+        with os.fdopen(os.open(path, how, 0o600), "w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+
+
+def _row(record: ConversationRecord, row: StoredMessage) -> JsonObject:
+    content: list[JsonValue] = [block_object(block) for block in row.blocks]
+    return {
+        "type": row.role.value,
+        "uuid": row.id,
+        "sessionId": record.id,
+        "cwd": str(record.cwd),
+        "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(row.created_at)),
+        "message": {"role": row.role.value, "content": content},
+    }
