@@ -13,6 +13,7 @@ from engine.agents.builtin_profiles import BUILT_IN_PROFILES
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions, Engine
 from engine.executor.engine_settings import EngineSettings
+from engine.executor.sandbox_probe import NO_SANDBOX, SandboxProbe
 from engine.executor.session import Ports
 from engine.machine.messages import Usage
 from engine.memory.memory import Memory
@@ -20,6 +21,7 @@ from engine.memory.note_files import NoteFolder
 from engine.permissions.rules import KeptRule
 from engine.ports import Provider, ProviderError
 from engine.ports.extensions import ExtensionSource
+from engine.ports.hooks import HookRunner
 from engine.ports.profiles import GENERAL, Profile, ProfileError
 from engine.records import PermissionMode
 from engine.store import SqliteStore, StorePaths, open_store
@@ -233,6 +235,8 @@ async def engine_harness(
     memory: bool = False,
     clock: Clock | None = None,
     extensions: Sequence[ExtensionSource] = (),
+    hooks: Sequence[HookRunner] = (),
+    probe: SandboxProbe | None = None,
 ) -> AsyncIterator[EngineHarness]:
     """An engine whose model answers with `replies`, in order, or as `provider` does; `board` has background jobs.
 
@@ -261,6 +265,8 @@ async def engine_harness(
         profiles=BuiltIn(),
         runs=store.runs,
         extensions=tuple(extensions),
+        hooks=tuple(hooks),
+        probe=probe or NO_SANDBOX,
     )
     engine = Engine(ports, settings)
     cwd = home / "project"

@@ -1,0 +1,146 @@
+"""Hooks around messages, answers, summaries and sessions, with scripts in the style of public ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from engine.executor.requests import Refused
+from engine.executor.stop_hooks import MOST_TIMES
+from engine.machine.messages import Origin
+from engine.records import PermissionMode
+from engine.updates import MessageSaved, RunEnded
+from tests.support.engine import until
+from tests.support.hooked import PYTHON, Hooked, bash, group, hooked_engine, says, script, write_hooks
+
+
+def texts(hooked: Hooked, origin: Origin) -> list[str]:
+    return [
+        block.text
+        for saved in hooked.harness.seen(MessageSaved)
+        if saved.message.origin is origin
+        for block in saved.message.blocks
+        if hasattr(block, "text")
+    ]
+
+
+async def test_a_prompt_guard_sends_the_message_back(tmp_path: Path) -> None:
+    guard = script(
+        tmp_path / "guard.py",
+        PYTHON
+        + """
+if "password" in given["prompt"]:
+    print(json.dumps({"decision": "block", "reason": "No secrets in prompts"}))
+else:
+    print("Today is Monday.")
+""",
+    )
+    write_hooks(tmp_path / "config" / "hooks.json", UserPromptSubmit=guard)
+    async with hooked_engine(tmp_path, says("hi")) as hooked:
+        conversation = await hooked.harness.conversation()
+        refused = await conversation.say("my password is x")
+        assert refused == Refused("A hook refused this message: guard.py: No secrets in prompts")
+        assert hooked.harness.seen(MessageSaved) == []
+        await conversation.say("hello")
+        await conversation.wait_idle()
+        words, added = texts(hooked, Origin.HUMAN)
+        assert (words, "Today is Monday." in added) == ("hello", True)
+        assert "Today is Monday." in str(hooked.harness.provider.requests[-1])
+
+
+async def test_a_session_begins_once_with_its_context_and_ends(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    note = script(
+        tmp_path / "note.py",
+        PYTHON
+        + f"""
+with open({str(log)!r}, "a") as file:
+    file.write(given["hook_event_name"] + " " + given.get("source", given.get("reason", "")) + "\\n")
+print("Use tabs.")
+""",
+    )
+    write_hooks(tmp_path / "config" / "hooks.json", SessionStart=[group(note, "startup")], SessionEnd=note)
+    async with hooked_engine(tmp_path, says("one"), says("two")) as hooked:
+        conversation = await hooked.harness.conversation()
+        for text in ("first", "second"):
+            await conversation.say(text)
+            await conversation.wait_idle()
+        assert [text for text in texts(hooked, Origin.HUMAN) if "Use tabs." in text] == [
+            "<hook-context>\nUse tabs.\n</hook-context>"
+        ]
+    assert log.read_text().splitlines() == ["SessionStart startup", "SessionEnd other"]
+
+
+async def test_a_stop_loop_goes_on_with_its_reason_until_it_is_content(tmp_path: Path) -> None:
+    loop = script(
+        tmp_path / "loop.py",
+        PYTHON
+        + """
+if "DONE" in given["last_assistant_message"]:
+    sys.exit(0)
+print(json.dumps({"decision": "block", "reason": "say DONE", "systemMessage": "again"}))
+""",
+    )
+    write_hooks(tmp_path / "config" / "hooks.json", Stop=loop)
+    async with hooked_engine(tmp_path, says("almost"), bash("ls"), says("DONE")) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        assert texts(hooked, Origin.NOTICE)[-1:] != []
+        assert any("say DONE" in text for text in texts(hooked, Origin.NOTICE))
+        assert texts(hooked, Origin.LLM) == ["almost", "DONE"]
+        (ended,) = hooked.harness.seen(RunEnded)
+        assert ended.status == "success"
+
+
+async def test_a_stop_hook_that_is_never_content_ends_at_the_cap(tmp_path: Path) -> None:
+    write_hooks(tmp_path / "config" / "hooks.json", Stop="echo more >&2; exit 2")
+    replies = [says(f"answer {number}") for number in range(MOST_TIMES + 3)]
+    async with hooked_engine(tmp_path, *replies) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        assert len(texts(hooked, Origin.LLM)) == MOST_TIMES + 1
+        assert any("it ends now" in row for row in hooked.rows())
+
+
+async def test_esc_ends_a_stop_hook_and_keeps_the_answer(tmp_path: Path) -> None:
+    write_hooks(tmp_path / "config" / "hooks.json", Stop=f"touch {tmp_path}/runs; sleep 60")
+    async with hooked_engine(tmp_path, says("answer")) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await until((tmp_path / "runs").exists)
+        conversation.cancel()
+        await conversation.wait_idle()
+        assert texts(hooked, Origin.LLM) == ["answer"]
+
+
+async def test_a_summary_can_be_refused(tmp_path: Path) -> None:
+    write_hooks(tmp_path / "config" / "hooks.json", PreCompact=[group("echo not now >&2; exit 2", "manual")])
+    async with hooked_engine(tmp_path, *[says("word " * 50) for _ in range(9)]) as hooked:
+        conversation = await hooked.harness.conversation()
+        for number in range(8):
+            await conversation.say(f"question {number}")
+            await conversation.wait_idle()
+        await conversation.context.compact()
+        await conversation.wait_idle()
+        assert any("A hook refused the summary: hook" not in row and "not now" in row for row in hooked.rows())
+        assert conversation.record.summary == ""
+
+
+async def test_a_question_notifies_and_can_be_answered_by_a_hook(tmp_path: Path) -> None:
+    logger = f"cat >> {tmp_path}/log"
+    write_hooks(tmp_path / "config" / "hooks.json", Notification=[group(logger, "permission_prompt")])
+    async with hooked_engine(tmp_path, bash("ls"), bash("ls"), says("done")) as hooked:
+        conversation = await hooked.harness.conversation(PermissionMode.ASK)
+        await conversation.say("go")
+        await until(lambda: (tmp_path / "log").exists() and (tmp_path / "log").read_text().endswith("\n"))
+        assert json.loads((tmp_path / "log").read_text())["notification_type"] == "permission_prompt"
+        conversation.cancel()
+        await conversation.wait_idle()
+        decision = json.dumps({"hookSpecificOutput": {"decision": {"behavior": "deny", "message": "no"}}})
+        write_hooks(tmp_path / "config" / "hooks.json", PermissionRequest=f"echo '{decision}'")
+        await conversation.say("again")
+        await conversation.wait_idle()
+        assert "A hook blocked bash" in hooked.results()[-1]
+        assert hooked.harness.tool.calls == []

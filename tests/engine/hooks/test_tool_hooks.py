@@ -1,0 +1,189 @@
+"""Hooks around tools, end to end: real scripts, a real engine, a scripted model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice
+from engine.machine.states import Idle
+from engine.records import PermissionMode
+from engine.updates import ApprovalAsked, RunEnded
+from tests.support.engine import until
+from tests.support.hooked import PYTHON, bash, group, hooked_engine, says, script, write_hooks
+
+
+def validator(folder: Path) -> str:
+    """A guard in the style of public ones: it reads the command and refuses some with exit code 2."""
+    return script(
+        folder / "validator.py",
+        PYTHON
+        + """
+if given.get("tool_name") != "Bash":
+    sys.exit(0)
+command = given["tool_input"]["command"]
+if command.startswith("grep "):
+    print("use rg instead", file=sys.stderr)
+    sys.exit(2)
+""",
+    )
+
+
+async def test_a_guard_refuses_one_command_and_lets_another_run(tmp_path: Path) -> None:
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=[group(validator(tmp_path), "Bash")])
+    async with hooked_engine(tmp_path, bash("grep x"), bash("ls"), says("done")) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        assert hooked.results()[0].startswith("A hook blocked bash: validator.py: use rg instead")
+        assert [call["command"] for call in hooked.harness.tool.calls] == ["ls"]
+        assert "hook validator.py · PreToolUse · blocked · exit 2" in hooked.rows()[0]
+
+
+async def test_stdin_has_foreign_names_and_fields(tmp_path: Path) -> None:
+    seen = tmp_path / "seen.jsonl"
+    record = f"cat >> {seen}; env | grep -E '^(CLAUDE|PHOENIX)' | sort > {tmp_path}/env"
+    hooks = [group(record, "Bash")]
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=hooks, PostToolUse=hooks)
+    async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        before, after = map(json.loads, seen.read_text().splitlines())
+        assert before["session_id"] == conversation.id
+        assert before["cwd"] == str(hooked.project)
+        assert (before["hook_event_name"], before["permission_mode"]) == ("PreToolUse", "bypassPermissions")
+        assert (before["tool_name"], before["tool_input"]) == ("Bash", {"command": "ls"})
+        assert before["prompt_id"]
+        assert after["tool_use_id"] == before["tool_use_id"]
+        assert after["tool_response"] == {"stdout": "ran ls", "stderr": "", "interrupted": False, "isImage": False}
+        assert after["duration_ms"] >= 0
+        names = (tmp_path / "env").read_text()
+        assert f"CLAUDE_PROJECT_DIR={hooked.project}" in names
+        assert "CLAUDECODE=1" in names
+        assert f"PHOENIX_SESSION_ID={conversation.id}" in names
+
+
+def answer(**fields: object) -> str:
+    return f"echo '{json.dumps({'hookSpecificOutput': {'hookEventName': 'PreToolUse', **fields}})}'"
+
+
+async def test_an_allow_takes_the_place_of_the_question(tmp_path: Path) -> None:
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=answer(permissionDecision="allow"))
+    async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
+        conversation = await hooked.harness.conversation(PermissionMode.ASK)
+        await conversation.say("go")
+        await conversation.wait_idle()
+        assert len(hooked.harness.tool.calls) == 1
+        assert not hooked.harness.seen(ApprovalAsked)
+
+
+@pytest.mark.parametrize("mode", [PermissionMode.PLAN, PermissionMode.DENY])
+async def test_an_allow_does_not_beat_a_mode_that_refuses(tmp_path: Path, mode: PermissionMode) -> None:
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=answer(permissionDecision="allow"))
+    async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
+        conversation = await hooked.harness.conversation(mode)
+        await conversation.say("go")
+        await conversation.wait_idle()
+        assert hooked.harness.tool.calls == []
+
+
+async def test_an_ask_asks_in_mode_auto_and_the_hook_runs_once(tmp_path: Path) -> None:
+    once = f"echo run >> {tmp_path}/count; {answer(permissionDecision='ask', permissionDecisionReason='look')}"
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=once)
+    async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await until(lambda: conversation.question is not None)
+        assert conversation.question is not None
+        assert "look" in conversation.question.reason
+        await conversation.answer(conversation.question.call.id, ApprovalAnswer(ApprovalChoice.ONCE))
+        await conversation.wait_idle()
+        assert len(hooked.harness.tool.calls) == 1
+        assert (tmp_path / "count").read_text() == "run\n"
+
+
+async def test_an_input_is_replaced_whole_shown_and_checked_again(tmp_path: Path) -> None:
+    write_hooks(
+        tmp_path / "config" / "hooks.json", PreToolUse=answer(updatedInput={"command": "ls -l", "timeout": 5000})
+    )
+    async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
+        conversation = await hooked.harness.conversation(PermissionMode.ASK)
+        await conversation.say("go")
+        await until(lambda: conversation.question is not None)
+        assert conversation.question is not None
+        assert conversation.question.request.summary == "ls -l"
+        await conversation.answer(conversation.question.call.id, ApprovalAnswer(ApprovalChoice.ONCE))
+        await conversation.wait_idle()
+        assert hooked.harness.tool.calls == [{"command": "ls -l", "timeout": 5}]
+        assert any('changed the input: {"command":"ls -l","timeout":5}' in row for row in hooked.rows())
+
+
+async def test_what_a_hook_says_afterwards_is_added_to_the_result(tmp_path: Path) -> None:
+    lint = script(tmp_path / "lint.sh", "#!/bin/bash\ncat > /dev/null\necho 'E501 line too long' >&2\nexit 2\n")
+    context = 'echo \'{"hookSpecificOutput": {"additionalContext": "see style.md"}}\''
+    write_hooks(tmp_path / "config" / "hooks.json", PostToolUse=[group(lint, "Bash"), group(context)])
+    async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        (result,) = hooked.results()
+        assert result.startswith("ran ls")
+        assert "[A hook objects: lint.sh: E501 line too long]" in result
+        assert "[From a hook: see style.md]" in result
+
+
+async def test_continue_false_before_a_tool_ends_the_run_without_it(tmp_path: Path) -> None:
+    stop = 'echo \'{"continue": false, "stopReason": "enough"}\''
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=stop)
+    async with hooked_engine(tmp_path, bash("ls"), says("never")) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        (ended,) = hooked.harness.seen(RunEnded)
+        assert (ended.error_code, ended.error) == ("hook_stopped", "A hook stopped the run: enough")
+        assert hooked.harness.tool.calls == []
+        assert isinstance(conversation.state, Idle)
+
+
+async def test_a_hook_without_an_answer_in_time_has_the_call_asked_about(tmp_path: Path) -> None:
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=[group("sleep 60", timeout=0.2)])
+    async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await until(lambda: conversation.question is not None)
+        assert conversation.question is not None
+        assert "gave no opinion" in conversation.question.reason
+
+
+async def test_on_failure_continue_lets_the_call_go_on(tmp_path: Path) -> None:
+    slow = group("sleep 60", timeout=0.2, on_failure="continue")
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=[slow])
+    async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        assert len(hooked.harness.tool.calls) == 1
+        assert "no answer" in hooked.rows()[0]
+
+
+async def test_failures_hold_nothing_up_and_leave_a_row(tmp_path: Path) -> None:
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse="echo broken >&2; exit 1")
+    async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        assert len(hooked.harness.tool.calls) == 1
+        assert "exit 1" in hooked.rows()[0]
+        assert "broken" in hooked.rows()[0]
+
+
+async def test_no_hooks_runs_none(tmp_path: Path) -> None:
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse="exit 2")
+    async with hooked_engine(tmp_path, bash("ls"), says("done"), off="--no-hooks") as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        assert len(hooked.harness.tool.calls) == 1

@@ -1,0 +1,188 @@
+"""Hooks are the most dangerous files of a repository: trust, sandbox, environment, limits, and nothing left running."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+from engine.ports import ConversationChanges
+from engine.ports.hooks import HookEvent, HookRequest
+from engine.records import PermissionMode
+from tests.support.engine import StubTool, until
+from tests.support.hooked import Hooked, bash, group, hooked_engine, says, script, write_hooks
+from tests.support.sandboxes import needs_full_enforcement
+from tools.contract import SandboxMode
+
+
+def project_hooks(hooked: Hooked, **events: object) -> None:
+    write_hooks(hooked.project / ".claude" / "settings.json", **events)
+
+
+async def run_once(hooked: Hooked, mode: PermissionMode = PermissionMode.AUTO) -> None:
+    conversation = await hooked.harness.conversation(mode)
+    await conversation.say("go")
+    await conversation.wait_idle()
+
+
+async def test_nothing_of_a_project_runs_before_it_is_trusted(tmp_path: Path) -> None:
+    async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
+        touch = f"touch {hooked.project}/ran"
+        project_hooks(
+            hooked, SessionStart=touch, UserPromptSubmit=touch, PreToolUse=touch, PostToolUse=touch, Stop=touch
+        )
+        await run_once(hooked)
+        assert not (hooked.project / "ran").exists()
+        assert len(hooked.harness.tool.calls) == 1
+
+
+async def test_a_script_that_changed_after_trust_does_not_run_and_its_call_is_asked_about(tmp_path: Path) -> None:
+    async with hooked_engine(tmp_path, bash("ls"), bash("ls"), says("done")) as hooked:
+        guard = hooked.project / "guard.sh"
+        script(guard, f"#!/bin/sh\necho ok >> {hooked.project}/ran\n")
+        project_hooks(hooked, PreToolUse='"$CLAUDE_PROJECT_DIR"/guard.sh')
+        hooked.sources.answer(hooked.project, trusted=True)
+
+        class Editing(StubTool):
+            async def run(self, *given: object) -> object:  # type: ignore[override]
+                script(guard, "#!/bin/sh\ntouch stolen\n")
+                return await super().run(*given)  # type: ignore[arg-type]
+
+        hooked.harness.tool.__class__ = Editing
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await until(lambda: conversation.question is not None)
+        assert conversation.question is not None
+        assert "gave no opinion" in conversation.question.reason
+        assert not (hooked.project / "stolen").exists()
+        assert (hooked.project / "ran").read_text() == "ok\n"
+
+
+async def test_a_projects_hook_runs_in_the_sandbox_and_the_users_outside(tmp_path: Path) -> None:
+    await needs_full_enforcement()
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=f"touch {outside}/user")
+    async with hooked_engine(tmp_path, bash("ls"), says("done"), confined=True) as hooked:
+        project_hooks(hooked, PreToolUse=f"touch {outside}/project; touch inside")
+        hooked.sources.answer(hooked.project, trusted=True)
+        conversation = await hooked.harness.conversation()
+        await conversation.change(ConversationChanges(sandbox=SandboxMode.WORKSPACE))
+        await conversation.say("go")
+        await conversation.wait_idle()
+        assert (outside / "user").exists()
+        assert not (outside / "project").exists()
+        assert (hooked.project / "inside").exists()
+
+
+async def test_an_allow_of_a_project_does_not_open_the_sandbox(tmp_path: Path) -> None:
+    allow = json.dumps({"hookSpecificOutput": {"permissionDecision": "allow"}})
+    async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
+        project_hooks(hooked, PreToolUse=f"echo '{allow}'")
+        hooked.sources.answer(hooked.project, trusted=True)
+        conversation = await hooked.harness.conversation(PermissionMode.ASK)
+        await conversation.say("go")
+        await until(lambda: conversation.question is not None)
+        assert hooked.harness.tool.calls == []
+
+
+async def test_secrets_are_not_in_the_environment(tmp_path: Path) -> None:
+    os.environ["ANTHROPIC_API_KEY"] = "sk-secret-1234567890"
+    try:
+        write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=f"env > {tmp_path}/env")
+        async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
+            await run_once(hooked)
+        assert "sk-secret" not in (tmp_path / "env").read_text()
+    finally:
+        del os.environ["ANTHROPIC_API_KEY"]
+
+
+async def test_esc_kills_a_hook_and_the_child_that_left_its_session(tmp_path: Path) -> None:
+    child = f"setsid sh -c 'echo $$ > {tmp_path}/pid; exec sleep 600' & wait"
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=child)
+    async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        pid_file = tmp_path / "pid"
+        await until(lambda: pid_file.exists() and pid_file.read_text().strip())
+        pid = int(pid_file.read_text())
+        conversation.cancel()
+        await conversation.wait_idle()
+        await until(lambda: not alive(pid))
+        assert hooked.harness.tool.calls == []
+
+
+async def test_esc_kills_hooks_that_nothing_waits_for(tmp_path: Path) -> None:
+    waits = {
+        "matcher": "",
+        "hooks": [{"type": "command", "command": f"echo $$ > {tmp_path}/pid; sleep 600", "async": True}],
+    }
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=[waits])
+    tool = StubTool()
+    async with hooked_engine(tmp_path, bash("ls"), says("done"), tool=tool) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        assert len(tool.calls) == 1, "nothing waits for it"
+        pid_file = tmp_path / "pid"
+        await until(lambda: pid_file.exists() and pid_file.read_text().strip())
+        conversation.cancel()
+        await until(lambda: not alive(int(pid_file.read_text())))
+
+
+async def test_floods_and_unread_input_are_bounded(tmp_path: Path) -> None:
+    flood = script(
+        tmp_path / "flood.sh", "#!/bin/sh\nhead -c 50000000 /dev/zero | tr '\\0' x\nhead -c 9000000 /dev/zero >&2\n"
+    )
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=flood)
+    big = "x" * 5_000_000
+    async with hooked_engine(tmp_path, bash(f"echo {big}"), says("done")) as hooked:
+        await run_once(hooked)
+        assert len(hooked.harness.tool.calls) == 1
+        (run,) = hooked.hooks.history.runs
+        assert len(run.reply.stdout) + len(run.reply.stderr) + len(run.reply.stdin) < 100_000
+
+
+async def test_a_stopped_prompt_hook_leaves_nothing_running(tmp_path: Path) -> None:
+    write_hooks(tmp_path / "config" / "hooks.json", UserPromptSubmit=f"echo $$ > {tmp_path}/pid; sleep 600")
+    async with hooked_engine(tmp_path, says("never")) as hooked:
+        conversation = await hooked.harness.conversation()
+        saying = asyncio.create_task(conversation.say("go"))
+        pid_file = tmp_path / "pid"
+        await until(lambda: pid_file.exists() and pid_file.read_text().strip())
+        conversation.cancel()
+        receipt = await saying
+        assert "not sent" in getattr(receipt, "reason", "")
+        await until(lambda: not alive(int(pid_file.read_text())))
+
+
+async def test_many_runs_leak_no_process_and_no_descriptor(tmp_path: Path) -> None:
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=[group("cat > /dev/null")] * 1)
+
+    class Nobody:
+        def hook_started(self, *_: object) -> None: ...
+        def hook_ended(self, *_: object) -> None: ...
+
+    async with hooked_engine(tmp_path, says("done")) as hooked:
+        conversation = await hooked.harness.conversation()
+        await hooked.hooks.prepare(conversation.record)
+        request = HookRequest(HookEvent.PRE_TOOL_USE, conversation.record, ("Bash", "bash"))
+        await hooked.hooks.run(request, Nobody())
+        before = descriptors()
+        for _ in range(int(os.environ.get("HOOK_RUNS", "50"))):
+            (reply,) = await hooked.hooks.run(request, Nobody())
+            assert reply.exit_code == 0
+        assert descriptors() == before
+        assert len(hooked.hooks.history.runs) == 20
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
