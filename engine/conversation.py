@@ -27,6 +27,7 @@ from engine.executor.question_answers import (
 from engine.executor.question_answers import refusal_of as why_not_answered
 from engine.executor.reconsidering import Reconsidering
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Receipt, Refused, RunCaps
+from engine.executor.rewriting import run_as
 from engine.executor.routing import RoutingControl
 from engine.executor.session import Session
 from engine.executor.side_questions import SideQuestions
@@ -191,6 +192,9 @@ class Conversation:
             if refusal := refusal_of(answer):
                 return Refused(refusal)
             return await ask(self._session, lambda: plan_answered(self._session, question, answer), answers=True)
+        changed = answer.input if question is not None and question.call.id == call_id else None
+        if question is not None and changed is not None and (why := await run_as(self._session, question, changed)):
+            return Refused(why)
         note = answer_note(question, answer) if question is not None else ""
         if question is not None and answer.choice in {
             ApprovalChoice.CONVERSATION,

@@ -176,6 +176,7 @@ class EffectRunner(Struct, eq=False):
         """A run begins: its clock, and its time limit if it has one."""
         session = self.session
         self.calls.clear()
+        session.rewritten.clear()
         session.run = RunFacts(session.ports.clock.monotonic(), caps)
         if session.ports.hooks and session.record.agent is not None:
             agent_begins(session)

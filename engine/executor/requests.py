@@ -13,7 +13,7 @@ from engine.machine.states import State
 from engine.records import ConversationSummary, PermissionMode
 from engine.records.effort import Effort
 from tools.asked_questions import Answers
-from tools.contract import SandboxMode
+from tools.contract import JsonObject, SandboxMode
 
 
 class Accepted(Struct, frozen=True):
@@ -87,6 +87,8 @@ class ApprovalAnswer(Struct, frozen=True):
     """The plan as the user changed it; empty: as it is."""
     answers: Answers = ()
     """Answers to questions of `ask_user`: chosen labels or own words of each, in order."""
+    input: JsonObject | None = None
+    """Input of the call in place of the model's, with a yes; None: as it was shown."""
 
 
 def shell_line(text: str) -> tuple[str, bool]:

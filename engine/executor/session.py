@@ -161,6 +161,8 @@ class Session(Struct, eq=False):
     state_since: float = 0.0
     """Monotonic time of the last change of state."""
     inbox: Inbox = field(default_factory=Inbox)
+    rewritten: dict[str, str] = field(default_factory=dict[str, str])
+    """Inputs of calls of this run that a host has changed with its answer, by call."""
     run: RunFacts = field(default_factory=RunFacts)
     limit: TimeLimit = field(default_factory=TimeLimit)
     restores_known: int = -1

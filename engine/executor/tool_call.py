@@ -26,6 +26,7 @@ from engine.executor.folder_instructions import with_folder_instructions
 from engine.executor.guarding import inspected_result
 from engine.executor.hooking import wants_hooks
 from engine.executor.known_urls import with_known_url
+from engine.executor.rewritten_calls import as_it_runs
 from engine.executor.session import Session
 from engine.executor.todo_lists import taken
 from engine.machine.agent_texts import heading_of
@@ -96,6 +97,7 @@ class ReadyCall(Struct, frozen=True):
 
 async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
     """Perform one ExecTool; cancelling ends the tool and answers nothing."""
+    act = replace(act, call=as_it_runs(session, act.call))
     try:
         ready = await prepare(session, act.call)
     except ToolInputError as error:
