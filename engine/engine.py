@@ -77,6 +77,11 @@ class Engine:
         """Tools of the model in a conversation of the user."""
         return tuple(self._conversations.tools)
 
+    def leave_out(self, leaves_out: Callable[[str], bool]) -> None:
+        """Give these tools to no model of conversations that are opened from now on, sub-agents included."""
+        tools = self._conversations.tools
+        self._conversations.tools = {name: tool for name, tool in tools.items() if not leaves_out(name)}
+
     async def start(self) -> Sequence[Recovery]:
         """Recover all conversations at the start, without model calls (SPEC DEC-03)."""
         return await self.ports.store.recover_all()

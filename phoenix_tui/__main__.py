@@ -6,7 +6,7 @@ from phoenix_tui.lifecycle.isolation import leave_out_working_directory
 
 leave_out_working_directory()
 
-from phoenix_tui.cli.names import COMMANDS, VERSION  # noqa: E402 - nothing is imported before the folder is left out
+from phoenix_tui.cli.names import COMMANDS, VERSION, wants_control  # noqa: E402 - nothing is imported before the folder is left out
 from phoenix_tui.lifecycle.process_start import fill_in, lacking  # noqa: E402 - as above
 
 TYPE_CHECKING = False  # importing typing would cost `--version` more than all the rest
@@ -73,7 +73,7 @@ def _prepare_screen() -> None:
 def _opens_screen(arguments: list[str]) -> bool:
     if arguments and arguments[0] in COMMANDS:
         return False
-    return not any(argument in WITHOUT_SCREEN for argument in arguments)
+    return not any(argument in WITHOUT_SCREEN for argument in arguments) and not wants_control(arguments)
 
 
 if __name__ == "__main__":

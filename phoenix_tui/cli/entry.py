@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from phoenix_tui.cli.exits import CommandError, Exit, StdoutLost
-from phoenix_tui.cli.names import COMMANDS, VERSION
+from phoenix_tui.cli.names import COMMANDS, VERSION, wants_control
 from phoenix_tui.cli.parser import command_parser, run_parser
 from phoenix_tui.lifecycle.process_start import forget, lacking, tell
 
@@ -43,6 +43,10 @@ def _dispatch(argv: list[str]) -> int:
         from phoenix_tui.cli.commands import run_command  # noqa: PLC0415 - `--help` needs none of it
 
         return run_command(parsed)
+    if wants_control(argv):
+        from phoenix_tui.cli.control.start import start_control  # noqa: PLC0415 - `--help` needs none of it
+
+        return start_control(argv)
     parsed = run_parser().parse_args(argv)
     if parsed.version:
         from phoenix_tui.cli.output import write_line  # noqa: PLC0415 - `--help` needs none of it

@@ -205,7 +205,7 @@ class HeadlessRun:
         if question.request.plan:
             given = ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=PlanChoice.DELIVER)
         else:
-            reason = _why_denied(conversation.record, question.tool_class)
+            reason = why_denied(conversation.record, question.tool_class)
             given = ApprovalAnswer(ApprovalChoice.DENY, reason=reason)
         answer = conversation.answer(question.call.id, given)
         task = asyncio.ensure_future(answer)
@@ -255,7 +255,7 @@ class HeadlessRun:
             await asyncio.wait_for(self.conversation.wait_idle(), STOPPING)
 
 
-def _why_denied(record: ConversationRecord, tool_class: ToolClass) -> str:
+def why_denied(record: ConversationRecord, tool_class: ToolClass) -> str:
     """The reason a model reads for a question that could not be answered, naming the setting that would have allowed
     the call.
     """

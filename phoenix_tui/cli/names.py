@@ -20,5 +20,14 @@ COMMANDS = (
     "serve",
 )
 
+INPUT_FORMAT = "--input-format"
+"""Flag by which a host drives Phoenix over stdin."""
+
+
+def wants_control(argv: list[str]) -> bool:
+    """Return True for a command line by which a host drives Phoenix."""
+    return any(one == INPUT_FORMAT or one.startswith(f"{INPUT_FORMAT}=") for one in argv)
+
+
 SERVED = "PHOENIX_SERVED"
 """Environment variable that marks a Phoenix in a browser's tab."""

@@ -101,6 +101,12 @@ class RunOutcome:
             case _:
                 pass  # for the screen only
 
+    def next_one(self) -> RunOutcome:
+        """The outcome of the run after this one, which is followed without another snapshot."""
+        return RunOutcome(
+            self.session_id, self.model, describe=self.describe, _cost_before=self._cost, _cost=self._cost
+        )
+
     def settle(self, state: State) -> None:
         """Take in the state the conversation came to rest in."""
         self._state = state
@@ -129,7 +135,7 @@ class RunOutcome:
             return Exit.OK
         if self._hit_cap:
             return Exit.CAP
-        return _failure_code(self._failed) if self._failed is not None else Exit.FAILED
+        return _failure_code(self.failed) if self.failed is not None else Exit.FAILED
 
     @property
     def error(self) -> str:
@@ -150,7 +156,7 @@ class RunOutcome:
 
     def result_object(self) -> JsonObject:
         """The object that ends json and stream-json."""
-        code, whole = self.exit_code, self._whole()
+        code, whole = self.exit_code, self.whole()
         subtype = self._subtype(code)
         result: JsonObject = {
             "type": "result",
@@ -162,7 +168,7 @@ class RunOutcome:
             "total_turns": whole.turns,
             "result": self.text,
             "stop_reason": self.stop_reason,
-            "terminal_reason": terminal_reason(subtype, self._failed or self._worked),
+            "terminal_reason": terminal_reason(subtype, self.failed or self._worked),
             "session_id": self.session_id,
             "task_id": self.ended.run_id if self.ended is not None else "",
             "total_cost_usd": self.cost,
@@ -183,7 +189,7 @@ class RunOutcome:
         """Replies of its own model, which --max-turns counts."""
         return self.used.turns
 
-    def _whole(self) -> Used:
+    def whole(self) -> Used:
         """All that the conversation and its sub-agents used."""
         whole = Used()
         for used in (self.used, *self.agents.used.values()):
@@ -191,14 +197,20 @@ class RunOutcome:
         return whole
 
     @property
-    def _failed(self) -> Errored | None:
+    def worked(self) -> State | None:
+        """The last state before it came to rest; None while there was none."""
+        return self._worked
+
+    @property
+    def failed(self) -> Errored | None:
+        """The error in which it ended, or None."""
         return self._state if isinstance(self._state, Errored) else None
 
     @property
     def _hit_cap(self) -> bool:
         """A cap, and not a provider's own time limit, which is an error under the same name."""
         code = self.ended.error_code if self.ended is not None else ""
-        return code in CAPS and (self._failed is None or code == "budget")
+        return code in CAPS and (self.failed is None or code == "budget")
 
     def _subtype(self, code: Exit) -> str:
         if code is Exit.OK:

@@ -36,6 +36,16 @@ def write_json_line(value: JsonValue) -> None:
     _write(encode(value) + "\n")
 
 
+def write_raw_line(text: str) -> None:
+    """A line that is encoded already, on stdout, at once."""
+    _write(text + "\n")
+
+
+def output_waits() -> int:
+    """Bytes that wait for the reader of stdout and stderr."""
+    return _threads[-1].waits if _threads else 0
+
+
 def write_progress(text: str) -> None:
     """Write one line of progress to stderr; silent once it cannot be read."""
     line = clean(text) + "\n"

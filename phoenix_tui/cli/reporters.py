@@ -167,7 +167,7 @@ class StreamReporter(Struct, frozen=True):
 
     def follow(self, update: Update) -> None:
         """Write every update as a line, in order."""
-        for line in self._objects(update, self.partials, self.model, self.session_id):
+        for line in self.objects(update, self.partials, self.model, self.session_id):
             write_json_line(framed(line | {"session_id": self.session_id}))
 
     def follow_agent(self, agent: ConversationRecord, facts: AgentFacts, update: Update) -> None:
@@ -177,14 +177,15 @@ class StreamReporter(Struct, frozen=True):
         if isinstance(update, MessageSaved) and update.message.origin is Origin.SUBAGENT:
             asked: JsonObject = {"type": "user", "message": user_object(update.message)}
             write_json_line(framed(asked | whose))
-        for line in self._objects(update, partials, agent.model, agent.id):
+        for line in self.objects(update, partials, agent.model, agent.id):
             write_json_line(framed(line | whose))
 
     def end(self, outcome: RunOutcome) -> None:
         """The result, always last."""
         write_result(outcome)
 
-    def _objects(self, update: Update, partials: Partials | None, model: str, whose: str) -> Iterator[JsonObject]:
+    def objects(self, update: Update, partials: Partials | None, model: str, whose: str) -> Iterator[JsonObject]:
+        """The lines of one update, without their frame."""
         for event in _events(update, partials):
             yield {"type": "stream_event", "event": event, "parent_tool_use_id": None}
         match update:

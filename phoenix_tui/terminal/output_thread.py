@@ -55,6 +55,11 @@ class OutputThread:
             self._size += len(content)
             self._changed.notify_all()
 
+    @property
+    def waits(self) -> int:
+        """Bytes that are not written yet."""
+        return self._size
+
     async def drained(self) -> None:
         """Wait until everything is written; cancelling it leaves the rest unwritten.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.context.input_guard import GuardAction
 from engine.context.omissions import PruningRule
@@ -17,9 +18,11 @@ from engine.executor.session import NEVER, Ports
 from engine.extensions.hooks.file_hooks import FileHooks
 from engine.memory.memory import Memory
 from engine.memory.note_files import NoteFolder
+from engine.permissions.rules import RuleBook
 from engine.ports import Library
 from engine.ports.database_waits import DatabaseWaits
 from engine.ports.event_log import EventLog
+from engine.ports.extensions import ExtensionSource
 from engine.ports.files import CheckpointLimits, Folders
 from engine.rewind.rewind import Rewinding
 from engine.rewind.snapshots.disabled import SWITCHED_OFF, NoFolders
@@ -54,6 +57,16 @@ from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.registry import ToolDependencies, build_tools
 
 
+class Outside(Struct, frozen=True):
+    """Parts of the engine that come from a host: tools and rules."""
+
+    extensions: tuple[ExtensionSource, ...] = ()
+    rules_over: Callable[[RuleBook], RuleBook] = lambda book: book
+    """Adds rules to those of the user."""
+    leaves_out: Callable[[str], bool] = lambda _: False
+    """True for tools that no model is given."""
+
+
 class Backend(Struct, frozen=True):
     """Opened services; `close` ends all of them."""
 
@@ -84,6 +97,7 @@ async def open_backend(
     link: ZygoteLink | None = None,
     patient: bool = False,
     waits: DatabaseWaits | None = None,
+    outside: Outside | None = None,
 ) -> Backend:
     """Open everything for `setup`, and test a requested sandbox.
 
@@ -124,9 +138,18 @@ async def open_backend(
         probe=processes,
         trace_export=export,
     )
-    engine = Engine(ports, engine_settings(setup, trust, unwatched=strict_guide))
+    engine = _engine(ports, engine_settings(setup, trust, unwatched=strict_guide), outside)
     opened = engine, store.library, registry, models, processes, engine.tool_names, profiles
     return Backend(*opened, store.events, sources, hooks, notice)
+
+
+def _engine(ports: Ports, settings: EngineSettings, outside: Outside | None) -> Engine:
+    if outside is None:
+        return Engine(ports, settings)
+    rules = outside.rules_over(ports.rules)
+    engine = Engine(replace(ports, rules=rules, extensions=outside.extensions), settings)
+    engine.leave_out(outside.leaves_out)
+    return engine
 
 
 def _models(

@@ -52,19 +52,19 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
         raise CommandError(str(error), Exit.RETRYABLE) from error
     try:
         if not arguments.resumes:
-            await _check_sandbox(backend, *chosen_sandbox(setup.settings))
+            await check_sandbox(backend, *chosen_sandbox(setup.settings))
         await backend.engine.start()
-        await _check_ids(backend, arguments)
-        conversation = await _conversation(backend, arguments, setup)
+        await check_ids(backend, arguments)
+        conversation = await open_conversation(backend, arguments, setup)
         record = conversation.record
-        await _check_sandbox(backend, record.sandbox, record.sandbox_required)
-        caps = await _caps(backend, setup, conversation.record)
+        await check_sandbox(backend, record.sandbox, record.sandbox_required)
+        caps = await limits_of_runs(backend, setup, conversation.record)
         reporter = _reporter(arguments, conversation, backend.tool_names)
         outcome = RunOutcome(conversation.id, conversation.record.model, describe=backend.providers.describe)
         for said in filter(None, (backend.engine.warning, backend.notice, *without_effect(setup.allowed_tools))):
             write_progress(said)
-        await _name_untrusted(backend, setup, record.cwd)
-        await _remove_events(backend, setup)
+        await name_untrusted(backend, setup, record.cwd)
+        await remove_old_events(backend, setup)
         limit, link = MemoryLimit.of(setup.settings), backend.processes.link
         run = HeadlessRun(backend.engine, conversation, reporter, outcome, arguments.wait_agents, link, limit)
         return await run.perform(prompt, images, replace(caps, run_id=arguments.run_id or ""))
@@ -80,12 +80,12 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
         await backend.close()
 
 
-async def _remove_events(backend: Backend, setup: Setup) -> None:
+async def remove_old_events(backend: Backend, setup: Setup) -> None:
     """Remove one slice of old events, which is more than a run adds: scripts alone keep the table small."""
     await remove_now(backend.events, setup.settings.number("event_retention_days"), most=1)
 
 
-async def _name_untrusted(backend: Backend, setup: Setup, cwd: Path) -> None:
+async def name_untrusted(backend: Backend, setup: Setup, cwd: Path) -> None:
     """Look at the files that extend Phoenix, once, and say on stderr which of them are left out."""
     try:
         found = await asyncio.to_thread(backend.sources.look, cwd)
@@ -95,7 +95,7 @@ async def _name_untrusted(backend: Backend, setup: Setup, cwd: Path) -> None:
         write_progress(untrusted(await asyncio.to_thread(report_of, found, cwd)))
 
 
-async def _check_ids(backend: Backend, arguments: RunArguments) -> None:
+async def check_ids(backend: Backend, arguments: RunArguments) -> None:
     """Refuse ids that are in use (SPEC SDK-01, SDK-03)."""
     ports, session_id, run_id = backend.engine.ports, arguments.session_id, arguments.run_id
     if session_id and await ports.store.conversation(session_id) is not None:
@@ -104,7 +104,7 @@ async def _check_ids(backend: Backend, arguments: RunArguments) -> None:
         raise CommandError(f"There is already a run {run_id}; give another id.")
 
 
-async def _check_sandbox(backend: Backend, sandbox: SandboxMode, required: bool) -> None:
+async def check_sandbox(backend: Backend, sandbox: SandboxMode, required: bool) -> None:
     """Refuse an unattended run with a chosen sandbox that cannot be enforced, since no question is possible (FAULTS
     72).
     """
@@ -117,7 +117,7 @@ async def _check_sandbox(backend: Backend, sandbox: SandboxMode, required: bool)
         )
 
 
-async def _conversation(backend: Backend, arguments: RunArguments, setup: Setup) -> Conversation:
+async def open_conversation(backend: Backend, arguments: RunArguments, setup: Setup) -> Conversation:
     engine = backend.engine
     if not arguments.resumes:
         return await engine.create(await _options(backend, arguments, setup))
@@ -186,7 +186,7 @@ async def _changes(backend: Backend, arguments: RunArguments) -> ConversationCha
     )
 
 
-async def _caps(backend: Backend, setup: Setup, record: ConversationRecord) -> RunCaps:
+async def limits_of_runs(backend: Backend, setup: Setup, record: ConversationRecord) -> RunCaps:
     """The limits of its profile hold in a conversation however it is opened."""
     caps, model = caps_with(setup, record.profile, record.cwd) or caps_of(setup.settings), record.model
     try:

@@ -1,0 +1,166 @@
+"""Questions about calls, put to the host as `can_use_tool`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct, field
+
+from engine.conversation import Conversation
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice, PlanChoice, Refused
+from engine.executor.tool_call import parse_arguments
+from engine.updates import Question
+from phoenix_tui.cli.control.frames import is_too_large
+from phoenix_tui.cli.control.host import Host, HostError
+from phoenix_tui.cli.control.host_rules import suggestion
+from phoenix_tui.cli.control.names import foreign_call, native_call
+from phoenix_tui.cli.control.permission_updates import PermissionUpdates
+from phoenix_tui.cli.headless import why_denied
+from tools.contract import JsonObject, JsonValue, ToolClass, ToolInputError
+
+log = logging.getLogger(__name__)
+
+ANSWER_WITHIN: Final = 3_600.0
+"""Seconds for an answer to a question about a call; a host asks a person."""
+MOST_SHOWN: Final = 4_096
+"""Characters of an input that is too large for a frame; the host sees its beginning."""
+TOO_LARGE_TO_CHANGE: Final = "The input is too large for a frame, so the host can allow or deny it, but not change it."
+
+
+class HostApprovals(Struct, eq=False):
+    """Answers the questions of a conversation and of its sub-agents."""
+
+    host: Host
+    updates: PermissionUpdates
+    says_waiting: Callable[[bool], None]
+    """Callback for True while the host is asked."""
+    asks: bool = False
+    """False where no host can be asked: every question is a no."""
+    _open: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, "asyncio.Task[None]"])
+    """Tasks that wait for the host, by conversation."""
+    _answering: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
+
+    def follow(self, conversation: Conversation, question: Question | None) -> None:
+        """Ask about a question that opens; withdraw one that something else has settled."""
+        before = self._open.pop(conversation.id, None)
+        if before is not None and before not in self._answering:
+            before.cancel()
+        if question is not None:
+            task = asyncio.ensure_future(self._settle(conversation, question))
+            self._open[conversation.id] = task
+            task.add_done_callback(self._ended)
+
+    def close(self) -> None:
+        """Withdraw every question."""
+        for task in self._open.values():
+            task.cancel()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._answering.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a question to the host failed", exc_info=error)
+
+    async def _settle(self, conversation: Conversation, question: Question) -> None:
+        answer = await self._answer(conversation, question)
+        task = asyncio.current_task()
+        if task is not None:
+            self._answering.add(task)
+        if answer is None:
+            conversation.cancel()
+            return
+        receipt = await conversation.answer(question.call.id, answer)
+        if isinstance(receipt, Refused) and answer.input is not None:
+            await conversation.answer(question.call.id, _no(question, receipt.reason))
+
+    async def _answer(self, conversation: Conversation, question: Question) -> ApprovalAnswer | None:
+        """The answer; None where the host ends the run with it."""
+        if not self.asks or self.host.is_gone:
+            return _no(question, why_denied(conversation.record, question.tool_class))
+        request, sent = can_use_tool(conversation, question)
+        self.says_waiting(True)
+        try:
+            given = await self.host.ask(request, ANSWER_WITHIN)
+        except HostError as error:
+            return _no(question, str(error))
+        finally:
+            self.says_waiting(False)
+        if given.get("behavior") != "allow":
+            message = given.get("message")
+            told = message if isinstance(message, str) and message else "The host denied it without a reason."
+            return None if given.get("interrupt") is True else _no(question, told)
+        await self.updates.apply(given.get("updatedPermissions"))
+        return self._allowed(conversation, question, sent, given.get("updatedInput"))
+
+    @staticmethod
+    def _allowed(
+        conversation: Conversation, question: Question, sent: JsonObject, updated: JsonValue
+    ) -> ApprovalAnswer:
+        if not isinstance(updated, dict) or updated == sent:
+            return _yes(question)
+        if "phoenix_left_out" in sent:
+            return _no(question, TOO_LARGE_TO_CHANGE)
+        foreign, _ = _foreign(conversation, question)
+        try:
+            name, args = native_call(foreign, updated, conversation.record.cwd)
+        except ToolInputError as error:
+            return _no(question, f"The host changed the input, and {error}")
+        if name != question.call.name:
+            return _no(question, f"The host changed the input to one of {name}, which is another tool.")
+        return _yes(question, args)
+
+
+def can_use_tool(conversation: Conversation, question: Question) -> tuple[JsonObject, JsonObject]:
+    """The request about a question, and the input as it is sent."""
+    name, whole = _foreign(conversation, question)
+    suggestions: list[JsonValue] = []
+    if (kept := suggestion(question.rule, name)) is not None:
+        suggestions.append(kept)
+    if question.tool_class is ToolClass.EDIT:
+        suggestions.append({"type": "setMode", "mode": "acceptEdits", "destination": "session"})
+    request: JsonObject = {
+        "subtype": "can_use_tool",
+        "tool_name": name,
+        "input": whole,
+        "tool_use_id": question.call.id,
+        "display_name": name,
+        "title": question.request.summary,
+        "description": question.request.why,
+        "decision_reason": question.reason,
+        "permission_suggestions": suggestions,
+    }
+    if conversation.record.agent is not None:
+        request["agent_id"] = conversation.id
+    outside = [path for path in question.request.paths if not path.is_relative_to(conversation.record.cwd)]
+    if outside:
+        request["blocked_path"] = str(outside[0])
+    if not is_too_large(request):
+        return request, whole
+    args: JsonObject = {
+        "phoenix_left_out": len(question.call.input_json),
+        "beginning": question.call.input_json[:MOST_SHOWN],
+    }
+    request["input"] = args
+    return request, args
+
+
+def _foreign(conversation: Conversation, question: Question) -> tuple[str, JsonObject]:
+    args = parse_arguments(question.call.input_json)
+    try:
+        return foreign_call(question.call.name, args, conversation.record.cwd)
+    except ToolInputError:
+        return question.call.name, args
+
+
+def _yes(question: Question, args: JsonObject | None = None) -> ApprovalAnswer:
+    plan = PlanChoice.ASK if question.request.plan else None
+    return ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=plan, input=args)
+
+
+def _no(question: Question, reason: str) -> ApprovalAnswer:
+    if question.request.plan:
+        choice = PlanChoice.REVISE if reason else PlanChoice.LEAVE
+        return ApprovalAnswer(ApprovalChoice.DENY, reason=reason, plan_choice=choice)
+    return ApprovalAnswer(ApprovalChoice.DENY, reason=reason)

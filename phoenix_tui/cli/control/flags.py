@@ -1,0 +1,175 @@
+"""Flags of a run that a host drives: those of `phoenix -p`, and those that agent SDKs pass.
+
+Imports nothing but argparse and the parser of `phoenix`, as that one does.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from phoenix_tui.cli.arguments import RunArguments, run_arguments
+from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.cli.names import INPUT_FORMAT
+from phoenix_tui.cli.parser import run_parser
+from phoenix_tui.config.choices import EFFORTS as KNOWN
+from phoenix_tui.config.flag_rules import listed
+
+NOBODY: Final = "dontAsk"
+"""Mode in which a question is a no, and rules count."""
+FOREIGN_MODES: Final = {
+    "default": "ask",
+    "acceptEdits": "accept-edits",
+    "bypassPermissions": "auto",
+    "plan": "plan",
+    NOBODY: "ask",
+    "auto": "ask",
+    "ask": "ask",
+    "accept-edits": "accept-edits",
+    "deny": "deny",
+}
+"""Permission modes of hosts. Their `auto` asks a model about each call; here it asks the host."""
+EFFORTS: Final = {"xhigh": "max", "minimal": "low"}
+"""Efforts of hosts that have another name here."""
+_IGNORED: Final = {
+    "betas": "--betas has no effect here.",
+    "task_budget": "--task-budget has no effect here.",
+    "thinking_display": "--thinking-display has no effect here.",
+    "max_thinking_tokens": "--max-thinking-tokens has no effect here; use --effort.",
+    "session_mirror": "--session-mirror has no effect here: Phoenix stores conversations itself.",
+    "fallback_model": "--fallback-model has no effect here.",
+    "plugin_dir": "--plugin-dir has no effect here.",
+    "resume_session_at": "--resume-session-at has no effect here.",
+    "resume_drops_turn": "--resume-drops-turn has no effect here.",
+    "include_hook_events": "",
+    "verbose": "",
+}
+"""Flags that are accepted without an effect, and the line on stderr about each."""
+_OWN: Final = (
+    "tools", "allowed_tools", "disallowed_tools", "prompt_tool", "mcp_config", "strict_mcp", "setting_sources",
+    "settings_given", "add_dirs", "replay", "thinking", "system_prompt_file", "input_format",
+)  # fmt: skip
+
+
+class ControlFlags(Struct, frozen=True):
+    """The command line of a run that a host drives."""
+
+    run: RunArguments
+    tools: str | None = None
+    """Tools to begin with; None and `default`: all, empty: none."""
+    allowed: tuple[str, ...] = ()
+    disallowed: tuple[str, ...] = ()
+    prompt_tool: str = ""
+    """`stdio`: questions go to the host; empty: every question is a no."""
+    mcp_config: tuple[str, ...] = ()
+    setting_sources: str | None = None
+    settings: str = ""
+    """JSON, or the path of a file with it."""
+    replay: bool = False
+    add_dirs: tuple[str, ...] = ()
+    hook_events: bool = False
+    unasked: bool = False
+    """Mode `dontAsk`: a question is a no even where the host could be asked."""
+    notices: tuple[str, ...] = field(default_factory=tuple)
+    """Lines for stderr about flags without an effect."""
+
+
+def control_flags(argv: Sequence[str]) -> ControlFlags:
+    """The flags of a host; unknown ones are named and left out.
+
+    Raises:
+        CommandError: a known flag is wrong.
+    """
+    parsed, unknown = _parser().parse_known_args(list(argv))
+    given: dict[str, Any] = dict(vars(parsed))
+    notices = [line for name, line in _IGNORED.items() if given.pop(name + "_", None) and line]
+    own = {name: given.pop(name) for name in _OWN}
+    hook_events = "--include-hook-events" in argv
+    notices += [f"{one} is unknown here and has no effect." for one in unknown if one.startswith("-")]
+    mode, notice = _mode(given["permission_mode"])
+    notices += [notice] if notice else []
+    unasked = given["permission_mode"] == NOBODY
+    given |= {"allowed_tools": [], "disallowed_tools": []}  # checked less strictly: hosts name tools of other programs
+    given |= {"permission_mode": mode, "prompt": None, "headless": True, "output_format": "stream-json"}
+    given["effort"] = _effort(given["effort"], own["thinking"])
+    notices += _prompts(given, own["system_prompt_file"])
+    return ControlFlags(
+        run=run_arguments(argparse.Namespace(**given)),
+        tools=own["tools"],
+        allowed=_rules(own["allowed_tools"]),
+        disallowed=_rules(own["disallowed_tools"]),
+        prompt_tool=own["prompt_tool"] or "",
+        mcp_config=tuple(own["mcp_config"]),
+        setting_sources=own["setting_sources"],
+        settings=own["settings_given"] or "",
+        replay=own["replay"],
+        add_dirs=tuple(own["add_dirs"]),
+        hook_events=hook_events,
+        unasked=unasked,
+        notices=tuple(notices),
+    )
+
+
+def _rules(texts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(one for text in texts for one in listed(text))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = run_parser()
+    for action in list(parser._actions):
+        if action.dest in {"permission_mode", "effort"}:
+            action.choices = None
+        if action.dest == "prompt":
+            parser._remove_action(action)
+    add = parser.add_argument
+    add(INPUT_FORMAT, choices=("stream-json",), metavar="FORMAT")
+    add("--tools")
+    add("--permission-prompt-tool", dest="prompt_tool")
+    add("--mcp-config", action="append", default=[])
+    add("--strict-mcp-config", action="store_true", dest="strict_mcp")
+    add("--setting-sources", dest="setting_sources")
+    add("--settings", dest="settings_given")
+    add("--add-dir", action="append", default=[], dest="add_dirs")
+    add("--replay-user-messages", action="store_true", dest="replay")
+    add("--thinking")
+    add("--system-prompt-file", dest="system_prompt_file")
+    for name in _IGNORED:
+        alone = name in {"verbose", "session_mirror", "include_hook_events"}
+        kind: dict[str, Any] = {"action": "store_true"} if alone else {}
+        add(f"--{name.replace('_', '-')}", dest=f"{name}_", **kind)
+    return parser
+
+
+def _mode(given: str | None) -> tuple[str | None, str]:
+    """The mode of Phoenix for one of the host, and a line for stderr."""
+    if given is None:
+        return None, ""
+    if given not in FOREIGN_MODES:
+        raise CommandError(f"There is no permission mode {given}; use {', '.join(list(FOREIGN_MODES)[:6])}.")
+    notice = "--permission-mode auto asks here for each call; bypassPermissions allows them." if given == "auto" else ""
+    return FOREIGN_MODES[given], notice
+
+
+def _effort(given: str | None, thinking: str | None) -> str | None:
+    effort = EFFORTS.get(given, given) if given is not None else None
+    if effort is not None and effort not in KNOWN:
+        raise CommandError(f"There is no effort {given}; use {', '.join(KNOWN)}.")
+    return "off" if effort is None and thinking == "disabled" else effort
+
+
+def _prompts(given: dict[str, Any], file: str | None) -> list[str]:
+    """Settle the flags about the system prompt; a resumed conversation keeps its own."""
+    if file is not None:
+        try:
+            given["system_prompt"] = Path(file).read_text("utf-8", "replace")
+        except OSError as error:
+            raise CommandError(f"The system prompt {file} cannot be read: {error.strerror}.") from error
+    if not (given["continue_last"] or given["resume"] is not None):
+        return []
+    told = given["system_prompt"] or given["append_system_prompt"]
+    given["system_prompt"] = given["append_system_prompt"] = None
+    return ["A resumed conversation keeps its system prompt; the one given has no effect."] if told else []

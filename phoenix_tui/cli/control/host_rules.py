@@ -1,0 +1,106 @@
+"""Rules that a host gives for its connection: tools that run without a question, and calls that are refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from engine.permissions.denials import DENY
+from engine.permissions.rules import KeptRule, RuleBook, parse_rule
+from tools.contract import JsonObject, JsonValue
+
+MOST_RULES: Final = 10_000
+ALLOWED: Final = "a rule of the host"
+"""Source of its rules: those of a source count in mode deny too, and `*` means every call of the tool."""
+FILES: Final = frozenset({"Read", "Write", "Edit", "MultiEdit", "Glob", "Grep"})
+"""Tools whose absolute patterns begin with two slashes elsewhere."""
+_WITHOUT_PATTERN: Final = re.compile(r"[^()]*")
+_SERVER: Final = re.compile(r"mcp__(?:(?!__).)+")
+
+
+class HostRules:
+    """The rules of the user, and those of the host; the host's last as long as its connection."""
+
+    def __init__(self, base: RuleBook) -> None:
+        self._base = base
+        self._rules: list[KeptRule] = []
+
+    def rules(self) -> Sequence[KeptRule]:
+        """All rules in force."""
+        return (*self._rules, *self._base.rules())
+
+    def trouble(self) -> str:
+        """Error of reading the user's rules."""
+        return self._base.trouble()
+
+    def unreadable(self) -> str:
+        """The user's file, if rules that deny may stand in it and cannot be read."""
+        return self._base.unreadable()
+
+    def add(self, rule: KeptRule) -> None:
+        """Keep one for the user. Raises OSError."""
+        self._base.add(rule)
+
+    def remove(self, rule: KeptRule) -> None:
+        """Keep one of the user no longer. Raises OSError."""
+        self._base.remove(rule)
+
+    def allow(self, text: str) -> None:
+        """Let what `text` names run without a question, such as `Bash(git log:*)` or `Read`."""
+        self._keep(KeptRule(whole_rule(text), source=ALLOWED))
+
+    def deny(self, text: str) -> None:
+        """Refuse what `text` names, in every mode."""
+        self._keep(KeptRule(f"{DENY}{whole_rule(text)}", source=ALLOWED))
+
+    def withdraw(self, text: str) -> None:
+        """Forget a rule of the host."""
+        rule = whole_rule(text)
+        self._rules = [one for one in self._rules if one.text not in {rule, f"{DENY}{rule}"}]
+
+    def _keep(self, rule: KeptRule) -> None:
+        if rule not in self._rules and len(self._rules) < MOST_RULES:
+            self._rules.append(rule)
+
+
+def whole_rule(text: str) -> str:
+    """A rule with a pattern: a tool alone means all its calls, a server alone all its tools."""
+    name = text.strip()
+    if not _WITHOUT_PATTERN.fullmatch(name):
+        return name.removesuffix("()") + "(*)" if name.endswith("()") else name
+    return f"{name}__*(*)" if _SERVER.fullmatch(name) else f"{name}(*)"
+
+
+def is_whole(text: str) -> bool:
+    """True for a rule that names a tool alone."""
+    return _WITHOUT_PATTERN.fullmatch(text.strip()) is not None
+
+
+def rule_texts(entries: JsonValue) -> Iterable[str]:
+    """The rules of a permission update, as lists write them.
+
+    Raises:
+        ValueError: an entry is none.
+    """
+    if not isinstance(entries, list):
+        raise ValueError("rules must be a list")  # noqa: TRY004 - a fault of the host's data
+    for entry in entries:
+        name = entry.get("toolName") if isinstance(entry, dict) else None
+        content = entry.get("ruleContent", "") if isinstance(entry, dict) else None
+        if not isinstance(name, str) or not name or not isinstance(content, str):
+            raise ValueError("a rule needs toolName, and ruleContent as a text")
+        yield f"{name}({content})" if content else name
+
+
+def suggestion(rule: str, foreign: str) -> JsonObject | None:
+    """The permission update that a host may send back to keep the rule that Phoenix would; None without a rule."""
+    parsed = parse_rule(rule)
+    if parsed is None:
+        return None
+    is_absolute = parsed.pattern.startswith("/") and foreign in FILES
+    entry: JsonObject = {"toolName": foreign, "ruleContent": f"/{parsed.pattern}" if is_absolute else parsed.pattern}
+    if parsed.pattern == "*":
+        entry.pop("ruleContent")
+    entries: list[JsonValue] = [entry]
+    return {"type": "addRules", "rules": entries, "behavior": "allow", "destination": "session"}

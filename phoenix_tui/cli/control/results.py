@@ -1,0 +1,73 @@
+"""The result frame of one turn, as hosts of Claude's agent SDKs read it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.machine.states import AwaitingApproval, Errored, ToolExecuting
+from phoenix_tui.cli.agent_reports import Used
+from phoenix_tui.cli.agent_sdk import model_usage
+from phoenix_tui.cli.control.names import bare_model, foreign_names
+from phoenix_tui.cli.exits import Exit
+from phoenix_tui.cli.outcome import RunOutcome
+from tools.contract import JsonObject, JsonValue
+
+ERRORS: Final = {
+    "auth": "authentication_failed",
+    "rate_limit": "rate_limit",
+    "overloaded": "server_error",
+    "server": "server_error",
+    "invalid_request": "invalid_request",
+}
+"""Kinds of failures by the names of the SDK; `unknown` for all others."""
+NAMED: Final = {"cancelled": "error_during_execution", "error_timeout": "error_during_execution"}
+"""Subtypes of Phoenix that SDKs do not know."""
+
+
+def is_api_failure(outcome: RunOutcome) -> bool:
+    """True where the model's server ended the run."""
+    code = outcome.ended.error_code if outcome.ended is not None else ""
+    return outcome.failed is not None and outcome.exit_code is not Exit.CAP and code != "loop"
+
+
+def failure_kind(failed: Errored | None) -> str:
+    """The SDK's name of a failure."""
+    return ERRORS.get(failed.kind, "unknown") if failed is not None else "unknown"
+
+
+def result_frame(outcome: RunOutcome, whole: Used, cost: float | None, uuids: tuple[str, ...]) -> JsonObject:
+    """The result of a turn; `whole` and `cost` are of the connection so far, `uuids` of the messages it answers."""
+    result = outcome.result_object()
+    for name in ("model_usage", "error", "total_usage", "total_turns"):
+        result.pop(name, None)
+    failed = outcome.exit_code is not Exit.OK
+    ids: list[JsonValue] = list(uuids)
+    subtype = str(result["subtype"])
+    result |= {
+        "subtype": NAMED.get(subtype, subtype),
+        "total_cost_usd": cost,
+        "modelUsage": model_usage(whole, outcome.describe),
+        "model": bare_model(outcome.model),
+        "user_message_uuids": ids,
+    }
+    result["permission_denials"] = [_foreign(one) for one in outcome.denials.found]
+    if ids:
+        result["user_message_uuid"] = ids[-1]
+    if failed and is_api_failure(outcome):
+        nothing: list[JsonValue] = []
+        result |= {"subtype": "success", "result": outcome.error, "errors": nothing, "api_error_status": None}
+        result["terminal_reason"] = "api_error"
+    return result
+
+
+def _foreign(denial: JsonValue) -> JsonValue:
+    """A refused call under the host's name."""
+    if not isinstance(denial, dict):
+        return denial
+    name: JsonObject = {"tool_name": foreign_names([str(denial["tool_name"])])[0]}
+    return denial | name
+
+
+def interrupted_in_a_tool(outcome: RunOutcome) -> bool:
+    """True where a tool ran, or was asked about, when the user stopped the run."""
+    return isinstance(outcome.worked, ToolExecuting | AwaitingApproval)

@@ -1,0 +1,60 @@
+"""Starts a run that a host drives."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from uuid import uuid4
+
+from phoenix_tui.cli.control.flags import control_flags
+from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.cli.output import write_json_line, write_progress
+from phoenix_tui.cli.setup import prepare
+from tools.contract import JsonObject, JsonValue
+from tools.process.hardening import harden
+
+
+def start_control(argv: Sequence[str]) -> int:
+    """Serve the host on stdin and stdout until it closes stdin.
+
+    Raises:
+        CommandError: it cannot begin; a result says so to the host.
+    """
+    flags = control_flags(argv)
+    harden(debuggable=flags.run.allow_debugger)
+    setup = prepare(flags.run, os.environ)
+    import asyncio  # noqa: PLC0415 - 30 ms, not for a wrong command line
+
+    from phoenix_tui.cli.logs import start_log  # noqa: PLC0415 - as above
+    from phoenix_tui.wiring.control import run_control  # noqa: PLC0415 - as above
+
+    start_log(setup.paths.log_file, setup.credentials.secrets(), debug=setup.settings.flag("debug"))
+    for notice in (*flags.notices, *setup.notices()):
+        write_progress(f"phoenix: {notice}")
+    try:
+        return asyncio.run(run_control(flags, setup))
+    except CommandError as error:
+        write_json_line(refusal(error, flags.run.session_id or flags.run.resume or str(uuid4())))
+        raise
+
+
+def refusal(error: CommandError, session_id: str) -> JsonObject:
+    """The result of a run that could not begin."""
+    errors: list[JsonValue] = [error.sentence]
+    nothing: list[JsonValue] = []
+    return {
+        "type": "result",
+        "subtype": "error_during_execution",
+        "is_error": True,
+        "duration_ms": 0,
+        "duration_api_ms": 0,
+        "num_turns": 0,
+        "stop_reason": None,
+        "total_cost_usd": 0.0,
+        "usage": {},
+        "modelUsage": {},
+        "permission_denials": nothing,
+        "errors": errors,
+        "session_id": session_id,
+        "uuid": str(uuid4()),
+    }

@@ -1,0 +1,283 @@
+"""Turns of a run that a host drives: each message of the user becomes a run and a result, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Final
+
+from engine.conversation import Conversation
+from engine.engine import Engine
+from engine.executor.requests import Refused, RunCaps
+from engine.machine.states import is_busy
+from engine.updates import ApprovalAsked, CallEnded, RunEnded, Snapshot, Update
+from phoenix_tui.cli.agent_reports import Used
+from phoenix_tui.cli.control.approvals import HostApprovals
+from phoenix_tui.cli.control.reporter import INTERRUPTED, INTERRUPTED_TOOL, ControlReporter
+from phoenix_tui.cli.control.results import failure_kind, interrupted_in_a_tool, is_api_failure, result_frame
+from phoenix_tui.cli.control.user_message import HostMessage
+from phoenix_tui.cli.exits import Exit
+from phoenix_tui.cli.outcome import RunOutcome
+from tools.contract import ImageRejected, JsonObject
+
+MOST_WAITING: Final = 1_000
+"""Messages that may wait for their turn."""
+MOST_BYTES: Final = 64 << 20
+"""Bytes of all of them."""
+STOPPING: Final = 2.0
+"""Seconds a stopped run gets to end properly."""
+IMAGE_LEFT_OUT: Final = "[an image was left out: {reason}]"
+NO_MORE_BUDGET: Final = "The --max-budget-usd limit is used up."
+
+
+@dataclass(slots=True)
+class TurnSettings:
+    """Choices of the host that hold for every turn."""
+
+    caps: RunCaps
+    replay: bool = False
+    waits_for_agents: bool = True
+    structured: Callable[[], JsonObject] = dict
+    """Fields that a structured answer adds to a result."""
+    at_end: Callable[[str], Awaitable[str]] | None = None
+    """Asks, with the last reply, whether a run may end; a text is the next message instead."""
+
+
+@dataclass(slots=True)
+class Turns:
+    """The messages of one connection, and their results."""
+
+    engine: Engine
+    conversation: Conversation
+    reporter: ControlReporter
+    approvals: HostApprovals
+    outcome: RunOutcome
+    settings: TurnSettings
+    init: Callable[[], JsonObject]
+    """The init frame as it is now."""
+    stopped_by: Exit | None = None
+    """The signal that ended it, as its exit code."""
+    last: RunOutcome | None = None
+    """The outcome of the newest turn."""
+    stop_reason: str = ""
+    """Reason in a result of a run that a hook ended."""
+    stop_text: str = ""
+    """The hook's own words about it."""
+    _waiting: deque[HostMessage] = field(default_factory=deque[HostMessage])
+    _bytes: int = 0
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _over: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_closed: bool = False
+    _runs: int = 0
+    _used: Used = field(default_factory=Used)
+    _cost: float | None = 0.0
+    _uuids: tuple[str, ...] = ()
+    _started: float = 0.0
+    _state: str = "idle"
+
+    def add(self, message: HostMessage) -> str:
+        """Let a message wait for its turn; returns why it cannot."""
+        size = len(message.text) + sum(map(len, message.images))
+        if len(self._waiting) >= MOST_WAITING or self._bytes + size > MOST_BYTES:
+            return f"more than {MOST_WAITING} messages, or {MOST_BYTES >> 20} MB of them, wait for their turn"
+        self._bytes += size
+        self._waiting.append(message)
+        self._changed.set()
+        return ""
+
+    def close(self) -> None:
+        """Take no more messages: those that wait are still answered."""
+        self._is_closed = True
+        self._changed.set()
+
+    def stop(self, code: Exit | None = None) -> None:
+        """Stop the run under way; with an exit code, everything."""
+        if code is not None:
+            self.stopped_by = self.stopped_by or code
+            self._is_closed = True
+            self._waiting.clear()
+            self._changed.set()
+            asyncio.get_running_loop().call_later(STOPPING, self._over.set)
+        self.conversation.cancel()
+
+    def stop_by_hook(self, reason: str) -> None:
+        """End the run under way because a hook wants it."""
+        self.stop_reason, self.stop_text = "hook_stopped", reason
+        self.conversation.cancel()
+
+    @property
+    def waiting(self) -> list[str]:
+        """Ids of the messages that wait."""
+        return [message.uuid for message in self._waiting]
+
+    @property
+    def state(self) -> str:
+        """`idle`, `running` or `requires_action`."""
+        return self._state
+
+    async def perform(self) -> Exit:
+        """Answer messages until no more can come; the exit code is that of the last result."""
+        leave_agents = self.engine.follow_agents(self._follow_agent)
+        leave = await self.conversation.subscribe(self._follow)
+        try:
+            while True:
+                self._changed.clear()
+                if self._waiting:
+                    await self._turn(self._waiting.popleft())
+                elif self._is_closed:
+                    return self._exit_code()
+                else:
+                    await self._changed.wait()
+        finally:
+            leave()
+            leave_agents()
+            self.approvals.close()
+
+    def tell_state(self, state: str) -> None:
+        """Report a state of the session once."""
+        if state != self._state:
+            self._state = state
+            self.reporter.state(state)
+
+    async def _turn(self, message: HostMessage) -> None:
+        self._bytes -= len(message.text) + sum(map(len, message.images))
+        self.tell_state("running")
+        self._begin((message.uuid,))
+        self.reporter.tell(self.init())
+        if self.settings.replay:
+            replayed: JsonObject = {"type": "user", "message": {"role": "user", "content": message.content}}
+            self.reporter.tell(replayed | {"parent_tool_use_id": None, "isReplay": True}, message.uuid)
+        await self._say(message)
+        await self._owed()
+        if not self._waiting:
+            self.tell_state("idle")
+
+    async def _say(self, message: HostMessage) -> None:
+        text, image_ids = message.text, list[str]()
+        for image in message.images:
+            try:
+                image_ids.append((await self.conversation.attach(image)).id)
+            except ImageRejected as error:
+                text = f"{text}\n\n{IMAGE_LEFT_OUT.format(reason=error)}"
+        caps = self._caps()
+        if isinstance(caps, Refused):
+            self.outcome.refused = caps
+            await self._end()
+            return
+        while text:
+            self._over.clear()
+            receipt = await self.conversation.say(text, image_ids, caps)
+            if isinstance(receipt, Refused):
+                self.outcome.refused = receipt
+                break
+            await self._over.wait()
+            text, image_ids = await self._next_text(), []
+        await self._end()
+
+    async def _next_text(self) -> str:
+        """Next text instead of an end; empty for an end."""
+        self.outcome.settle(await self.conversation.wait_idle())
+        if self.settings.at_end is None or self.outcome.exit_code is not Exit.OK or self.stopped_by is not None:
+            return ""
+        return await self.settings.at_end(self.outcome.text)
+
+    async def _owed(self) -> None:
+        """Wait for sub-agents in the background and the turns that they wake, until the host says more."""
+        sub_agents = self.engine.sub_agents
+        if sub_agents is None:
+            return
+        seen = self._runs
+        while sub_agents.needs(self.conversation.id) or is_busy(self.conversation.state):
+            if not self.settings.waits_for_agents or self.stopped_by is not None:
+                sub_agents.stop_all(self.conversation.id)
+            settled = asyncio.ensure_future(self._settled())
+            changed = asyncio.ensure_future(self._changed.wait())
+            await asyncio.wait((settled, changed), return_when=asyncio.FIRST_COMPLETED)
+            settled.cancel()
+            changed.cancel()
+            if self._runs != seen:
+                seen = self._runs
+                await self._end()
+            if self._waiting and not is_busy(self.conversation.state):
+                return
+            if changed.done():
+                self._changed.clear()
+
+    async def _settled(self) -> None:
+        if self.engine.sub_agents is not None:
+            await self.engine.sub_agents.finished(self.conversation.id)
+        await self.conversation.wait_idle()
+
+    def _caps(self) -> RunCaps | Refused:
+        """The limits of the next run: what the connection has left of its budget."""
+        caps = self.settings.caps
+        if not caps.max_budget_usd:
+            return caps
+        left = caps.max_budget_usd - (self._cost or 0.0)
+        if left <= 0:
+            return Refused(NO_MORE_BUDGET, is_cap=True)
+        return RunCaps(caps.max_turns, left, caps.timeout)
+
+    def _begin(self, uuids: tuple[str, ...]) -> None:
+        self._uuids, self._started, self.stop_reason = uuids, monotonic(), ""
+
+    async def _end(self) -> None:
+        """Report the result of what has happened since the last one."""
+        outcome = self.outcome
+        outcome.settle(await self.conversation.wait_idle())
+        outcome.stopped_by = self.stopped_by
+        outcome.duration_ms = round((monotonic() - self._started) * 1000)
+        self._used.add(outcome.whole())
+        self._cost = None if self._cost is None or outcome.cost is None else self._cost + outcome.cost
+        if self.stop_reason:
+            pass  # the result says it
+        elif outcome.exit_code in {Exit.INTERRUPTED, Exit.TERMINATED}:
+            self.reporter.note(INTERRUPTED_TOOL if interrupted_in_a_tool(outcome) else INTERRUPTED)
+        elif is_api_failure(outcome):
+            self.reporter.failure(outcome.error, failure_kind(outcome.failed))
+        result = result_frame(outcome, self._used, self._cost, self._uuids) | self.settings.structured()
+        if self.stop_reason:
+            result |= {"terminal_reason": self.stop_reason, "result": self.stop_text or outcome.text}
+            result |= {"subtype": "success", "is_error": False, "errors": []}
+        self.reporter.tell(result)
+        self.last, self.outcome = outcome, outcome.next_one()
+        self._begin(())
+
+    def _exit_code(self) -> Exit:
+        if self.stopped_by is not None:
+            return self.stopped_by
+        return self.last.exit_code if self.last is not None else Exit.OK
+
+    def _follow(self, update: Update) -> None:
+        self.outcome.follow(update)
+        self._check_price(update)
+        match update:
+            case ApprovalAsked(question):
+                self.approvals.follow(self.conversation, question)
+            case RunEnded():
+                self._runs += 1
+                self._over.set()
+            case _:
+                pass  # the reporter has it
+        if not isinstance(update, Snapshot):
+            self.reporter.follow(update)
+
+    def _follow_agent(self, agent: Conversation, update: Update) -> None:
+        facts = agent.record.agent
+        if facts is None or facts.parent_id != self.conversation.id:
+            return
+        self.outcome.denials.follow(update, agent.id)
+        self.outcome.agents.follow_agent(agent.id, update)
+        self._check_price(update)
+        if isinstance(update, ApprovalAsked):
+            self.approvals.follow(agent, update.question)
+        self.reporter.follow_agent(agent.record, facts, update)
+
+    def _check_price(self, update: Update) -> None:
+        """Stop when a price that the budget needs turns out to be unknown."""
+        if self.settings.caps.max_budget_usd and isinstance(update, CallEnded) and update.call.cost_usd is None:
+            self.outcome.capped = "price"
+            self.conversation.cancel()

@@ -1,0 +1,219 @@
+"""Opens everything for one run that a host drives, and closes it again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import platform
+import signal
+from collections.abc import AsyncGenerator, Generator
+from functools import partial
+
+from msgspec.structs import replace
+
+from engine.conversation import Conversation
+from engine.engine import EngineError
+from engine.executor.requests import MemoryShort
+from engine.permissions.rules import RuleBook
+from engine.ports import ConversationChanges, DatabaseBusy, OwnedElsewhere
+from engine.records import PermissionMode
+from phoenix_tui.cli.arguments import RunArguments
+from phoenix_tui.cli.control.approvals import HostApprovals
+from phoenix_tui.cli.control.connection import Connection, FrameWriter
+from phoenix_tui.cli.control.flags import ControlFlags
+from phoenix_tui.cli.control.host import Host
+from phoenix_tui.cli.control.host_rules import HostRules, is_whole
+from phoenix_tui.cli.control.lines import HostLines
+from phoenix_tui.cli.control.names import native_tools
+from phoenix_tui.cli.control.permission_updates import PermissionUpdates
+from phoenix_tui.cli.control.reporter import ControlReporter
+from phoenix_tui.cli.control.requests import HostRequests
+from phoenix_tui.cli.control.session import ControlSession, known_model
+from phoenix_tui.cli.control.turns import Turns, TurnSettings
+from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.outcome import RunOutcome
+from phoenix_tui.cli.output import behind_the_loop, write_progress
+from phoenix_tui.cli.partials import Partials
+from phoenix_tui.cli.reporters import StreamReporter
+from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.flag_rules import listed
+from phoenix_tui.lifecycle.stop_signals import listen
+from phoenix_tui.wiring.backend import Backend, Outside, open_backend
+from phoenix_tui.wiring.choice import full_reference
+from phoenix_tui.wiring.headless import (
+    check_ids,
+    check_sandbox,
+    limits_of_runs,
+    name_untrusted,
+    open_conversation,
+    remove_old_events,
+)
+from phoenix_tui.wiring.sandboxes import chosen_sandbox
+from phoenix_tui.wiring.waits import waits_on_stderr
+
+SIGNALS = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED, signal.SIGHUP: Exit.TERMINATED}
+LAST_WORDS = 2.0
+"""Seconds a reader gets for the last frames of a run that a signal stopped."""
+PLAIN_PROMPT = "You are a helpful agent. You work in the folder {cwd} on {system}. Use the tools on offer."
+"""System prompt of a host that asks for none."""
+
+
+async def run_control(flags: ControlFlags, setup: Setup) -> Exit:
+    """Serve one host until it closes stdin.
+
+    Raises:
+        CommandError: it cannot begin; nothing was sent to a model.
+        BrokenPipeError: the reader of stdout is gone; the run is stopped.
+    """
+    writer = FrameWriter()
+    host = Host(writer)
+    connection = Connection(host)
+    loop = asyncio.get_running_loop()
+    served = ControlRun(flags, setup, host, connection, writer)
+    with behind_the_loop(lambda: loop.call_soon_threadsafe(served.lost)) as written:
+        HostLines(connection.take)
+        code = await served.perform()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS if served.is_stopped else None):
+                await written()
+    return Exit.FAILED if connection.faults else code
+
+
+class ControlRun:
+    """One connection from its first line to its end."""
+
+    def __init__(
+        self, flags: ControlFlags, setup: Setup, host: Host, connection: Connection, writer: FrameWriter
+    ) -> None:
+        self._flags = flags
+        self._setup = setup
+        self._host = host
+        self._connection = connection
+        self._writer = writer
+        self._rules: HostRules | None = None
+        self._turns: Turns | None = None
+
+    @property
+    def is_stopped(self) -> bool:
+        """True where a signal ended it."""
+        return self._turns is not None and self._turns.stopped_by is not None
+
+    def lost(self) -> None:
+        """Stop: stdout has lost its reader."""
+        if self._turns is not None:
+            self._turns.stop(Exit.FAILED)
+
+    async def perform(self) -> Exit:
+        """Open everything, serve the host, close everything."""
+        async with self._opened() as (backend, conversation):
+            turns = await self._assemble(backend, conversation)
+            with self._signals(turns):
+                return await turns.perform()
+
+    @contextlib.asynccontextmanager
+    async def _opened(self) -> AsyncGenerator[tuple[Backend, Conversation]]:
+        setup, arguments = self._setup, self._arguments()
+        try:
+            outside = Outside(rules_over=self._rules_over, leaves_out=self._leaves_out)
+            backend = await open_backend(
+                setup, os.environ, strict_guide=True, waits=waits_on_stderr(setup), outside=outside
+            )
+        except OSError as error:
+            raise CommandError(f"Phoenix cannot start its process helper: {error}.", Exit.FAILED) from error
+        except DatabaseBusy as error:
+            raise CommandError(str(error), Exit.RETRYABLE) from error
+        try:
+            if not arguments.resumes:
+                await check_sandbox(backend, *chosen_sandbox(setup.settings))
+            await backend.engine.start()
+            await check_ids(backend, arguments)
+            conversation = await open_conversation(backend, arguments, setup)
+            record = conversation.record
+            await check_sandbox(backend, record.sandbox, record.sandbox_required)
+            for notice in filter(None, (backend.engine.warning, backend.notice)):
+                write_progress(notice)
+            await name_untrusted(backend, setup, record.cwd)
+            await remove_old_events(backend, setup)
+            yield backend, conversation
+        except (MemoryShort, DatabaseBusy) as error:
+            raise CommandError(str(error), Exit.RETRYABLE) from error
+        except EngineError as error:
+            raise CommandError(str(error)) from error
+        except OwnedElsewhere as error:
+            raise CommandError(f"{error} Use --fork-session to continue in a copy.") from error
+        finally:
+            await backend.close()
+
+    def _arguments(self) -> RunArguments:
+        arguments = self._flags.run
+        model = known_model(arguments.model) if arguments.model else None
+        prompt = arguments.system_prompt
+        if prompt == "":
+            prompt = PLAIN_PROMPT.format(cwd=self._setup.cwd, system=platform.system())
+        return replace(arguments, model=model, system_prompt=prompt)
+
+    async def _assemble(self, backend: Backend, conversation: Conversation) -> Turns:
+        flags, record = self._flags, conversation.record
+        caps = await limits_of_runs(backend, self._setup, record)
+        if not flags.run.permission_mode and not flags.run.resumes and record.permission_mode is PermissionMode.DENY:
+            await conversation.change(ConversationChanges(permission_mode=PermissionMode.ASK))
+        partials = Partials(record.model) if flags.run.include_partial_messages else None
+        stream = StreamReporter(record.id, record.cwd, record.model, "", record.sandbox.value, (), partials)
+        reporter = ControlReporter(self._writer, record.id, record.cwd, record.model, stream)
+        assert self._rules is not None, "the backend has asked for the rules"
+        asks = flags.prompt_tool == "stdio"
+        turns: Turns
+
+        async def change_mode(mode: PermissionMode) -> None:
+            await session.change_mode(mode)
+
+        approvals = HostApprovals(
+            self._host,
+            PermissionUpdates(self._rules, change_mode, write_progress),
+            lambda waits: turns.tell_state("requires_action" if waits else "running"),
+            asks and not flags.unasked,
+        )
+        outcome = RunOutcome(record.id, record.model, describe=backend.providers.describe)
+        settings = TurnSettings(caps, flags.replay, flags.run.wait_agents)
+        turns = Turns(
+            backend.engine, conversation, reporter, approvals, outcome, settings, lambda: session.init_frame()
+        )
+        session = ControlSession(
+            conversation,
+            turns,
+            lambda: backend.engine.tool_names,
+            partial(full_reference, providers=backend.providers),
+            record.model,
+            unasked=flags.unasked,
+            asks=asks,
+        )
+        self._turns = turns
+        self._connection.open(HostRequests(self._writer, session.handlers()), turns)
+        return turns
+
+    def _rules_over(self, book: RuleBook) -> RuleBook:
+        self._rules = HostRules(book)
+        for text in self._flags.allowed:
+            self._rules.allow(text)
+        for text in self._flags.disallowed:
+            self._rules.deny(text)
+        return self._rules
+
+    def _leaves_out(self, tool: str) -> bool:
+        flags = self._flags
+        if any(is_whole(name) and tool in native_tools(name) for name in flags.disallowed):
+            return True
+        if flags.tools is None or flags.tools == "default":
+            return False
+        return not any(tool in native_tools(name) for name in listed(flags.tools))
+
+    @contextlib.contextmanager
+    def _signals(self, turns: Turns) -> Generator[None]:
+        loop = asyncio.get_running_loop()
+        listen(loop, SIGNALS, lambda number: turns.stop(SIGNALS[number]))
+        try:
+            yield
+        finally:
+            for number in SIGNALS:
+                loop.remove_signal_handler(number)

@@ -1,0 +1,219 @@
+"""Questions about calls that a host answers: yes, with another input, no, not at all, and rules for later."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.support.cli import Phoenix, with_claude
+from tests.support.control_host import ControlHost, Frame, hosted
+from tests.support.loopback import Loopback, serve
+from tests.support.loopback_agents import calls, says
+
+STDIO = ("--permission-prompt-tool", "stdio")
+WRITES = calls("write_file", {"path": "a.txt", "content": "one\n"})
+RUNS = calls("bash", {"command": "echo one > b.txt"})
+
+
+def allows(**more: Any) -> Callable[[Frame], Frame]:
+    def answer(request: Frame) -> Frame:
+        return {"behavior": "allow", "updatedInput": request["input"]} | more
+
+    return answer
+
+
+def denies(message: str, **more: Any) -> Callable[[Frame], Frame]:
+    return lambda _: {"behavior": "deny", "message": message} | more
+
+
+def last_result(server: Loopback) -> str:
+    """The tool result that the model read last."""
+    asked = json.loads([one.body for one in server.requests if one.method == "POST"][-1])
+    return json.dumps(asked["messages"][-1]["content"])
+
+
+async def test_a_host_allows_a_call_that_it_sees_under_its_own_name(tmp_path: Path) -> None:
+    async with serve(WRITES, says("Done.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, *STDIO, can_use_tool=allows()) as host:
+            frames = await host.turn("Write it")
+    [asked] = host.requests("can_use_tool")
+    assert (asked["tool_name"], asked["tool_use_id"], asked["display_name"]) == ("Write", "toolu_1", "Write")
+    assert asked["input"]["content"] == "one\n"
+    assert [one["type"] for one in asked["permission_suggestions"]] == ["addRules", "setMode"]
+    assert (phoenix.cwd / "a.txt").read_text() == "one\n"
+    assert frames[-1]["result"] == "Done."
+    states = [one["state"] for one in host.frames if "state" in one]
+    assert states == ["running", "requires_action", "running", "idle"]
+
+
+async def test_an_input_that_the_host_changes_is_the_one_that_runs(tmp_path: Path) -> None:
+    def other(request: Frame) -> Frame:
+        return {"behavior": "allow", "updatedInput": request["input"] | {"command": "echo two > b.txt"}}
+
+    async with serve(RUNS, says("Done.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, *STDIO, can_use_tool=other) as host:
+            await host.turn("Run it")
+    assert (phoenix.cwd / "b.txt").read_text() == "two\n"
+    assert len(host.requests("can_use_tool")) == 1
+
+
+async def test_a_changed_input_that_cannot_run_is_a_refusal_with_the_reason(tmp_path: Path) -> None:
+    async with serve(RUNS, says("Done.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        changed = {"behavior": "allow", "updatedInput": {"command": 7}}
+        async with hosted(phoenix, *STDIO, can_use_tool=lambda _: changed) as host:
+            frames = await host.turn("Run it")
+        assert "cannot be used" in last_result(server)
+    assert not (phoenix.cwd / "b.txt").exists()
+    assert frames[-1]["result"] == "Done."
+
+
+async def test_a_changed_input_is_decided_about_like_any_other(tmp_path: Path) -> None:
+    def own(request: Frame) -> Frame:
+        field = "file_path" if "file_path" in request["input"] else "path"
+        return {"behavior": "allow", "updatedInput": request["input"] | {field: str(secret)}}
+
+    async with serve(WRITES, says("Done.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        secret = phoenix.home / "config.toml"
+        async with hosted(phoenix, *STDIO, can_use_tool=own) as host:
+            await host.turn("Write it")
+        assert "belongs to Phoenix itself" in last_result(server)
+    assert not secret.exists()
+
+
+async def test_the_reason_of_a_no_is_what_the_model_reads(tmp_path: Path) -> None:
+    async with serve(RUNS, says("I see.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, *STDIO, can_use_tool=denies("not on a Friday")) as host:
+            frames = await host.turn("Run it")
+        assert "not on a Friday" in last_result(server)
+    assert not (phoenix.cwd / "b.txt").exists()
+    assert [one["tool_name"] for one in frames[-1]["permission_denials"]] == ["Bash"]
+    assert (frames[-1]["subtype"], frames[-1]["result"]) == ("success", "I see.")
+
+
+async def test_a_no_that_interrupts_ends_the_run(tmp_path: Path) -> None:
+    async with serve(RUNS, says("never")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, *STDIO, can_use_tool=denies("stop", interrupt=True)) as host:
+            frames = await host.turn("Run it")
+    assert (frames[-1]["subtype"], frames[-1]["terminal_reason"]) == ("error_during_execution", "aborted_tools")
+    assert len([one for one in server.requests if one.method == "POST"]) == 1
+
+
+async def test_rules_of_an_answer_hold_for_the_next_calls(tmp_path: Path) -> None:
+    rule = {"type": "addRules", "behavior": "allow", "rules": [{"toolName": "Bash"}], "destination": "session"}
+    again = calls("bash", {"command": "echo two > c.txt"}, "toolu_2")
+    async with serve(RUNS, again, says("Done.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, *STDIO, can_use_tool=allows(updatedPermissions=[rule])) as host:
+            await host.turn("Run both")
+    assert (phoenix.cwd / "c.txt").read_text() == "two\n"
+    assert len(host.requests("can_use_tool")) == 1
+
+
+async def test_one_unknown_entry_rejects_all_rules_of_an_answer_and_the_call_runs(tmp_path: Path) -> None:
+    updates = [{"type": "setMode", "mode": "bypassPermissions"}, {"type": "fly"}]
+    async with serve(WRITES, says("Done.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, *STDIO, can_use_tool=allows(updatedPermissions=updates)) as host:
+            await host.turn("Write it")
+            second = await host.turn("And now?")
+    assert (phoenix.cwd / "a.txt").exists()
+    assert second[0]["permissionMode"] == "default"
+    assert b"there is no update of type fly" in host.err
+
+
+async def test_a_mode_of_an_answer_holds_from_then_on(tmp_path: Path) -> None:
+    updates = [{"type": "setMode", "mode": "acceptEdits", "destination": "session"}]
+    again = calls("write_file", {"path": "b.txt", "content": "two\n"}, "toolu_2")
+    async with serve(WRITES, again, says("Done.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, *STDIO, can_use_tool=allows(updatedPermissions=updates)) as host:
+            await host.turn("Write both")
+    assert (phoenix.cwd / "b.txt").read_text() == "two\n"
+    assert len(host.requests("can_use_tool")) == 1
+
+
+async def test_an_interruption_withdraws_an_open_question(tmp_path: Path) -> None:
+    async with serve(RUNS, says("never")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, *STDIO) as host:
+            host.say("Run it")
+            asked = await host.wait(lambda one: one["type"] == "control_request")
+            await host.ask("interrupt")
+            withdrawn = await host.wait(lambda one: one["type"] == "control_cancel_request")
+            result = await host.wait(lambda one: one["type"] == "result")
+            late = {"subtype": "success", "request_id": asked["request_id"], "response": {"behavior": "allow"}}
+            host.send({"type": "control_response", "response": late}, {"type": "control_response", "response": late})
+            more = await host.turn("Still there?")
+    assert withdrawn["request_id"] == asked["request_id"]
+    assert result["terminal_reason"] == "aborted_tools"
+    assert more[-1]["subtype"] == "success"
+    assert not (phoenix.cwd / "b.txt").exists()
+
+
+async def test_end_of_input_refuses_a_question_that_is_open(tmp_path: Path) -> None:
+    async with serve(RUNS, says("I see.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, *STDIO) as host:
+            host.say("Run it")
+            await host.wait(lambda one: one["type"] == "control_request")
+            code = await host.close()
+        assert "closed stdin" in last_result(server)
+    assert (host.messages()[-1]["result"], code) == ("I see.", 0)
+    assert not (phoenix.cwd / "b.txt").exists()
+
+
+async def test_without_a_prompt_tool_nobody_is_asked(tmp_path: Path) -> None:
+    for flags in ((), (*STDIO, "--permission-mode", "dontAsk")):
+        async with serve(RUNS, says("I see.")) as server:
+            phoenix = with_claude(tmp_path, server.url)
+            async with hosted(phoenix, *flags, can_use_tool=allows()) as host:
+                await host.turn("Run it")
+        assert host.requests("can_use_tool") == []
+        assert not (phoenix.cwd / "b.txt").exists()
+
+
+async def _ran(phoenix: Phoenix, *flags: str) -> ControlHost:
+    async with hosted(phoenix, *flags, can_use_tool=denies("no")) as host:
+        await host.turn("Go")
+    return host
+
+
+async def test_tools_that_flags_allow_run_without_a_question_and_those_they_deny_never(tmp_path: Path) -> None:
+    async with serve(RUNS, says("Done.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        host = await _ran(phoenix, *STDIO, "--allowedTools", "Read,Bash")
+    assert ((phoenix.cwd / "b.txt").exists(), host.requests("can_use_tool")) == (True, [])
+    (phoenix.cwd / "b.txt").unlink()
+    async with serve(RUNS, says("Done.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        host = await _ran(
+            phoenix, "--permission-mode", "bypassPermissions", "--disallowedTools", "Bash(echo:*) WebFetch"
+        )
+    init = host.messages()[0]
+    assert not (phoenix.cwd / "b.txt").exists()
+    assert ("Bash" in init["tools"], "WebFetch" in init["tools"]) == (True, False)
+
+
+async def test_tools_are_limited_to_those_that_the_host_names(tmp_path: Path) -> None:
+    for given, expected in (("Read,Glob", {"Read", "Glob"}), ("", set[str]())):
+        async with serve(says("Done.")) as server:
+            host = await _ran(with_claude(tmp_path, server.url), "--tools", given)
+        assert set(host.messages()[0]["tools"]) == expected
+
+
+async def test_an_input_too_large_for_a_line_can_be_allowed_and_runs_whole(tmp_path: Path) -> None:
+    content = "x" * 1_500_000
+    async with serve(calls("write_file", {"path": "a.txt", "content": content}), says("Done.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, *STDIO, can_use_tool=allows()) as host:
+            frames = await host.turn("Write it")
+    assert (phoenix.cwd / "a.txt").read_text() == content
+    assert frames[-1]["result"] == "Done."
