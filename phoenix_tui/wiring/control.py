@@ -24,6 +24,7 @@ from phoenix_tui.cli.control.connection import Connection, FrameWriter
 from phoenix_tui.cli.control.flags import ControlFlags
 from phoenix_tui.cli.control.host import Host
 from phoenix_tui.cli.control.host_rules import HostRules, is_whole
+from phoenix_tui.cli.control.host_servers import HostServers, servers_of
 from phoenix_tui.cli.control.lines import HostLines
 from phoenix_tui.cli.control.names import native_tools
 from phoenix_tui.cli.control.permission_updates import PermissionUpdates
@@ -92,6 +93,7 @@ class ControlRun:
         self._connection = connection
         self._writer = writer
         self._rules: HostRules | None = None
+        self._servers = HostServers(host, *servers_of(flags.mcp_config))
         self._turns: Turns | None = None
 
     @property
@@ -115,7 +117,7 @@ class ControlRun:
     async def _opened(self) -> AsyncGenerator[tuple[Backend, Conversation]]:
         setup, arguments = self._setup, self._arguments()
         try:
-            outside = Outside(rules_over=self._rules_over, leaves_out=self._leaves_out)
+            outside = Outside((self._servers,), rules_over=self._rules_over, leaves_out=self._leaves_out)
             backend = await open_backend(
                 setup, os.environ, strict_guide=True, waits=waits_on_stderr(setup), outside=outside
             )
@@ -182,12 +184,16 @@ class ControlRun:
         session = ControlSession(
             conversation,
             turns,
-            lambda: backend.engine.tool_names,
+            lambda: (*backend.engine.tool_names, *self._servers.tools(conversation.record)),
             partial(full_reference, providers=backend.providers),
             record.model,
+            self._servers,
+            (self._servers,),
             unasked=flags.unasked,
             asks=asks,
         )
+        settings.ready = session.ready
+        self._servers.images = backend.engine.ports.images
         self._turns = turns
         self._connection.open(HostRequests(self._writer, session.handlers()), turns)
         return turns

@@ -13,6 +13,7 @@ from engine.ports import ConversationChanges, ProviderError
 from engine.records import PermissionMode
 from phoenix_tui.cli.agent_sdk import COMPATIBLE_VERSION, MODES
 from phoenix_tui.cli.control.flags import FOREIGN_MODES, NOBODY
+from phoenix_tui.cli.control.host_servers import HostServers
 from phoenix_tui.cli.control.names import bare_model, foreign_names
 from phoenix_tui.cli.control.requests import Handler, RequestError, process_facts, text_of
 from phoenix_tui.cli.control.turns import Turns
@@ -46,6 +47,10 @@ class InitPart(Protocol):
         """Fields of the init frame."""
         ...
 
+    async def ready(self) -> None:
+        """Wait until the first turn may begin, within the part's own bound; never raises."""
+        ...
+
 
 def known_model(reference: str) -> str:
     """A reference as Phoenix writes it: lines of Claude by their newest model, bare Claude models with a provider."""
@@ -63,6 +68,7 @@ class ControlSession(Struct, eq=False):
     """Native names of the tools of its model."""
     find_model: ModelFinder
     default_model: str
+    servers: HostServers
     parts: Sequence[InitPart] = ()
     unasked: bool = False
     """Mode `dontAsk`."""
@@ -78,7 +84,15 @@ class ControlSession(Struct, eq=False):
             "interrupt": self._interrupt,
             "set_permission_mode": self._set_mode,
             "set_model": self._set_model,
+            "mcp_status": self._mcp_status,
+            "mcp_toggle": self._mcp_toggle,
+            "mcp_reconnect": self._mcp_reconnect,
         }
+
+    async def ready(self) -> None:
+        """Wait for all parts."""
+        for part in self.parts:
+            await part.ready()
 
     def init_frame(self) -> JsonObject:
         """The init frame as it is now."""
@@ -180,6 +194,21 @@ class ControlSession(Struct, eq=False):
         await self.conversation.change(ConversationChanges(model=reference))
         self.turns.reporter.model = reference
         return {"model": bare_model(reference)}
+
+    async def _mcp_status(self, request: JsonObject) -> JsonObject:
+        del request
+        return {"mcpServers": self.servers.report()}
+
+    async def _mcp_toggle(self, request: JsonObject) -> JsonObject:
+        name = text_of(request, "serverName")
+        if not self.servers.turn(name, is_on=request.get("enabled") is True):
+            raise RequestError(f"There is no server {name[:60]}.")
+        return {}
+
+    async def _mcp_reconnect(self, request: JsonObject) -> JsonObject:
+        if why := await self.servers.reconnect(text_of(request, "serverName")):
+            raise RequestError(why)
+        return {}
 
 
 def _texts(value: JsonValue) -> list[str]:

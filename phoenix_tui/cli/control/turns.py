@@ -33,6 +33,10 @@ IMAGE_LEFT_OUT: Final = "[an image was left out: {reason}]"
 NO_MORE_BUDGET: Final = "The --max-budget-usd limit is used up."
 
 
+async def _at_once() -> None:
+    """Wait for nothing."""
+
+
 @dataclass(slots=True)
 class TurnSettings:
     """Choices of the host that hold for every turn."""
@@ -42,6 +46,8 @@ class TurnSettings:
     waits_for_agents: bool = True
     structured: Callable[[], JsonObject] = dict
     """Fields that a structured answer adds to a result."""
+    ready: Callable[[], Awaitable[None]] = _at_once
+    """Waits until a turn may begin."""
     at_end: Callable[[str], Awaitable[str]] | None = None
     """Asks, with the last reply, whether a run may end; a text is the next message instead."""
 
@@ -146,6 +152,7 @@ class Turns:
         self._bytes -= len(message.text) + sum(map(len, message.images))
         self.tell_state("running")
         self._begin((message.uuid,))
+        await self.settings.ready()
         self.reporter.tell(self.init())
         if self.settings.replay:
             replayed: JsonObject = {"type": "user", "message": {"role": "user", "content": message.content}}

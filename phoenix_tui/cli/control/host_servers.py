@@ -1,0 +1,324 @@
+"""MCP servers inside the host, as `create_sdk_mcp_server` makes them: JSON-RPC in requests of the control protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import json
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, cast
+
+from msgspec import Struct, field
+
+from engine.ports.extensions import ExtensionPrompt
+from engine.records import ConversationRecord
+from phoenix_tui.cli.control.host import Host, HostError
+from phoenix_tui.cli.exits import CommandError
+from tools.clean import clean, clean_line
+from tools.contract import (
+    ImageReader,
+    ImageRejected,
+    JsonObject,
+    JsonValue,
+    PreparedImage,
+    Tool,
+    ToolClass,
+    ToolContext,
+    ToolOutput,
+    ToolRequest,
+    ToolSpec,
+)
+from tools.wording import one_line
+
+log = logging.getLogger(__name__)
+
+PROTOCOL: Final = "2025-06-18"
+CONNECT_WITHIN: Final = 30.0
+"""Seconds for the handshake and the list of one server."""
+CALL_WITHIN: Final = 3_600.0
+"""Seconds for one call."""
+MOST_TOOLS: Final = 500
+"""Tools of one server; further ones are left out."""
+MOST_PAGES: Final = 50
+LONGEST_NAME: Final = 128
+LONGEST_DESCRIPTION: Final = 4_096
+LARGEST_SCHEMA: Final = 65_536
+MOST_TEXT: Final = 100_000
+"""Characters of a result for the model."""
+MOST_IMAGES: Final = 10
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
+NOT_STARTED: Final = "The MCP server {name} is not of type sdk; Phoenix starts no other servers for hosts yet."
+
+
+class HostServer(Struct, eq=False):
+    """One server of the host."""
+
+    name: str
+    error: str = ""
+    """Reason why it cannot be used; empty while it can, or is not connected yet."""
+    connected: bool = False
+    is_on: bool = True
+    info: JsonObject = field(default_factory=dict[str, JsonValue])
+    tools: dict[str, HostTool] = field(default_factory=dict[str, "HostTool"])
+
+    @property
+    def status(self) -> str:
+        """Its state as hosts name it."""
+        if not self.is_on:
+            return "disabled"
+        return "failed" if self.error else "connected" if self.connected else "pending"
+
+
+class HostTool(Struct, eq=False):
+    """A tool of a server of the host."""
+
+    spec: ToolSpec
+    own_name: str
+    server: str
+    servers: HostServers
+    annotations: JsonObject
+
+    async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
+        """Describe a call."""
+        del working_dir
+        return ToolRequest(one_line(json.dumps(args, ensure_ascii=False), 200) if args else self.own_name)
+
+    async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
+        """Call it in the host."""
+        del context
+        try:
+            result = await self.servers.call(self.server, "tools/call", {"name": self.own_name, "arguments": args})
+        except HostError as error:
+            return ToolOutput(f"{self.spec.name}: {error}", is_error=True)
+        return await self.servers.output(result)
+
+
+class HostServers:
+    """The servers of one host; a source of tools, and a part of the handshake."""
+
+    def __init__(self, host: Host, names: Sequence[str], others: Sequence[str] = ()) -> None:
+        self._host = host
+        self._servers = {name: HostServer(name) for name in names}
+        self._servers |= {name: HostServer(name, NOT_STARTED.format(name=name)) for name in others}
+        self._connecting: asyncio.Task[None] | None = None
+        self._ids = 0
+        self.images: ImageReader | None = None
+        """Decoder of images in results; None: they are left out."""
+
+    def begin(self, request: JsonObject) -> None:
+        """Start to connect: the handshake does not wait for it."""
+        del request
+        self._connect()
+
+    def init_fields(self) -> JsonObject:
+        """The servers in the init frame."""
+        servers: list[JsonValue] = [{"name": one.name, "status": one.status} for one in self._servers.values()]
+        return {"mcp_servers": servers}
+
+    async def ready(self) -> None:
+        """Wait until each server is connected, or is known to fail."""
+        await self._connect()
+
+    def tools(self, record: ConversationRecord) -> Mapping[str, Tool]:
+        """Tools of all servers that are on, sorted by name."""
+        del record
+        found = {name: tool for server in self._servers.values() if server.is_on for name, tool in server.tools.items()}
+        return {name: cast("Tool", found[name]) for name in sorted(found)}
+
+    def prompts(self, record: ConversationRecord) -> Sequence[ExtensionPrompt]:
+        """No texts: the tools describe themselves."""
+        del record
+        return ()
+
+    async def prepare(self, record: ConversationRecord) -> None:
+        """Wait for the servers, within their own bound."""
+        del record
+        await self._connect()
+
+    async def call(self, server: str, method: str, params: JsonObject) -> JsonObject:
+        """The result of a request of JSON-RPC.
+
+        Raises:
+            HostError: the host or the server refused it, or gave no answer.
+        """
+        self._ids += 1
+        message: JsonObject = {"jsonrpc": "2.0", "id": self._ids, "method": method, "params": params}
+        within = CALL_WITHIN if method == "tools/call" else CONNECT_WITHIN
+        answer = await self._send(server, message, within)
+        error, result = answer.get("error"), answer.get("result")
+        if isinstance(error, dict):
+            raise HostError(clean_line(str(error.get("message") or "The server refused without a reason."))[:1_000])
+        if not isinstance(result, dict):
+            raise HostError(f"The server {server} gave no result.")
+        return result
+
+    async def output(self, result: JsonObject) -> ToolOutput:
+        """The result of a call as a model reads it."""
+        content = result.get("content")
+        texts, images = list[str](), list[PreparedImage]()
+        for block in content if isinstance(content, list) else []:
+            found = await self._part(block, len(images)) if isinstance(block, dict) else "[left out: no object]"
+            if isinstance(found, PreparedImage):
+                images.append(found)
+            else:
+                texts.append(found)
+        if not texts and not images:
+            structured = result.get("structuredContent")
+            texts.append(json.dumps(structured) if structured is not None else "(completed with no output)")
+        text = clean("\n".join(texts))
+        is_cut = len(text) > MOST_TEXT
+        if is_cut:
+            text = f"{text[:MOST_TEXT]}\n[{len(text) - MOST_TEXT:,} characters left out]"
+        return ToolOutput(text, result.get("isError") is True, images=tuple(images), truncated=is_cut)
+
+    def report(self) -> list[JsonValue]:
+        """The servers for `mcp_status`."""
+        return [_report(one) for one in self._servers.values()]
+
+    def turn(self, name: str, *, is_on: bool) -> bool:
+        """Switch a server on or off; False for an unknown one."""
+        server = self._servers.get(name)
+        if server is not None:
+            server.is_on = is_on
+        return server is not None
+
+    async def reconnect(self, name: str) -> str:
+        """Connect to a server again; returns the reason where it fails."""
+        server = self._servers.get(name)
+        if server is None:
+            return f"There is no server {name[:60]}."
+        server.connected, server.error = False, "" if name not in self._others else server.error
+        await self._connect_to(server)
+        return server.error
+
+    @property
+    def _others(self) -> set[str]:
+        return {one.name for one in self._servers.values() if one.error == NOT_STARTED.format(name=one.name)}
+
+    def _connect(self) -> asyncio.Task[None]:
+        if self._connecting is None:
+            self._connecting = asyncio.ensure_future(self._connect_all())
+        return self._connecting
+
+    async def _connect_all(self) -> None:
+        await asyncio.gather(*(self._connect_to(one) for one in self._servers.values()))
+
+    async def _connect_to(self, server: HostServer) -> None:
+        if server.error or server.connected:
+            return
+        client: JsonObject = {"name": "phoenix", "version": "1"}
+        hello: JsonObject = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client}
+        try:
+            answer = await self.call(server.name, "initialize", hello)
+            info = answer.get("serverInfo")
+            server.info = info if isinstance(info, dict) else {}
+            await self._send(server.name, {"jsonrpc": "2.0", "method": "notifications/initialized"}, CONNECT_WITHIN)
+            server.tools = await self._list(server.name)
+            server.connected = True
+        except HostError as error:
+            server.error = str(error)
+            log.warning("the server %s of the host cannot be used: %s", server.name, error)
+
+    async def _list(self, server: str) -> dict[str, HostTool]:
+        found: dict[str, HostTool] = {}
+        params: JsonObject = {}
+        for _ in range(MOST_PAGES):
+            answer = await self.call(server, "tools/list", params)
+            listed, cursor = answer.get("tools"), answer.get("nextCursor")
+            for entry in listed if isinstance(listed, list) else []:
+                tool = self._tool(server, entry) if isinstance(entry, dict) else None
+                if tool is not None and len(found) < MOST_TOOLS:
+                    found.setdefault(tool.spec.name, tool)
+            if not isinstance(cursor, str) or not cursor:
+                break
+            params = {"cursor": cursor}
+        return found
+
+    def _tool(self, server: str, entry: JsonObject) -> HostTool | None:
+        name, schema, about = entry.get("name"), entry.get("inputSchema"), entry.get("description")
+        if not isinstance(name, str) or not name:
+            return None
+        full = f"mcp__{_NOT_IN_NAMES.sub('_', server)}__{_NOT_IN_NAMES.sub('_', name)}"
+        fits = isinstance(schema, dict) and len(json.dumps(schema)) <= LARGEST_SCHEMA
+        shape: JsonObject = schema if isinstance(schema, dict) and fits else {"type": "object"}
+        if len(full) > LONGEST_NAME or shape.get("type", "object") != "object":
+            log.warning("the tool %s of the server %s cannot be offered", name[:60], server)
+            return None
+        said = clean(about)[:LONGEST_DESCRIPTION] if isinstance(about, str) else ""
+        notes = entry.get("annotations")
+        spec = ToolSpec(full, said, {"properties": {}, **shape, "type": "object"}, ToolClass.RUN)
+        return HostTool(spec, name, server, self, notes if isinstance(notes, dict) else {})
+
+    async def _send(self, server: str, message: JsonObject, seconds: float) -> JsonObject:
+        answer = await self._host.ask({"subtype": "mcp_message", "server_name": server, "message": message}, seconds)
+        response = answer.get("mcp_response")
+        return response if isinstance(response, dict) else {}
+
+    async def _part(self, block: JsonObject, images: int) -> str | PreparedImage:
+        kind, resource = block.get("type"), block.get("resource")
+        if kind == "text":
+            return str(block.get("text", ""))
+        if kind == "image" and self.images is not None and images < MOST_IMAGES:
+            try:
+                return await self.images.prepare(base64.b64decode(str(block.get("data", "")), validate=True))
+            except (ImageRejected, binascii.Error, ValueError) as error:
+                return f"[an image was left out: {error}]"
+        if kind == "resource" and isinstance(resource, dict) and isinstance(resource.get("text"), str):
+            return str(resource["text"])
+        if kind == "resource_link":
+            return f"[resource {clean_line(str(block.get('uri', '')))}]"
+        return f"[left out: a part of type {clean_line(str(kind))[:60]}]"
+
+
+def servers_of(configs: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Names of the servers of `--mcp-config`: those inside the host, and all others.
+
+    Raises:
+        CommandError: a value is neither JSON nor a file with it.
+    """
+    own, others = list[str](), list[str]()
+    for text in configs:
+        for name, config in _servers(text).items():
+            is_own = isinstance(config, dict) and config.get("type") == "sdk"
+            (own if is_own else others).append(name)
+    return own, others
+
+
+def _servers(text: str) -> JsonObject:
+    is_json = text.lstrip().startswith("{")
+    try:
+        value = cast("JsonValue", json.loads(text if is_json else Path(text).read_text("utf-8-sig")))
+    except (OSError, ValueError, RecursionError) as error:
+        place = "--mcp-config" if is_json else f"--mcp-config {text[:200]}"
+        raise CommandError(f"{place} cannot be read: {error}.") from error
+    servers = value.get("mcpServers") if isinstance(value, dict) else None
+    if not isinstance(servers, dict):
+        raise CommandError("--mcp-config needs an object mcpServers.")
+    return servers
+
+
+def _report(server: HostServer) -> JsonObject:
+    tools: list[JsonValue] = [
+        {
+            "name": tool.own_name,
+            "description": tool.spec.description,
+            "annotations": {
+                "readOnly": tool.annotations.get("readOnlyHint") is True,
+                "destructive": tool.annotations.get("destructiveHint") is True,
+                "openWorld": tool.annotations.get("openWorldHint") is True,
+            },
+        }
+        for tool in server.tools.values()
+    ]
+    config: JsonObject = {"type": "sdk", "name": server.name}
+    about: JsonObject = {"name": server.name, "status": server.status, "config": config, "scope": "dynamic"}
+    if server.info:
+        about["serverInfo"] = server.info
+    if server.error:
+        about["error"] = server.error
+    about["tools"] = tools
+    return about
