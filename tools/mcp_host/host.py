@@ -39,6 +39,7 @@ from tools.mcp_host.protocol import (
 from tools.mcp_host.requests import ServerRequests
 from tools.mcp_host.server import Server
 from tools.mcp_host.spill import SpillFolder
+from tools.mcp_host.web import definition_problem
 
 DROPPABLE = (Progress, Log)
 
@@ -136,6 +137,8 @@ class Host:
         if _is_stdio(request) and len(descriptors) < DESCRIPTORS:
             _close(descriptors)
             raise Failed("invalid", "A stdio server came without its descriptors.")
+        if not descriptors and (problem := definition_problem(request)):
+            raise Failed("invalid", f"MCP server '{request.name or request.server}': {problem}")
         old = self._servers.pop(request.server, None)
         if old is not None:
             await old.close(quiet=True)

@@ -221,8 +221,8 @@ class Server:
 
 
 def _gone(name: str, error: BaseException) -> Failed:
-    return Failed("gone", f"MCP server '{name}' ended: {cause(error)}.")
+    return Failed("gone", f"MCP server '{name}' ended: {cause(error).rstrip('.')}.")
 
 
 def _unreachable(name: str, error: BaseException) -> Failed:
-    return Failed("failed", f"MCP server '{name}' is not connected: {cause(error)}.")
+    return Failed("failed", f"MCP server '{name}' is not connected: {cause(error).rstrip('.')}.")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Final
 from urllib.request import getproxies_environment, proxy_bypass
 
 import httpx2
@@ -17,6 +19,8 @@ from tools.mcp_host.protocol import Connect
 
 TIMEOUT = httpx2.Timeout(30.0, read=900.0)
 """Seconds; a stream may be silent for longer than any call, whose own limits end it earlier."""
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,200}")
+_HEADER_VALUE: Final = re.compile(r"[\t -~]{0,16384}")
 REFUSED = frozenset({401, 403})
 
 
@@ -123,6 +127,22 @@ async def web_transport(
         streamable_http_client(spec.url, http_client=http, max_sse_event_size=LONGEST_SERVER_LINE) as (read, write),
     ):
         yield GuardedReader(read, traffic), GuardedWriter(write, traffic)
+
+
+def definition_problem(spec: Connect) -> str:
+    """A sentence on an address or a header that no request can have; values of headers are not in it."""
+    try:
+        url = httpx2.URL(spec.url)
+    except httpx2.InvalidURL:
+        url = httpx2.URL("")
+    if url.scheme not in {"http", "https"} or not url.host:
+        return "Its url must begin with http:// or https:// and name a host."
+    for name, value in spec.headers.items():
+        if not _HEADER_NAME.fullmatch(name):
+            return f"{name!a} is no name of a header."
+        if not _HEADER_VALUE.fullmatch(value):
+            return f"The value of the header {name} may only have printable ASCII characters."
+    return ""
 
 
 def is_loopback(host: str) -> bool:

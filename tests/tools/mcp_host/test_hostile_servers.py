@@ -17,7 +17,20 @@ from tests.support.mcp_helper import Helper, Refused, helper
 from tests.support.mcp_raw import Behaviour, RawServer, raw_server, tool
 from tests.support.waiting import poll
 from tools.mcp_host import limits
-from tools.mcp_host.protocol import Ask, Call, Cancel, Connect, Items, ListItems, Log, Progress, Status, TextPart
+from tools.mcp_host.protocol import (
+    Ask,
+    AskClosed,
+    Call,
+    Cancel,
+    Connect,
+    Disconnect,
+    Items,
+    ListItems,
+    Log,
+    Progress,
+    Status,
+    TextPart,
+)
 
 MB = 1 << 20
 
@@ -124,7 +137,12 @@ async def test_questions_beyond_a_few_are_declined_at_once(tmp_path: Path) -> No
         assert await poll(lambda: sum("Too many" in json.dumps(message) for message in hostile.received) > 400)
         asks = [event for event in running.events if isinstance(event, Ask)]
         assert len(asks) == limits.MOST_ASKS
-        calling.cancel()
+        await running.reply(Disconnect(id=running.number(), server="s"))
+        closed = [event.ask for event in running.events if isinstance(event, AskClosed)]
+        assert sorted(closed) == [event.ask for event in asks]
+        reply = await calling
+        assert reply.error is not None
+        assert reply.error.kind == "gone"
 
 
 async def test_a_server_that_asks_without_reading_the_answers_is_disconnected(tmp_path: Path) -> None:

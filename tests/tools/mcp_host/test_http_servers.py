@@ -64,6 +64,26 @@ async def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(tmp_p
         assert here.asked[0].path == "/mcp"
 
 
+@pytest.mark.parametrize(
+    ("url", "headers", "words"),
+    [
+        ("ftp://x/", {}, "must begin with http:// or https://"),
+        ("http://", {}, "must begin with http:// or https://"),
+        ("http://x/", {"X-Key": "secret\r\nEvil: 1"}, "The value of the header X-Key may only"),
+        ("http://x/", {"sé cret": "secret"}, "is no name of a header"),
+    ],
+)
+async def test_an_impossible_definition_is_a_sentence_without_secrets(
+    url: str, headers: dict[str, str], words: str, tmp_path: Path
+) -> None:
+    async with helper(tmp_path) as running:
+        with pytest.raises(Refused) as refused:
+            await running.connect_url(url, headers=headers)
+        assert refused.value.error.kind == "invalid"
+        assert words in refused.value.error.message
+        assert "secret" not in refused.value.error.message
+
+
 async def test_redirects_stay_inside_the_origin(tmp_path: Path) -> None:
     def moved(place: str) -> WebServer:
         return WebServer(lambda asked: Given(307, b"", {"Location": place}) if asked.path == "/mcp" else None)
