@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tests.support.waiting import PATIENCE, poll
+from tools.mcp_host.launch import command
 from tools.mcp_host.lines import decode_event, encode
 from tools.mcp_host.protocol import (
     AnyEvent,
@@ -156,7 +157,7 @@ def start_helper(folder: Path, **environment: str) -> tuple[subprocess.Popen[byt
     """The process and Phoenix's end of its socket."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
-    argv = [sys.executable, "-I", "-m", "tools.mcp_host", "--socket", str(theirs.fileno()), "--spill", str(folder)]
+    argv = command(theirs.fileno(), folder)
     environment = {"PATH": os.defpath, "HOME": str(folder), **environment}
     with theirs:
         process = subprocess.Popen(

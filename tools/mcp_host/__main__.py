@@ -1,4 +1,4 @@
-"""Start of the helper: `python -I -m tools.mcp_host --socket FD --spill FOLDER`."""
+"""Entry of the helper: `--socket FD --spill FOLDER`; `launch.py` has its command."""
 
 from __future__ import annotations
 

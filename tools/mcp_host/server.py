@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
+from urllib.parse import urlsplit
 
 import anyio
 from mcp.client import Transport
@@ -109,8 +110,7 @@ class Server:
             self._sign_in = None
 
     def _opened(self, url: str, callback: str) -> None:
-        host = url.split("//", 1)[-1].split("/", 1)[0].rpartition("@")[2]
-        self._send(AuthUrl(server=self.spec.server, url=url, host=host, callback=callback))
+        self._send(AuthUrl(server=self.spec.server, url=url, host=urlsplit(url).netloc, callback=callback))
 
     def _credentials_changed(self, content: Raw) -> None:
         self._send(Credentials(server=self.spec.server, content=content))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 from tests.support.mcp_helper import ROOT
+from tools.mcp_host.launch import command, missing
 
 SDK = {"mcp", "mcp_types", "starlette", "jsonschema", "referencing", "uvicorn", "jwt"}
 FRONT_ENDS = "phoenix_tui.app phoenix_tui.wiring.screen phoenix_tui.wiring.linear phoenix_tui.wiring.headless"
-SHARED = "tools.mcp_host.protocol tools.mcp_host.lines tools.mcp_host.limits"
+SHARED = "tools.mcp_host.protocol tools.mcp_host.lines tools.mcp_host.limits tools.mcp_host.launch"
 EVERY_MODULE = """
 import importlib, pkgutil, sys
 for package in ("phoenix_tui", "engine", "tools"):
@@ -29,6 +31,19 @@ def loaded_by(program: str) -> set[str]:
 def test_front_ends_and_the_shared_protocol_load_neither_the_sdk_nor_pydantic() -> None:
     loaded = loaded_by("\n".join(f"import {name}" for name in f"{FRONT_ENDS} {SHARED}".split()))
     assert not loaded & (SDK | {"pydantic"})
+
+
+def test_the_helper_needs_its_extra_and_no_module_of_the_working_directory(tmp_path: Path) -> None:
+    assert missing() == ""
+    for name in ("mcp", "tools", "asyncio", "argparse", "msgspec"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('planted')")
+    done = subprocess.run(
+        [*command(3, tmp_path)[:5], "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "descriptor of the socket" in done.stdout
+    program = "from tools.mcp_host import launch; launch.find_spec = lambda _: None; print(launch.missing())"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "MCP servers need the extra `mcp`: install phoenix-tui[mcp].\n"
 
 
 def test_no_module_outside_of_the_helper_loads_the_sdk() -> None:

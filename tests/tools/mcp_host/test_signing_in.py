@@ -12,6 +12,7 @@ import pytest
 from tests.support.mcp_helper import Helper, Refused, files_in, helper
 from tests.support.mcp_web import SignInServer, WebServer, serving
 from tools.mcp_host.protocol import Auth, AuthUrl, Connect, Credentials, OAuth, Status, raw
+from tools.mcp_host.sign_in import is_plain_address
 
 
 async def fetch(address: str) -> bytes:
@@ -35,6 +36,26 @@ async def start(running: Helper, server: WebServer) -> tuple[AuthUrl, dict[str, 
     await running.ask(Auth(id=running.number(), server="s", action="start"), bool)
     opened = await running.event(AuthUrl)
     return opened, {name: values[0] for name, values in parse_qs(urlsplit(opened.url).query).items()}
+
+
+@pytest.mark.parametrize(
+    ("url", "plain"),
+    [
+        ("https://login.example/a?state=x", True),
+        ("http://127.0.0.1:8/a", True),
+        ("http://login.example/a", False),
+        ("https://login.example@evil.example/a", False),
+        ("https://login.example\\@evil.example/", False),
+        ("https://lo\u0261in.example/", False),
+        ("https://login.example/\x1b[2J", False),
+        ("https:///a", False),
+        ("javascript:alert(1)", False),
+        ("file:///etc/passwd", False),
+        ("https://[bad/", False),
+    ],
+)
+def test_only_an_address_that_is_what_it_looks_like_is_opened(url: str, plain: bool) -> None:
+    assert is_plain_address(url) is plain
 
 
 async def test_a_browser_signs_in_and_a_forged_redirect_does_not(tmp_path: Path) -> None:
