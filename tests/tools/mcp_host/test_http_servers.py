@@ -64,24 +64,20 @@ async def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(tmp_p
         assert here.asked[0].path == "/mcp"
 
 
-@pytest.mark.parametrize(
-    ("url", "headers", "words"),
-    [
+async def test_an_impossible_definition_is_a_sentence_without_secrets(tmp_path: Path) -> None:
+    impossible: list[tuple[str, dict[str, str], str]] = [
         ("ftp://x/", {}, "must begin with http:// or https://"),
         ("http://", {}, "must begin with http:// or https://"),
         ("http://x/", {"X-Key": "secret\r\nEvil: 1"}, "The value of the header X-Key may only"),
-        ("http://x/", {"sé cret": "secret"}, "is no name of a header"),
-    ],
-)
-async def test_an_impossible_definition_is_a_sentence_without_secrets(
-    url: str, headers: dict[str, str], words: str, tmp_path: Path
-) -> None:
+        ("http://x/", {"s\xe9 cret": "secret"}, "is no name of a header"),
+    ]
     async with helper(tmp_path) as running:
-        with pytest.raises(Refused) as refused:
-            await running.connect_url(url, headers=headers)
-        assert refused.value.error.kind == "invalid"
-        assert words in refused.value.error.message
-        assert "secret" not in refused.value.error.message
+        for url, headers, words in impossible:
+            with pytest.raises(Refused) as refused:
+                await running.connect_url(url, headers=headers)
+            assert refused.value.error.kind == "invalid"
+            assert words in refused.value.error.message
+            assert "secret" not in refused.value.error.message
 
 
 async def test_redirects_stay_inside_the_origin(tmp_path: Path) -> None:

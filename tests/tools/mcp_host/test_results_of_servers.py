@@ -95,23 +95,23 @@ async def test_each_kind_of_result_becomes_plain_content(way: str, tmp_path: Pat
         assert [type(part) for part in (await running.call("mixed")).parts] == [TextPart, ImagePart, TextPart]
         assert await running.text("empty") == "(empty completed with no output)"
         assert await running.text("dotted.name and more") == "odd"
+        await structured_content_and_errors(running)
 
 
-@pytest.mark.parametrize("way", WAYS)
-async def test_errors_and_structured_content(way: str, tmp_path: Path) -> None:
-    async with kinds(way, tmp_path) as running:
-        failed = await running.call("fails")
-        assert (failed.is_error, failed.parts) == (True, [TextPart(text="it failed")])
-        weather = await running.call("weather")
-        assert weather.parts == [TextPart(text='{"degrees":21.5}'), TextPart(text="warm", for_model=False)]
-        wrong = await running.call("wrong_weather")
-        assert wrong.is_error
-        assert "$.degrees: 'warm' is not of type 'number'" in await running.text("wrong_weather")
-        missing = await running.call("no_weather")
-        assert missing.is_error
-        assert "returned none" in await running.text("no_weather")
-        shown = await running.call("user_only")
-        assert shown.parts[0] == TextPart(text="for the eye", for_model=False)
+async def structured_content_and_errors(running: Helper) -> None:
+    """Use the tools that fail, and those with an output schema."""
+    failed = await running.call("fails")
+    assert (failed.is_error, failed.parts) == (True, [TextPart(text="it failed")])
+    weather = await running.call("weather")
+    assert weather.parts == [TextPart(text='{"degrees":21.5}'), TextPart(text="warm", for_model=False)]
+    wrong = await running.call("wrong_weather")
+    assert wrong.is_error
+    assert "$.degrees: 'warm' is not of type 'number'" in await running.text("wrong_weather")
+    missing = await running.call("no_weather")
+    assert missing.is_error
+    assert "returned none" in await running.text("no_weather")
+    shown = await running.call("user_only")
+    assert shown.parts[0] == TextPart(text="for the eye", for_model=False)
 
 
 @pytest.mark.parametrize("way", ["stdio-auto", "http-legacy"])
