@@ -211,6 +211,12 @@ class ToolRequest(Struct, frozen=True):
     """A plan that the call hands to the user, as Markdown: in plan mode it asks, whatever its class."""
     questions: tuple[AskedQuestion, ...] = ()
     """Questions that the call asks the user: their answers are its result, whatever its class and the mode."""
+    lines: tuple[str, ...] = ()
+    """Shell lines that the call runs, each of which is decided about like a call of bash."""
+    preapproves: tuple[str, ...] = ()
+    """Rules that count for the rest of the run, once the user has agreed to them."""
+    loads: str = ""
+    """First line of the text that the call loads; a conversation that has it needs no second one."""
 
     def __post_init__(self) -> None:
         """Reveal the summary here, so that no row, question, job, log or list can show another one than runs."""
@@ -261,6 +267,10 @@ class ToolContext(Struct, frozen=True):
     """Resolved paths that the decision about this call was made for; it opens no others. None: not checked."""
     kept_out: tuple[Path, ...] = ()
     """Keys and Phoenix's own files, which a walk through a folder passes over."""
+    readable: tuple[Path, ...] = ()
+    """Further folders whose files a reading tool may open."""
+    line_sandboxes: tuple[Sandbox, ...] = ()
+    """Limits of each shell line of the request."""
 
 
 class Tool(Protocol):

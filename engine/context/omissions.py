@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.context.loaded_skills import skill_calls
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ToolResultBlock, text_in
 from engine.machine.views import CHARACTERS_PER_TOKEN, Omission, OmissionKind
 from engine.records import StoredMessage
@@ -120,17 +121,20 @@ def clear_old(rows: Sequence[StoredMessage]) -> tuple[Omission, ...]:
 
 
 def old_results(rows: Sequence[StoredMessage]) -> dict[tuple[int, int], int]:
-    """(seq, place) of tool results that may be touched, oldest first, with their characters (SPEC CLAW-22)."""
+    """(seq, place) of tool results that may be touched, oldest first, with their characters (SPEC CLAW-22).
+
+    Texts of skills stay: they are instructions.
+    """
     answers = [row.seq for row in rows if row.role is Role.ASSISTANT]
     if len(answers) < KEPT_ANSWERS:
         return {}
-    protected = answers[-KEPT_ANSWERS]
+    protected, loads = answers[-KEPT_ANSWERS], skill_calls(rows)
     return {
         (row.seq, place): _length(block)
         for row in rows
         if row.seq < protected
         for place, block in enumerate(row.blocks)
-        if isinstance(block, ToolResultBlock)
+        if isinstance(block, ToolResultBlock) and block.tool_use_id not in loads
     }
 
 

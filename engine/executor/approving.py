@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from engine.executor.equipment import extension_folders
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.executor.session import Session
 from engine.permissions.asked import differences
@@ -42,12 +43,17 @@ def place_of(session: Session) -> PathPlace:
     """Folders inside for a conversation's calls, and paths that none of them opens."""
     settings = session.settings
     readable = tuple(spills_of(folder, session.record.cwd) for folder in settings.spills)
+    readable += extension_folders(session)
     return PathPlace(session.record.cwd, readable, settings.own, settings.home)
 
 
 def rules_of(session: Session) -> dict[Rule, Access]:
     """Rules that hold for a conversation, each with the access that it was given for here."""
-    found = [*session.rules, *rules_in_force(session.ports.rules.rules(), project_of(session.record.cwd))]
+    found = [
+        *session.rules,
+        *session.run.rules,
+        *rules_in_force(session.ports.rules.rules(), project_of(session.record.cwd)),
+    ]
     return {rule: session.rule_access.get(Rule(rule.tool, rule.pattern), Access.CONFINED) for rule in found}
 
 

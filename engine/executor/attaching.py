@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.executor.approving import denials_of, limits_of, place_of, rules_of
+from engine.executor.equipment import extension_folders
 from engine.executor.session import Session
 from engine.machine.messages import Block, ImageBlock, TextBlock
 from engine.permissions.denials import verdict_on
@@ -148,6 +149,7 @@ async def _read(session: Session, tool: Tool, path: Path) -> ToolOutput:
         sandbox=decision.sandbox,
         admitted=request.paths,
         kept_out=place.kept_out(request),
+        readable=extension_folders(session),
     )
     return await tool.run({**args}, context)
 

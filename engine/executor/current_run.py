@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from engine.executor.inbox import Inbox, InboxEntry, Priority
 from engine.executor.loop_guard import LoopGuard
 from engine.executor.requests import RunCaps
+from engine.permissions.rules import Rule
 from engine.ports.instructions import PromptFile
 from engine.records.effort import Effort
 from tools.todo_items import TodoList
@@ -51,6 +52,8 @@ class RunFacts(Struct, eq=False):
     stop_hooks: int = 0
     """Times that hooks let it go on behind an answer."""
     todos: TodoTold = field(default_factory=TodoTold)
+    rules: tuple[Rule, ...] = ()
+    """Rules of skills and commands that the user agreed to for this run."""
 
 
 class TimeLimit(Struct, eq=False):

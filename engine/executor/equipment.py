@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from engine.executor.session import Session
-from engine.ports.extensions import ExtensionPrompt
+from engine.ports.extensions import ExtensionPrompt, FolderSource
 from tools.contract import Tool
 
 
@@ -24,9 +25,19 @@ def tools_of(session: Session) -> Mapping[str, Tool]:
 
 def extension_prompts(session: Session) -> tuple[ExtensionPrompt, ...]:
     """Texts of all sources for the system prompt."""
-    record = session.record
-    found = (text for source in session.ports.extensions for text in source.prompts(record))
-    return tuple(text for text in found if record.agent is None or text.for_agents)
+    record, sources = session.record, session.ports.extensions
+    if not sources:
+        return ()
+    tools = tools_of(session)
+    found = (text for source in sources for text in source.prompts(record))
+    allowed = (text for text in found if record.agent is None or text.for_agents)
+    return tuple(text for text in allowed if not text.tool or text.tool in tools)
+
+
+def extension_folders(session: Session) -> tuple[Path, ...]:
+    """Folders of extensions that reading tools may use."""
+    sources = (source for source in session.ports.extensions if isinstance(source, FolderSource))
+    return tuple(folder for source in sources for folder in source.folders(session.record))
 
 
 async def prepare_extensions(session: Session) -> None:

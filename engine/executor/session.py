@@ -38,6 +38,7 @@ from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store, Writ
 from engine.ports.agent_store import AgentStore
 from engine.ports.extensions import ExtensionSource
 from engine.ports.hooks import HookRunner
+from engine.ports.invocables import Invocables
 from engine.ports.profiles import Profile, Profiles
 from engine.ports.run_store import RunStore
 from engine.ports.statistics import StatisticsStore
@@ -92,6 +93,8 @@ class Ports(Struct, frozen=True):
     """Sources of tools and prompt texts from elsewhere."""
     hooks: tuple[HookRunner, ...] = ()
     """Sources of hooks: files, and a host."""
+    invocables: Invocables | None = None
+    """Skills and command files; None: there are none."""
     probe: SandboxProbe = NO_SANDBOX
     """Says how far this system can enforce a sandbox."""
     trace_export: Closable | None = None
@@ -173,6 +176,8 @@ class Session(Struct, eq=False):
     """The approval that is open."""
     asked: AskedCall | None = None
     """The facts that the newest question showed."""
+    preapproved: set[tuple[str, ...]] = field(default_factory=set[tuple[str, ...]])
+    """Skills and commands, each with its rules, to which the user agreed while the conversation is open."""
     rule_access: dict[Rule, Access] = field(default_factory=dict[Rule, Access])
     """Access beyond the sandbox that a rule was given for while the conversation is open."""
     steering: Deliveries | None = None

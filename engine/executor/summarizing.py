@@ -18,6 +18,7 @@ from engine.context.compaction import (
     summary_request,
     with_quotes,
 )
+from engine.context.loaded_skills import with_loaded_skills
 from engine.context.transcribe import summary_by_rules
 from engine.executor.asking import answer_to
 from engine.executor.pruning import facts_of, sizes_text
@@ -109,6 +110,7 @@ def summary_draft(
     if not made.text.strip():
         raise NotCompacted(EMPTY)
     summary = with_quotes(made.text, selection) if quoted else made.text.strip()
+    summary = with_loaded_skills(summary, selection.source, record.summary)
     if not is_shorter(summary, selection, record.summary):
         raise NotCompacted(TOO_LONG)
     earlier = EarlierView(record.summary, record.context_start_seq, record.context_tokens, record.context_estimated)

@@ -21,11 +21,12 @@ from engine.executor.call_hooks import (
     subject_of,
     with_opinion,
 )
-from engine.executor.equipment import tools_of
+from engine.executor.equipment import extension_folders, tools_of
 from engine.executor.folder_instructions import with_folder_instructions
 from engine.executor.guarding import inspected_result
 from engine.executor.hooking import wants_hooks
 from engine.executor.known_urls import with_known_url
+from engine.executor.loading import already_loaded, begin_load, decide_lines
 from engine.executor.rewritten_calls import as_it_runs
 from engine.executor.session import Session
 from engine.executor.todo_lists import taken
@@ -116,6 +117,9 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
         return
     match decision:
         case Allow():
+            if (loaded := await already_loaded(session, ready.request)) is not None:
+                await _store_images(session, act, ready.tool, loaded)
+                return
             await _look_before(session, ready, decision)
             facts.started = session.ports.clock.monotonic()
             output = await _run(session, act.call, ready, decision, facts)
@@ -215,6 +219,8 @@ async def _look_before(session: Session, ready: ReadyCall, grant: Allow) -> None
     match ready.tool.spec.tool_class:
         case ToolClass.EDIT:
             await recorder.before_edit(session.record, ready.request.paths)
+        case ToolClass.READ if ready.request.lines:
+            await recorder.before_command(session.record)
         case ToolClass.RUN if grant.sandbox.mode is SandboxMode.READ_ONLY or only_reads(ready.request.command):
             return
         case ToolClass.RUN | ToolClass.SPAWN:
@@ -261,6 +267,8 @@ def decide_call(
     spec, request = ready.tool.spec, ready.request
     place, denials = place_of(session), denials_of(session)
     decision = decide(spec, request, limits, place, rules_of(session), typed=typed, denials=denials)
+    if isinstance(decision, Allow):
+        decision = decide_lines(session, request, limits, decision)
     decision = with_opinion(spec.name, decision, opinion, limits)
     if act.approved and isinstance(decision, Ask):
         decision = approved(session, act.call.id, spec, request, limits, decision)
@@ -291,6 +299,8 @@ async def _run(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow,
 
     try:
         context = _context(session, call, ready, grant, report)
+        if ready.request.loads:
+            context = replace(context, line_sandboxes=await begin_load(session, ready.request))
         return await ready.tool.run(ready.args, context)
     except ToolInputError as error:
         return ToolOutput(f"{call.name}: {error}", is_error=True)
@@ -311,6 +321,7 @@ def _context(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow, r
         grant.sandbox,
         admitted=request.paths if is_file else None,
         kept_out=place_of(session).kept_out(request) if is_file else (),
+        readable=extension_folders(session) if ready.tool.spec.tool_class is ToolClass.READ else (),
     )
 
 

@@ -129,7 +129,7 @@ def _fenced(body: str) -> Iterator[tuple[bool | None, str]]:
             piece = [] if is_shell else [line]
         elif fence and found and found[1][0] == fence[0] and len(found[1]) >= len(fence) and not found[2].strip():
             yield (True, "".join(piece).strip("\n")) if is_shell else (None, "".join([*piece, line]))
-            piece, fence = [], ""
+            piece, fence = (["\n"] if is_shell and line.endswith("\n") else []), ""
         else:
             piece.append(line)
     if fence and is_shell:  # a fence that nothing closes runs nothing

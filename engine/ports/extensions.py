@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -21,6 +22,8 @@ class ExtensionPrompt(Struct, frozen=True):
     """Origin, as `/context` shows it."""
     for_agents: bool = False
     """True when sub-agents are sent it too."""
+    tool: str = ""
+    """Tool that the text is about: without it the text is left out."""
 
 
 class ExtensionSource(Protocol):
@@ -36,4 +39,13 @@ class ExtensionSource(Protocol):
 
     async def prepare(self, record: ConversationRecord) -> None:
         """Get ready for a request of a conversation; waits only within the source's own bound, and never raises."""
+        ...
+
+
+@runtime_checkable
+class FolderSource(Protocol):
+    """Sources with files of their own that tools may read."""
+
+    def folders(self, record: ConversationRecord) -> Sequence[Path]:
+        """Folders that reading tools may use in a conversation, resolved."""
         ...

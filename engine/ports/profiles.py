@@ -32,7 +32,8 @@ OWN_TOOLS: Final = frozenset({*SPAWN_TOOLS, "exit_plan"})
 """Tools that only a conversation of the user has."""
 ASK_TOOL: Final = "ask_user"
 """Asks the user; offered where there is one. A sub-agent may ask, too: its question appears as its approvals do."""
-KNOWN_TOOLS: Final = (*STANDARD_TOOLS, *MEMORY_TOOLS, *PLAN_TOOLS, ASK_TOOL, *WEB_TOOLS, *SPAWN_TOOLS)
+SKILL_TOOLS: Final = ("skill",)
+KNOWN_TOOLS: Final = (*STANDARD_TOOLS, *MEMORY_TOOLS, *PLAN_TOOLS, ASK_TOOL, *WEB_TOOLS, *SPAWN_TOOLS, *SKILL_TOOLS)
 """Tools that a profile may name."""
 FREEDOM: Final = {
     PermissionMode.AUTO: 4,

@@ -38,11 +38,13 @@ from phoenix_tui.config.profile_files import ProfileFiles
 from phoenix_tui.config.rule_file import RuleFile
 from phoenix_tui.config.settings import Settings
 from phoenix_tui.config.sources.project_sources import ProjectSources
+from phoenix_tui.config.sources.skill_states import STATES, SkillStates
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.own_file import own_file
 from phoenix_tui.wiring.hooks import file_hooks
+from phoenix_tui.wiring.invocable_source import InvocableSource
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings_board import DefaultModel
 from phoenix_tui.wiring.system import RandomIds
@@ -80,6 +82,7 @@ class Backend(Struct, frozen=True):
     events: EventLog
     sources: ProjectSources
     hooks: FileHooks
+    invocables: InvocableSource
     notice: str = ""
     """Sentence about something that is switched on and cannot work; empty without."""
 
@@ -115,6 +118,9 @@ async def open_backend(
     tools = build_tools(ToolDependencies(processes.runner, processes.jobs, images, ReadLedger(), paths.outputs))
     rules = RuleFile(paths.rules_file)
     profiles = ProfileFiles(paths.profiles, trust := TrustFile(paths.trust_file))
+    sources = project_sources(setup)
+    states = SkillStates(paths.state / STATES, keeps=not setup.ephemeral)
+    invocables = InvocableSource(sources, states, processes.runner, attended=not strict_guide)
     export, notice = await open_trace_export(setup.settings, environment, store.trace_queue)
     ports = Ports(
         store=store,
@@ -134,20 +140,22 @@ async def open_backend(
         statistics=store.statistics,
         profiles=profiles,
         runs=store.runs,
-        hooks=(hooks := file_hooks(setup, sources := project_sources(setup), processes.services, store),),
+        hooks=(hooks := file_hooks(setup, sources, processes.services, store),),
+        extensions=(invocables,),
+        invocables=invocables,
         probe=processes,
         trace_export=export,
     )
     engine = _engine(ports, engine_settings(setup, trust, unwatched=strict_guide), outside)
     opened = engine, store.library, registry, models, processes, engine.tool_names, profiles
-    return Backend(*opened, store.events, sources, hooks, notice)
+    return Backend(*opened, store.events, sources, hooks, invocables, notice)
 
 
 def _engine(ports: Ports, settings: EngineSettings, outside: Outside | None) -> Engine:
     if outside is None:
         return Engine(ports, settings)
     rules = outside.rules_over(ports.rules)
-    engine = Engine(replace(ports, rules=rules, extensions=outside.extensions), settings)
+    engine = Engine(replace(ports, rules=rules, extensions=(*ports.extensions, *outside.extensions)), settings)
     engine.leave_out(outside.leaves_out)
     return engine
 
@@ -241,6 +249,7 @@ def own_paths(paths: Paths, cwd: Path) -> tuple[Path, ...]:
         paths.state / "open",
         paths.locks,
         paths.placeholders,
+        paths.state / STATES,
         paths.log_file.parent,
         paths.outputs,
     )

@@ -55,7 +55,7 @@ def admit(text: str, context: ToolContext, also: tuple[Path, ...] = ()) -> Locat
     name = shown(path, context.working_dir)
     if context.admitted is not None and path not in context.admitted:
         raise ToolFailure(f"{name} leads elsewhere than when this call was allowed; nothing was done.")
-    for folder in (context.working_dir, *also):
+    for folder in (context.working_dir, *also, *context.readable):
         root = Path(os.path.realpath(folder))
         if path.is_relative_to(root):
             return Location(root, path.relative_to(root).parts, name)

@@ -37,7 +37,7 @@ def test_shell_lines_are_told_from_text_and_from_other_code() -> None:
         ShellLine("git status"),
         "\n",
         ShellLine("ls\npwd"),
-        "```sh\n!`rm -rf /`\n```\nx!`no`\n~~~!\nls",
+        "\n```sh\n!`rm -rf /`\n```\nx!`no`\n~~~!\nls",
     )
 
 

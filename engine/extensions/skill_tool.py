@@ -1,0 +1,99 @@
+"""skill: loads the text of a skill into the conversation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from engine.extensions.bodies import Body, asked_rules, body_of, with_outputs, wrapped
+from engine.ports.invocables import Catalogue, Invocable, Invocables
+from tools.arguments import Arguments, object_schema
+from tools.contract import (
+    JsonObject,
+    PlainDisplay,
+    ToolClass,
+    ToolContext,
+    ToolInputError,
+    ToolOutput,
+    ToolRequest,
+    ToolSpec,
+)
+from tools.failure import explain, failed
+from tools.wording import one_line
+
+NAME: Final = "skill"
+MOST_IN_ENUM: Final = 50
+"""Skills up to which the schema names them."""
+LONGEST_ARGUMENTS: Final = 10_000
+_MEANING: Final = (
+    "Load the instructions of a skill from the list in the system prompt, and follow them. The result is its text; "
+    "its own files are read with read_file."
+)
+ONLY_USERS: Final = "only the user loads this skill: ask for /{name} in a message"
+
+
+class SkillTool(Struct, frozen=True):
+    """The tool for one conversation, with the skills of its folder."""
+
+    catalogue: Catalogue
+    invocables: Invocables
+    conversation_id: str
+    attended: bool = True
+    """False where nobody can answer: then no rule of a skill counts."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description, schema and class."""
+        names = [skill.name for skill in self.catalogue.skills if skill.for_models]
+        name: JsonObject = {"type": "string", "description": "Name of the skill."}
+        if len(names) <= MOST_IN_ENUM:
+            name["enum"] = [*names]
+        properties: JsonObject = {
+            "skill": name,
+            "args": {"type": "string", "description": "Arguments, where the skill takes some."},
+        }
+        return ToolSpec(NAME, _MEANING, object_schema(properties, ["skill"]), ToolClass.READ)
+
+    async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
+        """Name the skill, its shell lines and the rules that it asks for."""
+        body = self._body(args)
+        one = body.invocable
+        rules = tuple(str(rule) for rule in asked_rules(one).rules) if self.attended else ()
+        shown = "\n".join((*body.lines, *(f"then without a question: {rule}" for rule in rules)))
+        return ToolRequest(
+            f"{one.name} ({one.origin.value})",
+            preview=PlainDisplay(shown) if shown else None,
+            command="\n".join(body.lines),
+            lines=body.lines,
+            preapproves=rules,
+            loads=body.opening,
+        )
+
+    async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
+        """Give the text, with the output of its shell lines in their places."""
+        body = self._body(args)
+        try:
+            text = await with_outputs(body, self.invocables.runner, context.working_dir, context.line_sandboxes)
+        except OSError as error:
+            return failed(f"A shell line of the skill could not be started. {explain(error, str(context.working_dir))}")
+        whole = wrapped(body, text)
+        self.invocables.note_use(body.invocable)
+        return ToolOutput(whole, display=PlainDisplay(whole))
+
+    def _body(self, args: JsonObject) -> Body:
+        fields = Arguments(args, ("skill", "args"))
+        name, arguments = fields.text("skill").strip().removeprefix("/"), fields.text("args", "")
+        if len(arguments) > LONGEST_ARGUMENTS:
+            raise ToolInputError(f"args has {len(arguments):,} characters; at most {LONGEST_ARGUMENTS:,} are taken.")
+        return body_of(self._skill(name), arguments, self.conversation_id)
+
+    def _skill(self, name: str) -> Invocable:
+        skill = self.catalogue.skill(name)
+        if skill is None:
+            names = ", ".join(one.name for one in self.catalogue.skills if one.for_models)
+            raise ToolInputError(f"there is no skill '{one_line(name, 64)}'. There are: {names}.")
+        if not skill.for_models:
+            raise ToolInputError(ONLY_USERS.format(name=skill.name))
+        return skill

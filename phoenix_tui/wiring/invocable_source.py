@@ -1,0 +1,126 @@
+"""Skills and commands of the folders that are worked in: catalogues, the list in the prompt, the tool that loads."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+
+from engine.ports.extensions import ExtensionPrompt
+from engine.ports.invocables import EMPTY, Catalogue, Invocable
+from engine.records import ConversationRecord
+from phoenix_tui.config.sources.project_sources import ProjectSources
+from phoenix_tui.config.sources.skill_states import SkillStates
+from phoenix_tui.config.sources.source_trust import TrustedSources
+from phoenix_tui.features.catalogue import ALIASES, BY_NAME
+from tools.contract import ProcessRunner, Tool
+
+if TYPE_CHECKING:
+    from phoenix_tui.config.sources.catalogues import CatalogueReader
+
+WAIT: Final = 0.25
+"""Seconds that a request waits for a look; it takes 1 ms while nothing has changed, and 35 for 550 new files."""
+MOST_FOLDERS: Final = 50
+SECTION: Final = "Skills"
+TOOL: Final = "skill"
+
+log = logging.getLogger(__name__)
+
+
+class _Kept(Struct, frozen=True):
+    """A catalogue and what it was made of."""
+
+    sources: TrustedSources
+    off: frozenset[str]
+    catalogue: Catalogue
+    folders: tuple[Path, ...]
+
+
+class InvocableSource(Struct, eq=False):
+    """Answers from memory; looks in a thread. One per process."""
+
+    sources: ProjectSources
+    states: SkillStates
+    runner: ProcessRunner
+    attended: bool = True
+    """False where nobody can answer a question."""
+    _kept: dict[Path, _Kept] = field(default_factory=dict[Path, _Kept])
+    _looking: dict[Path, asyncio.Task[None]] = field(default_factory=dict[Path, "asyncio.Task[None]"])
+    _reader: list[CatalogueReader] = field(default_factory=list["CatalogueReader"])
+    """Empty until the first look: its modules are loaded there."""
+
+    def catalogue(self, folder: Path) -> Catalogue:
+        """The newest catalogue of a folder, from memory."""
+        kept = self._kept.get(folder)
+        return kept.catalogue if kept is not None else EMPTY
+
+    async def refresh(self, record: ConversationRecord) -> Catalogue:
+        """Look at the files again, in a thread and within a bound; the last catalogue where that takes longer."""
+        await self.look(record.cwd)
+        return self.catalogue(record.cwd)
+
+    async def look(self, folder: Path) -> None:
+        """Look at a folder, as long as the bound lasts; one look at a time, which goes on behind it."""
+        task = self._looking.get(folder)
+        if task is None:
+            self._looking[folder] = task = asyncio.create_task(asyncio.to_thread(self._look, folder))
+            task.add_done_callback(lambda _: self._looking.pop(folder, None))
+        await asyncio.wait((task,), timeout=WAIT)
+
+    def note_use(self, skill: Invocable) -> None:
+        """Remember that a skill was used, in a thread."""
+        loop = asyncio.get_running_loop()
+        loop.run_in_executor(None, self.states.note_use, skill.name, time.time())
+
+    def tools(self, record: ConversationRecord) -> Mapping[str, Tool]:
+        """The tool `skill`, where a model may load one."""
+        catalogue = self.catalogue(record.cwd)
+        if record.agent is not None or not any(skill.for_models for skill in catalogue.skills):
+            return {}
+        from engine.extensions.skill_tool import SkillTool  # noqa: PLC0415 - only where there are skills
+
+        return {TOOL: SkillTool(catalogue, self, record.id, self.attended)}
+
+    def prompts(self, record: ConversationRecord) -> Sequence[ExtensionPrompt]:
+        """The list of skills."""
+        catalogue = self.catalogue(record.cwd)
+        if not catalogue.skills:
+            return ()
+        from engine.extensions.skill_prompt import skill_list  # noqa: PLC0415 - as above
+
+        text = skill_list(catalogue.skills, record.context_window, catalogue.used)
+        return (ExtensionPrompt(SECTION, text, "skills", tool=TOOL),) if text else ()
+
+    async def prepare(self, record: ConversationRecord) -> None:
+        """Look at the files again before a request."""
+        await self.look(record.cwd)
+
+    def folders(self, record: ConversationRecord) -> Sequence[Path]:
+        """Folders of the skills, whose files a model reads."""
+        kept = self._kept.get(record.cwd)
+        return kept.folders if kept is not None else ()
+
+    def _look(self, folder: Path) -> None:
+        """Make the catalogue where something has changed; a folder that is gone keeps the last."""
+        try:
+            found = self.sources.look(folder)
+        except OSError as error:
+            log.info("%s cannot be looked at: %s", folder, error)
+            return
+        off, kept = self.states.off, self._kept.get(folder)
+        if kept is not None and kept.sources is found and kept.off == off:
+            return
+        if not self._reader:
+            from phoenix_tui.config.sources.catalogues import CatalogueReader  # noqa: PLC0415 - behind the first frame
+
+            self._reader.append(CatalogueReader(frozenset({*BY_NAME, *ALIASES})))
+        catalogue = self._reader[0].read(found, off, dict(self.states.used))
+        if len(self._kept) >= MOST_FOLDERS:
+            self._kept.clear()
+        folders = tuple(dict.fromkeys(skill.folder.resolve() for skill in catalogue.skills))
+        self._kept[folder] = _Kept(found, off, catalogue, folders)
