@@ -118,7 +118,7 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
     match decision:
         case Allow():
             if (loaded := await already_loaded(session, ready.request)) is not None:
-                await _store_images(session, act, ready.tool, loaded)
+                await _store_images(session, act, ready.tool, loaded, facts)
                 return
             await _look_before(session, ready, decision)
             facts.started = session.ports.clock.monotonic()
