@@ -28,6 +28,7 @@ from engine.records import (
     ConversationSummary,
     NewConversation,
     Recovery,
+    SideExchange,
 )
 from engine.rule_store import RuleStore
 from engine.tracking.boards import TaskBoards
@@ -133,11 +134,13 @@ class Engine:
         """Find conversations by id, beginning of an id, slug or title; with `partly` also by a part of the title."""
         return await self.ports.store.find(reference, partly=partly)
 
-    async def fork(self, conversation_id: str, up_to_seq: int | None = None) -> Conversation:
-        """A copy under a new id, open here."""
+    async def fork(
+        self, conversation_id: str, up_to_seq: int | None = None, beside: Sequence[SideExchange] = ()
+    ) -> Conversation:
+        """A copy under a new id, open here; it ends with the questions `beside` and their answers."""
         self._conversations.refuse_when_full()
         new_id, now = self.ports.ids.new(), self.ports.clock.now()
-        record = await self.ports.library.fork(conversation_id, new_id, now, up_to_seq)
+        record = await self.ports.library.fork(conversation_id, new_id, now, up_to_seq, beside)
         return await self._conversations.adopt(record)
 
     async def change(self, conversation_id: str, changes: ConversationChanges) -> None:

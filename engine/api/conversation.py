@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from engine.executor.requests import Receipt, RunCaps
-from engine.records import Delivery, QueuedMessage
+from engine.records import Delivery, QueuedMessage, SideExchange
 
 if TYPE_CHECKING:
     from engine.context.measure import WindowPart
@@ -28,8 +28,11 @@ Unsubscribe = Callable[[], None]
 class SideQuestionsApi(Protocol):
     """Questions beside a conversation."""
 
-    async def ask(self, question: str) -> str:
-        """Answer of its model, also while it works. Raises ProviderError, StorageError."""
+    async def ask(self, question: str, earlier: Sequence[SideExchange] = ()) -> str:
+        """Answer of its model, which is given `earlier` ones, also while it works.
+
+        Raises ProviderError, StorageError.
+        """
         ...
 
     async def suggestion(self) -> str:

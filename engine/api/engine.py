@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         ConversationSummary,
         FoundText,
         SearchAnswer,
+        SideExchange,
         StoredMessage,
     )
     from engine.records.model_calls import CallSum
@@ -253,8 +254,10 @@ class EngineApi(Protocol):
         """Conversations with this id, id prefix or title."""
         ...
 
-    async def fork(self, conversation_id: str, up_to_seq: int | None = None) -> ConversationApi:
-        """Continue in a copy. Raises EngineError."""
+    async def fork(
+        self, conversation_id: str, up_to_seq: int | None = None, beside: Sequence[SideExchange] = ()
+    ) -> ConversationApi:
+        """Continue in a copy, which ends with the questions `beside` and their answers. Raises EngineError."""
         ...
 
     async def change(self, conversation_id: str, changes: ConversationChanges) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import unicodedata
+from collections.abc import Sequence
 from typing import Final
 
 from engine.context.transcribe import transcribe
@@ -11,6 +12,7 @@ from engine.executor.asking import Changing, answer_to, keep
 from engine.executor.session import Session
 from engine.executor.side_prompts import ask, may_ask
 from engine.ports import ConversationChanges, ProviderError
+from engine.records import SideExchange
 from engine.records.model_calls import CallPurpose
 
 PATIENCE: Final = 120.0
@@ -22,6 +24,9 @@ CHARACTERS_PER_TOKEN: Final = 2
 LONGEST: Final = 400_000
 SHORTEST: Final = 20_000
 """Characters of the messages that are read again, however large or unknown the window is."""
+MOST_EARLIER: Final = 8
+LONGEST_EARLIER: Final = 8_000
+"""Earlier questions that a follow-up is asked with, the newest ones, and characters of each text."""
 INSTRUCTION: Final = (
     "A user works with an agent. Below is their conversation so far, then a question that the user asks you beside it."
     " Answer the question alone, in a few sentences, from what the conversation tells and what you know. You have no"
@@ -45,8 +50,8 @@ class SideQuestions:
         self.asked = 0
         """Questions that wait for their answer."""
 
-    async def ask(self, question: str) -> str:
-        """Ask the conversation's own model.
+    async def ask(self, question: str, earlier: Sequence[SideExchange] = ()) -> str:
+        """Ask the conversation's own model; `earlier` questions beside it are given with their answers.
 
         Raises:
             ProviderError: the model cannot be asked, or takes too long.
@@ -54,16 +59,21 @@ class SideQuestions:
         """
         self.asked += 1
         try:
-            return await self._ask(question)
+            return await self._ask(question, earlier)
         finally:
             self.asked -= 1
 
-    async def _ask(self, question: str) -> str:
+    async def _ask(self, question: str, earlier: Sequence[SideExchange]) -> str:
         session = self._session
         room = min(max(session.record.context_window * CHARACTERS_PER_TOKEN, SHORTEST), LONGEST)
         summary = f"{session.record.summary}\n\n" if session.record.summary else ""
         said = transcribe(await session.rows(), room)
-        text = f"{summary}{said}\n\nThe question beside the conversation:\n{question}"
+        before = "".join(
+            f"\n\nEarlier the user asked you beside it:\n{one.question[:LONGEST_EARLIER]}\n\nYou answered:\n"
+            f"{one.answer[:LONGEST_EARLIER]}"
+            for one in earlier[-MOST_EARLIER:]
+        )
+        text = f"{summary}{said}{before}\n\nThe question beside the conversation:\n{question}"
         try:
             async with asyncio.timeout(PATIENCE):
                 answer = await answer_to(

@@ -23,6 +23,7 @@ from engine.records import (
     PermissionMode,
     Recovery,
     SearchAnswer,
+    SideExchange,
     StoredCompaction,
     StoredConversation,
     StoredMessage,
@@ -248,8 +249,18 @@ class Library(Protocol):
         """The traces of their runs."""
         ...
 
-    async def fork(self, source_id: str, new_id: str, at: float, up_to_seq: int | None = None) -> StoredConversation:
-        """Copy a conversation, whole or up to a message, under a new id, owned by this process."""
+    async def fork(
+        self,
+        source_id: str,
+        new_id: str,
+        at: float,
+        up_to_seq: int | None = None,
+        beside: Sequence[SideExchange] = (),
+    ) -> StoredConversation:
+        """Copy a conversation, whole or up to a message, under a new id, owned by this process.
+
+        Questions `beside` it and their answers become its last messages.
+        """
         ...
 
     async def purge(self, conversation_id: str) -> None:

@@ -330,6 +330,13 @@ class QueuedMessage(Struct, frozen=True):
     delivery: Delivery = Delivery.IDLE
 
 
+class SideExchange(Struct, frozen=True):
+    """A question beside a conversation, and its answer."""
+
+    question: str
+    answer: str
+
+
 class SearchHit(Struct, frozen=True):
     """A message or a tool call that matches a search."""
 

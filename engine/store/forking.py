@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from uuid import uuid4
 
 from engine.codec import decode_omitted, encode_omitted, encode_state, encode_totals
+from engine.machine.messages import NewMessage, Origin, Role, TextBlock
 from engine.machine.states import STATE_NAMES, Idle
-from engine.ports import NoConversation, StorageError
+from engine.ports import AppendMessage, NoConversation, StorageError
+from engine.records import SideExchange
 from engine.records.totals import Totals
-from engine.store import file_steps, planning, task_copies
+from engine.store import file_steps, messages, planning, task_copies
 from engine.store.copying import NAMES_AN_IMAGE, Row, columns_of, insert_rows, renamed_blocks
 from engine.store.recovery import answer_dangling
 from engine.store.removing import end_of_slice
@@ -51,11 +54,14 @@ class Fork:
     Rows are copied inside SQLite: read, renamed and written in Python, 50,000 messages took four times as long.
     """
 
-    def __init__(self, source_id: str, new_id: str, at: float, up_to_seq: int | None) -> None:
+    def __init__(
+        self, source_id: str, new_id: str, at: float, up_to_seq: int | None, beside: Sequence[SideExchange] = ()
+    ) -> None:
         self.conversation_id = new_id
         self._source_id = source_id
         self._at = at
         self._up_to_seq = up_to_seq
+        self._beside = beside
         self._last = 0
         self._copied = 0
         """The newest message that was copied."""
@@ -107,6 +113,8 @@ class Fork:
             task_copies.drop_later(connection, new_id)
         interrupt_open(connection, new_id, self._at)
         answer_dangling(connection, new_id, "", self._at)
+        for exchange in self._beside:
+            _add(connection, new_id, exchange, self._at)
         connection.execute("DELETE FROM temp.renamed")
         connection.execute("UPDATE conversations SET partial = NULL WHERE id = ?", (new_id,))
 
@@ -128,6 +136,20 @@ class Fork:
             f" FROM {table} AS s WHERE {condition} ORDER BY s.rowid",
             names,
         )
+
+
+def _add(connection: sqlite3.Connection, conversation_id: str, exchange: SideExchange, at: float) -> None:
+    """Append a question of the user and its answer; they join a turn that has no answer yet (SPEC UNI-06)."""
+    newest = messages.newest_visible(connection, conversation_id)
+    begins = newest is None or newest.role is Role.ASSISTANT
+    tracking = messages.tracking_now(connection, conversation_id)
+    for role, origin, text in (
+        (Role.USER, Origin.HUMAN, exchange.question),
+        (Role.ASSISTANT, Origin.LLM, exchange.answer),
+    ):
+        message = NewMessage(str(uuid4()), role, origin, (TextBlock(text),))
+        addition = AppendMessage(message, new_turn=begins and role is Role.USER)
+        messages.append(connection, conversation_id, addition, at, tracking)
 
 
 def _newest(connection: sqlite3.Connection, conversation_id: str) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from engine.ports import ConversationChanges, Imported, ImportTerms, OwnedElsewhere
 from engine.ports.storage import IndexProgress
-from engine.records import FoundText, SearchAnswer, StoredCompaction, StoredConversation
+from engine.records import FoundText, SearchAnswer, SideExchange, StoredCompaction, StoredConversation
 from engine.records.model_calls import CallSum
 from engine.records.runs import RunRecord
 from engine.records.turns import TurnDigest, TurnSummary
@@ -49,15 +49,25 @@ class SqliteLibrary:
         self.traces = SqliteTraces(transactions)
         self._version: int | None = None
 
-    async def fork(self, source_id: str, new_id: str, at: float, up_to_seq: int | None = None) -> StoredConversation:
-        """Copy a conversation, whole or up to a message, under a new id, owned by this process."""
+    async def fork(
+        self,
+        source_id: str,
+        new_id: str,
+        at: float,
+        up_to_seq: int | None = None,
+        beside: Sequence[SideExchange] = (),
+    ) -> StoredConversation:
+        """Copy a conversation, whole or up to a message, under a new id, owned by this process.
+
+        Questions `beside` it and their answers become its last messages.
+        """
 
         def last(connection: sqlite3.Connection) -> StoredConversation:
             self._instance.claim(connection, new_id, at)
             tell_apart(connection, new_id)
             return conversations.record(connection, new_id, self._instance)
 
-        return await self.slices.make(Fork(source_id, new_id, at, up_to_seq), at, last)
+        return await self.slices.make(Fork(source_id, new_id, at, up_to_seq, beside), at, last)
 
     async def purge(self, conversation_id: str) -> None:
         """Remove a conversation for good, with its rows and its unshared attachments.

@@ -6,13 +6,14 @@ from typing import Final
 
 from textual.content import Content
 
+from engine.api.conversation import ConversationApi
 from engine.api.engine import NEWEST
 from engine.machine.messages import Role, text_in
-from engine.records import StoredMessage
+from engine.records import SideExchange, StoredMessage
 from phoenix_tui.commands.command_context import CommandContext, CommandFunction
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.cost import NOTHING_SENT, choose_run, cost_report
-from phoenix_tui.features.side_questions import why_not
+from phoenix_tui.features.side_questions import FORKED, why_not
 from phoenix_tui.keys.keymap import scope_of
 from phoenix_tui.modals.help_sheet import HelpSheet
 from phoenix_tui.modals.side_question_sheet import SideQuestionSheet
@@ -51,7 +52,33 @@ async def btw(ctx: CommandContext, question: str) -> None:
     if conversation is None or refused:
         ctx.tell(refused)
     else:
-        await ctx.sheets.show(SideQuestionSheet(question, conversation.side))
+        await _side_questions(ctx, conversation, question)
+
+
+async def _side_questions(ctx: CommandContext, conversation: ConversationApi, question: str) -> None:
+    """Ask beside the conversation until the sheet is closed: copy an answer, ask on, or continue in a copy."""
+    earlier: list[SideExchange] = []
+    answered = ""
+    while question:
+        sheet = SideQuestionSheet(question, conversation.side, earlier, answered)
+        await ctx.sheets.show(sheet)
+        answered = sheet.exchange.answer
+        match sheet.wanted:
+            case "copy":
+                ctx.tell(f"Copied {len(answered):,} characters {await ctx.clipboard.copy(answered)}.")
+            case "more":
+                follow_up = await ctx.sheets.ask_line("Ask on", "") or ""
+                if follow_up.strip():
+                    earlier.append(sheet.exchange)
+                    question, answered = follow_up.strip(), ""
+            case "fork":
+                copy = await ctx.active.services.engine.fork(conversation.id, None, [*earlier, sheet.exchange])
+                await ctx.active.show(copy)
+                await ctx.active.index.reload()
+                ctx.tell(FORKED)
+                return
+            case _:
+                return
 
 
 async def copy(ctx: CommandContext, _: str) -> None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from engine.api.conversation import ConversationApi
+from engine.api.conversation import ConversationApi, SideQuestionsApi
 from engine.api.errors import ENGINE_ERRORS
+from engine.records import SideExchange
 from tools.clean import clean, clean_line
 from tools.wording import one_line
 
 NOTHING_SAID: Final = "This conversation is empty; there is nothing to ask about."
 USAGE: Final = "Give a question: /btw QUESTION. The agent keeps working, and nothing is stored."
 NO_ANSWER: Final = "(no answer)"
+FORKED: Final = "Forked. You are in the copy, which ends with the side question."
 SHOWN: Final = 200
 """Characters of the question that are shown."""
 
@@ -39,9 +41,9 @@ def in_one_line(question: str) -> str:
     return one_line(clean_line(question), SHOWN)
 
 
-async def answer_of(ask: Callable[[str], Awaitable[str]], question: str) -> SideAnswer:
+async def answer_of(side: SideQuestionsApi, question: str, earlier: Sequence[SideExchange] = ()) -> SideAnswer:
     """Ask; a failure is an answer too."""
     try:
-        return SideAnswer(clean(await ask(question)).strip() or NO_ANSWER)
+        return SideAnswer(clean(await side.ask(question, earlier)).strip() or NO_ANSWER)
     except ENGINE_ERRORS as error:
         return SideAnswer(clean(str(error)), failed=True)

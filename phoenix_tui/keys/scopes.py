@@ -44,6 +44,7 @@ class Scope(StrEnum):
     TRACES = "Traces"
     ROUTE = "Supervisor's decision"
     TODO = "Todo list"
+    SIDE = "Side question"
     READING = "Text viewer"
 
 

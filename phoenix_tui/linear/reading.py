@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from engine.api.conversation import ConversationApi
 from engine.machine.states import is_busy
 from phoenix_tui.features.cost import choose_run, cost_report
 from phoenix_tui.features.diagnostics import debug
 from phoenix_tui.features.doctor import doctor
-from phoenix_tui.features.side_questions import why_not
+from phoenix_tui.features.side_questions import FORKED, why_not
 from phoenix_tui.linear.context import LinearContext, LineCommand
 from tools.wording import counted, number_within
 
 READ_BACK: Final = 4
 MOST_READ: Final = 100
 OUTPUT_ROWS: Final = 200
+FORK: Final = "fork"
+MORE: Final = "more"
+"""Words behind /btw that take the answers further."""
 ASKED: Final = "Side question sent. Esc cancels it if nothing else is running."
 
 
@@ -54,11 +58,27 @@ async def _btw(ctx: LinearContext, question: str) -> None:
     if conversation is None or refused:
         ctx.say(refused)
         return
-    asked = ctx.side_questions.ask(conversation, question)
+    word, _, rest = question.partition(" ")
+    if word == FORK and not rest:
+        await _fork_side(ctx, conversation)
+        return
+    more = word == MORE and bool(rest.strip())
+    asked = ctx.side_questions.ask(conversation, rest.strip() if more else question, more=more)
     if ctx.terminal.keyboard.is_terminal:
         ctx.say(ASKED)
     else:  # the lines of a pipe are handled one after the other
         await asyncio.wait((asked,))
+
+
+async def _fork_side(ctx: LinearContext, conversation: ConversationApi) -> None:
+    """Continue in a copy that ends with the side questions."""
+    side = ctx.side_questions
+    if not side.exchanges or side.about != conversation.id:
+        ctx.say("No side question was answered here. /btw QUESTION asks one.")
+        return
+    copy = await ctx.services.engine.fork(conversation.id, None, tuple(side.exchanges))
+    await ctx.open(copy.id)
+    ctx.say(FORKED)
 
 
 async def _quit(ctx: LinearContext, _: str) -> None:

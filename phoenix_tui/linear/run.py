@@ -33,6 +33,7 @@ from phoenix_tui.linear.context import LinearContext, LineCommand
 MEANINGS: Final = {
     "agents": "sub-agents of this conversation: read, send a hint, stop; /agents stop stops all",
     "approvals": "pending approvals of all conversations, to answer here",
+    "btw": "/btw QUESTION asks a side question; /btw more QUESTION asks on, /btw fork continues in a copy with it",
     "config": "show, change and reset settings; /config NAME VALUE changes one, mostly from the next start",
     "context": "show what fills the context window, and how to free space",
     "help": "list the commands",

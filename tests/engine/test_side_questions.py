@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.machine.messages import TextBlock
+from engine.machine.messages import Role, TextBlock, text_in
 from engine.machine.states import is_busy
 from engine.ports import ProviderError
+from engine.records import SideExchange
 from tests.support.engine import engine_harness, until
 from tests.support.scripted_provider import Fail, Hang, Reply, Text
 
@@ -81,3 +82,47 @@ async def test_before_anything_was_answered_nothing_is_proposed_and_nobody_asked
         conversation = await harness.conversation()
         assert await conversation.side.suggestion() == ""
         assert harness.provider.requests == []
+
+
+EARLIER = SideExchange("why closed?", "Because of the pool.")
+
+
+async def test_a_follow_up_is_asked_with_the_answers_before_it(tmp_path: Path) -> None:
+    async with engine_harness(tmp_path, ANSWER, ASIDE) as harness:
+        conversation = await harness.conversation()
+        await conversation.say("hello")
+        await conversation.wait_idle()
+        many = [SideExchange(f"question {number}", "x" * 20_000) for number in range(20)]
+        await conversation.side.ask("since when?", [*many, EARLIER])
+        (block,) = harness.provider.requests[1].messages[-1].blocks
+        assert isinstance(block, TextBlock)
+        assert block.text.endswith(
+            "Earlier the user asked you beside it:\nwhy closed?\n\nYou answered:\nBecause of the pool."
+            f"\n\n{BESIDE}:\nsince when?"
+        )
+        assert "question 11" not in block.text
+        assert "question 19" in block.text
+        assert len(block.text) < 100_000
+
+
+@pytest.mark.parametrize("busy", [False, True])
+async def test_a_copy_ends_with_the_side_question_and_can_go_on(tmp_path: Path, busy: bool) -> None:
+    first = Reply((Text("half"), Hang())) if busy else ANSWER
+    async with engine_harness(tmp_path, first, Reply((Text("Go on."),), when="and now?")) as harness:
+        conversation = await harness.conversation()
+        await conversation.say("hello")
+        if busy:
+            await until(lambda: bool(harness.provider.requests))
+        else:
+            await conversation.wait_idle()
+        before = conversation.record.message_count
+        copy = await harness.engine.fork(conversation.id, None, [EARLIER, SideExchange("since when?", "Monday.")])
+        rows = await harness.store.messages(copy.id)
+        texts = [text_in(row.blocks) for row in rows[-4:]]
+        assert texts == ["why closed?", "Because of the pool.", "since when?", "Monday."]
+        assert [row.role for row in rows[-4:]] == [Role.USER, Role.ASSISTANT] * 2
+        assert conversation.record.message_count == before, "the conversation itself is left alone"
+        await copy.say("and now?")
+        await copy.wait_idle()
+        assert "Go on." in [text_in(row.blocks) for row in await harness.store.messages(copy.id)]
+        assert [text_in(message.blocks) for message in harness.provider.requests[-1].messages][-2].endswith("Monday.")

@@ -31,7 +31,14 @@ from engine.machine.states import (
 from engine.permissions.rules import Rule
 from engine.ports import ConversationChanges, ModelInfo
 from engine.ports.database_waits import DatabaseWaits
-from engine.records import Attachment, ConversationQuery, ConversationRecord, ConversationSummary, StoredMessage
+from engine.records import (
+    Attachment,
+    ConversationQuery,
+    ConversationRecord,
+    ConversationSummary,
+    SideExchange,
+    StoredMessage,
+)
 from engine.records.effort import LEVELS, Effort
 from engine.records.model_calls import CallSum
 from engine.records.runs import RunRecord
@@ -278,6 +285,7 @@ class FakeEngine:
         self.closed = False
         self.watchers: list[Callable[[Activity], None]] = []
         self.unread: set[str] = set()
+        self.forked_beside: list[SideExchange] = []
         self.forks: list[tuple[str, int | None]] = []
         self.searched: list[SearchQuery] = []
         self.summaries: dict[int, str] = {}
@@ -383,7 +391,10 @@ class FakeEngine:
         parts = [one for one in stored if reference.casefold() in one.title.casefold()] if partly else []
         return [self._summary(one) for one in found or parts]
 
-    async def fork(self, conversation_id: str, up_to_seq: int | None = None) -> FakeConversation:
+    async def fork(
+        self, conversation_id: str, up_to_seq: int | None = None, beside: Sequence[SideExchange] = ()
+    ) -> FakeConversation:
+        self.forked_beside += beside
         source = await self.open(conversation_id)
         self.forks.append((conversation_id, up_to_seq))
         copy = self._make(ConversationOptions(self.cwd, source.record.model, f"{source.record.title} (copy)"))

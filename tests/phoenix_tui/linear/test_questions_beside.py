@@ -68,3 +68,31 @@ async def test_the_lines_of_a_pipe_wait_for_the_answer(tmp_path: Path) -> None:
         phoenix = with_claude(tmp_path, server.url)
         said = (await phoenix.run("--screen-reader", stdin=b"go\n/btw why closed?\n/state\n")).out
     assert said.index("It is closed.") < said.index("Because of the pool.") < said.rindex("Ready.")
+
+
+async def test_it_is_asked_on_and_continued_in_a_copy(tmp_path: Path) -> None:
+    answers = by_last_message({
+        "since when?": says("Since Monday."),
+        "why closed?": says("Because of the pool."),
+        "go": says("Done."),
+    })
+    async with (
+        serve(answers) as server,
+        program(with_claude(tmp_path, server.url), "--screen-reader", rows=ROWS) as running,
+    ):
+        await running.shows("You:")
+        running.type("/btw fork\r")
+        await running.shows("This conversation is empty")
+        running.type("go\r")
+        await running.shows("Assistant: Done.")
+        running.type("/btw fork\r")
+        await running.shows("No side question was answered here.")
+        running.type("/btw why closed?\r")
+        await running.shows("Because of the pool.", "End of the side answer.")
+        running.type("/btw more since when?\r")
+        await running.shows("Since Monday.")
+        asked = server.requests[-1].body.decode()
+        assert "Earlier the user asked you beside it" in asked
+        assert "Because of the pool." in asked
+        running.type("/btw fork\r")
+        await running.shows("Forked. You are in the copy", "You: since when?", "Assistant: Since Monday.")

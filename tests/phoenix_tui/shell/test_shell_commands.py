@@ -14,7 +14,7 @@ from textual import events
 
 from engine.machine.states import Idle, is_busy
 from engine.ports import ModelInfo
-from engine.records import PermissionMode
+from engine.records import PermissionMode, SideExchange
 from phoenix_tui.commands.conversations import RUNS
 from phoenix_tui.commands.run import MODULES
 from phoenix_tui.features.catalogue import ALIASES, BY_NAME, closest, is_command, matching, split_command
@@ -263,3 +263,39 @@ async def test_a_question_beside_the_conversation_shows_its_answer_and_leaves_th
         await shell.until(lambda: shell.top is shell.screen)
         assert is_busy(conversation.state)
         assert len(conversation.said) == 1
+
+
+async def answered_aside(shell: Any) -> Any:
+    """The sheet of a side question with its answer."""
+    conversation = await shell.say("go")
+    conversation.side.answer = "Because of the pool."
+    conversation.side.answered.set()
+    await shell.type("/btw why?")
+    await shell.pilot.press("enter")
+    await shell.until(lambda: "c copies · a asks on · f continues in a copy" in shell.text)
+    return conversation
+
+
+async def test_a_side_answer_is_copied_and_asked_on(open_shell: Any) -> None:
+    async with open_shell((120, 40)) as shell:
+        conversation = await answered_aside(shell)
+        await shell.pilot.press("c")
+        await shell.until(lambda: shell.toasts and shell.toasts[-1].startswith("Copied 20 characters"))
+        await shell.until(lambda: isinstance(shell.top, SideQuestionSheet))
+        assert conversation.side.asked == ["why?"], "it is not asked again"
+        await shell.pilot.press("a")
+        await shell.until(lambda: "Ask on" in shell.text)
+        await shell.type("since when?")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: conversation.side.asked == ["why?", "since when?"])
+        assert conversation.side.earlier == (SideExchange("why?", "Because of the pool."),)
+        await shell.until(lambda: shell.text.count("Because of the pool.") == 2)
+
+
+async def test_a_side_answer_continues_in_a_copy(open_shell: Any, engine: Any) -> None:
+    async with open_shell((120, 40)) as shell:
+        await answered_aside(shell)
+        await shell.pilot.press("f")
+        await shell.until(lambda: engine.forked_beside)
+        assert engine.forked_beside == [SideExchange("why?", "Because of the pool.")]
+        await shell.until(lambda: shell.toasts and shell.toasts[-1].startswith("Forked."))
