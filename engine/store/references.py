@@ -10,7 +10,7 @@ from engine.codec import storable
 from engine.records import ConversationSummary
 from engine.store.conversations import LISTED, NOT_SUPERSEDED, escape_like, summaries
 from engine.store.ownership import Instance
-from engine.store.slugs import slug_of
+from tools.slugs import slug_of
 
 _USERS = "c.kind = 'user' AND c.deleted_at IS NULL AND c.partial IS NULL"
 

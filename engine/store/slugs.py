@@ -4,30 +4,13 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import unicodedata
 from typing import Final
 
-LONGEST: Final = 40
-"""Characters ahead of the number."""
-READ: Final = 200
-"""Characters of a title that are looked at."""
+from tools.slugs import slug_of
+
 WITHOUT_LETTERS: Final = "conversation"
 """Slug of a title without any ASCII letter."""
-_OTHER: Final = re.compile(r"[^a-z0-9]+")
 _NUMBER: Final = re.compile(r"-(\d{1,9})")
-
-
-def slug_of(title: str) -> str:
-    """The slug that a title begins with: lower-case ASCII words and hyphens; empty for a title without any.
-
-    Accents are dropped, "ß" becomes "ss".
-    """
-    plain = unicodedata.normalize("NFKD", title[:READ].casefold())
-    words = _OTHER.sub("-", "".join(letter for letter in plain if not unicodedata.combining(letter))).strip("-")
-    if len(words) > LONGEST:
-        whole = words[: LONGEST + 1].rpartition("-")[0]
-        words = (whole or words[:LONGEST]).strip("-")
-    return words
 
 
 def give_slug(connection: sqlite3.Connection, conversation_id: str) -> None:

@@ -64,6 +64,8 @@ class GitReader:
         self._runner = runner
         self._folder = folder
         self._settings: tuple[str, ...] = ()
+        self._given: dict[str, str] = {}
+        """Settings of the repository, which are texts here."""
 
     async def ask(self, *arguments: str, most: int) -> Finished | None:
         """Output of git, at most `most` bytes; None when it fails or takes longer than `SECONDS`."""
@@ -81,9 +83,34 @@ class GitReader:
             GIT_CONFIG_GLOBAL="",
         )
         given = listed.captured.head.decode("utf-8", "replace") if listed is not None else ""
+        self._given = _values(given)
         ignored = named.captured.head.decode("utf-8", "surrogateescape").rstrip("\0\n") if named is not None else ""
         ignored = ignored or str(Path.home() / ".config/git/ignore")
         self._settings = (*_comparing(given), "-c", f"core.excludesFile={ignored}")
+
+    @property
+    def for_checkout(self) -> tuple[str, ...]:
+        """The settings for a working tree that holds all files, whatever this one leaves out."""
+        return (*self._settings, "-c", "core.sparseCheckout=false")
+
+    @property
+    def is_sparse(self) -> bool:
+        """True where the working tree may leave out files."""
+        return self._given.get("core.sparsecheckout", "false").lower() not in {"false", "no", "off", "0"}
+
+    async def identity(self) -> dict[str, str]:
+        """The user's name and address for a commit, as variables of git; empty where git knows neither."""
+        values: dict[str, str] = {}
+        for key in ("name", "email"):
+            value = self._given.get(f"user.{key}", "") or await self._of_the_user(f"user.{key}")
+            if not value:
+                return {}
+            values |= {f"GIT_{role}_{key.upper()}": value for role in ("AUTHOR", "COMMITTER")}
+        return values
+
+    async def _of_the_user(self, key: str) -> str:
+        said = await self._run(("config", "--global", "--includes", "-z", "--get", key), 4096, GIT_CONFIG_GLOBAL="")
+        return said.captured.head.decode("utf-8", "replace").partition("\0")[0].strip() if said is not None else ""
 
     def exclude(self) -> tuple[str, ...]:
         """Arguments that name the repository's own list of ignored files, where it has one."""
@@ -127,6 +154,12 @@ async def open_repository(runner: ProcessRunner, folder: Path) -> GitReader | No
     if not repository.unreadable:
         await reader.prepare()
     return reader
+
+
+def _values(listed: str) -> dict[str, str]:
+    """Values that `git config -z --list` prints, by key; of several the last."""
+    parts = (entry.partition("\n") for entry in listed.split("\0"))
+    return {key: value if given else "true" for key, given, value in parts}
 
 
 def _comparing(listed: str) -> tuple[str, ...]:

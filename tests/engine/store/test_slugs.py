@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from engine.ports import ConversationChanges
 from engine.store import SqliteStore, StorePaths, open_store
-from engine.store.slugs import LONGEST, slug_of
+from tools.slugs import LONGEST_SLUG as LONGEST
+from tools.slugs import slug_of
 from tests.support.storage import OUR_TERMS, move, new_conversation, new_id, query, say
 
 

@@ -1,0 +1,271 @@
+"""Makes a worktree beside its repository: the claim of its folder first, then its parts, each found after a crash."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import itertools
+import os
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from tools.clean import reveal_name
+from tools.contract import ProcessRunner
+from tools.git.checkouts import (
+    LOCK,
+    PREFIX,
+    RECORD,
+    Origin,
+    Worktree,
+    checkouts,
+    home_of,
+    kept_origin,
+    own_folder,
+    repository_of,
+    worktree_at,
+)
+from tools.git.failure import GitFailure
+from tools.git.included import copy_included
+from tools.git.pointers import first_line
+from tools.git.reading import GitReader
+from tools.git.references import (
+    BRANCHES,
+    drop_new_reference,
+    has_below,
+    log_change,
+    named_object,
+    read_reference,
+    set_reference,
+)
+from tools.git.repository import Repository, read_small
+from tools.git.snapshots import put_back
+from tools.git.writing import GitWriter
+from tools.slugs import slug_of
+
+UNNAMED: Final = "work"
+ABOVE: Final = PREFIX.rstrip("/")
+RESERVED: Final = frozenset({"list", "merge", "remove"})
+"""Words of `/worktree` that are no names."""
+MOST_NUMBERS: Final = 1_000
+MAKER: Final = "Phoenix <phoenix@localhost>"
+"""Author in the log of a branch that is made."""
+
+
+class Made(Struct, frozen=True):
+    """A worktree to begin in."""
+
+    worktree: Worktree
+    folder: Path
+    """The part of it that is the working directory: that of the source, where it has one."""
+    notes: tuple[str, ...] = ()
+    """Sentences about it."""
+
+
+async def make_worktree(runner: ProcessRunner, folder: Path, name: str = "", base: str = "") -> Made:
+    """Make a worktree of the repository of `folder`, or take up the one of this name.
+
+    Where its branch exists without a worktree, as after a removal, the branch is checked out again, with the changes
+    that were not committed then.
+
+    Raises:
+        GitFailure: it cannot be made; nothing is left of it.
+    """
+    source = await asyncio.to_thread(repository_of, folder)
+    home = home_of(source)
+    await asyncio.to_thread(_make_home, home)
+    slug = await asyncio.to_thread(_slug, source, name)
+    if not slug:
+        raise GitFailure(f"The name {reveal_name(name)} has no letters or digits of ASCII, or is a word of /worktree.")
+    before = await asyncio.to_thread(worktree_at, source, slug)
+    if before.complete:
+        if base:
+            raise GitFailure(f"The worktree {slug} exists already; leave the base out, or choose another name.")
+        return Made(before, _within(before, source, folder), (f"The worktree {slug} exists and is used again.",))
+    commit, origin = await _commit(runner, source, before, base)
+    making = _Making(runner, source, before, commit, origin)
+    notes = await making.run()
+    made = await asyncio.to_thread(worktree_at, source, slug)
+    return Made(made, _within(made, source, folder), notes)
+
+
+async def _commit(runner: ProcessRunner, source: Repository, before: Worktree, base: str) -> tuple[str, Origin | None]:
+    """The commit to check out, and the origin of a branch that is new; None for one that exists."""
+    branch = before.branch
+    present = read_reference(source.common, f"{BRANCHES}{branch}")
+    if read_reference(source.common, f"{BRANCHES}{ABOVE}"):
+        raise GitFailure(f"A branch {ABOVE} is in the way of {branch}; rename it: git branch -m {ABOVE} OTHER.")
+    if has_below(source.common, f"{BRANCHES}{branch}"):
+        raise GitFailure(f"Branches below {branch}/ are in the way of it; choose another name.")
+    if present:
+        if base:
+            raise GitFailure(f"The branch {branch} exists already; leave the base out, or choose another name.")
+        used = next(
+            (one for one in checkouts(source.common) if one.branch == branch and one.folder != before.folder), None
+        )
+        if used is not None:
+            raise GitFailure(f"The branch {branch} is checked out in {reveal_name(used.folder)}; choose another name.")
+        return present, None
+    if not base and not source.head:
+        raise GitFailure("This repository has no commits yet; commit once, then make a worktree.")
+    found, on = named_object(source.common, base) if base else (source.head, _head_branch(source))
+    peeled = await GitWriter(runner, source).attempt("rev-parse", "--verify", "--quiet", f"{found}^{{commit}}")
+    commit = os.fsdecode(peeled.captured.head).strip()
+    if not found or peeled.exit_code != 0:
+        raise GitFailure(f"There is no branch, tag or commit {reveal_name(base)} here; `git branch` lists them.")
+    return commit, Origin(commit, on)
+
+
+def _head_branch(source: Repository) -> str:
+    said = os.fsdecode(read_small(source.own / "HEAD").strip())
+    name = said.removeprefix("ref:").strip()
+    return name.removeprefix(BRANCHES) if said.startswith("ref:") and name.startswith(BRANCHES) else ""
+
+
+class _Making:
+    """One worktree while it is made; whatever fails, all of it goes again."""
+
+    def __init__(
+        self, runner: ProcessRunner, source: Repository, before: Worktree, commit: str, origin: Origin | None
+    ) -> None:
+        self._runner = runner
+        self._source = source
+        self._before = before
+        self._commit = commit
+        self._origin = origin
+        self._own = Path()
+        self._reference = f"{BRANCHES}{before.branch}"
+
+    async def run(self) -> tuple[str, ...]:
+        """Make it; sentences about it. Raises GitFailure."""
+        await asyncio.to_thread(self._claim)
+        with self._locked():
+            try:
+                await asyncio.to_thread(self._connect)
+                notes = await self._fill()
+            except BaseException:
+                await asyncio.shield(asyncio.to_thread(self._take_away))
+                raise
+            (self._own / LOCK).unlink()
+        return notes
+
+    def _claim(self) -> None:
+        """Make the two folders; leftovers of a crash go first, as no work is in them."""
+        before, admin = self._before, self._source.common / "worktrees"
+        try:
+            if before.own is not None:
+                with _held(before.own / LOCK):
+                    shutil.rmtree(before.folder)
+                    shutil.rmtree(before.own)
+            admin.mkdir(exist_ok=True)
+            _drop_stale(admin / f"phoenix-{before.name}", before.folder)
+            with suppress(FileNotFoundError):
+                before.folder.rmdir()
+            before.folder.mkdir(mode=0o700)
+            names = (f"phoenix-{before.name}{f'-{number}' if number else ''}" for number in itertools.count())
+            for name in itertools.islice(names, MOST_NUMBERS):
+                with suppress(FileExistsError):
+                    (admin / name).mkdir()
+                    self._own = (admin / name).resolve()
+                    break
+        except OSError as error:
+            where = reveal_name(Path(error.filename or before.folder))
+            why = f"is in the way, or cannot be made: {error.strerror}; choose another name"
+            raise GitFailure(f"{where} {why}.") from error
+
+    @contextmanager
+    def _locked(self) -> Generator[None]:
+        with _held(self._own / LOCK, create=True):
+            yield
+
+    def _connect(self) -> None:
+        """Write the files that make it a working tree of the repository, and its branch."""
+        folder, own = self._before.folder, self._own
+        (own / "commondir").write_text("../..\n", "ascii")
+        (own / "gitdir").write_bytes(os.fsencode(folder / ".git") + b"\n")
+        (own / "HEAD").write_text(f"ref: {self._reference}\n", "utf-8")
+        if self._origin is not None:
+            (own / RECORD).write_bytes(msgspec.json.encode(self._origin))
+            set_reference(self._source.common, self._reference, self._commit, "")
+            log_change(self._source.common, self._reference, ("", self._commit), MAKER, "branch: Created by Phoenix")
+        else:
+            kept = kept_origin(folder.parent, self._before.name) or self._before.origin or Origin(self._commit)
+            (own / RECORD).write_bytes(msgspec.json.encode(kept))
+        (folder / ".git").write_bytes(b"gitdir: " + os.fsencode(own) + b"\n")
+
+    async def _fill(self) -> tuple[str, ...]:
+        repository = Repository(self._before.folder, self._own, self._source.common, self._commit)
+        reader = GitReader(self._runner, self._source, self._source.worktree)
+        await reader.prepare()
+        writer = GitWriter(self._runner, repository, reader.for_checkout)
+        await writer.run("read-tree", "--reset", "-u", self._commit)
+        notes = [await put_back(writer, self._before.name), await copy_included(reader, self._before.folder)]
+        if b"filter=" in read_small(self._before.folder / ".gitattributes", 64 * 1024):
+            notes.append("Filters of .gitattributes did not run: with LFS, run `git lfs pull` in the worktree.")
+        return tuple(filter(None, notes))
+
+    def _take_away(self) -> None:
+        shutil.rmtree(self._before.folder, ignore_errors=True)
+        shutil.rmtree(self._own, ignore_errors=True)
+        if self._origin is not None:
+            drop_new_reference(self._source.common, self._reference, self._commit)
+
+
+def _drop_stale(own: Path, folder: Path) -> None:
+    """Remove the git folder of a worktree whose making ended before anything named it."""
+    back = first_line(own / "gitdir", follow=False)
+    if own.is_dir() and back in {"", str(folder / ".git")} and (own / LOCK).exists():
+        with _held(own / LOCK):
+            shutil.rmtree(own)
+
+
+@contextmanager
+def _held(lock: Path, *, create: bool = False) -> Generator[None]:
+    """Hold the lock of a worktree that is being made; a crash lets it go. Raises GitFailure where another has it."""
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+    try:
+        descriptor = os.open(lock, flags, 0o600)
+    except FileNotFoundError:
+        yield
+        return
+    except OSError as error:
+        raise GitFailure(f"{reveal_name(lock)} cannot be opened: {error.strerror}; remove it.") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if create:
+            os.write(descriptor, b"Phoenix is making this worktree.\n")
+        yield
+    except BlockingIOError:
+        raise GitFailure("Another Phoenix is making this worktree; try again when it is done.") from None
+    finally:
+        os.close(descriptor)
+
+
+def _slug(source: Repository, name: str) -> str:
+    """The slug of a name; without a name the first of a row that nothing has yet."""
+    if name:
+        slug = slug_of(name)
+        return "" if slug in RESERVED else slug
+    for number in range(1, MOST_NUMBERS):
+        slug = f"{UNNAMED}-{number}"
+        taken = read_reference(source.common, f"{BRANCHES}{PREFIX}{slug}")
+        if not taken and not os.path.lexists(home_of(source) / slug):
+            return slug
+    return ""
+
+
+def _make_home(home: Path) -> None:
+    own_folder(home.parent)
+    own_folder(home)
+
+
+def _within(made: Worktree, source: Repository, folder: Path) -> Path:
+    """The same place in the worktree as `folder` in its own working tree, where it is a folder there."""
+    below = folder.resolve().relative_to(source.worktree)
+    inside = made.folder / below
+    return inside if inside.is_dir() and inside.resolve() == inside else made.folder
