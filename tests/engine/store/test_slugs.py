@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from engine.ports import ConversationChanges
 from engine.store import SqliteStore, StorePaths, open_store
+from tests.support.storage import OUR_TERMS, move, new_conversation, new_id, query, say
 from tools.slugs import LONGEST_SLUG as LONGEST
 from tools.slugs import slug_of
-from tests.support.storage import OUR_TERMS, move, new_conversation, new_id, query, say
 
 
 async def slugs(store: SqliteStore) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
@@ -38,6 +39,19 @@ def keys(found: Statistics, group: StatisticsGroup) -> list[str]:
     return [row.key for row in found.groups[group]]
 
 
+@pytest.fixture
+def zones() -> Iterator[Callable[[str], None]]:
+    """Sets the time zone of the process; it is the former one again afterwards."""
+    with pytest.MonkeyPatch.context() as patch:
+
+        def set_zone(name: str) -> None:
+            patch.setenv("TZ", name)
+            time.tzset()
+
+        yield set_zone
+    time.tzset()
+
+
 async def test_an_empty_database_has_sums_of_nothing(store: SqliteStore) -> None:
     found = await store.statistics.read(ALL)
     assert found.total == CallGroup()
@@ -45,9 +59,8 @@ async def test_an_empty_database_has_sums_of_nothing(store: SqliteStore) -> None
     assert not any(found.groups.values())
 
 
-async def test_each_group_adds_up_to_the_total(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
+async def test_each_group_adds_up_to_the_total(store: SqliteStore, zones: Callable[[str], None]) -> None:
+    zones("UTC")
     first = await conversation(
         store,
         used(Usage(100, 20, 3, 4), 0.5, at=NOON),
@@ -83,11 +96,10 @@ async def test_each_group_adds_up_to_the_total(store: SqliteStore, monkeypatch: 
     assert keys(found, StatisticsGroup.PURPOSE) == ["reply", "title"]
 
 
-async def test_days_are_those_of_the_local_time_zone(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_days_are_those_of_the_local_time_zone(store: SqliteStore, zones: Callable[[str], None]) -> None:
     await conversation(store, used(Usage(1, 1), at=NOON + DAY / 2 - 60))  # 23:59 UTC
     for zone, day in (("UTC", "2025-11-25"), ("Asia/Tokyo", "2025-11-26"), ("America/New_York", "2025-11-25")):
-        monkeypatch.setenv("TZ", zone)
-        time.tzset()
+        zones(zone)
         assert keys(await store.statistics.read(ALL), StatisticsGroup.DAY) == [day]
 
 

@@ -128,7 +128,7 @@ async def test_what_may_follow_a_command_is_said_and_offered(open_shell: Any) ->
         await shell.until(lambda: "everything that stays in the sandbox runs" in shell.text)
         await shell.pilot.press("enter")
         await shell.until(lambda: shell.active.mode.value == "auto")
-        assert shell.composer.text == ""
+        await shell.until(lambda: shell.composer.text == "")
 
 
 async def test_prose_behind_a_quotation_mark_that_stays_open_is_no_name(open_shell: Any, tmp_path: Path) -> None:
