@@ -6,7 +6,7 @@ import re
 from importlib.metadata import PackageNotFoundError, distribution
 
 NAME = re.compile(r"[\w.-]+")
-SHIPPED = ("local", "keyring", "serve", "otel", "mcp")
+SHIPPED = ("local", "keyring", "serve", "otel", "mcp", "acp")
 """Extras that a user may install; what only the tests use is not given on."""
 
 

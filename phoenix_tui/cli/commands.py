@@ -13,13 +13,17 @@ from phoenix_tui.config.paths import find_paths
 from tools.process.hardening import harden
 
 
-def run_command(parsed: Namespace) -> Exit:
+def run_command(parsed: Namespace) -> int:
     """Run the sub-command.
 
     Raises:
         CommandError: it cannot be done.
     """
     harden(debuggable=parsed.allow_debugger)
+    if parsed.command == "acp":
+        from phoenix_tui.wiring.acp import run_acp  # noqa: PLC0415 - one command, one import
+
+        return run_acp(parsed)
     arguments = command_arguments(parsed)
     if arguments.command == "config":
         from phoenix_tui.cli.config_command import run_config  # noqa: PLC0415 - one command, one import

@@ -18,6 +18,7 @@ COMMANDS = (
     "config",
     "doctor",
     "serve",
+    "acp",
 )
 
 INPUT_FORMAT = "--input-format"

@@ -45,7 +45,8 @@ def run_parser() -> Parser:
         "  config show|path|edit                show or edit settings\n"
         "  runs list|show|wait|cancel           see and cancel runs\n"
         "  events                               print or follow events of runs\n"
-        "  serve                                use Phoenix in a browser\n\n"
+        "  serve                                use Phoenix in a browser\n"
+        "  acp                                  be the agent of an editor\n\n"
         "Exit codes: 0 ok, 1 run failed, 2 usage, 41 credentials, 53 cap reached, 75 try again later,\n"
         "130 interrupted, 143 terminated.",
     )
@@ -172,6 +173,7 @@ def command_parser() -> Parser:
     checking.add_argument("-y", "--yes", action="store_true", help="write it without asking")
     _add_config(commands)
     _add_serve(commands)
+    _add_acp(commands)
     return parser
 
 
@@ -309,6 +311,20 @@ def _add_serve(
     )
     serving.add_argument("--public-url", default="", metavar="URL", help="address that browsers use, behind a proxy")
     serving.add_argument("rest", nargs="*", metavar="-- ARGUMENTS", help="options for the Phoenix of each tab")
+
+
+def _add_acp(
+    commands: Commands,
+) -> None:
+    text = "be the agent of an editor over the Agent Client Protocol, on stdin and stdout"
+    agent = commands.add_parser("acp", help=text, description=text.capitalize() + ".", allow_abbrev=False)
+    agent.add_argument("-m", "--model", metavar="PROVIDER/MODEL", help="model of new conversations")
+    agent.add_argument("--effort", choices=EFFORTS, metavar="LEVEL", help="how much it reasons")
+    agent.add_argument("--profile", metavar="NAME", help="agent profile of new conversations")
+    agent.add_argument("--permission-mode", choices=PERMISSION_MODES, metavar="MODE", help="their permission mode")
+    agent.add_argument("--sandbox", choices=SANDBOXES, metavar="KIND", help="off, workspace or read-only")
+    agent.add_argument("--trust", action="store_true", help="trust the Phoenix files of each folder as they are now")
+    _add_debug(agent)
 
 
 def _port(text: str) -> int:

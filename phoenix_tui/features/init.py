@@ -49,11 +49,17 @@ async def init(front: FrontEnd) -> None:
     if front.model == GUIDE:
         await _write_facts(front, folder, facts)
         return
-    exists = await asyncio.to_thread((folder / NAME).exists)
-    inside = facts.replace("</project_facts", "< /project_facts")
-    text = REQUEST.format(order=IMPROVE if exists else WRITE, facts=inside)
+    text = await request_text(folder, facts)
     conversation = await front.current()
     accepted(await conversation.say(text, (), caps_for(front, conversation)))
+
+
+async def request_text(folder: Path, facts: str = "") -> str:
+    """The message that asks the model for the file; the facts are gathered where they are not given."""
+    facts = facts or (await asyncio.to_thread(gather, folder)).markdown
+    exists = await asyncio.to_thread((folder / NAME).exists)
+    inside = facts.replace("</project_facts", "< /project_facts")
+    return REQUEST.format(order=IMPROVE if exists else WRITE, facts=inside)
 
 
 async def _write_facts(front: FrontEnd, folder: Path, facts: str) -> None:

@@ -1,0 +1,154 @@
+"""Questions to the user, asked of the client: permissions, plans and questions of the agent."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from acp.exceptions import RequestError
+from acp.schema import PermissionOption, ToolCallUpdate
+
+from engine.api.conversation import ConversationApi
+from engine.api.errors import ENGINE_ERRORS
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice, Refused
+from engine.updates import Question
+from phoenix_tui.acp.client import Client
+from phoenix_tui.acp.forms import answers_by_form, answers_by_options
+from phoenix_tui.acp.pump import UpdatePump
+from phoenix_tui.acp.tool_calls import (
+    Content,
+    code_part,
+    file_of,
+    input_of,
+    kind_of,
+    locations_of,
+    shown,
+    text_part,
+    title_of,
+)
+from phoenix_tui.acp.whole_diffs import edited_file
+from phoenix_tui.text.plan_text import plan_answer
+from tools.clean import clean_line, reveal
+from tools.contract import DiffDisplay
+
+log = logging.getLogger(__name__)
+
+ONCE, CONVERSATION, REJECT = "allow_once", "allow_conversation", "reject_once"
+NO_ANSWER: Final = "the editor could not ask the user"
+PLAN_OPTIONS: Final = {
+    "a": ("allow_always", "Approve, and accept edits"),
+    "y": ("allow_once", "Approve, and ask before each change"),
+    "s": ("allow_once", "Approve, and start with a fresh context"),
+    "n": ("reject_once", "Not now, stay in plan mode"),
+}
+"""Options of a plan by the letters of its answers in the other front ends."""
+
+
+class Approvals:
+    """Open questions of a session and its sub-agents, each asked by a task."""
+
+    def __init__(self, client: Client, session_id: str, pump: UpdatePump) -> None:
+        self._client = client
+        self._session_id = session_id
+        self._pump = pump
+        self._asking: dict[str, asyncio.Task[None]] = {}
+
+    def follow(self, conversation: ConversationApi, question: Question | None) -> None:
+        """Ask a new question; drop the one that is closed."""
+        self._drop(conversation.id)
+        if question is not None and not question.left_open:
+            task = asyncio.get_running_loop().create_task(self._ask(conversation, question))
+            self._asking[conversation.id] = task
+
+    def close(self) -> None:
+        """Ask no longer."""
+        for conversation_id in tuple(self._asking):
+            self._drop(conversation_id)
+
+    def _drop(self, conversation_id: str) -> None:
+        if (task := self._asking.pop(conversation_id, None)) is not None:
+            task.cancel()
+
+    async def _ask(self, conversation: ConversationApi, question: Question) -> None:
+        try:
+            await self._pump.flush()
+            answer = await self._answer(conversation, question)
+        except (RequestError, ValueError):
+            answer = ApprovalAnswer(ApprovalChoice.DENY, reason=NO_ANSWER)
+        except ConnectionError:
+            answer = None
+        try:
+            if answer is None:
+                conversation.cancel()
+            else:
+                outcome = await conversation.answer(question.call.id, answer)
+                if isinstance(outcome, Refused):
+                    log.warning("an answer was refused: %s", outcome.reason)
+        except ENGINE_ERRORS as error:
+            log.warning("an answer was not stored: %s", error)
+
+    async def _answer(self, conversation: ConversationApi, question: Question) -> ApprovalAnswer | None:
+        """The user's answer; None cancels the run."""
+        if question.request.questions:
+            if self._client.elicits:
+                return await answers_by_form(self._client, self._session_id, question)
+            return await answers_by_options(self._client, self._session_id, question)
+        options = _plan_options() if question.request.plan else _options(question)
+        call = await _call(conversation, question)
+        chosen = await self._client.permit(self._session_id, call, options)
+        if chosen is None:
+            return None
+        if question.request.plan:
+            return plan_answer(chosen) or plan_answer("n")
+        match chosen:
+            case "allow_once":
+                return ApprovalAnswer(ApprovalChoice.ONCE)
+            case "allow_conversation":
+                return ApprovalAnswer(ApprovalChoice.CONVERSATION, rule=question.rule)
+            case _:
+                return ApprovalAnswer(ApprovalChoice.DENY)
+
+
+async def _call(conversation: ConversationApi, question: Question) -> ToolCallUpdate:
+    """The call with all that the user must see to decide."""
+    request, call, record = question.request, question.call, conversation.record
+    given = input_of(call.input_json)
+    content: list[Content] = []
+    if request.plan:
+        content.append(text_part(request.plan))
+    elif request.command:
+        content.append(code_part(reveal(request.command)))
+    elif isinstance(request.preview, DiffDisplay):
+        path = file_of(request.preview, request.paths, record.cwd)
+        content.append(await edited_file(path, request.preview, is_done=False))
+    else:
+        content += shown(request.preview, request.summary)
+    if question.reason and not request.plan:
+        content.append(text_part(clean_line(question.reason)))
+    agent = record.agent
+    return ToolCallUpdate(
+        tool_call_id=call.id if agent is None else f"{record.id}:{call.id}",
+        title=title_of(call.name, request) if agent is None else f"Sub-agent: {title_of(call.name, request)}",
+        kind=kind_of(call.name),
+        status="pending",
+        content=content,
+        locations=locations_of(request, given),
+        raw_input=given,
+    )
+
+
+def _options(question: Question) -> Sequence[PermissionOption]:
+    options = [PermissionOption(option_id=ONCE, name="Allow once", kind="allow_once")]
+    if question.rule:
+        name = f"Allow for this conversation: {clean_line(question.rule)}"
+        options.append(PermissionOption(option_id=CONVERSATION, name=name, kind="allow_always"))
+    return (*options, PermissionOption(option_id=REJECT, name="Reject", kind="reject_once"))
+
+
+def _plan_options() -> Sequence[PermissionOption]:
+    return [
+        PermissionOption.model_validate({"option_id": letter, "name": name, "kind": kind})
+        for letter, (kind, name) in PLAN_OPTIONS.items()
+    ]

@@ -1,0 +1,278 @@
+"""The agent: its methods, and the sessions of one client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from acp import schema
+from acp.exceptions import RequestError
+from msgspec import Struct
+
+from engine.api.conversation import ConversationApi
+from engine.executor.requests import EngineError
+from engine.ports import ConversationChanges
+from engine.records import AgentFacts, ConversationQuery
+from engine.updates import Update
+from phoenix_tui.acp.capabilities import answer_to_initialize, is_method
+from phoenix_tui.acp.client import Client
+from phoenix_tui.acp.dispatch import INTERNAL, NOT_FOUND, Dispatcher, Route, invalid
+from phoenix_tui.acp.lines import fields_of
+from phoenix_tui.acp.options import ModelList, change_of, modes_of
+from phoenix_tui.acp.prompts import read_prompt
+from phoenix_tui.acp.replay import replay
+from phoenix_tui.acp.services import AcpServices
+from phoenix_tui.acp.session import AcpSession
+from tools.clean import clean_line, reveal_name
+
+PAGE: Final = 50
+"""Sessions of one list."""
+NO_SERVERS: Final = "MCP servers of the editor are not connected: this Phoenix has no MCP client yet."
+NO_FOLDERS: Final = "Additional folders are not used: Phoenix works in one folder, and asks before it leaves it."
+
+
+class SetModel(Struct, frozen=True, rename="camel"):
+    """Parameters of `session/set_model`, which clients of earlier versions send."""
+
+    session_id: str
+    model_id: str
+
+
+class AcpServer:
+    """One client and its sessions."""
+
+    def __init__(self, client: Client, opening: asyncio.Future[AcpServices]) -> None:
+        self.client = client
+        self._opening = opening
+        self._sessions: dict[str, AcpSession] = {}
+        self._entering = asyncio.Lock()
+        self._models = ModelList(self._offered)
+        opening.add_done_callback(self._opened)
+
+    def dispatcher(self) -> Dispatcher:
+        """The methods by name."""
+        requests: dict[str, tuple[Any, Callable[[Any], Awaitable[Any]]]] = {
+            "initialize": (schema.InitializeRequest, self.initialize),
+            "authenticate": (schema.AuthenticateRequest, self.authenticate),
+            "session/new": (schema.NewSessionRequest, self.new),
+            "session/load": (schema.LoadSessionRequest, self.load),
+            "session/resume": (schema.ResumeSessionRequest, self.resume),
+            "session/fork": (schema.ForkSessionRequest, self.fork),
+            "session/list": (schema.ListSessionsRequest, self.sessions),
+            "session/close": (schema.CloseSessionRequest, self.leave),
+            "session/delete": (schema.DeleteSessionRequest, self.delete),
+            "session/prompt": (schema.PromptRequest, self.prompt),
+            "session/set_mode": (schema.SetSessionModeRequest, self.set_mode),
+            "session/set_model": (SetModel, self.set_model),
+            "session/set_config_option": (schema.SetSessionConfigOptionSelectRequest, self.set_option),
+        }
+        routes = {name: Route(kind, handle) for name, (kind, handle) in requests.items()}
+        return Dispatcher(routes, {"session/cancel": Route(schema.CancelNotification, self.cancel)})
+
+    async def initialize(self, request: schema.InitializeRequest) -> schema.InitializeResponse:
+        """Say who this is and what it can do."""
+        if request.client_capabilities is not None:
+            self.client.capabilities = request.client_capabilities
+        return answer_to_initialize()
+
+    async def authenticate(self, request: schema.AuthenticateRequest) -> schema.AuthenticateResponse:
+        """Accept a known method: keys come from the environment and from Phoenix's own files."""
+        if not is_method(request.method_id):
+            raise invalid(f"There is no authentication method {clean_line(request.method_id)[:100]}.")
+        return schema.AuthenticateResponse()
+
+    async def new(self, request: schema.NewSessionRequest) -> schema.NewSessionResponse:
+        """Begin a conversation."""
+        services, cwd = await self._opening, absolute(request.cwd)
+        begun = await services.begin(cwd)
+        conversation = await services.engine.create(begun.options)
+        session = await self._enter(conversation, [*begun.notices, *_unused(request)])
+        session.greet()
+        options = await self._models.options(conversation.record)
+        modes = modes_of(conversation.record)
+        return schema.NewSessionResponse(session_id=session.id, modes=modes, config_options=options)
+
+    async def load(self, request: schema.LoadSessionRequest) -> schema.LoadSessionResponse:
+        """Open a conversation and send its history."""
+        session = await self._open(request.session_id, request.cwd, request)
+        await replay(session.conversation, session.translator)
+        session.greet()
+        record = session.conversation.record
+        options = await self._models.options(record)
+        return schema.LoadSessionResponse(modes=modes_of(record), config_options=options)
+
+    async def resume(self, request: schema.ResumeSessionRequest) -> schema.ResumeSessionResponse:
+        """Open a conversation without its history."""
+        session = await self._open(request.session_id, request.cwd, request)
+        session.greet()
+        record = session.conversation.record
+        options = await self._models.options(record)
+        return schema.ResumeSessionResponse(modes=modes_of(record), config_options=options)
+
+    async def fork(self, request: schema.ForkSessionRequest) -> schema.ForkSessionResponse:
+        """Open a copy of a conversation."""
+        services = await self._opening
+        absolute(request.cwd)
+        await self._known(services, request.session_id)
+        conversation = await services.engine.fork(request.session_id)
+        session = await self._enter(conversation, _unused(request))
+        session.greet()
+        options = await self._models.options(conversation.record)
+        modes = modes_of(conversation.record)
+        return schema.ForkSessionResponse(session_id=session.id, modes=modes, config_options=options)
+
+    async def sessions(self, request: schema.ListSessionsRequest) -> schema.ListSessionsResponse:
+        """A page of conversations, newest first; the cursor is the number of those before it."""
+        services = await self._opening
+        cwd = absolute(request.cwd) if request.cwd is not None else None
+        cursor = request.cursor or "0"
+        if not cursor.isascii() or not cursor.isdecimal() or len(cursor) > 9:
+            raise invalid("The cursor is none of this agent's: begin without one.")
+        first = int(cursor)
+        found = await services.engine.list(ConversationQuery(cwd=cwd, scripted=False, limit=PAGE + 1, offset=first))
+        sessions = [
+            schema.SessionInfo(
+                session_id=one.id,
+                cwd=str(one.cwd),
+                title=clean_line(one.title) or None,
+                updated_at=datetime.fromtimestamp(one.updated_at, UTC).isoformat(),
+            )
+            for one in found[:PAGE]
+        ]
+        following = str(first + PAGE) if len(found) > PAGE else None
+        return schema.ListSessionsResponse(sessions=sessions, next_cursor=following)
+
+    async def leave(self, request: schema.CloseSessionRequest) -> schema.CloseSessionResponse:
+        """Stop a session's run and release its conversation."""
+        session = self._session(request.session_id)
+        await self._leave(session)
+        return schema.CloseSessionResponse()
+
+    async def delete(self, request: schema.DeleteSessionRequest) -> schema.DeleteSessionResponse:
+        """Move a conversation to the trash."""
+        services = await self._opening
+        await self._known(services, request.session_id)
+        if (session := self._sessions.get(request.session_id)) is not None:
+            await self._leave(session)
+        await services.engine.change(request.session_id, ConversationChanges(deleted=True))
+        return schema.DeleteSessionResponse()
+
+    async def prompt(self, request: schema.PromptRequest) -> schema.PromptResponse:
+        """Run one turn."""
+        session = self._session(request.session_id)
+        prompt = await read_prompt(request.prompt)
+        ours = fields_of(fields_of(request.field_meta).get("phoenix"))
+        return await session.prompt(prompt, steers=ours.get("steer") is True)
+
+    async def cancel(self, request: schema.CancelNotification) -> None:
+        """Stop the turn of a session."""
+        if (session := self._sessions.get(request.session_id)) is not None:
+            session.cancel()
+
+    async def set_mode(self, request: schema.SetSessionModeRequest) -> schema.SetSessionModeResponse:
+        """Choose the permission mode."""
+        await self._change(request.session_id, "mode", request.mode_id)
+        return schema.SetSessionModeResponse()
+
+    async def set_model(self, request: SetModel) -> dict[str, Any]:
+        """Choose the model, as clients of earlier versions do."""
+        await self._change(request.session_id, "model", request.model_id)
+        return {}
+
+    async def set_option(
+        self, request: schema.SetSessionConfigOptionSelectRequest
+    ) -> schema.SetSessionConfigOptionResponse:
+        """Choose mode, model or effort."""
+        session = await self._change(request.session_id, request.config_id, request.value)
+        options = await self._models.options(session.conversation.record)
+        return schema.SetSessionConfigOptionResponse(config_options=options)
+
+    async def close(self) -> None:
+        """Cancel everything and close all services."""
+        for session in self._sessions.values():
+            session.conversation.cancel()
+        self._models.close()
+        for session in self._sessions.values():
+            await session.close()
+        self._sessions.clear()
+
+    async def _change(self, session_id: str, option: str, value: str) -> AcpSession:
+        session = self._session(session_id)
+        await session.conversation.change(change_of(option, value))
+        return session
+
+    async def _open(self, session_id: str, cwd: str, request: Any) -> AcpSession:
+        """The session of a stored conversation, which must be one of this folder and free."""
+        services, folder = await self._opening, absolute(cwd)
+        async with self._entering:
+            if (session := self._sessions.get(session_id)) is not None:
+                return session
+            conversation = await self._known(services, session_id)
+        if why := conversation.read_only:
+            await services.engine.forget(session_id)
+            raise RequestError(INTERNAL, why)
+        own = conversation.record.cwd
+        if folder.resolve() != own:
+            raise invalid(f"This conversation works in {reveal_name(own)}: open it with that folder as cwd.")
+        return await self._enter(conversation, [*await services.notices(own), *_unused(request)])
+
+    async def _known(self, services: AcpServices, session_id: str) -> ConversationApi:
+        try:
+            conversation = await services.engine.open(session_id)
+        except EngineError as error:
+            raise RequestError(NOT_FOUND, str(error)) from error
+        if conversation.record.deleted or getattr(conversation.record, "agent", None) is not None:
+            raise RequestError(NOT_FOUND, f"There is no session {clean_line(session_id)[:100]}.")
+        return conversation
+
+    async def _enter(self, conversation: ConversationApi, notices: list[str]) -> AcpSession:
+        services = await self._opening
+        session = AcpSession(self.client, conversation, self._models.options, services)
+        session.caps = lambda: services.caps(conversation.record)
+        session.notices += notices
+        self._sessions[session.id] = session
+        await session.open()
+        return session
+
+    async def _leave(self, session: AcpSession) -> None:
+        services = await self._opening
+        self._sessions.pop(session.id, None)
+        session.cancel()
+        await services.engine.forget(session.id)
+        await session.close()
+
+    def _session(self, session_id: str) -> AcpSession:
+        session = self._sessions.get(session_id)
+        if session is None:
+            name = clean_line(session_id)[:100]
+            raise RequestError(NOT_FOUND, f"There is no open session {name}: begin one, or load it.")
+        return session
+
+    def _opened(self, opening: asyncio.Future[AcpServices]) -> None:
+        if not opening.cancelled() and opening.exception() is None:
+            opening.result().follow_agents(self._follow_agent)
+            self._models.refresh()
+
+    def _follow_agent(self, agent: ConversationApi, facts: AgentFacts, update: Update) -> None:
+        if (session := self._sessions.get(facts.parent_id)) is not None:
+            session.agents.follow(agent, facts, update)
+
+    async def _offered(self) -> Any:
+        return await (await self._opening).models()
+
+
+def absolute(cwd: str) -> Path:
+    """A working directory. Raises RequestError."""
+    path = Path(cwd)
+    if not path.is_absolute() or "\0" in cwd:
+        raise invalid(f"cwd is {reveal_name(cwd)[:200] or 'empty'}: give an absolute path.")
+    return path
+
+
+def _unused(request: Any) -> list[str]:
+    """Sentences about parts of a request that Phoenix does not use."""
+    said = [NO_SERVERS] if getattr(request, "mcp_servers", None) else []
+    return [*said, NO_FOLDERS] if getattr(request, "additional_directories", None) else said

@@ -1,0 +1,62 @@
+"""Services of the agent: conversations, and facts about folders and models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from engine.api.conversation import ConversationApi, Unsubscribe
+from engine.api.engine import EngineApi
+from engine.executor.requests import ConversationOptions, RunCaps
+from engine.ports import ModelInfo
+from engine.records import AgentFacts, ConversationRecord
+from engine.updates import Update
+
+AgentFollower = Callable[[ConversationApi, AgentFacts, Update], None]
+
+
+class NewSession(Struct, frozen=True):
+    """Options of a conversation in a folder, and sentences for the user about that folder."""
+
+    options: ConversationOptions
+    notices: tuple[str, ...]
+
+
+class AcpServices(Protocol):
+    """Opened services of one process."""
+
+    @property
+    def engine(self) -> EngineApi:
+        """Conversations."""
+        ...
+
+    async def begin(self, cwd: Path) -> NewSession:
+        """Options of a new conversation. Raises CommandError."""
+        ...
+
+    async def notices(self, cwd: Path) -> tuple[str, ...]:
+        """Sentences about files of a folder that are left out. Raises CommandError."""
+        ...
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """Models on offer."""
+        ...
+
+    def caps(self, record: ConversationRecord) -> RunCaps:
+        """Limits of a run."""
+        ...
+
+    async def cost(self, conversation: ConversationApi) -> list[str]:
+        """Lines about usage and cost. Raises StorageError."""
+        ...
+
+    def follow_agents(self, follower: AgentFollower) -> Unsubscribe:
+        """Send `follower` every update of every sub-agent."""
+        ...
+
+    async def close(self) -> None:
+        """Stop every run and end every program."""
+        ...

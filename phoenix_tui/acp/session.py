@@ -1,0 +1,180 @@
+"""One session of a client: a conversation, its turns, and everything that is said about them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, Literal
+
+from acp.exceptions import RequestError
+from acp.schema import AvailableCommandsUpdate, PromptResponse
+from pydantic import BaseModel
+
+from engine.api.conversation import ConversationApi, Unsubscribe
+from engine.executor.requests import Receipt, Refused, RunCaps
+from engine.machine.states import is_busy
+from engine.records import Delivery
+from engine.updates import ApprovalAsked, RunEnded, StateChanged, Update
+from phoenix_tui.acp.agents_in_session import AgentsInSession
+from phoenix_tui.acp.approvals import Approvals
+from phoenix_tui.acp.client import Client
+from phoenix_tui.acp.commands import Costs, available, command_of, run_command
+from phoenix_tui.acp.dispatch import INTERNAL
+from phoenix_tui.acp.options import OptionsOf
+from phoenix_tui.acp.prompts import Prompt
+from phoenix_tui.acp.pump import UpdatePump
+from phoenix_tui.acp.translator import Translator
+from tools.contract import ImageRejected
+
+StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
+STOPS: Final[dict[str, StopReason]] = {
+    "iteration_limit": "max_turn_requests",
+    "output_limit": "max_tokens",
+    "refusal": "refusal",
+    "content_filter": "refusal",
+}
+"""Stop reasons of runs that did not succeed, by their error codes."""
+AUTH_REQUIRED: Final = -32000
+WORKS: Final = "This conversation works on a prompt: wait for its end, or cancel it."
+FAILED: Final = "The run failed."
+
+
+class AcpSession:
+    """A conversation that a client has open."""
+
+    def __init__(self, client: Client, conversation: ConversationApi, options_of: OptionsOf, costs: Costs) -> None:
+        self.conversation = conversation
+        self.costs = costs
+        self.caps: Callable[[], RunCaps] = RunCaps
+        self.notices: list[str] = []
+        """Sentences to say with the next prompt."""
+        self._client = client
+        self.pump = UpdatePump(self._send)
+        self.translator = Translator(self.pump, conversation.record, options_of)
+        self.approvals = Approvals(client, conversation.id, self.pump)
+        self.agents = AgentsInSession(self.pump, self.translator, self.approvals)
+        self._leave: Unsubscribe | None = None
+        self._turn: asyncio.Future[RunEnded] | None = None
+        self._cancelled = asyncio.Event()
+        self._rests = asyncio.Event()
+
+    @property
+    def id(self) -> str:
+        """Id of the session, which is that of its conversation."""
+        return self.conversation.id
+
+    async def open(self) -> None:
+        """Follow the conversation."""
+        self._leave = await self.conversation.subscribe(self.follow)
+
+    def greet(self) -> None:
+        """Name the commands, once the client knows the session."""
+        update = AvailableCommandsUpdate(session_update="available_commands_update", available_commands=available())
+        self.pump.put(update)
+
+    def follow(self, update: Update) -> None:
+        """Take in one update of the conversation."""
+        self.translator.follow(update)
+        match update:
+            case ApprovalAsked(question):
+                self.approvals.follow(self.conversation, question)
+            case StateChanged(state) if not is_busy(state):
+                self._rests.set()
+            case RunEnded():
+                if self._turn is not None and not self._turn.done():
+                    self._turn.set_result(update)
+            case _:
+                pass
+
+    async def prompt(self, prompt: Prompt, *, steers: bool) -> PromptResponse:
+        """Send a message, or run a command, and wait for its end.
+
+        Raises:
+            RequestError: it was refused, or the run failed.
+        """
+        if self._turn is not None:
+            if not steers:
+                raise RequestError(INTERNAL, WORKS)
+            return await self._steer(prompt, self._turn)
+        self._turn = turn = asyncio.get_running_loop().create_future()
+        self._cancelled.clear()
+        try:
+            for notice in self.notices:
+                self.translator.notice(notice)
+            self.notices.clear()
+            if (command := command_of(prompt.text)) is not None:
+                return await self._command(*command)
+            return await self._run(lambda ids: self.conversation.say(prompt.text, ids, self.caps()), prompt, turn)
+        finally:
+            self._turn = None
+            await self.pump.flush()
+
+    async def _command(self, name: str, rest: str) -> PromptResponse:
+        turn = self._turn
+        text = await run_command(self, name, rest)
+        if text is not None and turn is not None:
+            prompt = Prompt(text)
+            return await self._run(lambda ids: self.conversation.say(text, ids, self.caps()), prompt, turn)
+        return PromptResponse(stop_reason="cancelled" if self._cancelled.is_set() else "end_turn")
+
+    async def _run(
+        self, say: Callable[[list[str]], Awaitable[Receipt]], prompt: Prompt, turn: asyncio.Future[RunEnded]
+    ) -> PromptResponse:
+        ids = await self._attach(prompt)
+        if self._cancelled.is_set():
+            return PromptResponse(stop_reason="cancelled")
+        receipt = await say(ids)
+        if isinstance(receipt, Refused):
+            raise RequestError(INTERNAL, receipt.reason)
+        if self._cancelled.is_set():  # while it was stored
+            self.conversation.cancel()
+        return _response(await turn)
+
+    async def _steer(self, prompt: Prompt, turn: asyncio.Future[RunEnded]) -> PromptResponse:
+        ids = await self._attach(prompt)
+        queue = self.conversation.queue
+        receipt = await queue.add(prompt.text, ids, self.caps(), delivery=Delivery.TOOL)
+        if isinstance(receipt, Refused):
+            raise RequestError(INTERNAL, receipt.reason)
+        ended = await asyncio.shield(turn)
+        await self.pump.flush()
+        return _response(ended)
+
+    async def _attach(self, prompt: Prompt) -> list[str]:
+        try:
+            return [(await self.conversation.attach(image)).id for image in prompt.images]
+        except ImageRejected as error:
+            raise RequestError(INTERNAL, str(error)) from error
+
+    async def until_rest(self) -> None:
+        """Wait until nothing runs."""
+        while is_busy(self.conversation.state):
+            self._rests.clear()
+            await self._rests.wait()
+
+    def cancel(self) -> None:
+        """Stop the run; its prompt is answered with `cancelled`."""
+        self._cancelled.set()
+        self.conversation.cancel()
+
+    async def close(self) -> None:
+        """Follow no longer; the conversation goes on to be open."""
+        if self._leave is not None:
+            self._leave()
+        self.approvals.close()
+        if self._turn is not None and not self._turn.done():
+            self._turn.cancel()
+        await self.pump.close()
+
+    async def _send(self, update: BaseModel) -> None:
+        await self._client.update(self.id, update)
+
+
+def _response(ended: RunEnded) -> PromptResponse:
+    if ended.status == "success":
+        return PromptResponse(stop_reason="end_turn")
+    if ended.status == "cancelled":
+        return PromptResponse(stop_reason="cancelled")
+    if (stop := STOPS.get(ended.error_code)) is not None:
+        return PromptResponse(stop_reason=stop)
+    raise RequestError(AUTH_REQUIRED if ended.error_code == "auth" else INTERNAL, ended.error or FAILED)

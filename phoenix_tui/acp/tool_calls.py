@@ -1,0 +1,157 @@
+"""Tool calls as the protocol names them: kind, title, places, input, and what they showed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+from acp.schema import (
+    ContentToolCallContent,
+    FileEditToolCallContent,
+    TerminalToolCallContent,
+    ToolCallLocation,
+)
+
+from engine.codec import decode_display
+from engine.machine.messages import ToolResult, ToolStatus
+from phoenix_tui.acp.lines import fields_of
+from phoenix_tui.acp.pump import text_content
+from tools.contract import (
+    AgentsDisplay,
+    DiffDisplay,
+    Display,
+    ImageDisplay,
+    PlainDisplay,
+    TerminalDisplay,
+    ToolRequest,
+)
+from tools.exit_plan import NAME as EXIT_PLAN
+from tools.todo_write import NAME as TODO_WRITE
+
+Kind: TypeAlias = Literal[
+    "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
+]
+Content: TypeAlias = ContentToolCallContent | FileEditToolCallContent | TerminalToolCallContent
+KINDS: Final[dict[str, Kind]] = {
+    "read_file": "read",
+    "read_image": "read",
+    "write_file": "edit",
+    "patch": "edit",
+    "list_files": "search",
+    "search": "search",
+    "bash": "execute",
+    "job_output": "execute",
+    "job_kill": "execute",
+    "think": "think",
+    "web_fetch": "fetch",
+    EXIT_PLAN: "switch_mode",
+}
+"""Kinds of the tools; others have the kind `other`."""
+HIDDEN: Final = frozenset({TODO_WRITE})
+"""Tools whose calls are not shown: the list is sent as a plan."""
+LONGEST_TITLE: Final = 500
+LONGEST_TEXT: Final = 64 * 1024
+LONGEST_INPUT: Final = 256 * 1024
+TAIL: Final = 8 * 1024
+"""Characters of the title, of a text, of the input as JSON and of a running command's output."""
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of a tool."""
+    return KINDS.get(name, "other")
+
+
+def title_of(name: str, request: ToolRequest | None) -> str:
+    """One line for a call."""
+    title = request.summary if request is not None and request.summary else name
+    return title[:LONGEST_TITLE]
+
+
+def input_of(input_json: str) -> Any:
+    """The arguments of a call; a note in place of long ones."""
+    if len(input_json) > LONGEST_INPUT:
+        return {"note": f"{len(input_json):,} characters of input are not repeated here."}
+    try:
+        return json.loads(input_json)
+    except (ValueError, RecursionError):
+        return {"text": input_json[:LONGEST_TITLE]}
+
+
+def locations_of(request: ToolRequest | None, given: Any) -> list[ToolCallLocation]:
+    """Files that a call is about, for an editor that follows along."""
+    line = fields_of(given).get("offset")
+    at = line if isinstance(line, int) and not isinstance(line, bool) and 0 < line < 1 << 31 else None
+    return [ToolCallLocation(path=str(path), line=at) for path in (request.paths if request is not None else ())]
+
+
+def text_part(text: str) -> ContentToolCallContent:
+    """A text of a call."""
+    return ContentToolCallContent(type="content", content=text_content(_cut(text)))
+
+
+def code_part(text: str) -> ContentToolCallContent:
+    """A text of a call as it is, in a fence that it cannot close."""
+    shown = _cut(text)
+    longest = max((len(run) for run in re.findall(r"`{3,}", shown)), default=2)
+    fence = "`" * (longest + 1)
+    return text_part(f"{fence}\n{shown.rstrip(chr(10))}\n{fence}")
+
+
+def status_of(status: ToolStatus) -> Literal["pending", "in_progress", "completed", "failed"]:
+    """The status of a settled call."""
+    return "completed" if status is ToolStatus.SUCCESS else "failed"
+
+
+def display_of(display_json: str) -> Display | None:
+    """The stored display of a call; None where there is none that can be read."""
+    try:
+        return decode_display(display_json) if display_json else None
+    except (ValueError, msgspec.MsgspecError):
+        return None
+
+
+def shown(display: Display | None, text: str) -> list[Content]:
+    """Content of a call for the user, without diffs: those are made of files."""
+    match display:
+        case PlainDisplay(said):
+            return [text_part(said)] if said else []
+        case TerminalDisplay():
+            return [code_part(_terminal(display))]
+        case ImageDisplay(name, width, height):
+            return [text_part(f"{name}, {width}x{height}")]
+        case AgentsDisplay(agents):
+            return [text_part(f"**{one.task}**: {one.status}\n\n{one.text or one.reason}") for one in agents]
+        case DiffDisplay() | None:
+            return [code_part(text)] if text else []
+
+
+def output_of(result: ToolResult) -> dict[str, Any]:
+    """The result as the model reads it."""
+    return {"text": _cut(result.text), "status": result.status.value}
+
+
+def file_of(display: DiffDisplay, paths: Sequence[Path], cwd: Path) -> Path:
+    """The file that a diff is about."""
+    return paths[0] if len(paths) == 1 else cwd / Path(display.path).expanduser()
+
+
+def _terminal(display: TerminalDisplay) -> str:
+    lines = [display.output.rstrip("\n")] if display.output else []
+    if display.timed_out:
+        lines.append("[the time limit was reached]")
+    elif display.exit_code:
+        lines.append(f"[exit code {display.exit_code}]")
+    if display.job:
+        lines.append(f"[runs on as background job {display.job}]")
+    return "\n".join(lines) or "[no output]"
+
+
+def _cut(text: str) -> str:
+    if len(text) <= LONGEST_TEXT:
+        return text
+    half = LONGEST_TEXT // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"

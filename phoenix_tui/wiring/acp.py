@@ -1,0 +1,174 @@
+"""Opens everything for `phoenix acp`: one process serves the sessions of one editor."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from engine.api.conversation import ConversationApi, Unsubscribe
+from engine.conversation import Conversation
+from engine.engine import ConversationOptions, Engine
+from engine.executor.requests import RunCaps
+from engine.ports import ModelInfo, ProviderError, StorageError
+from engine.records import ConversationRecord, PermissionMode
+from engine.records.effort import Effort
+from engine.updates import Update
+from phoenix_tui.acp.services import AcpServices, AgentFollower, NewSession
+from phoenix_tui.cli.arguments import RunArguments, run_arguments
+from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.logs import start_log
+from phoenix_tui.cli.parser import run_parser
+from phoenix_tui.cli.setup import Setup, prepare, prepare_command
+from phoenix_tui.config.sources.report import report_of
+from phoenix_tui.text.cost_text import call_lines
+from phoenix_tui.text.labels import money, tokens
+from phoenix_tui.text.trust_text import untrusted
+from phoenix_tui.wiring.backend import Backend, open_backend
+from phoenix_tui.wiring.choice import choose
+from phoenix_tui.wiring.sandboxes import chosen_sandbox
+from phoenix_tui.wiring.settings_board import caps_of, caps_with
+from phoenix_tui.wiring.trust_board import project_sources
+
+MISSING: Final = "`phoenix acp` needs agent-client-protocol; install it with `pip install 'phoenix-tui[acp]'`."
+FLAGS: Final = ("model", "effort", "profile", "permission_mode", "sandbox")
+"""Flags of `phoenix acp` that set options of new conversations."""
+
+
+def run_acp(parsed: Namespace) -> int:
+    """Serve an editor over stdin and stdout.
+
+    Raises:
+        CommandError: the extra is not installed, or a setting is wrong.
+    """
+    reading, writing = _take_streams()
+    setup = prepare_command(os.environ)
+    start_log(setup.paths.log_file, setup.credentials.secrets(), debug=parsed.debug)
+    arguments = _arguments(parsed)
+    try:
+        from phoenix_tui.acp.serving import serve  # noqa: PLC0415 - an extra, imported only here
+    except ImportError as error:
+        raise CommandError(MISSING) from error
+
+    async def opened() -> AcpServices:
+        return await open_services(setup, arguments)
+
+    return asyncio.run(serve(reading, writing, opened))
+
+
+def _take_streams() -> tuple[int, int]:
+    """Keep stdin and stdout for the protocol: what anything else prints goes to stderr, and nothing else reads."""
+    reading, writing = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return reading, writing
+
+
+def _arguments(parsed: Namespace) -> RunArguments:
+    """The flags as those of a run without a screen."""
+    given = ["-p"]
+    for name in FLAGS:
+        if (value := getattr(parsed, name)) is not None:
+            given += [f"--{name.replace('_', '-')}", value]
+    return run_arguments(run_parser().parse_args([*given, *(["--trust"] if parsed.trust else [])]))
+
+
+async def open_services(setup: Setup, arguments: RunArguments) -> AcpServices:
+    """Open the engine. Raises CommandError."""
+    try:
+        backend = await open_backend(setup, os.environ)
+        await backend.engine.start()
+    except OSError as error:
+        raise CommandError(f"Phoenix cannot start its process helper: {error}.", Exit.FAILED) from error
+    except StorageError as error:
+        raise CommandError(str(error), Exit.FAILED) from error
+    return _Services(setup, arguments, backend)
+
+
+class _Services(Struct, eq=False):
+    setup: Setup
+    arguments: RunArguments
+    backend: Backend
+    _setups: dict[Path, Setup] = field(default_factory=dict[Path, Setup])
+
+    @property
+    def engine(self) -> Engine:
+        """Conversations."""
+        return self.backend.engine
+
+    async def begin(self, cwd: Path) -> NewSession:
+        """Options of a new conversation in a folder, and what is said about it."""
+        setup = await self._prepared(cwd)
+        settings = setup.settings
+        try:
+            choice = await choose(setup, os.environ, self.backend.models, self.backend.providers)
+        except ProviderError as error:
+            raise CommandError(error.message) from error
+        sandbox, required = chosen_sandbox(settings)
+        options = ConversationOptions(
+            cwd=setup.cwd,
+            model=choice.reference,
+            permission_mode=PermissionMode(settings.text("permission_mode") or PermissionMode.ASK),
+            profile=settings.text("profile"),
+            append_system_prompt=settings.text("append_system_prompt"),
+            supervisor=settings.flag("route"),
+            sandbox=sandbox,
+            sandbox_required=required,
+            effort=Effort(settings.text("effort")),
+        )
+        said = (self.engine.warning, self.backend.notice, choice.sentence, choice.waiting, *await self.notices(cwd))
+        return NewSession(options, tuple(filter(None, said)))
+
+    async def notices(self, cwd: Path) -> tuple[str, ...]:
+        """Sentences about a folder, and about its files that are left out."""
+        setup = await self._prepared(cwd)
+        sources = project_sources(setup)
+        try:
+            found = await asyncio.to_thread(sources.look, setup.cwd)
+        except OSError as error:
+            raise CommandError(f"{cwd} cannot be read: {error.strerror or error}.") from error
+        waiting = untrusted(await asyncio.to_thread(report_of, found, setup.cwd)) if found.waiting else ""
+        return tuple(filter(None, (*setup.notices(), waiting)))
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """Models of every provider that answers."""
+        return await self.backend.providers.models()
+
+    def caps(self, record: ConversationRecord) -> RunCaps:
+        """Limits of its profile, or of the folder's settings."""
+        setup = self._setups.get(record.cwd, self.setup)
+        return caps_with(setup, record.profile, record.cwd) or caps_of(setup.settings)
+
+    async def cost(self, conversation: ConversationApi) -> list[str]:
+        """Tokens and cost, in all and by purpose."""
+        spent = conversation.record.spent
+        price = "price unknown" if spent.cost_usd is None else money(spent.cost_usd) or "$0.00"
+        total = f"{price}, {tokens(spent.input_tokens)} tokens in, {tokens(spent.output_tokens)} out"
+        return [total, *call_lines(await self.backend.library.calls(conversation.id))]
+
+    def follow_agents(self, follower: AgentFollower) -> Unsubscribe:
+        """Tell about sub-agents with their facts."""
+
+        def follow(agent: Conversation, update: Update) -> None:
+            if (facts := agent.record.agent) is not None:
+                follower(agent, facts, update)
+
+        return self.engine.follow_agents(follow)
+
+    async def close(self) -> None:
+        """Close everything."""
+        await self.backend.close()
+
+    async def _prepared(self, cwd: Path) -> Setup:
+        """Settings and trust of a folder, read again for each session."""
+        setup = await asyncio.to_thread(prepare, replace(self.arguments, cwd=str(cwd)), os.environ)
+        self._setups[setup.cwd] = setup
+        return setup
