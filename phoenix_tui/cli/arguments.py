@@ -47,6 +47,7 @@ class RunArguments(Struct, frozen=True):
     debug: bool
     allow_debugger: bool
     screen_reader: bool
+    json_schema: str | None = None
     allowed_tools: tuple[str, ...] = ()
     disallowed_tools: tuple[str, ...] = ()
 
@@ -135,6 +136,8 @@ def _check_headless(arguments: RunArguments) -> None:
             raise CommandError("--output-format works with -p; add -p.")
         if arguments.prompt == "-":
             raise CommandError("The prompt '-' reads stdin and works with -p; add -p.")
+    if arguments.json_schema is not None and not arguments.headless:
+        raise CommandError("--json-schema works with -p; add -p.")
     if not arguments.headless and not arguments.wait_agents:
         raise CommandError("--no-wait-agents works with -p; add -p.")
     if arguments.include_partial_messages and arguments.output_format != "stream-json":

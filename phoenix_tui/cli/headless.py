@@ -21,6 +21,7 @@ from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.outcome import RunOutcome
 from phoenix_tui.cli.output import behind_the_loop, write_progress
 from phoenix_tui.cli.reporters import Reporter
+from phoenix_tui.cli.structured import StructuredAnswer
 from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
 from phoenix_tui.lifecycle.memory_limit import NO_LIMIT, MemoryLimit
 from phoenix_tui.lifecycle.stop_signals import listen
@@ -55,6 +56,8 @@ class HeadlessRun:
     """Link to the zygote, which sees signals that the loop does not handle; None without one."""
     limit: MemoryLimit = NO_LIMIT
     """Limit of this process's memory."""
+    structured: StructuredAnswer | None = None
+    """The answer of `--json-schema`; None without that flag."""
     _caps: RunCaps = field(default_factory=RunCaps)
     _watch: LoopWatch | None = None
     _over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -97,6 +100,7 @@ class HeadlessRun:
                 self.outcome.refused = answer
             else:
                 await self._over.wait()
+                await self._remind(caps)
                 await self._background(started + caps.timeout if caps.timeout else None)
                 self.outcome.settle(await self.conversation.wait_idle())
         finally:
@@ -104,6 +108,18 @@ class HeadlessRun:
             leave_agents()
             await self._stop()
         self.outcome.duration_ms = round((monotonic() - started) * 1000)
+
+    async def _remind(self, caps: RunCaps) -> None:
+        """Ask once more for a structured answer that was not handed in, with what is left of the limits."""
+        if self.structured is None or self.outcome.exit_code is not Exit.OK:
+            return
+        self.outcome.settle(await self.conversation.wait_idle())
+        reminder, left = self.structured.reminder(), self._left(caps)
+        if reminder and left is not None:
+            self._over.clear()
+            if not isinstance(await self.conversation.say(reminder, (), left), Refused):
+                await self._over.wait()
+        self.structured.settle(self.outcome)
 
     async def _read(self, written: Callable[[], Awaitable[None]]) -> None:
         """Wait until the result is read; a signal ends that, the result is stored."""

@@ -21,7 +21,7 @@ from engine.updates import (
 )
 from phoenix_tui.cli.agent_reports import AgentReports, Denials, Used
 from phoenix_tui.cli.agent_sdk import DescribeModel, framed, model_usage, nothing_known, terminal_reason
-from phoenix_tui.cli.blocks import usage_object
+from phoenix_tui.cli.blocks import encode, usage_object
 from phoenix_tui.cli.exits import Exit
 from tools.contract import JsonObject
 
@@ -69,6 +69,8 @@ class RunOutcome:
     stopped_by: Exit | None = None
     """The signal that ended it, as its exit code."""
     duration_ms: int = 0
+    structured: JsonObject | None = None
+    """The answer of `--json-schema`; None without one."""
     describe: DescribeModel = nothing_known
     """Windows and limits of the models that were used."""
     stop_reason: str | None = None
@@ -180,6 +182,8 @@ class RunOutcome:
             "permission_denials": list(self.denials.found),
             "agents": self.agents.objects(),
         }
+        if self.structured is not None:
+            result |= {"structured_output": self.structured, "result": encode(self.structured)}
         if code is not Exit.OK:
             result |= {"error": self.error, "errors": [self.error]}
         return framed(result)

@@ -70,6 +70,9 @@ def _add_headless(parser: Parser) -> None:
     group.add_argument("--include-partial-messages", action="store_true", help="stream-json also carries token deltas")
     group.add_argument("--include-hook-events", action="store_true", help="stream-json also carries runs of hooks")
     group.add_argument(
+        "--json-schema", metavar="SCHEMA", help="with -p: answer as JSON of this schema, which is JSON or a file"
+    )
+    group.add_argument(
         "--no-wait-agents",
         action="store_false",
         dest="wait_agents",

@@ -29,7 +29,7 @@ from engine.updates import (
 )
 from phoenix_tui.cli.agent_reports import is_denial
 from phoenix_tui.cli.agent_sdk import framed, session_fields
-from phoenix_tui.cli.blocks import assistant_object, user_object
+from phoenix_tui.cli.blocks import assistant_object, encode, user_object
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.outcome import RunOutcome
 from phoenix_tui.cli.output import write_json_line, write_line, write_progress
@@ -112,7 +112,7 @@ class TextReporter(OnStderr, eq=False):
         """The answer, also as far as it came; why there is no more goes to stderr, and how many calls were refused."""
         _tell_refused(outcome)
         if outcome.exit_code is Exit.OK or outcome.ended_in_words:
-            write_line(outcome.text)
+            write_line(outcome.text if outcome.structured is None else encode(outcome.structured))
         if outcome.exit_code is not Exit.OK:
             write_progress(f"phoenix: {without_keys(outcome.error)}")
 

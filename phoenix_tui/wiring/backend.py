@@ -116,7 +116,6 @@ async def open_backend(
     models, registry = _models(setup, environment, processes.runner, strict_guide=strict_guide)
     images = ImageDecoder(processes.runner)
     tools = build_tools(ToolDependencies(processes.runner, processes.jobs, images, ReadLedger(), paths.outputs))
-    rules = RuleFile(paths.rules_file)
     profiles = ProfileFiles(paths.profiles, trust := TrustFile(paths.trust_file))
     sources = project_sources(setup)
     states = SkillStates(paths.state / STATES, keeps=not setup.ephemeral)
@@ -130,7 +129,7 @@ async def open_backend(
         tools=tools,
         jobs=processes.jobs,
         images=images,
-        rules=with_flags(rules.in_memory() if setup.ephemeral else rules, setup.allowed_tools, setup.denied_tools),
+        rules=_rules(setup),
         clock=SYSTEM_CLOCK,
         ids=RandomIds(),
         rewinding=rewinding(store, paths, checkpoint_limits(setup.settings)),
@@ -149,6 +148,12 @@ async def open_backend(
     engine = _engine(ports, engine_settings(setup, trust, unwatched=strict_guide), outside)
     opened = engine, store.library, registry, models, processes, engine.tool_names, profiles
     return Backend(*opened, store.events, sources, hooks, invocables, notice)
+
+
+def _rules(setup: Setup) -> RuleBook:
+    """The rules of the user's file, kept in memory for a run that writes nothing, and those of the flags."""
+    file = RuleFile(setup.paths.rules_file)
+    return with_flags(file.in_memory() if setup.ephemeral else file, setup.allowed_tools, setup.denied_tools)
 
 
 def _engine(ports: Ports, settings: EngineSettings, outside: Outside | None) -> Engine:

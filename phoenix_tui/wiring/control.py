@@ -17,6 +17,7 @@ from engine.engine import EngineError
 from engine.executor.requests import MemoryShort
 from engine.permissions.rules import RuleBook
 from engine.ports import ConversationChanges, DatabaseBusy, OwnedElsewhere
+from engine.ports.extensions import ExtensionSource
 from engine.records import PermissionMode
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.control.approvals import HostApprovals
@@ -38,6 +39,7 @@ from phoenix_tui.cli.output import behind_the_loop, write_progress
 from phoenix_tui.cli.partials import Partials
 from phoenix_tui.cli.reporters import StreamReporter
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.cli.structured import StructuredAnswer
 from phoenix_tui.config.flag_rules import listed
 from phoenix_tui.lifecycle.stop_signals import listen
 from phoenix_tui.wiring.backend import Backend, Outside, open_backend
@@ -93,8 +95,14 @@ class ControlRun:
         self._connection = connection
         self._writer = writer
         self._rules: HostRules | None = None
+        schema = flags.run.json_schema
+        self._structured = StructuredAnswer(schema) if schema is not None else None
         self._servers = HostServers(host, *servers_of(flags.mcp_config))
         self._turns: Turns | None = None
+
+    @property
+    def _sources(self) -> tuple[ExtensionSource, ...]:
+        return (self._servers,) if self._structured is None else (self._structured, self._servers)
 
     @property
     def is_stopped(self) -> bool:
@@ -117,7 +125,7 @@ class ControlRun:
     async def _opened(self) -> AsyncGenerator[tuple[Backend, Conversation]]:
         setup, arguments = self._setup, self._arguments()
         try:
-            outside = Outside((self._servers,), rules_over=self._rules_over, leaves_out=self._leaves_out)
+            outside = Outside(self._sources, rules_over=self._rules_over, leaves_out=self._leaves_out)
             backend = await open_backend(
                 setup, os.environ, strict_guide=True, waits=waits_on_stderr(setup), outside=outside
             )
@@ -177,14 +185,14 @@ class ControlRun:
             asks and not flags.unasked,
         )
         outcome = RunOutcome(record.id, record.model, describe=backend.providers.describe)
-        settings = TurnSettings(caps, flags.replay, flags.run.wait_agents)
+        settings = TurnSettings(caps, flags.replay, flags.run.wait_agents, self._structured)
         turns = Turns(
             backend.engine, conversation, reporter, approvals, outcome, settings, lambda: session.init_frame()
         )
         session = ControlSession(
             conversation,
             turns,
-            lambda: (*backend.engine.tool_names, *self._servers.tools(conversation.record)),
+            lambda: (*backend.engine.tool_names, *(name for one in self._sources for name in one.tools(record))),
             partial(full_reference, providers=backend.providers),
             record.model,
             self._servers,

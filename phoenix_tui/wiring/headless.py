@@ -23,11 +23,12 @@ from phoenix_tui.cli.output import write_progress
 from phoenix_tui.cli.partials import Partials
 from phoenix_tui.cli.reporters import JsonReporter, Reporter, StreamReporter, TextReporter
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.cli.structured import StructuredAnswer
 from phoenix_tui.config.flag_rules import without_effect
 from phoenix_tui.config.sources.report import report_of
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.text.trust_text import untrusted
-from phoenix_tui.wiring.backend import Backend, open_backend
+from phoenix_tui.wiring.backend import Backend, Outside, open_backend
 from phoenix_tui.wiring.choice import choose, full_reference
 from phoenix_tui.wiring.event_retention import remove_now
 from phoenix_tui.wiring.providers import why_no_budget
@@ -44,8 +45,12 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
     Raises:
         CommandError: it cannot begin; nothing was sent.
     """
+    structured = StructuredAnswer(arguments.json_schema) if arguments.json_schema is not None else None
+    outside = Outside((structured,)) if structured is not None else None
     try:
-        backend = await open_backend(setup, os.environ, strict_guide=True, waits=waits_on_stderr(setup))
+        backend = await open_backend(
+            setup, os.environ, strict_guide=True, waits=waits_on_stderr(setup), outside=outside
+        )
     except OSError as error:
         raise CommandError(f"Phoenix cannot start its process helper: {error}.", Exit.FAILED) from error
     except DatabaseBusy as error:
@@ -66,7 +71,9 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
         await name_untrusted(backend, setup, record.cwd)
         await remove_old_events(backend, setup)
         limit, link = MemoryLimit.of(setup.settings), backend.processes.link
-        run = HeadlessRun(backend.engine, conversation, reporter, outcome, arguments.wait_agents, link, limit)
+        run = HeadlessRun(
+            backend.engine, conversation, reporter, outcome, arguments.wait_agents, link, limit, structured
+        )
         return await run.perform(prompt, images, replace(caps, run_id=arguments.run_id or ""))
     except MemoryShort as error:
         raise CommandError(str(error), Exit.RETRYABLE) from error

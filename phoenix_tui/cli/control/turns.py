@@ -21,6 +21,7 @@ from phoenix_tui.cli.control.results import failure_kind, interrupted_in_a_tool,
 from phoenix_tui.cli.control.user_message import HostMessage
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.outcome import RunOutcome
+from phoenix_tui.cli.structured import StructuredAnswer
 from tools.contract import ImageRejected, JsonObject
 
 MOST_WAITING: Final = 1_000
@@ -44,8 +45,8 @@ class TurnSettings:
     caps: RunCaps
     replay: bool = False
     waits_for_agents: bool = True
-    structured: Callable[[], JsonObject] = dict
-    """Fields that a structured answer adds to a result."""
+    structured: StructuredAnswer | None = None
+    """The answer of `--json-schema`; None without that flag."""
     ready: Callable[[], Awaitable[None]] = _at_once
     """Waits until a turn may begin."""
     at_end: Callable[[str], Awaitable[str]] | None = None
@@ -187,9 +188,12 @@ class Turns:
     async def _next_text(self) -> str:
         """Next text instead of an end; empty for an end."""
         self.outcome.settle(await self.conversation.wait_idle())
-        if self.settings.at_end is None or self.outcome.exit_code is not Exit.OK or self.stopped_by is not None:
+        if self.outcome.exit_code is not Exit.OK or self.stopped_by is not None:
             return ""
-        return await self.settings.at_end(self.outcome.text)
+        structured, at_end = self.settings.structured, self.settings.at_end
+        if structured is not None and (reminder := structured.reminder()):
+            return reminder
+        return await at_end(self.outcome.text) if at_end is not None else ""
 
     async def _owed(self) -> None:
         """Wait for sub-agents in the background and the turns that they wake, until the host says more."""
@@ -230,12 +234,16 @@ class Turns:
 
     def _begin(self, uuids: tuple[str, ...]) -> None:
         self._uuids, self._started, self.stop_reason = uuids, monotonic(), ""
+        if self.settings.structured is not None:
+            self.settings.structured.begin()
 
     async def _end(self) -> None:
         """Report the result of what has happened since the last one."""
         outcome = self.outcome
         outcome.settle(await self.conversation.wait_idle())
         outcome.stopped_by = self.stopped_by
+        if self.settings.structured is not None:
+            self.settings.structured.settle(outcome)
         outcome.duration_ms = round((monotonic() - self._started) * 1000)
         self._used.add(outcome.whole())
         self._cost = None if self._cost is None or outcome.cost is None else self._cost + outcome.cost
@@ -245,7 +253,7 @@ class Turns:
             self.reporter.note(INTERRUPTED_TOOL if interrupted_in_a_tool(outcome) else INTERRUPTED)
         elif is_api_failure(outcome):
             self.reporter.failure(outcome.error, failure_kind(outcome.failed))
-        result = result_frame(outcome, self._used, self._cost, self._uuids) | self.settings.structured()
+        result = result_frame(outcome, self._used, self._cost, self._uuids)
         if self.stop_reason:
             result |= {"terminal_reason": self.stop_reason, "result": self.stop_text or outcome.text}
             result |= {"subtype": "success", "is_error": False, "errors": []}

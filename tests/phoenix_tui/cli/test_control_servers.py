@@ -75,9 +75,11 @@ async def test_a_tool_of_the_host_is_offered_called_and_its_result_read(tmp_path
 
 
 async def test_a_tool_of_the_host_needs_permission_like_a_command(tmp_path: Path) -> None:
-    async with serve(ADDS, says("I see.")) as server:
-        async with hosted(with_claude(tmp_path, server.url), *CONFIG, mcp_message=server_with(adds)) as host:
-            frames = await host.turn("Add")
+    async with (
+        serve(ADDS, says("I see.")) as server,
+        hosted(with_claude(tmp_path, server.url), *CONFIG, mcp_message=server_with(adds)) as host,
+    ):
+        frames = await host.turn("Add")
     assert [one["message"]["method"] for one in host.requests("mcp_message")].count("tools/call") == 0
     assert [one["tool_name"] for one in frames[-1]["permission_denials"]] == ["mcp__calc__add"]
 
@@ -128,24 +130,28 @@ async def test_a_server_that_refuses_is_failed_and_the_turn_goes_on(tmp_path: Pa
         error = {"code": -32601, "message": "Server 'calc' not found"}
         return {"mcp_response": {"jsonrpc": "2.0", "id": request["message"].get("id"), "error": error}}
 
-    async with serve(says("Hello.")) as server:
-        async with hosted(with_claude(tmp_path, server.url), *CONFIG, mcp_message=refuse) as host:
-            frames = await host.turn("Hi")
-            status = await host.ask("mcp_status")
+    async with (
+        serve(says("Hello.")) as server,
+        hosted(with_claude(tmp_path, server.url), *CONFIG, mcp_message=refuse) as host,
+    ):
+        frames = await host.turn("Hi")
+        status = await host.ask("mcp_status")
     assert frames[0]["mcp_servers"][0]["status"] == "failed"
     assert status["response"]["mcpServers"][0]["error"] == "Server 'calc' not found"
     assert frames[-1]["result"] == "Hello."
 
 
 async def test_a_server_is_switched_off_and_on(tmp_path: Path) -> None:
-    async with serve(says("Hello.")) as server:
-        async with hosted(with_claude(tmp_path, server.url), *CONFIG, mcp_message=server_with(adds)) as host:
-            await host.turn("Hi")
-            off = await host.ask("mcp_toggle", serverName="calc", enabled=False)
-            without = await host.turn("Hi")
-            await host.ask("mcp_toggle", serverName="calc", enabled=True)
-            again = await host.turn("Hi")
-            unknown = await host.ask("mcp_toggle", serverName="none", enabled=True)
+    async with (
+        serve(says("Hello.")) as server,
+        hosted(with_claude(tmp_path, server.url), *CONFIG, mcp_message=server_with(adds)) as host,
+    ):
+        await host.turn("Hi")
+        off = await host.ask("mcp_toggle", serverName="calc", enabled=False)
+        without = await host.turn("Hi")
+        await host.ask("mcp_toggle", serverName="calc", enabled=True)
+        again = await host.turn("Hi")
+        unknown = await host.ask("mcp_toggle", serverName="none", enabled=True)
     assert off["subtype"] == "success"
     assert ("mcp__calc__add" in without[0]["tools"], "mcp__calc__add" in again[0]["tools"]) == (False, True)
     assert unknown["error"] == "There is no server none."
