@@ -45,7 +45,6 @@ _IGNORED: Final = {
     "plugin_dir": "--plugin-dir has no effect here.",
     "resume_session_at": "--resume-session-at has no effect here.",
     "resume_drops_turn": "--resume-drops-turn has no effect here.",
-    "include_hook_events": "",
     "verbose": "",
 }
 """Flags that are accepted without an effect, and the line on stderr about each."""
@@ -71,7 +70,6 @@ class ControlFlags(Struct, frozen=True):
     """JSON, or the path of a file with it."""
     replay: bool = False
     add_dirs: tuple[str, ...] = ()
-    hook_events: bool = False
     unasked: bool = False
     """Mode `dontAsk`: a question is a no even where the host could be asked."""
     notices: tuple[str, ...] = field(default_factory=tuple)
@@ -88,7 +86,6 @@ def control_flags(argv: Sequence[str]) -> ControlFlags:
     given: dict[str, Any] = dict(vars(parsed))
     notices = [line for name, line in _IGNORED.items() if given.pop(name + "_", None) and line]
     own = {name: given.pop(name) for name in _OWN}
-    hook_events = "--include-hook-events" in argv
     notices += [f"{one} is unknown here and has no effect." for one in unknown if one.startswith("-")]
     mode, notice = _mode(given["permission_mode"])
     notices += [notice] if notice else []
@@ -108,7 +105,6 @@ def control_flags(argv: Sequence[str]) -> ControlFlags:
         settings=own["settings_given"] or "",
         replay=own["replay"],
         add_dirs=tuple(own["add_dirs"]),
-        hook_events=hook_events,
         unasked=unasked,
         notices=tuple(notices),
     )
@@ -138,7 +134,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--thinking")
     add("--system-prompt-file", dest="system_prompt_file")
     for name in _IGNORED:
-        alone = name in {"verbose", "session_mirror", "include_hook_events"}
+        alone = name in {"verbose", "session_mirror"}
         kind: dict[str, Any] = {"action": "store_true"} if alone else {}
         add(f"--{name.replace('_', '-')}", dest=f"{name}_", **kind)
     return parser
