@@ -10,5 +10,8 @@ class Opened(Message, namespace="dock"):
 
     def __init__(self, esc_hint: str) -> None:
         super().__init__()
+        # Textual ends the way up at the sender's parent, and takes for the sender whose handler runs: the dock, where a
+        # question ends while the dock passes on its answer. The screen would not hear of it.
+        self._sender = None
         self.esc_hint = esc_hint
         """Action of Esc; empty when nothing is open any more."""

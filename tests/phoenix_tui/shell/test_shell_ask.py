@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from textual._context import active_message_pump
 
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.messages import ToolCall
@@ -59,6 +60,16 @@ async def test_a_digit_answers_a_single_question_at_once(open_shell: Any, size: 
         await shell.pilot.press("2")
         await shell.until(lambda: conversation.answers)
         assert conversation.answers == given(("Blue",))
+
+
+async def test_the_hint_about_esc_goes_with_the_question_also_when_the_dock_itself_ends_it(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        await asking(shell)
+        await shell.shows("Esc declines to answer")
+        token = active_message_pump.set(shell.dock)
+        shell.dock.ask(None, shell.active.launch.cwd, "", 0.0)
+        active_message_pump.reset(token)
+        await shell.until(lambda: "Esc declines to answer" not in shell.text)
 
 
 @pytest.mark.parametrize(
