@@ -71,6 +71,8 @@ class Conversation:
         """The todo list, and the user's changes of it."""
         self.reconsidering = Reconsidering(session)
         """Component that decides its open question again once its limits have changed."""
+        self.hooks = session.hooks
+        """Hooks that a message waits for."""
         self.rules = session.rules
         """Rules that allow calls without a question, and their times; `engine.rules` changes them."""
 

@@ -25,6 +25,15 @@ if TYPE_CHECKING:
 Unsubscribe = Callable[[], None]
 
 
+class HooksAskedApi(Protocol):
+    """Hooks that a message waits for."""
+
+    @property
+    def asking(self) -> bool:
+        """True while there are any."""
+        ...
+
+
 class SideQuestionsApi(Protocol):
     """Questions beside a conversation."""
 
@@ -217,6 +226,11 @@ class ConversationParts(Protocol):
     @property
     def state(self) -> State:
         """State of the machine."""
+        ...
+
+    @property
+    def hooks(self) -> HooksAskedApi:
+        """Hooks that a message waits for; `cancel` stops them."""
         ...
 
     @property

@@ -37,7 +37,7 @@ LONGEST_SHOWN: Final = 2_000
 
 
 class CallOpinion(Struct, frozen=True):
-    """What hooks said about a call before it runs; kept until it has run, so that they are asked once."""
+    """Opinion of hooks about a call before it runs; kept until it has run, so that they are asked once."""
 
     call: ToolCall
     """The call as it is to run."""

@@ -12,7 +12,9 @@ class HookFacts(Struct, eq=False):
     """Hooks that run beside its runs, and what they were told."""
 
     running: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
-    """Those that a message waits for, and those that nothing waits for."""
+    """Hooks for which a message waits, and hooks that run on alone."""
+    asking: bool = False
+    """True while a message waits for them."""
     begun: str = ""
     """Source that they were told the session began from; empty before."""
     compacted: bool = False

@@ -34,12 +34,15 @@ async def heard_prompt(session: Session, text: str) -> HeardPrompt:
     asking = asyncio.get_running_loop().create_task(_heard(session, text))
     session.hooks.running.add(asking)
     asking.add_done_callback(session.hooks.running.discard)
+    session.hooks.asking = True
     try:
         await asyncio.wait((asking,))
     except asyncio.CancelledError:
         asking.cancel()
         await asyncio.wait((asking,))
         raise
+    finally:
+        session.hooks.asking = False
     return HeardPrompt(STOPPED) if asking.cancelled() else asking.result()
 
 

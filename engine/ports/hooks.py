@@ -45,7 +45,7 @@ class HookOutcome(StrEnum):
     SUCCESS = "success"
     BLOCKED = "blocked"
     FAILED = "error"
-    """It could not be started, or failed without an opinion: the action goes on."""
+    """Failure without an opinion: the action goes on."""
     TIMED_OUT = "timeout"
     """No opinion: too late, not started, or its files are not those that were trusted."""
 

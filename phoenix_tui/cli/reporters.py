@@ -31,6 +31,7 @@ from phoenix_tui.cli.agent_reports import is_denial
 from phoenix_tui.cli.agent_sdk import framed, session_fields
 from phoenix_tui.cli.blocks import assistant_object, encode, user_object
 from phoenix_tui.cli.exits import Exit
+from phoenix_tui.cli.hook_events import hook_objects
 from phoenix_tui.cli.outcome import RunOutcome
 from phoenix_tui.cli.output import write_json_line, write_line, write_progress
 from phoenix_tui.cli.partials import Partials
@@ -150,6 +151,9 @@ class StreamReporter(Struct, frozen=True):
     filled: dict[str, int] = field(default_factory=dict[str, int])
     """Tokens in the window of each conversation, by its id."""
 
+    hook_events: bool = False
+    """True where runs of hooks are written too."""
+
     def begin(self) -> None:
         """The init object."""
         names: list[JsonValue] = list(self.tools)
@@ -188,6 +192,7 @@ class StreamReporter(Struct, frozen=True):
         """The lines of one update, without their frame."""
         for event in _events(update, partials):
             yield {"type": "stream_event", "event": event, "parent_tool_use_id": None}
+        yield from hook_objects(update, wanted=self.hook_events)
         match update:
             case MessageSaved(message) if message.silent:
                 pass  # the model has nothing to say (SPEC CLAW-13)

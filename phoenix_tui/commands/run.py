@@ -31,6 +31,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "rules": ("rules",),
     "memory": ("memory",),
     "trust": ("trust",),
+    "hooks": ("hooks",),
     "statistics": ("stats",),
     "plan": ("plan", "todo"),
     "stash": ("stash",),

@@ -43,6 +43,7 @@ COMMANDS: Final[tuple[SlashCommand, ...]] = (
     SlashCommand("permissions", "choose what runs without asking; rules: list the rules", "MODE|rules"),
     SlashCommand("rules", "permission rules: list, edit, remove"),
     SlashCommand("trust", "what extends Phoenix in this folder: skills, commands, hooks, servers; use all or none"),
+    SlashCommand("hooks", "programs that run when something happens: list, read, try out, and their last runs"),
     SlashCommand("memory", "notes of this project and yours: read, edit, delete"),
     SlashCommand("plan", "show the approved plan, or begin plan mode; on, off", "on|off"),
     SlashCommand("todo", "todo list: add TEXT, done N, drop N, edit N TEXT, clear", "WHAT"),

@@ -82,7 +82,9 @@ def runs_in_view(engine: EngineApi, conversation: ConversationApi | None) -> boo
     if conversation is None or conversation.read_only:
         return False
     record, state = conversation.record, conversation.state
-    rests = not (is_busy(state) or isinstance(state, Errored) or conversation.context.summarizing)
+    rests = not (
+        is_busy(state) or isinstance(state, Errored) or conversation.context.summarizing or conversation.hooks.asking
+    )
     if record.agent is None and not rests:
         return True
     working = {view.id for view in at_work(views_of(engine, family_of(conversation)))}

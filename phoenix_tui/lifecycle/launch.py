@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from engine.diagnostics import Diagnostics
     from engine.ports import ModelInfo
     from engine.records import Recovery
+    from phoenix_tui.features.hooks_api import HooksApi
     from phoenix_tui.features.onboarding_api import Onboarding
     from phoenix_tui.features.profiles_api import ProfilesApi
     from phoenix_tui.features.settings_api import SettingsApi
@@ -64,6 +65,8 @@ class Services(Struct, frozen=True):
     rewinding: RewindApi | None = None
     notes: NotesApi | None = None
     """Notes of the user and of projects."""
+    hooks: HooksApi | None = None
+    """Hooks and their runs."""
     trust: TrustApi | None = None
     """Trust in the files that extend Phoenix."""
     statistics: StatisticsApi | None = None

@@ -13,6 +13,7 @@ from phoenix_tui.linear import (
     compaction,
     context_window,
     conversations,
+    hooks,
     images,
     jobs,
     memory,
@@ -99,4 +100,5 @@ RUNS: Final[dict[str, LineCommand]] = {
     **rewind.RUNS,
     **traces.RUNS,
     **trust.RUNS,
+    **hooks.RUNS,
 }

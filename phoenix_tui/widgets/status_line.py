@@ -15,6 +15,7 @@ from engine.records import PermissionMode
 from engine.records.effort import Effort
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.esc_hint import background_hint, state_hint, vim_hint
+from phoenix_tui.text.hook_label import HookInView, hook_label
 from phoenix_tui.text.labels import (
     MODE_WORDS,
     RETRYING,
@@ -79,6 +80,8 @@ class Status(Struct, frozen=True):
     """Details without `elapsed`: the row has its own clock."""
     summarizing: bool = False
     """Older messages are being summarized in the background."""
+    hook: HookInView | None = None
+    """The hook that runs."""
     jobs: int = 0
     """Background commands that run."""
     read_only: bool = False
@@ -191,7 +194,7 @@ class StatusLine(Still, MeterRow):
         details = replace(
             status.details, elapsed=elapsed, now=now, agents=status.agent_counts.agents, results=status.results
         )
-        return label(status.state, details)
+        return hook_label(status.hook, status.state, now) or label(status.state, details)
 
     def _shown(self, now: Label) -> str:
         sign = now.glyph.mark(self._plain)

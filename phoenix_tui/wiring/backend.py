@@ -15,7 +15,6 @@ from engine.diagnostics import Diagnostics, DiagnosticsLevel
 from engine.engine import Engine
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.session import NEVER, Ports
-from engine.extensions.hooks.file_hooks import FileHooks
 from engine.memory.memory import Memory
 from engine.memory.note_files import NoteFolder
 from engine.permissions.rules import RuleBook
@@ -43,7 +42,7 @@ from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.own_file import own_file
-from phoenix_tui.wiring.hooks import file_hooks
+from phoenix_tui.wiring.hooks import OpenedHooks, file_hooks
 from phoenix_tui.wiring.invocable_source import InvocableSource
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings_board import DefaultModel
@@ -81,7 +80,7 @@ class Backend(Struct, frozen=True):
     profiles: ProfileFiles
     events: EventLog
     sources: ProjectSources
-    hooks: FileHooks
+    hooks: OpenedHooks
     invocables: InvocableSource
     notice: str = ""
     """Sentence about something that is switched on and cannot work; empty without."""
@@ -139,7 +138,7 @@ async def open_backend(
         statistics=store.statistics,
         profiles=profiles,
         runs=store.runs,
-        hooks=(hooks := file_hooks(setup, sources, processes.services, store),),
+        hooks=((hooks := file_hooks(setup, sources, processes.services, store)).runner,),
         extensions=(invocables,),
         invocables=invocables,
         probe=processes,

@@ -41,6 +41,7 @@ from phoenix_tui.wiring.backend import (
 )
 from phoenix_tui.wiring.choice import choose
 from phoenix_tui.wiring.expiring import cutoff as expires_before
+from phoenix_tui.wiring.hook_board import hook_findings
 from phoenix_tui.wiring.profile_board import profile_files, profile_findings
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings_board import DefaultModel
@@ -193,7 +194,8 @@ def _checkpoints(setup: Setup) -> Finding:
 
 
 def _extensions(setup: Setup) -> list[Finding]:
-    return list(source_findings(project_sources(setup, may_give=False), setup.cwd))
+    sources = project_sources(setup, may_give=False)
+    return [*source_findings(sources, setup.cwd), *hook_findings(sources, setup.cwd)]
 
 
 def _sub_agents(settings: Settings) -> Finding:

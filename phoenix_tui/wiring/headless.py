@@ -221,6 +221,7 @@ def _reporter(arguments: RunArguments, conversation: Conversation, tools: tuple[
             record = conversation.record
             partials = Partials(record.model) if arguments.include_partial_messages else None
             mode, sandbox = record.permission_mode.value, record.sandbox.value
-            return StreamReporter(record.id, record.cwd, record.model, mode, sandbox, tools, partials)
+            shown = record.id, record.cwd, record.model, mode, sandbox, tools, partials
+            return StreamReporter(*shown, hook_events=arguments.include_hook_events)
         case _:
             return TextReporter()

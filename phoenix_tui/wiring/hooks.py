@@ -29,11 +29,18 @@ LEFT_AFTER: Final = 24 * 3600.0
 """Seconds after which a transcript that a crash left behind is removed."""
 
 
-def file_hooks(setup: Setup, sources: ProjectSources, services: ServiceRunner, store: Store) -> FileHooks:
-    """The hooks of all folders; nothing is looked at before a message is sent."""
-    off = SWITCHED_OFF if setup.no_hooks else ""
+class OpenedHooks(Struct, frozen=True):
+    """Hooks of files: where they are read, and what runs their programs."""
+
+    files: HookFiles
+    runner: FileHooks
+
+
+def file_hooks(setup: Setup, sources: ProjectSources, services: ServiceRunner, store: Store) -> OpenedHooks:
+    """Hooks of all folders; nothing is looked at before a message is sent. No transcript where nothing is kept."""
+    files = HookFiles(sources, SWITCHED_OFF if setup.no_hooks else "")
     transcripts = None if setup.ephemeral else TranscriptFiles(setup.paths.state / "transcripts", store)
-    return FileHooks(HookFiles(sources, off), services, SYSTEM_CLOCK, transcripts)
+    return OpenedHooks(files, FileHooks(files, services, SYSTEM_CLOCK, transcripts))
 
 
 class TranscriptFiles(Struct, eq=False):

@@ -22,6 +22,7 @@ from phoenix_tui.models.files import ModelFileState
 from phoenix_tui.wiring.backend import Backend, diagnostics_of, open_backend
 from phoenix_tui.wiring.event_retention import remove_old_events
 from phoenix_tui.wiring.expiring import remove_expired
+from phoenix_tui.wiring.hook_board import HookBoard
 from phoenix_tui.wiring.indexing import index_older
 from phoenix_tui.wiring.leftovers import end_leftovers
 from phoenix_tui.wiring.onboarding import ModelOffers
@@ -96,6 +97,7 @@ class ServiceOpener(SecretFields, Struct, eq=False):
             settings=SettingsBoard(setup),
             profiles=ProfileBoard(setup, backend.profiles),
             trust=TrustBoard(backend.sources),
+            hooks=HookBoard(backend.hooks.runner, backend.hooks.files),
             diagnostics=diagnostics_of(setup),
             recoveries=recoveries,
             warning=await self._warning(backend),

@@ -23,6 +23,8 @@ from engine.updates import (
     BackgroundSummary,
     ContextChanged,
     ConversationChanged,
+    HookEnded,
+    HookStarted,
     JobsChanged,
     LiveTextDropped,
     MessageSaved,
@@ -39,6 +41,7 @@ from engine.updates import (
 )
 from phoenix_tui.features.approvals import as_asked, titles_of_others
 from phoenix_tui.panes.column import PaneEvents
+from phoenix_tui.text.hook_label import hook_in_view
 from phoenix_tui.text.job_text import end_line, ended_since, running
 from phoenix_tui.text.labels import WRITABLE, StatusDetails, Tone
 from phoenix_tui.text.shown_paths import short_path
@@ -170,6 +173,8 @@ class ConversationView:
                 self._ask(question is not None)
             case MessageSaved() | LiveTextDropped() | ToolDrafted() | RunEnded() | Noticed() | Paced():
                 self._happened(update)
+            case HookStarted() | HookEnded():
+                self._update(hook=hook_in_view(update))
             case QueueChanged(waiting=waiting, held=held):
                 self._queue(waiting, held=held)
             case (
@@ -288,11 +293,7 @@ class ConversationView:
             self._run_began = update.since
         stopped = None if busy else self._parts.status.status.details.stopped_after
         self._stream = Stream()
-        self._update(
-            state=update.state,
-            since=update.since,
-            details=StatusDetails(stopped_after=stopped),
-        )
+        self._update(state=update.state, since=update.since, details=StatusDetails(stopped_after=stopped))
         self._agents.moved(update.state)
         self._show_todos()
         if self._front:

@@ -38,20 +38,19 @@ async def test_nothing_of_a_project_runs_before_it_is_trusted(tmp_path: Path) ->
 
 
 async def test_a_script_that_changed_after_trust_does_not_run_and_its_call_is_asked_about(tmp_path: Path) -> None:
-    async with hooked_engine(tmp_path, bash("ls"), bash("ls"), says("done")) as hooked:
+    tool = StubTool(release=asyncio.Event())
+    async with hooked_engine(tmp_path, bash("ls"), bash("ls"), says("done"), tool=tool) as hooked:
         guard = hooked.project / "guard.sh"
         script(guard, f"#!/bin/sh\necho ok >> {hooked.project}/ran\n")
         project_hooks(hooked, PreToolUse='"$CLAUDE_PROJECT_DIR"/guard.sh')
         hooked.sources.answer(hooked.project, trusted=True)
 
-        class Editing(StubTool):
-            async def run(self, *given: object) -> object:  # type: ignore[override]
-                script(guard, "#!/bin/sh\ntouch stolen\n")
-                return await super().run(*given)  # type: ignore[arg-type]
-
-        hooked.harness.tool.__class__ = Editing
         conversation = await hooked.harness.conversation()
         await conversation.say("go")
+        await tool.started.wait()
+        script(guard, "#!/bin/sh\ntouch stolen\n")
+        assert tool.release is not None
+        tool.release.set()
         await until(lambda: conversation.question is not None)
         assert conversation.question is not None
         assert "gave no opinion" in conversation.question.reason

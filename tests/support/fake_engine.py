@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from engine.activities import ActivityReporter
 from engine.engine import Activity, ConversationOptions, EngineError
 from engine.executor.history import MessageRange
+from engine.executor.hook_facts import HookFacts
 from engine.executor.requests import Accepted, ApprovalAnswer, Receipt, Refused, RunCaps
 from engine.machine.messages import Origin, Role, TextBlock, ToolCall
 from engine.machine.states import (
@@ -125,6 +126,7 @@ class FakeConversation:
     def __post_init__(self) -> None:
         self.queue = FakeQueue(self.play)
         self.context = FakeContext()
+        self.hooks = HookFacts()
         self.routing = FakeRouting(self.play)
         self.side = FakeSide()
         self.todos = FakeTodos(lambda: self.record.todos, self.set_todos)

@@ -60,7 +60,7 @@ class Hook(Struct, frozen=True):
 
 
 class HookProblem(Struct, frozen=True):
-    """Something in a hook file that is not used."""
+    """A part of a hook file that is not used."""
 
     source: str
     line: int

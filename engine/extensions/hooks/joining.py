@@ -14,7 +14,7 @@ _ORDER: Final = tuple(HookPermission)
 
 
 class JoinedVerdict(Struct, frozen=True):
-    """What all hooks of an occasion want together."""
+    """Verdict of all hooks of an occasion together."""
 
     blocks: bool = False
     reason: str = ""

@@ -10,8 +10,8 @@ from typing import Final
 from msgspec import Struct, field
 
 from engine.conversation import Conversation
+from engine.executor.call_arguments import parse_arguments
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, PlanChoice, Refused
-from engine.executor.tool_call import parse_arguments
 from engine.updates import Question
 from phoenix_tui.cli.control.frames import is_too_large
 from phoenix_tui.cli.control.host import Host, HostError

@@ -74,7 +74,8 @@ def test_everything_of_the_contract_is_a_flag() -> None:
         "-p --output-format stream-json --include-partial-messages -m a/b -C /x -n title --profile p "
         "--system-prompt s --append-system-prompt t -i one -i two --permission-mode plan --sandbox workspace "
         "--no-sandbox-network --effort low "
-        "--max-turns 3 --max-budget-usd 0.5 --timeout 9 --ephemeral --trust --debug --allow-debugger "
+        "--max-turns 3 --max-budget-usd 0.5 --timeout 9 --ephemeral --no-hooks --include-hook-events "
+        "--trust --debug --allow-debugger "
         "--screen-reader --session-id 3F2B8C1E-9a47-4d0b-8c55-1e6f0a7d2b95 "
         "--run-id 3f2b8c1e-9a47-4d0b-8c55-1e6f0a7d2b94 hello"
     )
@@ -97,6 +98,8 @@ def test_everything_of_the_contract_is_a_flag() -> None:
         append_system_prompt="t",
         images=("one", "two"),
         ephemeral=True,
+        no_hooks=True,
+        include_hook_events=True,
         permission_mode="plan",
         sandbox="workspace",
         sandbox_network=False,

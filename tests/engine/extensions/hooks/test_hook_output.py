@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -91,8 +92,8 @@ def test_texts_are_clean_and_bounded() -> None:
     assert len(verdict.reason) < LONGEST_TEXT + 20
 
 
-def reply(name: str, permission: HookPermission | None = None, **more: object) -> HookReply:
-    verdict = HookVerdict(permission=permission, **more)  # type: ignore[arg-type]
+def reply(name: str, permission: HookPermission | None = None, **more: Any) -> HookReply:
+    verdict = HookVerdict(permission=permission, **more)
     return HookReply(PRE, name, name, HookOutcome.SUCCESS, verdict)
 
 
