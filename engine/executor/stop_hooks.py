@@ -36,6 +36,6 @@ async def decide_stop(session: Session, act: AskStopHooks) -> None:
     message = None
     if goes_on:
         run.stop_hooks += 1
-        words = TextBlock(f"[A hook wants you to go on] {reason}"[:MOST])
+        words = TextBlock(f"[From a hook at the end of your answer] {reason}"[:MOST])
         message = NewMessage(session.ports.ids.new(), Role.USER, Origin.NOTICE, (words,))
     session.post(lambda: StopDecided(act.gen, message, "\n".join(rows)))

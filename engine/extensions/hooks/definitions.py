@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -13,6 +14,9 @@ LIMITS: Final[Mapping[HookEvent, float]] = {HookEvent.USER_PROMPT_SUBMIT: 30.0, 
 """Seconds of one hook where its file names none; 600 for other events."""
 USUAL: Final = 600.0
 LONGEST: Final = 3_600.0
+LONGEST_NAME: Final = 40
+_BETWEEN: Final = re.compile(r"[\s;|&()<>{}\"'`$=]+")
+_SCRIPT: Final = re.compile(r"[\w.+@-]+\.(?:sh|bash|py|js|mjs|cjs|ts|rb|pl|php|lua)")
 MOST_HOOKS: Final = 200
 """Hooks of one folder."""
 
@@ -49,9 +53,9 @@ class Hook(Struct, frozen=True):
     @property
     def name(self) -> str:
         """A short name: that of the script, else the first word."""
-        words = [word.strip("\"'") for word in self.shown.split()]
-        scripts = [word for word in words if "." in word.rpartition("/")[2] and not word.startswith("-")]
-        return (scripts or words or ["hook"])[0].rpartition("/")[2][:40] or "hook"
+        words = [word.rpartition("/")[2] for word in _BETWEEN.split(self.shown) if word]
+        scripts = (word for word in words if _SCRIPT.fullmatch(word))
+        return next(scripts, words[0] if words else "hook")[:LONGEST_NAME] or "hook"
 
     @property
     def identity(self) -> tuple[object, ...]:

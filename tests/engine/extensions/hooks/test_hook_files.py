@@ -115,3 +115,18 @@ def test_the_costliest_files_and_expressions_are_read() -> None:
     for pattern in (".*a.*a.*!", "(a|b)(a|b)a*a*!", "[ab]*[ab]*[ab]*!"):
         if not why_no_matcher(pattern):
             assert not matches(pattern, "a" * 128)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('"$CLAUDE_PROJECT_DIR"/.claude/hooks/lint.sh --fix', "lint.sh"),
+        ("python3 ${CLAUDE_PROJECT_DIR}/check.py a.txt", "check.py"),
+        ("cat > /tmp/stop.json; echo x", "cat"),
+        ("jq -r '.tool_input.command' >> ~/log.txt", "jq"),
+        ("   ''  ", "hook"),
+    ],
+)
+def test_a_hook_is_named_after_its_script(text: str, name: str) -> None:
+    (hook,) = read_hooks(file_of(Stop=[{"hooks": [command(text)]}]), "h.json").hooks
+    assert hook.name == name
