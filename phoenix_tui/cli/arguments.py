@@ -50,6 +50,9 @@ class RunArguments(Struct, frozen=True):
     json_schema: str | None = None
     allowed_tools: tuple[str, ...] = ()
     disallowed_tools: tuple[str, ...] = ()
+    worktree: str | None = None
+    """Empty: a name is made."""
+    base: str | None = None
 
     @property
     def resumes(self) -> bool:
@@ -172,10 +175,14 @@ def _check_conversation(arguments: RunArguments) -> None:
         raise CommandError("-c and -r cannot be used together; give one of them.")
     if arguments.fork and not arguments.resumes:
         raise CommandError("--fork needs a conversation to copy; name it with -c or -r.")
+    if arguments.base is not None and arguments.worktree is None:
+        raise CommandError("--base works with --worktree; add -w NAME.")
     if not arguments.resumes:
         return
     if arguments.resume is not None and arguments.cwd is not None:
         raise CommandError("--cwd is for new conversations; a resumed one stays in its folder. Leave --cwd out.")
+    if arguments.worktree is not None:
+        raise CommandError("--worktree begins a new conversation; leave it out with -c and -r.")
     fixed = {"--system-prompt": arguments.system_prompt, "--append-system-prompt": arguments.append_system_prompt}
     fixed["--profile"] = arguments.profile
     for flag, value in fixed.items():

@@ -100,6 +100,14 @@ def _add_conversation(parser: Parser) -> None:
     group.add_argument("--session-id", type=_uuid, metavar="UUID", help="with -p: id of the new conversation")
     group.add_argument("--run-id", type=_uuid, metavar="UUID", help="with -p: id of the run")
     group.add_argument("-C", "--cwd", metavar="DIR", help="working directory of a new conversation")
+    group.add_argument(
+        *("-w", "--worktree"),
+        nargs="?",
+        const="",
+        metavar="NAME",
+        help="new conversation in a git worktree of its own, on the branch phoenix/NAME",
+    )
+    group.add_argument("--base", metavar="REF", help="with -w: branch, tag or commit to begin with (default: HEAD)")
     group.add_argument("-n", "--name", metavar="TITLE", help="title of the conversation")
     group.add_argument("--profile", metavar="NAME", help="agent profile to use")
     group.add_argument("--system-prompt", metavar="TEXT", help="replace the default system prompt")

@@ -27,12 +27,19 @@ def start(parsed: Namespace) -> int:
     arguments = run_arguments(parsed)
     on_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     served = SERVED in os.environ
+    notes: tuple[str, ...] = ()
+    if arguments.worktree is not None:
+        from phoenix_tui.wiring.worktree_start import in_worktree  # noqa: PLC0415 - only with the flag
+
+        arguments, notes = in_worktree(arguments)
     setup = prepare(arguments, os.environ)
     in_lines = setup.settings.flag(LINES) and (on_terminal or setup.settings.sources[LINES] != DUMB)
     if not (arguments.headless or on_terminal or in_lines or served):
         raise CommandError("Phoenix needs a terminal on stdin and stdout; `phoenix -p PROMPT` runs without one.")
     if not arguments.headless and on_terminal and setup.trust.trust in {Trust.UNKNOWN, Trust.CHANGED}:
         setup = _after_answer(arguments, setup)
+    if notes:
+        setup = replace(setup, settings=replace(setup.settings, notices=(*setup.settings.notices, *notes)))
     if arguments.headless:
         return _without_screen(arguments, setup)
     return _in_lines(arguments, setup) if in_lines else _with_screen(arguments, setup)

@@ -26,6 +26,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "blocks": ("turns",),
     "changes": ("diff",),
     "panes": ("close", "pane", "split"),
+    "worktree": ("worktree",),
     "agents": ("agents",),
     "approvals": ("approvals",),
     "rules": ("rules",),

@@ -73,6 +73,7 @@ COMMANDS: Final[tuple[SlashCommand, ...]] = (
     SlashCommand("undo", "same as /rewind"),
     SlashCommand("branches", "show the branches made by /rewind and /fork"),
     SlashCommand("fork", "continue in a copy"),
+    SlashCommand("worktree", "new conversation in a git worktree of its own; list, merge, remove", "NAME"),
     SlashCommand("export", "write this conversation to a file: Markdown, or JSON for .json", "FILE"),
     SlashCommand("retry", "retry the last request"),
     SlashCommand("background", "send the running command to the background (see /jobs)"),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from phoenix_tui.config.project import Project
     from phoenix_tui.config.sources.report import SourceEntry, SourceReport
 
 
@@ -22,4 +23,14 @@ class TrustApi(Protocol):
 
     async def answer(self, report: SourceReport, *, trusted: bool) -> SourceReport:
         """Keep the user's answer about exactly the files of this report, and look again."""
+        ...
+
+    async def same_as(self, source: Path, folder: Path) -> Project | None:
+        """Instructions and settings of `folder` that are byte for byte those of the trusted folder `source`, or None;
+        None too where `folder` has an answer of its own.
+        """
+        ...
+
+    async def accept(self, project: Project) -> None:
+        """Trust exactly these instructions and settings, in their folder."""
         ...

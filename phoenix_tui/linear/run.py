@@ -28,6 +28,7 @@ from phoenix_tui.linear import (
     tasks,
     traces,
     trust,
+    worktree,
 )
 from phoenix_tui.linear.context import LinearContext, LineCommand
 
@@ -101,4 +102,5 @@ RUNS: Final[dict[str, LineCommand]] = {
     **traces.RUNS,
     **trust.RUNS,
     **hooks.RUNS,
+    **worktree.RUNS,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, Final
 
 from rich.style import Style
@@ -110,6 +111,12 @@ class ConversationList(Still, Widget):
         self.model.arrange(self.model.chosen if self.has_focus else current, at_top=not self.has_focus)
         self._look(everything=moved)
         self._keep_time()
+
+    def sign(self, folder: Path, sign: str) -> None:
+        """Show this sign beside the worktree `folder`."""
+        if self.model.signs.get(folder, "") != sign:
+            self.model.signs[folder] = sign
+            self._look(everything=False)
 
     def _look(self, *, everything: bool = True) -> None:
         """Draw the visible part; a list of many rows in which a clock moves costs one row."""

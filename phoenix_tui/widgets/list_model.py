@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
@@ -41,6 +42,8 @@ class ListModel(Struct, eq=False):
     """True once it was read; before that it shows no count."""
     marked: dict[str, None] = field(default_factory=dict[str, None])
     """Marked ids in the order of marking."""
+    signs: dict[Path, str] = field(default_factory=dict[Path, str])
+    """Last known signs of worktrees, by their folder."""
     _cursor: int = 0
     _summaries: dict[str, ConversationSummary] = field(default_factory=dict[str, ConversationSummary])
     _live: Mapping[str, Live] = field(default_factory=dict[str, Live])
@@ -161,6 +164,7 @@ class ListModel(Struct, eq=False):
             self._live.get(line.id),
             here,
             current=self.view is None and line.id == self.current,
+            sign=self.signs.get(self._summaries[line.id].cwd, ""),
         )
 
     @property

@@ -27,7 +27,7 @@ from phoenix_tui.text.labels import (
     short_model,
     short_state,
 )
-from phoenix_tui.text.shown_paths import short_path
+from phoenix_tui.text.worktree_text import place_words
 from phoenix_tui.widgets.context_meter import NEAR
 from tools.clean import clean_line
 
@@ -173,13 +173,15 @@ def _key(group: Group, summary: ConversationSummary, live: Live | None) -> tuple
     return ORDER.index(group), at, summary.id
 
 
-def compose(summary: ConversationSummary, live: Live | None, here: Here, *, current: bool = False) -> RosterRow:
-    """The words of one line."""
+def compose(
+    summary: ConversationSummary, live: Live | None, here: Here, *, current: bool = False, sign: str = ""
+) -> RosterRow:
+    """The words of one line; `sign` is that of its worktree."""
     label = _label(summary, live, here)
     if summary.has_draft and not label.text and not current:
         label = Label(label.glyph, "draft")
     percent = round(100 * summary.context_tokens / summary.context_window) if summary.context_window else 0
-    title, folder, model = names(summary.title, summary.cwd, summary.model)
+    title, folder, model = names(summary.title, summary.cwd, summary.model, sign)
     return RosterRow(
         id=summary.id,
         label=label,
@@ -196,11 +198,11 @@ def compose(summary: ConversationSummary, live: Live | None, here: Here, *, curr
 
 
 @lru_cache(maxsize=KEPT_NAMES)
-def names(title: str, cwd: Path, model: str) -> tuple[str, str, str]:
+def names(title: str, cwd: Path, model: str, sign: str = "") -> tuple[str, str, str]:
     """Title, folder and model in words; kept, for each change of one conversation draws all that are in view."""
     return (
         clean_line(title)[:TITLE_LENGTH] or "New conversation",
-        clean_line(short_path(cwd)),
+        clean_line(place_words(cwd, sign)),
         clean_line(short_model(model)),
     )
 

@@ -97,7 +97,7 @@ def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink, n
 def _begins_nothing(arguments: RunArguments) -> bool:
     """True when the command line requests nothing of its own: then the conversation of a crash may be resumed."""
     asked = (arguments.prompt, arguments.images, arguments.name, arguments.system_prompt, arguments.ephemeral)
-    return not any(asked) and arguments.resume is None
+    return not any(asked) and arguments.resume is None and arguments.worktree is None
 
 
 def _driver() -> type[Driver]:

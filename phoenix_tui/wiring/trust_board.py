@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -12,11 +13,12 @@ from msgspec import Struct, field
 from engine.executor.requests import EngineError
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.project import Project, find_project
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.sources.report import SourceEntry, SourceReport, SourceState, report_of
 from phoenix_tui.config.sources.source_trust import TrustedSources
 from phoenix_tui.config.sources.texts import text_of
-from phoenix_tui.config.trust import TrustFile
+from phoenix_tui.config.trust import Trust, TrustFile
 from phoenix_tui.text.trust_text import counts, listed, short_name, untrusted
 from tools.clean import reveal_name
 from tools.wording import counted
@@ -62,6 +64,19 @@ class TrustBoard(Struct, eq=False):
         """Keep the user's answer about exactly the files of this report, and look again."""
         return await asyncio.to_thread(self._answer, report, trusted)
 
+    async def same_as(self, source: Path, folder: Path) -> Project | None:
+        """Instructions and settings of `folder` that are byte for byte those of the trusted folder `source`, or None;
+        None too where `folder` has an answer of its own.
+        """
+        return await asyncio.to_thread(_same_as, self.sources.trust, source, folder)
+
+    async def accept(self, project: Project) -> None:
+        """Trust exactly these instructions and settings, in their folder."""
+        try:
+            await asyncio.to_thread(self.sources.trust.answer, project, trusted=True)
+        except OSError as error:
+            raise EngineError(f"The answer cannot be kept: {error.strerror or error}.") from error
+
     def _answer(self, report: SourceReport, trusted: bool) -> SourceReport:
         try:
             self.sources.answer(report.folder, trusted=trusted, shown=report.shown)
@@ -81,6 +96,20 @@ class TrustBoard(Struct, eq=False):
                 self._kept.clear()
             self._kept[real] = kept = (found, report_of(found, real))
         return kept[1]
+
+
+def _same_as(trust: TrustFile, source: Path, folder: Path) -> Project | None:
+    try:
+        ours, theirs = find_project(source), find_project(folder)
+    except OSError:
+        return None
+    known = trust.status(ours).trust is Trust.GIVEN and trust.status(theirs).trust is Trust.UNKNOWN
+    return theirs if known and _digests(ours) == _digests(theirs) else None
+
+
+def _digests(project: Project) -> dict[str, str]:
+    """Digests of the files of a project, by their paths from its folder."""
+    return {os.path.relpath(file.path, project.folder): file.digest for file in project.files}
 
 
 def source_findings(sources: ProjectSources, cwd: Path) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Collection
+from pathlib import Path
 from typing import Final, Protocol
 
 from msgspec.structs import replace
@@ -172,6 +173,10 @@ class ConversationIndex:
             others_asking=sum(self._asks(one.id) for one in others),
             others_unread=sum(one.unread for one in others),
         )
+
+    def sign(self, folder: Path, sign: str) -> None:
+        """Show this sign beside the worktree `folder`."""
+        self._view.sign(folder, sign)
 
     def _asks(self, conversation_id: str) -> bool:
         live = self._live.get(conversation_id)

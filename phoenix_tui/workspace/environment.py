@@ -20,6 +20,7 @@ from phoenix_tui.styles.user_themes import theme_files
 from phoenix_tui.terminal.attention.attention import Attention, AttentionSettings, SequenceTerminal
 from phoenix_tui.terminal.attention.signals import skills_of
 from phoenix_tui.text.shown_paths import short_path
+from phoenix_tui.text.worktree_text import branch_with, is_in_worktree, sign_of
 from phoenix_tui.workspace.scroll_positions import keep_place
 from phoenix_tui.workspace.suggestions import Suggesting
 from phoenix_tui.workspace.theme_control import BackgroundAsked, ThemeControl
@@ -83,6 +84,7 @@ class Environment:
         screen.watch(parts.status, "status", self._show_state)
         screen.watch(parts.title, "heading", self._show_state)
         self.colours.start(may_ask=self._skills.titles)
+        screen.watch(screen.app, "app_focus", self._focused, init=False)
         screen.set_interval(LOOK_EVERY, self.look)
 
     def close(self) -> None:
@@ -148,14 +150,39 @@ class Environment:
         where = folder, is_busy(parts.status.status.state)
         if where != self._branch_of:
             self._branch_of = where
-            self._screen.run_worker(self._name_branch(folder), group="branch")
+            self._screen.run_worker(self._name_branch(folder), group="branch", exclusive=True)
+
+    def _focused(self, focused: bool) -> None:
+        if focused:
+            self.count_commits()  # the user may come from another terminal
+
+    def count_commits(self) -> None:
+        """Look at the worktree in view again; elsewhere there is nothing to count."""
+        if is_in_worktree(self._active.folder):
+            self._screen.run_worker(self._name_branch(self._active.folder), group="branch", exclusive=True)
 
     async def _name_branch(self, folder: Path) -> None:
-        """Read the branch again when another conversation is shown, and when a run began or ended."""
+        """Read the branch again when another conversation is shown, and when a run began or ended; of a worktree the
+        commits and changes too.
+        """
         branch = await asyncio.to_thread(_branch_of, folder)
+        if is_in_worktree(folder):
+            sign = await self._sign_of(folder)
+            self._active.index.sign(folder, sign)
+            branch = branch_with(branch, sign)
         title = self._active.parts.title
         if self._branch_of is not None and self._branch_of[0] == folder and title.heading.branch != branch:
             title.heading = replace(title.heading, branch=branch)
+
+    async def _sign_of(self, folder: Path) -> str:
+        from tools.git.failure import GitFailure  # noqa: PLC0415 - not before the first frame
+        from tools.git.standing import standing_of  # noqa: PLC0415 - as above
+
+        try:
+            found = await standing_of(self._services.runner, folder)
+        except (GitFailure, OSError):
+            return ""
+        return sign_of(found) if found is not None else ""
 
     def _watched(self) -> Iterator[Path]:
         launch = self._launch

@@ -19,11 +19,8 @@ from tools.git.failure import GitFailure
 from tools.git.pointers import first_line, named_folder
 from tools.git.references import BRANCHES, is_name
 from tools.git.repository import Repository, find_repository, read_small
+from tools.git.worktree_names import FOLDER, PREFIX
 
-FOLDER: Final = ".phoenix-worktrees"
-"""Beside the repository, where nothing that is committed can stand in its place."""
-PREFIX: Final = "phoenix/"
-"""Begins the name of every branch that is made with a worktree."""
 RECORD: Final = "phoenix.json"
 GONE: Final = ".removed"
 """Folder of the records of those that were removed."""

@@ -19,7 +19,6 @@ from tools.clean import reveal_name
 from tools.contract import ProcessRunner
 from tools.git.checkouts import (
     LOCK,
-    PREFIX,
     RECORD,
     Origin,
     Worktree,
@@ -45,6 +44,7 @@ from tools.git.references import (
 )
 from tools.git.repository import Repository, read_small
 from tools.git.snapshots import put_back
+from tools.git.worktree_names import PREFIX
 from tools.git.writing import GitWriter
 from tools.slugs import slug_of
 

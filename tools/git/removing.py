@@ -16,11 +16,12 @@ import msgspec
 from tools.clean import reveal_name
 from tools.contract import ProcessRunner
 from tools.files.own_files import write_file
-from tools.git.checkouts import FOLDER, GONE, home_of, own_folder, repository_of
+from tools.git.checkouts import GONE, home_of, own_folder, repository_of
 from tools.git.failure import GitFailure
 from tools.git.reading import GitReader
 from tools.git.snapshots import keep_changes
 from tools.git.standing import Standing
+from tools.git.worktree_names import FOLDER
 from tools.git.writing import GitWriter
 
 MODULES: Final = "modules"

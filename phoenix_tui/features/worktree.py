@@ -1,0 +1,162 @@
+"""/worktree: a new conversation in a git worktree of its own, the worktrees there are, the end of one."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from engine.executor.requests import EngineError
+from engine.machine.states import is_busy
+from phoenix_tui.features.front_end import FrontEnd, Option
+from phoenix_tui.features.trust import folder_in_view
+from phoenix_tui.text.worktree_text import facts_of, repository_beside, uncommitted_words
+from tools.clean import reveal_name
+from tools.git.failure import GitFailure
+from tools.git.making import Made, make_worktree
+from tools.git.merging import merge_worktree
+from tools.git.removing import remove_worktree
+from tools.git.standing import Standing, standing_of, standings
+from tools.git.worktree_names import PREFIX
+from tools.slugs import slug_of
+from tools.wording import counted
+
+if TYPE_CHECKING:
+    from tools.contract import ProcessRunner
+
+BASE: Final = "--base"
+NONE_HERE: Final = "There are no worktrees of this repository; /worktree NAME makes one."
+WHICH: Final = "This conversation is in no worktree of Phoenix; name one, as in /worktree {word} NAME."
+
+
+async def worktree(front: FrontEnd, argument: str) -> None:
+    """Begin in a worktree, or merge, remove or list them. Raises EngineError."""
+    word, _, name = argument.partition(" ")
+    action = {"merge": _merge, "remove": _remove, "list": _list}.get(word, _begin)
+    try:
+        await action(front, argument if action is _begin else name.strip())
+    except GitFailure as failure:
+        raise EngineError(str(failure)) from failure
+
+
+async def worktree_at_start(runner: ProcessRunner, folder: Path, name: str, base: str) -> tuple[Path, tuple[str, ...]]:
+    """Make the worktree of `--worktree` before anything else; its folder, and sentences. Raises GitFailure."""
+    made = await make_worktree(runner, folder, name, base)
+    return made.folder, (_made_words(made), *made.notes)
+
+
+async def _begin(front: FrontEnd, argument: str) -> None:
+    """Make a worktree of the folder in view, then a conversation in it: its working directory never changes."""
+    name, _, base = argument.partition(BASE)
+    source = await _source(front)
+    made = await make_worktree(front.services.runner, source, name.strip(), base.strip())
+    front.tell(" ".join((_made_words(made), *made.notes)))
+    await _offer_trust(front, source, made.folder)
+    empty = front.conversation is None
+    options = front.launch.options(
+        front.model, front.mode if empty else front.launch.permission_mode, front.sandbox if empty else None
+    )
+    created = await front.services.engine.create(replace(options, cwd=made.folder))
+    await front.open(created.id)
+
+
+async def _offer_trust(front: FrontEnd, source: Path, folder: Path) -> None:
+    """Ask whether files count in the worktree that are byte for byte those of a trusted folder: trust is per folder."""
+    if front.services.trust is None:
+        return
+    same = await front.services.trust.same_as(source, folder)
+    if same is None:
+        return
+    names = ", ".join(sorted({reveal_name(file.path.name) for file in same.files}))
+    question = f"Use {names} in the worktree too? They are the same as in {reveal_name(source)}, which you trust."
+    if await front.confirm(question, "use them there too", "leave them out"):
+        await front.services.trust.accept(same)
+
+
+async def _list(front: FrontEnd, _: str) -> None:
+    found = await standings(front.services.runner, await _source(front))
+    if not found:
+        front.tell(NONE_HERE)
+        return
+    options = [Option(one.worktree.name, one.worktree.name, facts_of(one)) for one in found[: front.most_options]]
+    if chosen := await front.pick("New conversation in which worktree?", options):
+        await _begin(front, chosen)
+
+
+async def _merge(front: FrontEnd, name: str) -> None:
+    found = await _named(front, name, "merge")
+    branch = found.worktree.branch
+    words = uncommitted_words(found)
+    left = f" Not committed, and so not merged: {words}." if words else ""
+    target = f"{found.base_branch}" if found.base_branch else "its base"
+    question = f"Merge {counted(found.ahead, 'commit')} of {branch} into {reveal_name(target)}?{left}"
+    if found.ahead and found.base_branch and not await front.confirm(question, "merge them", "do not merge"):
+        return
+    merged = await merge_worktree(front.services.runner, found)
+    how = "fast-forwarded to" if merged.fast_forward else "merged with"
+    where = reveal_name(merged.folder)
+    front.tell(f"{reveal_name(merged.branch)} in {where} was {how} {branch}. `{merged.undo}` there undoes it.")
+
+
+async def _remove(front: FrontEnd, name: str) -> None:
+    found = await _named(front, name, "remove")
+    folder, branch = found.worktree.folder, found.worktree.branch
+    _refuse_in_use(front, folder)
+    if (
+        found.worktree.complete
+        and found.known
+        and not await front.confirm(_remove_question(found), "remove the worktree", "keep it")
+    ):
+        return
+    await remove_worktree(front.services.runner, found)
+    kept = f" The branch {branch} is kept: /worktree {found.worktree.name} restores all but ignored files."
+    front.tell(f"{reveal_name(folder)} was removed.{kept if found.worktree.complete else ''}")
+
+
+def _remove_question(found: Standing) -> str:
+    """Question before a removal, with everything that is in no other place."""
+    words = uncommitted_words(found)
+    unmerged = f"{counted(found.ahead, 'commit')} not merged" if found.ahead else ""
+    facts = ", ".join(filter(None, (unmerged, f"{words} not committed" if words else "")))
+    said = f" It has {facts}; both can be restored." if facts else ""
+    return f"Remove the worktree {found.worktree.name}?{said} Ignored files, such as build output, are deleted."
+
+
+def _refuse_in_use(front: FrontEnd, folder: Path) -> None:
+    for one in front.services.engine.live():
+        if not one.record.cwd.is_relative_to(folder):
+            continue
+        if is_busy(one.state) or any(job.running for job in one.jobs.all()):
+            title = reveal_name(one.record.title or "New conversation")
+            raise EngineError(f"{title} works in this worktree; stop it first, and its background commands.")
+
+
+async def _source(front: FrontEnd) -> Path:
+    """The folder in view; of a worktree that was removed the repository beside it."""
+    folder = folder_in_view(front)
+    beside = repository_beside(folder)
+    return folder if beside is None or await asyncio.to_thread(folder.exists) else beside
+
+
+async def _named(front: FrontEnd, name: str, word: str) -> Standing:
+    """The worktree of this name, without one that of the conversation in view."""
+    runner, folder = front.services.runner, await _source(front)
+    if not name:
+        found = await standing_of(runner, folder)
+        if found is None:
+            raise GitFailure(WHICH.format(word=word))
+        return found
+    slug = slug_of(name.removeprefix(PREFIX))
+    for found in await standings(runner, folder):
+        if found.worktree.name in {slug, name}:
+            return found
+    raise GitFailure(f"There is no worktree {reveal_name(name)}; /worktree list shows them.")
+
+
+def _made_words(made: Made) -> str:
+    worktree_made = made.worktree
+    origin = worktree_made.origin
+    of = f" of {reveal_name(origin.branch)}" if origin is not None and origin.branch else ""
+    return f"Worktree {worktree_made.name}: branch {worktree_made.branch}{of}, in {reveal_name(worktree_made.folder)}."

@@ -1,0 +1,40 @@
+"""Makes the worktree of `--worktree` before anything looks at the working directory, which never changes later."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from phoenix_tui.cli.arguments import RunArguments
+from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.setup import checked_folder
+from phoenix_tui.features.worktree import worktree_at_start
+from tools.git.failure import GitFailure
+from tools.process.start import ProcessSettings, start_processes
+
+
+def in_worktree(arguments: RunArguments) -> tuple[RunArguments, tuple[str, ...]]:
+    """The arguments with the worktree as their folder, and sentences about it.
+
+    Raises:
+        CommandError: it cannot be made; nothing is left of it.
+    """
+    folder = checked_folder(arguments.folder())
+    try:
+        made, notes = asyncio.run(_made(folder, arguments.worktree or "", arguments.base or ""))
+    except GitFailure as failure:
+        raise CommandError(str(failure)) from failure
+    except OSError as error:
+        raise CommandError(f"Phoenix cannot start its process helper: {error}.", Exit.FAILED) from error
+    return replace(arguments, cwd=str(made)), notes
+
+
+async def _made(folder: Path, name: str, base: str) -> tuple[Path, tuple[str, ...]]:
+    processes = await start_processes(ProcessSettings(environment=dict(os.environ)))
+    try:
+        return await worktree_at_start(processes.runner, folder, name, base)
+    finally:
+        await processes.close()
