@@ -90,26 +90,26 @@ class AcpServer:
         begun = await services.begin(cwd)
         conversation = await services.engine.create(begun.options)
         session = await self._enter(conversation, [*begun.notices, *_unused(request)])
-        session.greet()
         options = await self._models.options(conversation.record)
         modes = modes_of(conversation.record)
+        greet(session)
         return schema.NewSessionResponse(session_id=session.id, modes=modes, config_options=options)
 
     async def load(self, request: schema.LoadSessionRequest) -> schema.LoadSessionResponse:
         """Open a conversation and send its history."""
         session = await self._open(request.session_id, request.cwd, request)
         await replay(session.conversation, session.translator)
-        session.greet()
         record = session.conversation.record
         options = await self._models.options(record)
+        greet(session)
         return schema.LoadSessionResponse(modes=modes_of(record), config_options=options)
 
     async def resume(self, request: schema.ResumeSessionRequest) -> schema.ResumeSessionResponse:
         """Open a conversation without its history."""
         session = await self._open(request.session_id, request.cwd, request)
-        session.greet()
         record = session.conversation.record
         options = await self._models.options(record)
+        greet(session)
         return schema.ResumeSessionResponse(modes=modes_of(record), config_options=options)
 
     async def fork(self, request: schema.ForkSessionRequest) -> schema.ForkSessionResponse:
@@ -119,9 +119,9 @@ class AcpServer:
         await self._known(services, request.session_id)
         conversation = await services.engine.fork(request.session_id)
         session = await self._enter(conversation, _unused(request))
-        session.greet()
         options = await self._models.options(conversation.record)
         modes = modes_of(conversation.record)
+        greet(session)
         return schema.ForkSessionResponse(session_id=session.id, modes=modes, config_options=options)
 
     async def sessions(self, request: schema.ListSessionsRequest) -> schema.ListSessionsResponse:
@@ -262,6 +262,11 @@ class AcpServer:
 
     async def _offered(self) -> Any:
         return await (await self._opening).models()
+
+
+def greet(session: AcpSession) -> None:
+    """Name the commands of a session right behind the answer that is about to be given."""
+    asyncio.get_running_loop().call_soon(session.greet)
 
 
 def absolute(cwd: str) -> Path:

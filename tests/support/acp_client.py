@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import acp
@@ -14,7 +15,9 @@ from acp import schema
 from acp.client.connection import ClientSideConnection
 from acp.connection import StreamEvent
 
-from tests.support.cli import Phoenix
+from tests.support.cli import Phoenix, with_claude
+from tests.support.loopback import Answer, Loopback, Seen, Talk, serve
+from tests.support.loopback_anthropic import refuse
 from tests.support.waiting import PATIENCE, poll
 
 NO_SERVERS: list[Any] = []
@@ -92,13 +95,21 @@ class Opened:
     agent: ClientSideConnection
     editor: Editor
     process: asyncio.subprocess.Process
+    phoenix: Phoenix
     session_id: str = ""
+    server: Loopback | None = None
 
     async def says(self, *blocks: Any) -> schema.PromptResponse:
         """Prompt with texts or blocks."""
         given = [acp.text_block(one) if isinstance(one, str) else one for one in blocks]
         async with asyncio.timeout(PATIENCE):
             return await self.agent.prompt(session_id=self.session_id, prompt=given)
+
+    @property
+    def requests(self) -> list[Seen]:
+        """Requests to the model, without those for the list of models."""
+        assert self.server is not None
+        return [one for one in self.server.requests if one.method == "POST"]
 
 
 @asynccontextmanager
@@ -122,7 +133,7 @@ async def connected(
     ) as (agent, process):
         async with asyncio.timeout(PATIENCE):
             await agent.initialize(protocol_version=1, client_capabilities=schema.ClientCapabilities(**capabilities))
-        yield Opened(agent, editor, process)
+        yield Opened(agent, editor, process, phoenix)
 
 
 @asynccontextmanager
@@ -133,7 +144,39 @@ async def editing(
     async with connected(phoenix, *arguments, editor=editor, **capabilities) as opened:
         async with asyncio.timeout(PATIENCE):
             begun = await opened.agent.new_session(cwd=str(phoenix.cwd), mcp_servers=NO_SERVERS)
-        yield Opened(opened.agent, opened.editor, opened.process, begun.session_id)
+        yield replace(opened, session_id=begun.session_id)
+
+
+@asynccontextmanager
+async def scripted(
+    folder: Path,
+    *answers: Answer,
+    flags: Sequence[str] = (),
+    editor: Editor | None = None,
+    extra: Mapping[str, str] | None = None,
+    **capabilities: Any,
+) -> AsyncGenerator[Opened]:
+    """A new session whose model gives these answers."""
+    async with serve(replies(*answers)) as server:
+        phoenix = with_claude(folder, server.url, **(extra or {}))
+        async with editing(phoenix, *flags, editor=editor, **capabilities) as opened:
+            yield replace(opened, server=server)
+
+
+def replies(*answers: Answer) -> Answer:
+    """Answers in turn, the last one again and again; none of them is spent on who asks for the list of models."""
+    left = list(answers)
+
+    async def answer(talk: Talk) -> None:
+        if not await is_refused(talk):
+            await (left.pop(0) if len(left) > 1 else left[0])(talk)
+
+    return answer
+
+
+async def is_refused(talk: Talk) -> bool:
+    """Refuse to list models; True where that was asked."""
+    return talk.seen.method == "GET" and await refuse(talk)
 
 
 def option(kind: str) -> Callable[[list[schema.PermissionOption]], str | None]:

@@ -8,16 +8,15 @@ from pathlib import Path
 import pytest
 from acp.exceptions import RequestError
 
-from tests.support.acp_client import editing
+from tests.support.acp_client import editing, scripted
 from tests.support.cli import with_claude
 from tests.support.journeys import calls, says, starts_to_say
-from tests.support.loopback import serve
 from tests.support.program import alive, mark
 from tests.support.waiting import poll
 
 
 async def test_a_prompt_is_answered_in_chunks_and_ends_its_turn(tmp_path: Path) -> None:
-    async with serve(says("Hel", "lo ", "there.")) as server, editing(with_claude(tmp_path, server.url)) as opened:
+    async with scripted(tmp_path, says("Hel", "lo ", "there.")) as opened:
         response = await opened.says("Hi")
         assert response.stop_reason == "end_turn"
         assert opened.editor.text.strip() == "Hello there."
@@ -26,17 +25,14 @@ async def test_a_prompt_is_answered_in_chunks_and_ends_its_turn(tmp_path: Path) 
 
 async def test_many_pieces_come_as_few_updates(tmp_path: Path) -> None:
     pieces = [f"{number} " for number in range(2_000)]
-    async with serve(says(*pieces)) as server, editing(with_claude(tmp_path, server.url)) as opened:
+    async with scripted(tmp_path, says(*pieces)) as opened:
         await opened.says("Count")
         assert opened.editor.text.strip() == "".join(pieces).strip()
         assert len(opened.editor.of("agent_message_chunk")) < 200
 
 
 async def test_cancel_answers_the_prompt_with_cancelled(tmp_path: Path) -> None:
-    async with (
-        serve(starts_to_say("Once upon")) as server,
-        editing(with_claude(tmp_path, server.url)) as opened,
-    ):
+    async with scripted(tmp_path, starts_to_say("Once upon")) as opened:
         turn = asyncio.create_task(opened.says("Tell"))
         await opened.editor.sees(lambda: "Once upon" in opened.editor.text)
         await opened.agent.cancel(session_id=opened.session_id)
@@ -46,10 +42,7 @@ async def test_cancel_answers_the_prompt_with_cancelled(tmp_path: Path) -> None:
 async def test_cancel_in_a_tool_leaves_no_process(tmp_path: Path) -> None:
     seconds = mark()
     command = f"sleep {seconds} & setsid sleep {seconds} & sleep {seconds}"
-    async with (
-        serve(calls("bash", command=command)) as server,
-        editing(with_claude(tmp_path, server.url), "--permission-mode", "auto") as opened,
-    ):
+    async with scripted(tmp_path, calls("bash", command=command), flags=("--permission-mode", "auto")) as opened:
         turn = asyncio.create_task(opened.says("Wait"))
         assert await poll(lambda: len(alive(f"sleep\0{seconds}")) == 3)
         await opened.agent.cancel(session_id=opened.session_id)

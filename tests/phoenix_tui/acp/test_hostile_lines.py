@@ -1,0 +1,124 @@
+"""Lines that are no messages, and clients that read nothing: `phoenix acp` answers, or ends, and stays small."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from phoenix_tui.acp.lines import LONGEST_LINE, MOST_NESTED
+from tests.support.cli import Phoenix, phoenix_in
+from tests.support.waiting import PATIENCE, poll
+
+ASK = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
+
+
+class Raw:
+    """The agent's process, and the lines it has written."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+
+    def send(self, line: bytes | dict[str, Any]) -> None:
+        """Write a line."""
+        assert self.process.stdin is not None
+        self.process.stdin.write((line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n")
+
+    async def answer(self) -> dict[str, Any]:
+        """The next line."""
+        assert self.process.stdout is not None
+        async with asyncio.timeout(PATIENCE):
+            found: dict[str, Any] = json.loads(await self.process.stdout.readline())
+            return found
+
+
+@asynccontextmanager
+async def raw(phoenix: Phoenix) -> AsyncGenerator[Raw]:
+    process = await phoenix.start("acp", stdin=asyncio.subprocess.PIPE)
+    try:
+        yield Raw(process)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (b"{", -32700),
+        (b"\xff\xfe", -32700),
+        (b"[" * 100_000, -32700),
+        (b"9" * 10_000, -32700),
+        (b'{"a":' * 50_000 + b"1" + b"}" * 50_000, -32700),
+        (b"[" + b"{}," * MOST_NESTED + b"{}]", -32700),
+        (b'{"text":"' + b"x" * LONGEST_LINE + b'"}', -32700),
+        (b"[]", -32600),
+        (b'"text"', -32600),
+        (b"{}", -32600),
+        (b'{"id":{},"result":1}', -32600),
+        (b'{"id":[1],"method":"initialize"}', -32600),
+        (b'{"id":1,"method":5}', -32600),
+        (b'{"id":7,"error":"no"}', -32600),
+        (b'{"id":3,"method":"initialize","params":[1]}', -32602),
+        (b'{"id":3,"method":"initialize","params":{"protocolVersion":"x"}}', -32602),
+        (b'{"id":3,"method":"session/new","params":{"cwd":"\\ud800","mcpServers":[]}}', -32602),
+        (b'{"id":3,"method":"session/new","params":{"cwd":"/a\\u0000b","mcpServers":[]}}', -32602),
+        (b'{"id":3,"method":"session/list","params":{"cursor":"-1"}}', -32602),
+        (b'{"id":3,"method":"session/set_model","params":{"sessionId":1}}', -32602),
+        (b'{"id":3,"method":"\\u001b[31mx","params":{}}', -32601),
+        (b'{"id":3,"method":"session/load","params":{"cwd":"/","sessionId":"x","mcpServers":[]}}', -32002),
+    ],
+    ids=lambda value: repr(value[:24]) if isinstance(value, bytes) else "",
+)
+async def test_a_bad_line_is_answered_and_the_next_one_counts(tmp_path: Path, line: bytes, code: int) -> None:
+    async with raw(phoenix_in(tmp_path)) as agent:
+        agent.send(line)
+        answer = await agent.answer()
+        assert answer["error"]["code"] == code
+        assert "\x1b" not in answer["error"]["message"]
+        agent.send(b"")
+        agent.send({"jsonrpc": "2.0", "id": 99, "result": {}})
+        agent.send({"jsonrpc": "2.0", "method": "nothing/known", "params": {}})
+        agent.send(ASK)
+        assert (await agent.answer())["result"]["protocolVersion"] == 1
+
+
+async def test_a_line_without_an_end_takes_no_more_than_its_limit(tmp_path: Path) -> None:
+    async with raw(phoenix_in(tmp_path)) as agent:
+        agent.send(ASK)
+        await agent.answer()
+        before = psutil.Process(agent.process.pid).memory_info().rss
+        assert agent.process.stdin is not None
+        for _ in range(100):
+            agent.process.stdin.write(b"x" * 1_000_000)
+            await agent.process.stdin.drain()
+        assert psutil.Process(agent.process.pid).memory_info().rss - before < 60_000_000
+        agent.send(b"")
+        assert (await agent.answer())["error"]["code"] == -32700
+
+
+async def test_a_client_that_reads_nothing_holds_up_neither_the_end_nor_memory(tmp_path: Path) -> None:
+    async with raw(phoenix_in(tmp_path)) as agent:
+        assert agent.process.stdin is not None
+        for number in range(20_000):
+            agent.send(ASK | {"id": number})
+        agent.process.stdin.close()
+        assert await poll(lambda: agent.process.returncode is not None)
+
+
+async def test_without_a_client_it_ends_at_once(tmp_path: Path) -> None:
+    ran = await phoenix_in(tmp_path).run("acp", stdin=b"")
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+
+
+async def test_a_file_as_input_is_answered_to_its_end(tmp_path: Path) -> None:
+    ran = await phoenix_in(tmp_path).run("acp", stdin=json.dumps(ASK).encode())
+    assert ran.code == 0
+    assert [line["id"] for line in ran.lines] == [1]

@@ -1,0 +1,228 @@
+"""Sessions of `phoenix acp`: prompts with files, history, owners, trust and the end of the input."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import acp
+import pytest
+from acp.exceptions import RequestError
+
+from tests.support.acp_client import NO_SERVERS, Editor, connected, editing, option, replies, scripted
+from tests.support.cli import with_claude
+from tests.support.journeys import calls, says, starts_to_say
+from tests.support.loopback import serve
+from tests.support.loopback_anthropic import TINY_PNG
+from tests.support.program import alive, mark
+from tests.support.waiting import PATIENCE, poll
+
+
+async def test_images_and_files_of_the_editor_reach_the_model(tmp_path: Path) -> None:
+    async with scripted(tmp_path, says("Seen.")) as opened:
+        saved = opened.phoenix.cwd / "my notes.txt"
+        saved.write_text("what is on disk")
+        unsaved = opened.phoenix.cwd / "draft.txt"
+        await opened.says(
+            "Look at ",
+            acp.image_block(base64.b64encode(TINY_PNG).decode(), "image/png"),
+            acp.resource_link_block("notes", saved.as_uri()),
+            acp.resource_block(acp.embedded_text_resource(unsaved.as_uri(), "only in the editor")),
+        )
+        content = json.loads(opened.requests[-1].body)["messages"][-1]["content"]
+    words = json.dumps(content)
+    assert "image/png" in words
+    assert "what is on disk" in words
+    assert "only in the editor" in words
+
+
+async def test_a_session_is_listed_loaded_with_its_history_and_deleted(tmp_path: Path) -> None:
+    async with serve(replies(calls("bash", command="echo out"), says("Done."), says("Again."))) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with editing(phoenix, "--permission-mode", "auto") as first:
+            await first.says("Run it")
+        async with connected(phoenix) as later:
+            listed = await later.agent.list_sessions(cwd=str(phoenix.cwd))
+            [one] = listed.sessions
+            assert (one.session_id, one.title) == (first.session_id, "Run it")
+            await later.agent.load_session(cwd=str(phoenix.cwd), session_id=one.session_id, mcp_servers=NO_SERVERS)
+            kinds = [update.session_update for update in later.editor.updates]
+            assert kinds == ["user_message_chunk", "tool_call", "agent_message_chunk"]
+            call = later.editor.call("toolu_1")
+            assert (call["title"], call["status"]) == ("echo out", "completed")
+            assert "out" in call["content"][0]["content"]["text"]
+            await later.agent.prompt(session_id=one.session_id, prompt=[acp.text_block("More")])
+            assert "Again." in later.editor.text
+            await later.agent._conn.send_request("session/delete", {"sessionId": one.session_id})
+            assert (await later.agent.list_sessions()).sessions == []
+            with pytest.raises(RequestError, match="no session"):
+                await later.agent.resume_session(cwd=str(phoenix.cwd), session_id=one.session_id)
+
+
+async def test_a_conversation_of_another_process_is_refused_with_its_pid(tmp_path: Path) -> None:
+    async with scripted(tmp_path, says("Hi.")) as first:
+        await first.says("Hi")
+        async with connected(first.phoenix) as second:
+            with pytest.raises(RequestError, match=str(first.process.pid)):
+                await second.agent.resume_session(cwd=str(first.phoenix.cwd), session_id=first.session_id)
+            await first.agent.close_session(session_id=first.session_id)
+            await second.agent.resume_session(cwd=str(first.phoenix.cwd), session_id=first.session_id)
+
+
+async def test_wrong_requests_are_answered_with_sentences(tmp_path: Path) -> None:
+    async with scripted(tmp_path, says("Hi.")) as opened:
+        agent = opened.agent
+        with pytest.raises(RequestError, match="absolute path"):
+            await agent.new_session(cwd="work", mcp_servers=NO_SERVERS)
+        with pytest.raises(RequestError, match="does not exist"):
+            await agent.new_session(cwd=str(tmp_path / "none"), mcp_servers=NO_SERVERS)
+        with pytest.raises(RequestError, match="no open session"):
+            await agent.prompt(session_id="nowhere", prompt=[acp.text_block("Hi")])
+        with pytest.raises(RequestError, match="that folder"):
+            await agent.close_session(session_id=opened.session_id)
+            await agent.resume_session(cwd=str(tmp_path), session_id=opened.session_id)
+        with pytest.raises(RequestError, match="no permission mode"):
+            begun = await agent.new_session(cwd=str(opened.phoenix.cwd), mcp_servers=NO_SERVERS)
+            await agent.set_session_mode(session_id=begun.session_id, mode_id="yolo")
+        with pytest.raises(RequestError, match="prompt is empty"):
+            await agent.prompt(session_id=begun.session_id, prompt=[acp.text_block(" ")])
+        with pytest.raises(RequestError, match="base64"):
+            await agent.prompt(session_id=begun.session_id, prompt=[acp.image_block("?", "image/png")])
+        with pytest.raises(RequestError, match="no method"):
+            await agent._conn.send_request("session/dance", {})
+
+
+async def test_a_second_prompt_is_refused_or_steers(tmp_path: Path) -> None:
+    seconds = mark()
+    script = (calls("bash", command=f"sleep {seconds}"), says("Both."))
+    async with scripted(tmp_path, *script, flags=("--permission-mode", "auto")) as opened:
+        turn = asyncio.create_task(opened.says("First"))
+        assert await poll(lambda: alive(f"sleep\0{seconds}"))
+        with pytest.raises(RequestError, match="works on a prompt"):
+            await opened.says("Second")
+        block: list[Any] = [acp.text_block("Second")]
+        steered = asyncio.create_task(
+            opened.agent.prompt(session_id=opened.session_id, prompt=block, phoenix={"steer": True})
+        )
+        await opened.agent.set_session_mode(session_id=opened.session_id, mode_id="auto")
+        for pid in alive(f"sleep\0{seconds}"):
+            os.kill(pid, signal.SIGTERM)
+        assert {(await turn).stop_reason, (await steered).stop_reason} == {"end_turn"}
+        assert "Second" in opened.requests[-1].body.decode()
+
+
+async def test_files_of_a_folder_count_only_once_it_is_trusted(tmp_path: Path) -> None:
+    async with serve(replies(says("Hi."))) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        (phoenix.cwd / "AGENTS.md").write_text("Speak like a heron.")
+        async with editing(phoenix) as opened:
+            await opened.says("Hi")
+            await opened.says("Hi again")
+            assert opened.editor.text.count("is not trusted") == 1
+        assert "heron" not in server.requests[-1].body.decode()
+        async with editing(phoenix, "--trust") as opened:
+            await opened.says("Hi")
+            assert "not trusted" not in opened.editor.text
+        assert "heron" in server.requests[-1].body.decode()
+
+
+@pytest.mark.parametrize("ends", ["input", "signal"])
+async def test_the_end_of_the_client_ends_everything(tmp_path: Path, ends: str) -> None:
+    seconds = mark()
+    script = (calls("bash", command=f"setsid sleep {seconds} & sleep {seconds}"),)
+    async with scripted(tmp_path, *script, flags=("--permission-mode", "auto")) as opened:
+        turn = asyncio.create_task(opened.says("Wait"))
+        assert await poll(lambda: len(alive(f"sleep\0{seconds}")) == 2)
+        if ends == "input":
+            assert opened.process.stdin is not None
+            opened.process.stdin.close()
+        else:
+            opened.process.terminate()
+        async with asyncio.timeout(PATIENCE):
+            assert await opened.process.wait() == (0 if ends == "input" else 143)
+        assert alive(f"sleep\0{seconds}") == []
+        turn.cancel()
+
+
+async def test_questions_of_the_agent_are_a_form(tmp_path: Path) -> None:
+    asked = [
+        {
+            "question": "Which colour?",
+            "header": "Colour",
+            "options": [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}],
+        },
+        {
+            "question": "Which sizes?",
+            "header": "Sizes",
+            "multiSelect": True,
+            "options": [{"label": "S", "description": ""}, {"label": "L", "description": ""}],
+        },
+    ]
+    editor = Editor(fill={"q1": "Blue", "q2": ["S", "L"], "q2_other": "and XXL"})
+    form = acp.schema.ElicitationCapabilities(form=acp.schema.ElicitationFormCapabilities())
+    script = (calls("ask_user", questions=asked), says("Thanks."))
+    async with scripted(tmp_path, *script, editor=editor, elicitation=form) as opened:
+        await opened.says("Ask")
+        told = opened.requests[-1].body.decode()
+    assert 'Which colour?\\"=\\"Blue' in told.replace("\\\\", "\\")
+    assert "S, L, and XXL" in told
+
+
+async def test_questions_are_choices_where_the_editor_has_no_forms(tmp_path: Path) -> None:
+    asked = [
+        {
+            "question": "Which colour?",
+            "header": "Colour",
+            "options": [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}],
+        }
+    ]
+    editor = Editor(choose=lambda options: options[1].option_id)
+    script = (calls("ask_user", questions=asked), says("Thanks."))
+    async with scripted(tmp_path, *script, editor=editor) as opened:
+        await opened.says("Ask")
+        assert "Blue" in opened.requests[-1].body.decode().split("tool_result")[-1]
+    [(_, options)] = editor.asked
+    assert [one.name for one in options] == ["Red", "Blue", "Decline to answer"]
+
+
+async def test_commands_are_listed_and_run_without_the_model(tmp_path: Path) -> None:
+    async with scripted(tmp_path, says("Hi.")) as opened:
+        await opened.says("Hi")
+        sent = len(opened.requests)
+        for command, words in (
+            ("/cost", "tokens in"),
+            ("/context", "tokens are in the context"),
+            ("/model", "model is"),
+        ):
+            before = len(opened.editor.text)
+            assert (await opened.says(command)).stop_reason == "end_turn"
+            assert words in opened.editor.text[before:]
+        assert len(opened.requests) == sent
+        [listed] = opened.editor.of("available_commands_update")
+        assert [one.name for one in listed.available_commands] == ["compact", "context", "init", "model", "cost"]
+
+
+async def test_one_process_serves_several_sessions(tmp_path: Path) -> None:
+    async with scripted(tmp_path, starts_to_say("Long"), says("Short.")) as opened:
+        turn = asyncio.create_task(opened.says("First"))
+        await opened.editor.sees(lambda: "Long" in opened.editor.text)
+        other = await opened.agent.new_session(cwd=str(opened.phoenix.cwd), mcp_servers=NO_SERVERS)
+        answer = await opened.agent.prompt(session_id=other.session_id, prompt=[acp.text_block("Second")])
+        assert answer.stop_reason == "end_turn"
+        await opened.agent.cancel(session_id=opened.session_id)
+        assert (await turn).stop_reason == "cancelled"
+
+
+async def test_a_permission_stays_open_until_the_run_is_cancelled(tmp_path: Path) -> None:
+    editor = Editor(holds=True, choose=option("allow_once"))
+    async with scripted(tmp_path, calls("bash", command="touch made"), editor=editor) as opened:
+        turn = asyncio.create_task(opened.says("Go"))
+        await editor.sees(lambda: editor.asked)
+        await opened.agent.cancel(session_id=opened.session_id)
+        assert (await turn).stop_reason == "cancelled"
+        assert not (opened.phoenix.cwd / "made").exists()
