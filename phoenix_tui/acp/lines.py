@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import queue
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,6 +18,8 @@ MOST_NESTED: Final = 1_000_000
 """Objects and lists of a message: each of them takes a hundred bytes in memory."""
 MOST_UNREAD: Final = 64 * 1024 * 1024
 """Bytes that wait for a client that reads nothing; beyond them it counts as gone."""
+HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+"""Half of a character as an escape: with the other half missing it is no text, and could not be stored."""
 CHUNK: Final = 1 << 16
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -119,6 +122,8 @@ def read_message(line: bytes) -> Message | tuple[int, str]:
         return PARSE_ERROR, f"The message has more than {MOST_NESTED:,} objects and lists: send less at once."
     try:
         value: object = json.loads(line)
+        if HALF.search(line):
+            json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return PARSE_ERROR, NO_JSON
     message = fields_of(value)

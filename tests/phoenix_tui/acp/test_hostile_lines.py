@@ -67,8 +67,8 @@ async def raw(phoenix: Phoenix) -> AsyncGenerator[Raw]:
         (b'{"id":1,"method":5}', -32600),
         (b'{"id":7,"error":"no"}', -32600),
         (b'{"id":3,"method":"initialize","params":[1]}', -32602),
-        (b'{"id":3,"method":"initialize","params":{"protocolVersion":"x"}}', -32602),
-        (b'{"id":3,"method":"session/new","params":{"cwd":"\\ud800","mcpServers":[]}}', -32602),
+        (b'{"id":3,"method":"session/prompt","params":{"sessionId":5,"prompt":[]}}', -32602),
+        (b'{"id":3,"method":"session/new","params":{"cwd":"\\ud800","mcpServers":[]}}', -32700),
         (b'{"id":3,"method":"session/new","params":{"cwd":"/a\\u0000b","mcpServers":[]}}', -32602),
         (b'{"id":3,"method":"session/list","params":{"cursor":"-1"}}', -32602),
         (b'{"id":3,"method":"session/set_model","params":{"sessionId":1}}', -32602),
@@ -116,9 +116,3 @@ async def test_a_client_that_reads_nothing_holds_up_neither_the_end_nor_memory(t
 async def test_without_a_client_it_ends_at_once(tmp_path: Path) -> None:
     ran = await phoenix_in(tmp_path).run("acp", stdin=b"")
     assert (ran.code, ran.out, ran.err) == (0, "", "")
-
-
-async def test_a_file_as_input_is_answered_to_its_end(tmp_path: Path) -> None:
-    ran = await phoenix_in(tmp_path).run("acp", stdin=json.dumps(ASK).encode())
-    assert ran.code == 0
-    assert [line["id"] for line in ran.lines] == [1]
