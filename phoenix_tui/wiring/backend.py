@@ -23,6 +23,7 @@ from engine.ports.database_waits import DatabaseWaits
 from engine.ports.event_log import EventLog
 from engine.ports.extensions import ExtensionSource
 from engine.ports.files import CheckpointLimits, Folders
+from engine.ports.hooks import HookRunner
 from engine.rewind.rewind import Rewinding
 from engine.rewind.snapshots.disabled import SWITCHED_OFF, NoFolders
 from engine.rewind.snapshots.folders import CheckpointFolders
@@ -59,9 +60,10 @@ from tools.registry import ToolDependencies, build_tools
 
 
 class Outside(Struct, frozen=True):
-    """Parts of the engine that come from a host: tools and rules."""
+    """Parts of the engine that come from a host: tools, hooks and rules."""
 
     extensions: tuple[ExtensionSource, ...] = ()
+    hooks: tuple[HookRunner, ...] = ()
     rules_over: Callable[[RuleBook], RuleBook] = lambda book: book
     """Adds rules to those of the user."""
     leaves_out: Callable[[str], bool] = lambda _: False
@@ -159,7 +161,8 @@ def _engine(ports: Ports, settings: EngineSettings, outside: Outside | None) -> 
     if outside is None:
         return Engine(ports, settings)
     rules = outside.rules_over(ports.rules)
-    engine = Engine(replace(ports, rules=rules, extensions=(*ports.extensions, *outside.extensions)), settings)
+    extensions, hooks = (*ports.extensions, *outside.extensions), (*ports.hooks, *outside.hooks)
+    engine = Engine(replace(ports, rules=rules, extensions=extensions, hooks=hooks), settings)
     engine.leave_out(outside.leaves_out)
     return engine
 

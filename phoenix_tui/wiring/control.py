@@ -24,6 +24,7 @@ from phoenix_tui.cli.control.approvals import HostApprovals
 from phoenix_tui.cli.control.connection import Connection, FrameWriter
 from phoenix_tui.cli.control.flags import ControlFlags
 from phoenix_tui.cli.control.host import Host
+from phoenix_tui.cli.control.host_hooks import HostHooks
 from phoenix_tui.cli.control.host_rules import HostRules, is_whole
 from phoenix_tui.cli.control.host_servers import HostServers, servers_of
 from phoenix_tui.cli.control.lines import HostLines
@@ -97,6 +98,7 @@ class ControlRun:
         self._rules: HostRules | None = None
         schema = flags.run.json_schema
         self._structured = StructuredAnswer(schema) if schema is not None else None
+        self._hooks = HostHooks(host)
         self._servers = HostServers(host, *servers_of(flags.mcp_config))
         self._turns: Turns | None = None
 
@@ -125,7 +127,7 @@ class ControlRun:
     async def _opened(self) -> AsyncGenerator[tuple[Backend, Conversation]]:
         setup, arguments = self._setup, self._arguments()
         try:
-            outside = Outside(self._sources, rules_over=self._rules_over, leaves_out=self._leaves_out)
+            outside = Outside(self._sources, (self._hooks,), rules_over=self._rules_over, leaves_out=self._leaves_out)
             backend = await open_backend(
                 setup, os.environ, strict_guide=True, waits=waits_on_stderr(setup), outside=outside
             )
@@ -196,7 +198,7 @@ class ControlRun:
             partial(full_reference, providers=backend.providers),
             record.model,
             self._servers,
-            (self._servers,),
+            (self._hooks, self._servers),
             unasked=flags.unasked,
             asks=asks,
         )

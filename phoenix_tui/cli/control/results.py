@@ -20,6 +20,8 @@ ERRORS: Final = {
     "invalid_request": "invalid_request",
 }
 """Kinds of failures by the names of the SDK; `unknown` for all others."""
+HOOK_STOPPED: Final = "hook_stopped"
+"""Error code, and reason in a result, of a run that a hook ended."""
 NAMED: Final = {"cancelled": "error_during_execution", "error_timeout": "error_during_execution"}
 """Subtypes of Phoenix that SDKs do not know."""
 
@@ -53,8 +55,12 @@ def result_frame(outcome: RunOutcome, whole: Used, cost: float | None, uuids: tu
     result["permission_denials"] = [_foreign(one) for one in outcome.denials.found]
     if ids:
         result["user_message_uuid"] = ids[-1]
-    if failed and is_api_failure(outcome):
-        nothing: list[JsonValue] = []
+    if outcome.ended is not None and outcome.ended.error_code == HOOK_STOPPED:
+        nothing = list[JsonValue]()
+        result |= {"subtype": "success", "is_error": False, "errors": nothing, "result": outcome.error}
+        result["terminal_reason"] = HOOK_STOPPED
+    elif failed and is_api_failure(outcome):
+        nothing = list[JsonValue]()
         result |= {"subtype": "success", "result": outcome.error, "errors": nothing, "api_error_status": None}
         result["terminal_reason"] = "api_error"
     return result

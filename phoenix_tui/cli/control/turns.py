@@ -49,8 +49,6 @@ class TurnSettings:
     """The answer of `--json-schema`; None without that flag."""
     ready: Callable[[], Awaitable[None]] = _at_once
     """Waits until a turn may begin."""
-    at_end: Callable[[str], Awaitable[str]] | None = None
-    """Asks, with the last reply, whether a run may end; a text is the next message instead."""
 
 
 @dataclass(slots=True)
@@ -69,10 +67,6 @@ class Turns:
     """The signal that ended it, as its exit code."""
     last: RunOutcome | None = None
     """The outcome of the newest turn."""
-    stop_reason: str = ""
-    """Reason in a result of a run that a hook ended."""
-    stop_text: str = ""
-    """The hook's own words about it."""
     _waiting: deque[HostMessage] = field(default_factory=deque[HostMessage])
     _bytes: int = 0
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -84,6 +78,8 @@ class Turns:
     _uuids: tuple[str, ...] = ()
     _started: float = 0.0
     _state: str = "idle"
+    _is_error: bool = False
+    """True where the newest result is one."""
 
     def add(self, message: HostMessage) -> str:
         """Let a message wait for its turn; returns why it cannot."""
@@ -108,11 +104,6 @@ class Turns:
             self._waiting.clear()
             self._changed.set()
             asyncio.get_running_loop().call_later(STOPPING, self._over.set)
-        self.conversation.cancel()
-
-    def stop_by_hook(self, reason: str) -> None:
-        """End the run under way because a hook wants it."""
-        self.stop_reason, self.stop_text = "hook_stopped", reason
         self.conversation.cancel()
 
     @property
@@ -190,10 +181,8 @@ class Turns:
         self.outcome.settle(await self.conversation.wait_idle())
         if self.outcome.exit_code is not Exit.OK or self.stopped_by is not None:
             return ""
-        structured, at_end = self.settings.structured, self.settings.at_end
-        if structured is not None and (reminder := structured.reminder()):
-            return reminder
-        return await at_end(self.outcome.text) if at_end is not None else ""
+        structured = self.settings.structured
+        return structured.reminder() if structured is not None else ""
 
     async def _owed(self) -> None:
         """Wait for sub-agents in the background and the turns that they wake, until the host says more."""
@@ -233,7 +222,7 @@ class Turns:
         return RunCaps(caps.max_turns, left, caps.timeout)
 
     def _begin(self, uuids: tuple[str, ...]) -> None:
-        self._uuids, self._started, self.stop_reason = uuids, monotonic(), ""
+        self._uuids, self._started = uuids, monotonic()
         if self.settings.structured is not None:
             self.settings.structured.begin()
 
@@ -247,24 +236,20 @@ class Turns:
         outcome.duration_ms = round((monotonic() - self._started) * 1000)
         self._used.add(outcome.whole())
         self._cost = None if self._cost is None or outcome.cost is None else self._cost + outcome.cost
-        if self.stop_reason:
-            pass  # the result says it
-        elif outcome.exit_code in {Exit.INTERRUPTED, Exit.TERMINATED}:
+        if outcome.exit_code in {Exit.INTERRUPTED, Exit.TERMINATED}:
             self.reporter.note(INTERRUPTED_TOOL if interrupted_in_a_tool(outcome) else INTERRUPTED)
         elif is_api_failure(outcome):
             self.reporter.failure(outcome.error, failure_kind(outcome.failed))
         result = result_frame(outcome, self._used, self._cost, self._uuids)
-        if self.stop_reason:
-            result |= {"terminal_reason": self.stop_reason, "result": self.stop_text or outcome.text}
-            result |= {"subtype": "success", "is_error": False, "errors": []}
         self.reporter.tell(result)
+        self._is_error = result["is_error"] is True
         self.last, self.outcome = outcome, outcome.next_one()
         self._begin(())
 
     def _exit_code(self) -> Exit:
         if self.stopped_by is not None:
             return self.stopped_by
-        return self.last.exit_code if self.last is not None else Exit.OK
+        return self.last.exit_code if self.last is not None and self._is_error else Exit.OK
 
     def _follow(self, update: Update) -> None:
         self.outcome.follow(update)
