@@ -14,7 +14,7 @@ from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.output import output_waits, write_progress, write_raw_line
 from tools.contract import JsonObject
 
-FEW: Final = 8 << 20
+FEW: Final = 4 << 20
 """Bytes of output that may wait before pieces of replies are dropped."""
 DROPPED: Final = "phoenix: The host reads too slowly; pieces of replies are left out until it has caught up."
 
@@ -58,6 +58,8 @@ class Connection:
         if self._early is not None or self._requests is None or self._turns is None:
             assert self._early is not None, "lines wait until the connection is open"
             self._early.append(line)
+            return
+        if self.faults:
             return
         if isinstance(line, LineFault):
             self._give_up(line.reason)

@@ -82,7 +82,9 @@ class Turns:
     """True where the newest result is one."""
 
     def add(self, message: HostMessage) -> str:
-        """Let a message wait for its turn; returns why it cannot."""
+        """Let a message wait for its turn; returns why it cannot. One behind the end is left out."""
+        if self.stopped_by is not None:
+            return ""
         size = len(message.text) + sum(map(len, message.images))
         if len(self._waiting) >= MOST_WAITING or self._bytes + size > MOST_BYTES:
             return f"more than {MOST_WAITING} messages, or {MOST_BYTES >> 20} MB of them, wait for their turn"

@@ -1,0 +1,174 @@
+"""Hosts that send nonsense, too much, too late, twice, or nothing at all, and hosts that do not read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from phoenix_tui.cli.control.frames import MOST, fitting
+from phoenix_tui.cli.control.lines import LONGEST, LineFault, parsed, split
+from tests.support.cli import with_claude
+from tests.support.control_host import FLAGS, hosted
+from tests.support.loopback import serve
+from tests.support.loopback_agents import calls, never_ends, says
+from tests.support.loopback_anthropic import plays, recording, start, stop, text
+from tests.support.waiting import PATIENCE
+from tools.contract import JsonObject
+
+USER = b'{"type":"user","message":{"role":"user","content":"Hi"}}\n'
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b"{no json}\n", "no JSON"),
+        (b"[1]\n", "no JSON object"),
+        (b'{"type": NaN}\n', "NaN is no JSON value"),
+        (b'{"a":' * 100_000 + b"\n", "no JSON"),
+        (b'{"type":"user"}\n', "no content"),
+        (b'{"type":"user","message":{"content":7}}\n', "no content"),
+        (b"\xff\xfe\n", "no JSON"),
+    ],
+)
+async def test_a_line_that_is_no_message_ends_the_connection_with_a_sentence(
+    tmp_path: Path, line: bytes, words: str
+) -> None:
+    async with serve(says("Hello.")) as server, hosted(with_claude(tmp_path, server.url)) as host:
+        host.write(line)
+        code = await host.end()
+    err = bytes(host.err).decode()
+    assert code == 1
+    assert words in err
+    assert "Traceback" not in err
+
+
+async def test_such_a_line_ends_a_run_under_way(tmp_path: Path) -> None:
+    async with serve(never_ends) as server, hosted(with_claude(tmp_path, server.url)) as host:
+        host.say("Go")
+        await server.wait_asked()
+        host.write(b"nonsense\n")
+        code = await host.end()
+    assert (code, host.messages()[-1]["type"]) == (1, "result")
+
+
+async def test_a_line_of_20_mb_ends_the_connection_in_bounded_memory(tmp_path: Path) -> None:
+    async with serve(says("Hello.")) as server, hosted(with_claude(tmp_path, server.url)) as host:
+        host.write(b'{"type":"user","message":{"content":"' + b"x" * 20_000_000)
+        code = await host.end()
+    assert code == 1
+    assert b"longer than 16 MiB" in host.err
+
+
+async def test_odd_shapes_of_known_lines_change_nothing(tmp_path: Path) -> None:
+    async with serve(says("Hello.")) as server, hosted(with_claude(tmp_path, server.url)) as host:
+        host.send(
+            {"type": 7},
+            {},
+            {"type": "control_request", "request_id": 7, "request": {"subtype": "interrupt"}},
+            {"type": "control_request", "request_id": "a", "request": 7},
+            {"type": "control_response", "response": {"subtype": "success", "request_id": "nobody", "response": {}}},
+            {"type": "control_response"},
+            {"type": "control_cancel_request", "request_id": ["a"]},
+        )
+        host.write(b"\n   \n")
+        answers = [await host.ask("initialize", hooks=None), await host.ask("initialize", hooks=None)]
+        no_subtype = await host.ask("")
+        wrong = await host.ask("set_permission_mode", mode=7)
+        frames = await host.turn("Hi")
+        code = await host.close()
+    assert [one["subtype"] for one in answers] == ["success", "success"]
+    assert (no_subtype["subtype"], wrong["error"]) == ("error", "The request needs mode, a text.")
+    assert (frames[-1]["result"], code) == ("Hello.", 0)
+
+
+async def test_a_host_that_answers_with_nonsense_denies(tmp_path: Path) -> None:
+    for answer in ({}, {"behavior": "maybe"}, {"behavior": 7}, {"behavior": "allow", "updatedInput": 7}):
+        runs = calls("bash", {"command": "echo one > b.txt"})
+        async with serve(runs, says("Done.")) as server:
+            phoenix = with_claude(tmp_path, server.url)
+            flags = ("--permission-prompt-tool", "stdio")
+            async with hosted(phoenix, *flags, can_use_tool=lambda _, given=answer: given) as host:
+                frames = await host.turn("Go")
+        assert (phoenix.cwd / "b.txt").exists() is (answer.get("behavior") == "allow"), answer
+        assert frames[-1]["subtype"] == "success"
+
+
+async def test_many_messages_at_once_are_answered_in_order(tmp_path: Path) -> None:
+    async with serve(says("Hello.")) as server, hosted(with_claude(tmp_path, server.url)) as host:
+        for number in range(30):
+            host.say("Hi", uuid=f"u-{number}")
+        code = await host.close()
+    results = [one["user_message_uuids"] for one in host.messages() if one["type"] == "result"]
+    assert (results, code) == ([[f"u-{number}"] for number in range(30)], 0)
+
+
+async def test_more_waiting_messages_than_the_limit_end_the_connection(tmp_path: Path) -> None:
+    async with serve(never_ends) as server, hosted(with_claude(tmp_path, server.url)) as host:
+        host.write(USER * 1_100)
+        code = await host.end()
+    assert code == 1
+    assert b"wait for their turn" in host.err
+
+
+async def test_no_line_is_longer_than_a_reader_takes(tmp_path: Path) -> None:
+    hostile = "\u2028\x1b\U000e0041" * 150_000
+    reply = plays(recording(start(), text(0, hostile), stop()))
+    async with serve(reply) as server, hosted(with_claude(tmp_path, server.url)) as host:
+        frames = await host.turn("Go")  # the host checks every line
+    assert "characters left out" in frames[-1]["result"]
+    assert frames[1]["message"]["content"][0]["type"] == "text"
+
+
+async def test_a_slow_reader_loses_pieces_of_replies_and_no_whole_frame(tmp_path: Path) -> None:
+    many = plays(recording(start(), text(0, *["x" * 200_000] * 60), stop()))
+    async with serve(many) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "phoenix_tui", *FLAGS, "--include-partial-messages"),
+            cwd=phoenix.cwd,
+            env=phoenix.environment,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=1 << 16,
+        )
+        assert process.stdin is not None
+        process.stdin.write(USER)
+        await server.wait_asked()
+        await server.wait_closed()
+        process.stdin.close()
+        async with asyncio.timeout(PATIENCE):
+            out, err = await process.communicate()
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert b"reads too slowly" in err
+    kinds = [one["type"] for one in lines]
+    assert kinds.count("stream_event") < 30
+    assert (kinds[-2:], "assistant" in kinds) == (["result", "system"], True)
+
+
+def test_frames_are_cut_until_they_fit_and_keep_their_shape() -> None:
+    blocks: list[object] = [{"type": "text", "text": "x" * 400_000} for _ in range(10)]
+    many: list[object] = [{"type": "text", "text": "y"} for _ in range(100_000)]
+    for content in (blocks, many):
+        frame: JsonObject = {"type": "assistant", "uuid": "u", "session_id": "s"}
+        frame["message"] = {"role": "assistant", "model": "m", "content": content}  # type: ignore[dict-item]
+        line = fitting(frame)
+        found = json.loads(line)
+        assert len(line.encode()) <= MOST
+        assert (found["type"], found["uuid"], found["message"]["model"]) == ("assistant", "u", "m")
+        assert all(block["type"] == "text" for block in found["message"]["content"])
+
+
+def test_lines_are_split_across_reads_and_bounded() -> None:
+    pieces = iter([b'{"a"', b": 1}\n\n{", b'"b": 2}', b""])
+    found = list(split(lambda: next(pieces)))
+    assert [parsed(line) for line in found if isinstance(line, bytes)] == [{"a": 1}, None, {"b": 2}]
+    endless = iter([b"x" * 1_000_000] * 1_000)
+    [fault] = list(split(lambda: next(endless)))
+    assert isinstance(fault, LineFault)
+    assert next(endless)  # the rest was not read
+    assert LONGEST == 16 << 20
