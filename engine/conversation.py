@@ -12,6 +12,7 @@ from engine.executor.asking import keep
 from engine.executor.background_jobs import BackgroundJobs
 from engine.executor.context_manager import ContextManager
 from engine.executor.effect_runner import EffectRunner
+from engine.executor.expanding import stop_expanding
 from engine.executor.history import MessageRange, read_history, read_last
 from engine.executor.loop import CLOSED, MoveLoop
 from engine.executor.message_queue import MessageQueue
@@ -182,6 +183,7 @@ class Conversation:
         if self.read_only:
             return
         self._session.stop_summary()
+        stop_expanding(self._session)
         self.queue.hold()
         self._runner.cancel(by)
 

@@ -49,11 +49,8 @@ def place_of(session: Session) -> PathPlace:
 
 def rules_of(session: Session) -> dict[Rule, Access]:
     """Rules that hold for a conversation, each with the access that it was given for here."""
-    found = [
-        *session.rules,
-        *session.run.rules,
-        *rules_in_force(session.ports.rules.rules(), project_of(session.record.cwd)),
-    ]
+    kept = rules_in_force(session.ports.rules.rules(), project_of(session.record.cwd))
+    found = (*session.rules, *session.run.rules, *session.run.caps.rules, *kept)
     return {rule: session.rule_access.get(Rule(rule.tool, rule.pattern), Access.CONFINED) for rule in found}
 
 

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from engine.machine.states import State
+from engine.permissions.rules import Rule
 from engine.records import ConversationSummary, PermissionMode
 from engine.records.effort import Effort
 from tools.asked_questions import Answers
@@ -30,6 +31,17 @@ class Refused(Struct, frozen=True):
     """True where a cap on spending is used up."""
 
 
+class NeedsYes(Refused, frozen=True):
+    """A call of a skill or command that the user must agree to; sent again with `RunCaps.agreed` it goes on."""
+
+    key: str = ""
+    """Identity of the lines and rules below."""
+    lines: tuple[str, ...] = ()
+    """Shell lines that it would run."""
+    rules: tuple[str, ...] = ()
+    """Rules that would count until its run ends."""
+
+
 Receipt: TypeAlias = Accepted | Refused
 
 
@@ -43,6 +55,14 @@ class RunCaps(Struct, frozen=True):
     """Seconds of wall time."""
     run_id: str = ""
     """Unused id for the run, chosen by the caller (SPEC SDK-03); empty: made here."""
+    agreed: str = ""
+    """Key of the `NeedsYes` that the user agreed to."""
+    rules: tuple[Rule, ...] = ()
+    """Rules of a called command that count until the run ends."""
+    model: str = ""
+    """Model for this run alone; empty: that of the conversation."""
+    effort: Effort = Effort.DEFAULT
+    """Effort for this run alone; the default: that of the conversation."""
 
 
 class ApprovalChoice(StrEnum):

@@ -192,6 +192,8 @@ class Session(Struct, eq=False):
     """Tokens from which old tool results are looked at again for pruning."""
     summarizing: asyncio.Task[None] | None = None
     """The summary that is being made in the background."""
+    expanding: asyncio.Future[str] | None = None
+    """The call of a skill or command whose shell lines run."""
     tracking: MessageTracking = MessageTracking.DISABLED
     """Progress of new messages through task tracking; its tracker sets it."""
     calibration: Calibration = field(default_factory=Calibration)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from engine.context.message_cap import MOST, words_length
 from engine.executor.attaching import attachments
+from engine.executor.expanding import expanded
 from engine.executor.guarding import inspected, refusal
 from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.mentions import UnknownMention, digests
@@ -97,6 +98,9 @@ async def send(
         return Refused(why)
     if why := await refused_spending(session):
         return Refused(why, is_cap=True)
+    expansion = await expanded(session, text, caps or RunCaps())
+    if isinstance(expansion, Refused):
+        return expansion
     blocks = await message_blocks(session, text, image_ids)
     if why := why_not_sent(session, blocks, len(image_ids)):
         return Refused(why)
@@ -107,8 +111,12 @@ async def send(
     heard = await heard_prompt(session, text)
     if heard.refusal:
         return Refused(heard.refusal)
-    blocks = with_attachments(blocks, (*await attachments(session, text), *heard.attached))
-    caps = caps or RunCaps()
+    caps, whole = caps or RunCaps(), text
+    if expansion is not None:
+        blocks += expansion.blocks
+        caps, whole = expansion.caps, f"{text}
+{expansion.text}"
+    blocks = with_attachments(blocks, (*await attachments(session, whole), *heard.attached))
     message_id, length = session.ports.ids.new(), words_length(blocks)
     run_id = caps.run_id or session.ports.ids.new()
     blocks, suspected, found = inspected(session, blocks, message_id, run_id)

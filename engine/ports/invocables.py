@@ -132,6 +132,11 @@ class Invocables(Protocol):
         """Runner of the shell lines of bodies."""
         ...
 
+    @property
+    def attended(self) -> bool:
+        """False where nobody can answer a question."""
+        ...
+
     def catalogue(self, folder: Path) -> Catalogue:
         """The newest catalogue of a folder, from memory."""
         ...

@@ -9,7 +9,8 @@ from typing import Final
 
 from engine.api.errors import ENGINE_ERRORS
 from phoenix_tui.commands.command_context import CommandContext, CommandFunction
-from phoenix_tui.features.catalogue import closest
+from phoenix_tui.features.catalogue import closest, split_command
+from phoenix_tui.features.custom_commands import is_custom
 from phoenix_tui.keys.active_keys import key
 
 MODULES: Final[dict[str, tuple[str, ...]]] = {
@@ -59,6 +60,16 @@ NOT_IN_SUB_AGENTS: Final = frozenset({
 })
 """Commands that would change a transcript that belongs to a parent's call."""
 _MODULE_OF: Final = {name: module for module, names in MODULES.items() for name in names}
+
+
+async def run_line(ctx: CommandContext, line: str) -> bool:
+    """Run a typed line: a command of Phoenix, else a skill or command file; False when there is no such command."""
+    name, argument = split_command(line)
+    active = ctx.active
+    if name not in _MODULE_OF and await is_custom(active.services.invocables, active.folder, line):
+        await ctx.sending.send(line)
+        return True
+    return await run_command(ctx, name, argument)
 
 
 async def run_command(ctx: CommandContext, name: str, argument: str) -> bool:

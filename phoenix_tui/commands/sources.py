@@ -6,9 +6,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from engine.executor.requests import NeedsYes
+from engine.ports.invocables import EMPTY
 from engine.records import ConversationQuery, ConversationSummary, PermissionMode
 from engine.records.effort import LEVELS, Effort
 from phoenix_tui.commands.command_context import CommandContext
+from phoenix_tui.features.custom_commands import CustomCommands, InvocablesApi, question
 from phoenix_tui.features.effort import MEANINGS
 from phoenix_tui.text.labels import MODE_MEANINGS, SANDBOX_MEANINGS, age
 from phoenix_tui.widgets.completion_popup import Completion
@@ -39,6 +42,35 @@ def join(ctx: CommandContext) -> None:
 
     ctx.dock.completer.mentions = mentions
     ctx.dock.completer.arguments = _arguments(ctx)
+    if ctx.active.services.invocables is not None:
+        ctx.dock.completer.offer_custom(_Custom(ctx, ctx.active.services.invocables))
+
+    async def agrees(needs: NeedsYes) -> bool:
+        return await ctx.sheets.confirm(question(needs), "send it", "do not")
+
+    ctx.sending.agrees = agrees
+
+
+class _Custom:
+    """Skills and command files of the folder in view, with a list made once for each catalogue."""
+
+    def __init__(self, ctx: CommandContext, invocables: InvocablesApi) -> None:
+        self._ctx = ctx
+        self._invocables = invocables
+        self._made: CustomCommands | None = None
+
+    def now(self) -> CustomCommands | None:
+        """Those found last; None before the first look."""
+        catalogue = self._invocables.catalogue(self._ctx.active.folder)
+        if catalogue is EMPTY:
+            return None
+        if self._made is None or self._made.catalogue is not catalogue:
+            self._made = CustomCommands(catalogue)
+        return self._made
+
+    async def look(self) -> None:
+        """Look at the files."""
+        await self._invocables.look(self._ctx.active.folder)
 
 
 def _mention(one: ConversationSummary) -> Completion:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from engine.diagnostics import Diagnostics
     from engine.ports import ModelInfo
     from engine.records import Recovery
+    from phoenix_tui.features.custom_commands import InvocablesApi
     from phoenix_tui.features.hooks_api import HooksApi
     from phoenix_tui.features.onboarding_api import Onboarding
     from phoenix_tui.features.profiles_api import ProfilesApi
@@ -69,6 +70,8 @@ class Services(Struct, frozen=True):
     """Hooks and their runs."""
     trust: TrustApi | None = None
     """Trust in the files that extend Phoenix."""
+    invocables: InvocablesApi | None = None
+    """Skills and command files."""
     statistics: StatisticsApi | None = None
     """Sums over all conversations."""
     diagnostics: Diagnostics | None = None

@@ -14,6 +14,7 @@ from engine.machine.states import Errored
 from engine.records.effort import Effort
 from engine.updates import Question
 from phoenix_tui.features.catalogue import is_command, split_command
+from phoenix_tui.features.custom_commands import is_custom, question
 from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.features.trust import AFTER_A_PROMPT, SourceWatch
@@ -29,7 +30,7 @@ from phoenix_tui.linear.line_buffer import LeaveTyped, LineTyped, StopWanted
 from phoenix_tui.linear.message_lines import YOU, message_lines
 from phoenix_tui.linear.plan_edit import edited
 from phoenix_tui.linear.queue import queue_up
-from phoenix_tui.linear.run import run_linear
+from phoenix_tui.linear.run import RUNS, run_linear
 from phoenix_tui.linear.terminal import LineTerminal
 from phoenix_tui.text.database_text import WAITING, on_this_loop, say_once
 from tools.clean import clean_line
@@ -56,6 +57,7 @@ class LinearApp:
         """Limit of this process's memory."""
         self._watch: LoopWatch | None = None
         self.ctx = LinearContext(services, launch, terminal)
+        self.ctx.active.agrees = lambda needs: self.ctx.confirm(question(needs), "send it", "do not")
         self._notifier = ApprovalNotifier(self.ctx)
         self._sources = SourceWatch(self.ctx)
         self.last_conversation = ""
@@ -153,7 +155,7 @@ class LinearApp:
     async def _line(self, text: str) -> None:
         active, question = self.ctx.active, self.ctx.active.question
         try:
-            if is_command(text):
+            if is_command(text) and not await self._is_custom(text):
                 name, argument = split_command(text)
                 await run_linear(self.ctx, name, argument)
             elif question is not None and text.strip() and takes_line(question, text.strip()):
@@ -167,6 +169,13 @@ class LinearApp:
                 await self._go_on(active.conversation)
         except ENGINE_ERRORS as error:
             self.ctx.say(f"Refused: {clean_line(str(error))}")
+
+    async def _is_custom(self, text: str) -> bool:
+        """True for the call of a skill or command file; a command of the lines comes before it."""
+        name, _ = split_command(text)
+        conversation = self.ctx.active.conversation
+        folder = conversation.record.cwd if conversation is not None else self.ctx.launch.cwd
+        return name not in RUNS and await is_custom(self.ctx.services.invocables, folder, text)
 
     async def _go_on(self, conversation: ConversationApi) -> None:
         """Enter on an empty line: retry after an error, send the held queue, or images alone."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.api.conversation import ConversationApi, Unsubscribe
 from engine.api.engine import NEWEST
 from engine.api.errors import ENGINE_ERRORS
-from engine.executor.requests import ApprovalAnswer, Receipt, Refused
+from engine.executor.requests import ApprovalAnswer, NeedsYes, Receipt, Refused
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
 from engine.records import Attachment, PermissionMode
@@ -50,6 +52,11 @@ ROWS_A_MESSAGE: Final = 8
 """Stored messages looked through for each one that has words: tools leave many without."""
 
 
+async def _never(_: NeedsYes) -> bool:
+    """Agree to nothing: there is nobody to ask yet."""
+    return False
+
+
 class LinearConversation:
     """One conversation at a time; the others run on."""
 
@@ -67,6 +74,8 @@ class LinearConversation:
         self.images: list[Attachment] = []
         """Images for the next message."""
         self.plans = ChangedPlans()
+        self.agrees: Callable[[NeedsYes], Awaitable[bool]] = _never
+        """Asks the user about a call of a skill or command."""
         self.rested = asyncio.Event()
         """Set while nothing runs and no question is open."""
         self.rested.set()
@@ -192,7 +201,10 @@ class LinearConversation:
             conversation = await self.current()
             ask = conversation.interrupt_and_say if interrupt else conversation.say
             caps = caps_for(self, conversation)
-            receipt: Receipt = await ask(text, [image.id for image in self.images], caps)
+            images = [image.id for image in self.images]
+            receipt: Receipt = await ask(text, images, caps)
+            if isinstance(receipt, NeedsYes) and await self.agrees(receipt):
+                receipt = await ask(text, images, replace(caps, agreed=receipt.key))
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
         if isinstance(receipt, Refused):

@@ -12,6 +12,7 @@ from phoenix_tui.widgets.completion_popup import Completion, Token, token_of
 from phoenix_tui.widgets.composer import Composer
 
 if TYPE_CHECKING:
+    from phoenix_tui.features.custom_commands import CustomCommands
     from phoenix_tui.widgets.completions import FileIndex
 
 AMONG_FILES = 4
@@ -26,6 +27,18 @@ Mentions = Callable[[str], Awaitable[Sequence[Completion]]]
 
 
 log = logging.getLogger(__name__)
+
+
+class CustomSource(Protocol):
+    """Skills and command files of the folder in view."""
+
+    def now(self) -> CustomCommands | None:
+        """Those found last; None before the first look."""
+        ...
+
+    async def look(self) -> None:
+        """Look at the files."""
+        ...
 
 
 class CompletionOffer(Protocol):
@@ -53,6 +66,7 @@ class Completer:
         self._looked_at = ""
         self.mentions: Mentions = no_mentions
         """Conversations for the text after an `@`; set when the services are open."""
+        self._custom_source: CustomSource | None = None
         self.arguments: Mapping[str, Arguments] = {}
         """Completions of a command's argument, by its name; set when the services are open."""
 
@@ -63,6 +77,12 @@ class Completer:
         self._files = self._indexes.setdefault(folder, FileIndex(folder))
         if "@" in self._composer.text:
             self.look()  # written before there was a listing
+
+    def offer_custom(self, source: CustomSource) -> None:
+        """Offer skills and command files from now on: the services are open."""
+        self._custom_source = source
+        if self._composer.text.startswith("/"):
+            self.look()  # written before
 
     def look(self) -> None:
         """Offer completions after a change of the text or the cursor, now or as soon as they are found."""
@@ -76,6 +96,8 @@ class Completer:
             self._begin(self._mentioned(self._files, token.text[1:]))
         elif hint := completions.argument_hint(line, token.row):
             self._begin(self._argument(hint, line))
+        elif self._custom_source is not None and token.row == 0 and line.startswith("/"):
+            self._offer_calls(self._custom_source, token, line)
         else:
             self._show(token, completions.command_completions(token))
 
@@ -129,6 +151,21 @@ class Completer:
         found.sort(key=lambda one: not (one.shown or one.text).lower().startswith(wanted))
         whole = any(one.text.lower() == wanted for one in found)
         self._offer([hint] if whole else [hint, *found], 1 if wanted and not whole and found else 0)
+
+    def _offer_calls(self, source: CustomSource, token: Token, line: str) -> None:
+        """Offer from memory at once, as Enter may be next; again where the files, looked at once per line, changed."""
+        from phoenix_tui.widgets.completions import custom_completions  # noqa: PLC0415 - as in `look`
+
+        before = source.now()
+        self._show(token, custom_completions(token, line, before))
+
+        async def look() -> None:
+            await source.look()
+            if (after := source.now()) is not before:
+                self._show(token, custom_completions(token, line, after))
+
+        if token.text == "/" or before is None:
+            self._begin(look())
 
     def _show(self, token: Token, found: Sequence[Completion]) -> None:
         """Offer the completions, except for a file that is written in full; a command stays to be run."""

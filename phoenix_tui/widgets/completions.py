@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from phoenix_tui.features.catalogue import BY_NAME, matching
 from phoenix_tui.text.fuzzy import Corpus, with_folders
@@ -15,6 +15,9 @@ from tools.clean import clean_line
 from tools.files.walking import walk
 from tools.git.repository import find_repository
 from tools.shedding import SheddingOrder, shedding
+
+if TYPE_CHECKING:
+    from phoenix_tui.features.custom_commands import CustomCommands
 
 MOST_FILES: Final = 50_000
 MOST_CHOICES: Final = 50
@@ -36,6 +39,24 @@ def command_completions(token: Token) -> list[Completion]:
         Completion(f"/{command.name}", command.meaning, runs=not command.required, shown=command.usage)
         for command in matching(token.text[1:])
     ]
+
+
+def custom_completions(token: Token, line: str, custom: CustomCommands | None) -> list[Completion]:
+    """Phoenix's own commands with this beginning, then skills and command files, then the other own ones; behind a
+    name the hint for its arguments.
+    """
+    if custom is None:
+        return command_completions(token)
+    if token.start != 0:
+        one = custom.named(line[1:].partition(" ")[0])
+        return [Completion(one.usage, one.meaning, hint=True)] if one is not None and one.hint else []
+    own = command_completions(token)
+    begins = [one for one in own if one.text.startswith(token.text.lower())]
+    found = [
+        Completion(f"/{one.name}", one.meaning, runs=not one.hint, shown=one.usage)
+        for one in custom.matching(token.text[1:])
+    ]
+    return [*begins, *found, *(one for one in own if one not in begins)]
 
 
 def argument_hint(line: str, row: int) -> Completion | None:

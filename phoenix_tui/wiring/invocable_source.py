@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from phoenix_tui.config.sources.catalogues import CatalogueReader
 
 WAIT: Final = 0.25
-"""Seconds that a request waits for a look; it takes 1 ms while nothing has changed, and 35 for 550 new files."""
+"""Seconds that a request waits for a look; it takes 1 ms while nothing has changed, and 100 for 550 new files."""
+FIRST_WAIT: Final = 2.0
+"""Seconds for the first look at a folder, on a machine that is busy."""
+LONGEST_WAIT: Final = 5.0
+"""Seconds that a user's call or completion waits."""
 MOST_FOLDERS: Final = 50
 SECTION: Final = "Skills"
 TOOL: Final = "skill"
@@ -64,13 +68,13 @@ class InvocableSource(Struct, eq=False):
         await self.look(record.cwd)
         return self.catalogue(record.cwd)
 
-    async def look(self, folder: Path) -> None:
-        """Look at a folder, as long as the bound lasts; one look at a time, which goes on behind it."""
+    async def look(self, folder: Path, seconds: float = LONGEST_WAIT) -> None:
+        """Look at a folder, and wait so long at most; one look at a time, which goes on behind it."""
         task = self._looking.get(folder)
         if task is None:
             self._looking[folder] = task = asyncio.create_task(asyncio.to_thread(self._look, folder))
             task.add_done_callback(lambda _: self._looking.pop(folder, None))
-        await asyncio.wait((task,), timeout=WAIT)
+        await asyncio.wait((task,), timeout=seconds)
 
     def note_use(self, skill: Invocable) -> None:
         """Remember that a skill was used, in a thread."""
@@ -98,7 +102,7 @@ class InvocableSource(Struct, eq=False):
 
     async def prepare(self, record: ConversationRecord) -> None:
         """Look at the files again before a request."""
-        await self.look(record.cwd)
+        await self.look(record.cwd, WAIT if record.cwd in self._kept else FIRST_WAIT)
 
     def folders(self, record: ConversationRecord) -> Sequence[Path]:
         """Folders of the skills, whose files a model reads."""

@@ -98,6 +98,7 @@ class ServiceOpener(SecretFields, Struct, eq=False):
             profiles=ProfileBoard(setup, backend.profiles),
             trust=TrustBoard(backend.sources),
             hooks=HookBoard(backend.hooks.runner, backend.hooks.files),
+            invocables=backend.invocables,
             diagnostics=diagnostics_of(setup),
             recoveries=recoveries,
             warning=await self._warning(backend),

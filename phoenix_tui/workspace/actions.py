@@ -12,8 +12,7 @@ from engine.executor.requests import Refused
 from engine.records import Delivery, QueuedMessage
 from phoenix_tui.commands import archive, blocks, plan, settings
 from phoenix_tui.commands.palette import palette
-from phoenix_tui.commands.run import run_command
-from phoenix_tui.features.catalogue import split_command
+from phoenix_tui.commands.run import run_line
 from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.keys.active_keys import hint
@@ -50,8 +49,7 @@ class Actions:
 
     async def command(self, text: str) -> None:
         """Run a slash command with its argument; an unknown one stays in the box."""
-        name, argument = split_command(text)
-        if not await run_command(self._ctx, name, argument):
+        if not await run_line(self._ctx, text):
             self._ctx.dock.composer.load(text)
 
     async def rows(self, action: str, ids: tuple[str, ...]) -> None:

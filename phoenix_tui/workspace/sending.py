@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.api.conversation import ConversationApi
 from engine.api.errors import ENGINE_ERRORS
-from engine.executor.requests import Accepted, ApprovalAnswer, Receipt, Refused, shell_line
+from engine.executor.requests import Accepted, ApprovalAnswer, NeedsYes, Receipt, Refused, shell_line
 from engine.machine.states import Errored, Idle, is_busy
 from engine.ports import ConversationChanges
 from engine.records import Delivery
@@ -44,6 +46,10 @@ class Sending:
     def __init__(self, active: ActiveConversation, toasts: Notifier) -> None:
         self._active = active
         self._toasts = toasts
+        self._calls = 0
+        """Messages on their way that call a skill or command, maybe with shell lines."""
+        self.agrees: Callable[[NeedsYes], Awaitable[bool]] = _never
+        """Asks the user about a call of a skill or command; set with the sheets."""
 
     async def send(self, text: str, *, interrupt: bool = False, queue: bool = False, steer: bool = False) -> None:
         """Send or queue a message, with `steer` for the running turn; a refused text returns to the composer."""
@@ -51,6 +57,7 @@ class Sending:
         chips = active.parts.dock.chips
         images = tuple(image.id for image in chips.images)
         conversation: ConversationApi | None = None
+        self._calls += text.startswith("/")
         try:
             with active.in_flight.one() as stopped, waiting_words(active.parts.dock, text):
                 conversation = await active.current()
@@ -61,11 +68,15 @@ class Sending:
                     ask = partial(conversation.queue.add, delivery=delivery)
                 if conversation.record.agent is not None:
                     ask = Hinting(active.services.engine, conversation.id).say
-                receipt: Receipt = await ask(text, images, caps_for(active, conversation))
+                receipt: Receipt = await ask(text, images, caps := caps_for(active, conversation))
+                if isinstance(receipt, NeedsYes) and not stopped.is_set() and await self.agrees(receipt):
+                    receipt = await ask(text, images, replace(caps, agreed=receipt.key))
                 if stopped.is_set():
                     stop_in_view(active.services.engine, conversation)
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
+        finally:
+            self._calls -= text.startswith("/")
         if conversation is not None and conversation is not active.conversation:
             await _keep_draft(conversation, Unsent(text, images), receipt, self._toasts)
             return
@@ -141,6 +152,8 @@ class Sending:
         A message being sent is stopped as soon as it is accepted.
         """
         gave_up, was_in_flight = self._active.services.engine.waits.give_up(), self._active.in_flight.stop()
+        if self._calls and self._active.conversation is not None:
+            self._active.conversation.cancel()  # its shell lines, before there is a run
         return stop_in_view(self._active.services.engine, self._active.conversation) or was_in_flight or gave_up
 
     def let_go(self) -> None:
@@ -156,6 +169,11 @@ class Sending:
             await self._active.attempt(lambda one: one.retry(caps_for(self._active, one)))
         if conversation.queue.waiting:
             await self._active.attempt(lambda one: one.queue.go_on(caps_for(self._active, one)))
+
+
+async def _never(_: NeedsYes) -> bool:
+    """Agree to nothing: there is nothing to ask with yet."""
+    return False
 
 
 async def _run_line(conversation: ConversationApi, line: str, *, now: bool) -> Receipt:
