@@ -58,6 +58,15 @@ async def expanded(session: Session, text: str, caps: RunCaps) -> Expansion | Re
     return await _Call(session, invocables, one, (call["arguments"] or "").strip()).expanded(caps)
 
 
+def calls(session: Session, text: str) -> bool:
+    """True for a text that calls a skill or command, as far as its files are known now."""
+    call = CALL.fullmatch(text) if text.startswith("/") else None
+    invocables = session.ports.invocables
+    if call is None or invocables is None:
+        return False
+    return invocables.catalogue(session.record.cwd).called(call["name"]) is not None
+
+
 def stop_expanding(session: Session) -> None:
     """Stop the shell lines of a call; its message is not sent."""
     if session.expanding is not None:

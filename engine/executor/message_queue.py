@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
+from engine.executor.expanding import calls
 from engine.executor.guarding import refusal
 from engine.executor.loop import MoveLoop
 from engine.executor.requests import Accepted, Receipt, Refused, RunCaps, shell_line
@@ -23,6 +24,7 @@ NOTHING_QUEUED = "There is nothing to queue; write a message first."
 GONE = "This message is no longer in the queue."
 SHELL_WAITS = "A shell command waits until the agent is done."
 NOT_WORKING = "No turn is running that could read it."
+CALL_WAITS = "The call of a skill or command waits until the turn is over; it is sent then."
 MOST_WAITING = 100
 
 
@@ -62,7 +64,8 @@ class MessageQueue:
     ) -> Receipt:
         """Queue a message or a shell line; where nothing runs and nothing holds the queue it is sent at once.
 
-        With `Delivery.TOOL` the running turn reads it behind its next tool results; a shell line always waits.
+        With `Delivery.TOOL` the running turn reads it behind its next tool results; a shell line always waits, and so
+        does the call of a skill or command, which may have lines and rules of its own.
         """
         if not text.strip() and not image_ids:
             return Refused(NOTHING_QUEUED)
@@ -73,7 +76,8 @@ class MessageQueue:
         if not self.waiting:
             self.held = isinstance(self._session.state, Errored)  # the former reason for holding is over
         self._caps = caps or RunCaps()
-        steers = delivery is Delivery.TOOL and not is_shell and is_busy(self._session.state)
+        waits = is_shell or calls(self._session, text)
+        steers = delivery is Delivery.TOOL and not waits and is_busy(self._session.state)
         chosen = Delivery.TOOL if steers else Delivery.IDLE
         message = QueuedMessage(self._session.ports.ids.new(), text, tuple(image_ids), is_shell, chosen)
         if (why_not := await self._prepared(message)) is not None:
@@ -89,6 +93,8 @@ class MessageQueue:
             return Refused(GONE)
         if delivery is Delivery.TOOL and found.is_shell:
             return Refused(SHELL_WAITS)
+        if delivery is Delivery.TOOL and calls(self._session, found.text):
+            return Refused(CALL_WAITS)
         if delivery is Delivery.TOOL and not is_busy(self._session.state):
             return Refused(NOT_WORKING)
         if (why_not := await self._prepared(replace(found, delivery=delivery))) is not None:

@@ -114,8 +114,7 @@ async def send(
     caps, whole = caps or RunCaps(), text
     if expansion is not None:
         blocks += expansion.blocks
-        caps, whole = expansion.caps, f"{text}
-{expansion.text}"
+        caps, whole = expansion.caps, f"{text}\n{expansion.text}"
     blocks = with_attachments(blocks, (*await attachments(session, whole), *heard.attached))
     message_id, length = session.ports.ids.new(), words_length(blocks)
     run_id = caps.run_id or session.ports.ids.new()

@@ -119,8 +119,7 @@ async def open_backend(
     tools = build_tools(ToolDependencies(processes.runner, processes.jobs, images, ReadLedger(), paths.outputs))
     profiles = ProfileFiles(paths.profiles, trust := TrustFile(paths.trust_file))
     sources = project_sources(setup)
-    states = SkillStates(paths.state / STATES, keeps=not setup.ephemeral)
-    invocables = InvocableSource(sources, states, processes.runner, attended=not strict_guide)
+    invocables = _invocables(setup, sources, processes.runner, attended=not strict_guide)
     export, notice = await open_trace_export(setup.settings, environment, store.trace_queue)
     ports = Ports(
         store=store,
@@ -165,6 +164,12 @@ def _engine(ports: Ports, settings: EngineSettings, outside: Outside | None) -> 
     engine = Engine(replace(ports, rules=rules, extensions=extensions, hooks=hooks), settings)
     engine.leave_out(outside.leaves_out)
     return engine
+
+
+def _invocables(setup: Setup, sources: ProjectSources, runner: ProcessRunner, *, attended: bool) -> InvocableSource:
+    """Skills and command files; `attended`: somebody can answer a question."""
+    states = SkillStates(setup.paths.state / STATES, keeps=not setup.ephemeral)
+    return InvocableSource(sources, states, runner, attended)
 
 
 def _models(
