@@ -111,9 +111,22 @@ async def open_backend(
         StorageError: the database cannot be opened.
         OSError: no process can be started.
     """
-    paths = setup.paths
     processes = await start_processes(process_settings(setup, environment), link)
-    store = await open_the_store(paths, ephemeral=setup.ephemeral, patient=patient, waits=waits)
+    store = await open_the_store(setup.paths, ephemeral=setup.ephemeral, patient=patient, waits=waits)
+    return await _backend(setup, environment, processes, store, outside, strict_guide=strict_guide)
+
+
+async def _backend(
+    setup: Setup,
+    environment: Mapping[str, str],
+    processes: Processes,
+    store: SqliteStore,
+    outside: Outside | None,
+    *,
+    strict_guide: bool,
+) -> Backend:
+    """The engine and its services on top of processes and store."""
+    paths = setup.paths
     models, registry = _models(setup, environment, processes.runner, strict_guide=strict_guide)
     images = ImageDecoder(processes.runner)
     tools = build_tools(ToolDependencies(processes.runner, processes.jobs, images, ReadLedger(), paths.outputs))
