@@ -174,6 +174,8 @@ class ToolOutput(Struct, frozen=True):
     """Sub-agents started by the call; if there are any, the result is their outcome once all have ended, and not this
     text.
     """
+    task: JsonObject | None = None
+    """Task for a sub-agent, as an item of spawn_agents: its outcome is the result."""
     todos: tuple[TodoItem, ...] | None = None
     """The todo list from now on, to be stored with this result; None: it stays as it is."""
 
@@ -215,6 +217,8 @@ class ToolRequest(Struct, frozen=True):
     """Shell lines that the call runs, each of which is decided about like a call of bash."""
     preapproves: tuple[str, ...] = ()
     """Rules that count for the rest of the run, once the user has agreed to them."""
+    forks: bool = False
+    """True where the result is a task for a sub-agent, which is decided about like a call of spawn_agents."""
     loads: str = ""
     """First line of the text that the call loads; a conversation that has it needs no second one."""
 

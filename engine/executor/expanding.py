@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import re
 from typing import Final
 
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 from engine.executor.approving import limits_of
 from engine.executor.loading import line_decisions, sandbox_of, why_asks_rules
 from engine.executor.requests import NeedsYes, Refused, RunCaps
+from engine.executor.run_model import chosen_model
 from engine.executor.session import Session
 from engine.extensions.bodies import Body, asked_rules, body_of, with_outputs, wrapped
 from engine.extensions.calls import CALL, why_not_called
@@ -23,6 +25,7 @@ from engine.machine.messages import TextBlock
 from engine.permissions.policy import Ask, Deny
 from engine.permissions.rules import Rule
 from engine.ports.invocables import Catalogue, Invocable, Invocables
+from engine.updates import Noticed
 from tools.contract import Sandbox
 from tools.wording import one_line
 
@@ -33,6 +36,7 @@ SHOWN_OF_LINE: Final = 200
 REFUSED: Final = "Not sent: the shell line `{line}` of {label} was refused. {reason}"
 NEEDS_YES: Final = "Not sent: {label} needs your yes: {reason}."
 NOT_STARTED: Final = "Not sent: a shell line of {label} cannot be started: {reason}."
+FORKS: Final = "[Phoenix: the user calls this skill; a sub-agent works on it. Call the tool skill with {call}.]"
 STOPPED: Final = "Stopped before it was sent."
 UNKNOWN: Final = "[Phoenix: there is no command /{name} here, so the message above is plain text. There are: {names}.]"
 
@@ -74,7 +78,7 @@ def stop_expanding(session: Session) -> None:
 
 
 def _unknown(catalogue: Catalogue, name: str, caps: RunCaps, *, attended: bool) -> Expansion | Refused | None:
-    """A name that means nothing: a person is told before, a script's text is sent with a note."""
+    """Handle a name that means nothing: refuse it for a person, send it with a note for a script."""
     if attended:
         why = why_not_called(catalogue, name)
         return Refused(why) if why else None
@@ -97,6 +101,8 @@ class _Call:
 
     async def expanded(self, caps: RunCaps) -> Expansion | Refused:
         """Decide about its lines and rules, run the lines, and render it."""
+        if self._one.forks and self._one.for_models:
+            return Expansion((TextBlock(self._fork_words(), self._one.label),), "", caps)
         rules = asked_rules(self._one).rules if self._invocables.attended else ()
         sandboxes = await self._decided(rules, caps.agreed)
         if isinstance(sandboxes, Refused):
@@ -104,9 +110,18 @@ class _Call:
         text = await self._text(sandboxes)
         if isinstance(text, Refused):
             return text
-        self._invocables.note_use(self._one)
-        block = TextBlock(wrapped(self._body, text), self._one.label)
-        return Expansion((block,), text, replace(caps, rules=rules, model=self._one.model, effort=self._one.effort))
+        one, session = self._one, self._session
+        self._invocables.note_use(one)
+        model, unknown = chosen_model(session, one.model, one.label)
+        if unknown:
+            session.publisher.publish(Noticed(unknown))
+        block = TextBlock(wrapped(self._body, text), one.label)
+        return Expansion((block,), text, replace(caps, rules=rules, model=model, effort=one.effort))
+
+    def _fork_words(self) -> str:
+        """Request to load a skill that a sub-agent works on: the tool passes the policy of sub-agents."""
+        call: dict[str, str] = {"skill": self._one.name, **({"args": a} if (a := self._body.arguments) else {})}
+        return FORKS.format(call=json.dumps(call, ensure_ascii=False))
 
     async def _decided(self, rules: tuple[Rule, ...], agreed: str) -> tuple[Sandbox, ...] | Refused:
         """Limits of each line; the question, unless the user has agreed to these very lines and rules."""

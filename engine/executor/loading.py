@@ -12,19 +12,23 @@ from engine.machine.messages import ToolResultBlock, text_in
 from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide
 from engine.permissions.rules import parse_rule
 from engine.records import StoredMessage
-from tools.contract import Sandbox, ToolInputError, ToolOutput, ToolRequest
+from tools.contract import JsonObject, Sandbox, ToolContext, ToolInputError, ToolOutput, ToolRequest
 from tools.wording import one_line
 
 LOADED: Final = "It is already loaded, with the same text; follow it as it stands above."
 RULES: Final = "it asks that these run without a question until the run ends: {rules}"
 REFUSED: Final = "Not loaded: its shell line `{line}` was refused. {reason}"
+SPAWN: Final = "spawn_agents"
+NO_AGENT: Final = "Not loaded: a sub-agent would work on it. {reason}"
+NO_SPAWN: Final = "There are no sub-agents here."
+NOT_STARTED: Final = "skill: its sub-agent could not be started."
 NO_BASH: Final = "Not loaded: it has shell lines, and there is no bash here."
 SHOWN_OF_LINE: Final = 200
 
 
 def decide_lines(session: Session, request: ToolRequest, limits: Limits, allowed: Allow) -> Decision:
     """Decide about the shell lines and rules of a load that is `allowed` otherwise: one refusal refuses it whole."""
-    if not request.lines and not request.preapproves:
+    if not request.lines and not request.preapproves and not request.forks:
         return allowed
     reasons: list[str] = []
     for line, decision in line_decisions(session, request.lines, limits):
@@ -32,6 +36,11 @@ def decide_lines(session: Session, request: ToolRequest, limits: Limits, allowed
             return Deny(REFUSED.format(line=one_line(line, SHOWN_OF_LINE), reason=decision.text))
         if isinstance(decision, Ask) and decision.reason not in reasons:
             reasons.append(decision.reason)
+    if request.forks:
+        spawning = _spawning(session, request, limits)
+        if isinstance(spawning, Deny):
+            return Deny(NO_AGENT.format(reason=spawning.text))
+        reasons += [spawning.reason] if isinstance(spawning, Ask) else []
     if why := why_asks_rules(session, request.summary, request.preapproves, limits):
         reasons.append(why)
     return Ask("; ".join(reasons), allowed, lasting=False) if reasons else allowed
@@ -55,6 +64,34 @@ def why_asks_rules(session: Session, name: str, rules: Sequence[str], limits: Li
     if not rules or limits.unattended or (name, *rules) in session.preapproved:
         return ""
     return RULES.format(rules=", ".join(rules))
+
+
+def _spawning(session: Session, request: ToolRequest, limits: Limits) -> Decision:
+    """The decision about the sub-agent that works on a skill."""
+    tool = session.tools.get(SPAWN)
+    if tool is None:
+        return Deny(NO_SPAWN)
+    asked = ToolRequest(request.summary)
+    return decide(tool.spec, asked, limits, place_of(session), rules_of(session), denials=denials_of(session))
+
+
+async def with_agent(session: Session, output: ToolOutput, context: ToolContext) -> ToolOutput:
+    """The output, where it is a task with the sub-agent that was started for it.
+
+    A profile that is not there is left out: skills of other programs name theirs.
+    """
+    tool = session.tools.get(SPAWN)
+    if output.task is None or tool is None:
+        return output
+    plain: JsonObject = {key: value for key, value in output.task.items() if key != "profile"}
+    for task in (output.task, plain):
+        args: JsonObject = {"tasks": [task]}
+        try:
+            await tool.request(args, context.working_dir)
+        except ToolInputError:
+            continue
+        return await tool.run(args, context)
+    return ToolOutput(NOT_STARTED, is_error=True)
 
 
 async def begin_load(session: Session, request: ToolRequest) -> tuple[Sandbox, ...]:
@@ -88,7 +125,7 @@ async def already_loaded(session: Session, request: ToolRequest) -> ToolOutput |
 
     The rules of the skill count again; shell lines may say something else by now.
     """
-    if not request.loads or request.lines:
+    if not request.loads or request.lines or request.forks:
         return None
     rows = await session.rows()
     if request.loads in session.record.summary or any(_has(row, request.loads) for row in rows):

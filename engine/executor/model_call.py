@@ -24,6 +24,7 @@ from engine.executor.hooking import wants_hooks
 from engine.executor.pacing import Pacing, paced
 from engine.executor.pruning import pruned
 from engine.executor.reply_text import StoredReply, stored_reply
+from engine.executor.run_model import run_effort, run_model
 from engine.executor.session import Session, with_view
 from engine.executor.spending import check_budget, check_caps
 from engine.executor.todo_lists import told
@@ -78,7 +79,7 @@ class ToolDraft(Struct, eq=False):
 
 async def call_model(session: Session, ask: RequestLlm) -> None:
     """Perform one RequestLlm; cancelling closes the connection and answers nothing."""
-    clock, model = session.ports.clock, session.record.model
+    clock, model = session.ports.clock, run_model(session)
     request: ModelRequest | None = None
     message_id = session.ports.ids.new()
     written: list[str] = []
@@ -215,7 +216,7 @@ async def _assembly(session: Session, name: str, rows: Sequence[StoredMessage], 
     run, record = session.run, session.record
     if run.files_note is None:
         run.files_note = await _files_note(session, rows)
-    run.effort = run.effort or session.record.effort
+    run.effort = run.effort or run_effort(session)
     note = "\n".join(filter(None, (run.files_note, told(session, rows, ask.iteration))))
     view = with_plan(record.view, record.plan, record.plan_at)
     return Assembly(prompt_facts(session), name, session.ports.clock.now(), view, note, run.effort)

@@ -26,7 +26,7 @@ from engine.executor.folder_instructions import with_folder_instructions
 from engine.executor.guarding import inspected_result
 from engine.executor.hooking import wants_hooks
 from engine.executor.known_urls import with_known_url
-from engine.executor.loading import already_loaded, begin_load, decide_lines
+from engine.executor.loading import already_loaded, begin_load, decide_lines, with_agent
 from engine.executor.rewritten_calls import as_it_runs
 from engine.executor.session import Session
 from engine.executor.todo_lists import taken
@@ -301,6 +301,7 @@ async def _run(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow,
         context = _context(session, call, ready, grant, report)
         if ready.request.loads:
             context = replace(context, line_sandboxes=await begin_load(session, ready.request))
+            return await with_agent(session, await ready.tool.run(ready.args, context), context)
         return await ready.tool.run(ready.args, context)
     except ToolInputError as error:
         return ToolOutput(f"{call.name}: {error}", is_error=True)

@@ -9,6 +9,7 @@ from engine.context.measure import measure
 from engine.context.prompt import PromptFacts
 from engine.context.prompt_section import PromptMode, PromptSection, section, tagged
 from engine.executor.equipment import extension_prompts, tools_of
+from engine.executor.run_model import run_model
 from engine.executor.session import Session
 from engine.machine.states import is_busy
 from engine.machine.views import ContextView
@@ -26,7 +27,7 @@ def prompt_facts(session: Session) -> PromptFacts:
     return PromptFacts(
         cwd=record.cwd,
         conversation_id=record.id,
-        model=record.model,
+        model=run_model(session) if is_busy(session.state) else record.model,
         permission_mode=record.permission_mode.value,
         tools=(*_tools(session), *(SUBMISSIONS if record.agent else ())),
         sandbox=record.sandbox,

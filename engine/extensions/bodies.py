@@ -28,7 +28,7 @@ LINE_SECONDS: Final = 10.0
 LINE_BYTES: Final = 16 * 1024
 """Bytes of its output that are kept, half of them from either end."""
 MOST_LISTED: Final = 50
-"""Bundled files whose names the model is told."""
+"""Bundled files that the text for the model names."""
 MOST_RULES: Final = 50
 BASH: Final = "bash"
 _SHORT: Final = 12

@@ -41,7 +41,7 @@ class SkillTool(Struct, frozen=True):
     invocables: Invocables
     conversation_id: str
     attended: bool = True
-    """False where nobody can answer: then no rule of a skill counts."""
+    """False where no person can answer: then no rule of a skill counts."""
 
     @property
     def spec(self) -> ToolSpec:
@@ -68,6 +68,7 @@ class SkillTool(Struct, frozen=True):
             command="\n".join(body.lines),
             lines=body.lines,
             preapproves=rules,
+            forks=one.forks,
             loads=body.opening,
         )
 
@@ -80,6 +81,8 @@ class SkillTool(Struct, frozen=True):
             return failed(f"A shell line of the skill could not be started. {explain(error, str(context.working_dir))}")
         whole = wrapped(body, text)
         self.invocables.note_use(body.invocable)
+        if body.invocable.forks:
+            return ToolOutput(whole, display=PlainDisplay(whole), task=_task(body.invocable, whole))
         return ToolOutput(whole, display=PlainDisplay(whole))
 
     def _body(self, args: JsonObject) -> Body:
@@ -97,3 +100,9 @@ class SkillTool(Struct, frozen=True):
         if not skill.for_models:
             raise ToolInputError(ONLY_USERS.format(name=skill.name))
         return skill
+
+
+def _task(skill: Invocable, text: str) -> JsonObject:
+    """The task of a sub-agent, with the profile and model that the skill names."""
+    task: JsonObject = {"task": f"Follow this skill, and report the result.\n\n{text}"}
+    return {**task, **({"profile": skill.agent} if skill.agent else {})}

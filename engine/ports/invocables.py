@@ -134,7 +134,7 @@ class Invocables(Protocol):
 
     @property
     def attended(self) -> bool:
-        """False where nobody can answer a question."""
+        """False where no person can answer a question."""
         ...
 
     def catalogue(self, folder: Path) -> Catalogue:

@@ -60,7 +60,7 @@ class _Custom:
         self._made: CustomCommands | None = None
 
     def now(self) -> CustomCommands | None:
-        """Those found last; None before the first look."""
+        """Catalogue found last; None before the first look."""
         catalogue = self._invocables.catalogue(self._ctx.active.folder)
         if catalogue is EMPTY:
             return None

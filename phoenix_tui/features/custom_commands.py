@@ -93,7 +93,7 @@ async def is_custom(invocables: InvocablesApi | None, folder: Path, text: str) -
 
 
 def question(needs: NeedsYes) -> str:
-    """What a call would do, for a yes or no; nothing of it hidden."""
+    """Effects of a call, for a yes or no; nothing of it hidden."""
     lines = ["This needs your yes before it is sent."]
     if needs.lines:
         lines += ["It runs:", *(f"  {reveal(part)}" for line in needs.lines for part in line.split("\n"))]

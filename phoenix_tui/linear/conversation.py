@@ -53,7 +53,7 @@ ROWS_A_MESSAGE: Final = 8
 
 
 async def _never(_: NeedsYes) -> bool:
-    """Agree to nothing: there is nobody to ask yet."""
+    """Agree to nothing: there is no way to ask yet."""
     return False
 
 

@@ -33,7 +33,7 @@ class CustomSource(Protocol):
     """Skills and command files of the folder in view."""
 
     def now(self) -> CustomCommands | None:
-        """Those found last; None before the first look."""
+        """Catalogue found last; None before the first look."""
         ...
 
     async def look(self) -> None:

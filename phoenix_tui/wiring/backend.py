@@ -180,7 +180,7 @@ def _engine(ports: Ports, settings: EngineSettings, outside: Outside | None) -> 
 
 
 def _invocables(setup: Setup, sources: ProjectSources, runner: ProcessRunner, *, attended: bool) -> InvocableSource:
-    """Skills and command files; `attended`: somebody can answer a question."""
+    """Skills and command files; `attended`: a person can answer a question."""
     states = SkillStates(setup.paths.state / STATES, keeps=not setup.ephemeral)
     return InvocableSource(sources, states, runner, attended)
 

@@ -52,7 +52,7 @@ class InvocableSource(Struct, eq=False):
     states: SkillStates
     runner: ProcessRunner
     attended: bool = True
-    """False where nobody can answer a question."""
+    """False where no person can answer a question."""
     _kept: dict[Path, _Kept] = field(default_factory=dict[Path, _Kept])
     _looking: dict[Path, asyncio.Task[None]] = field(default_factory=dict[Path, "asyncio.Task[None]"])
     _reader: list[CatalogueReader] = field(default_factory=list["CatalogueReader"])

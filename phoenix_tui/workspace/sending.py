@@ -47,7 +47,7 @@ class Sending:
         self._active = active
         self._toasts = toasts
         self._calls = 0
-        """Messages on their way that call a skill or command, maybe with shell lines."""
+        """Messages being sent that call a skill or command, maybe with shell lines."""
         self.agrees: Callable[[NeedsYes], Awaitable[bool]] = _never
         """Asks the user about a call of a skill or command; set with the sheets."""
 

@@ -164,3 +164,38 @@ async def test_the_lines_front_end_asks_by_number_and_names_an_untrusted_file(tm
             running.type("2\r")
             await running.shows("Made.")
     assert (phoenix.cwd / "made").exists()
+
+
+async def test_model_and_effort_of_a_command_hold_for_its_run_alone(tmp_path: Path) -> None:
+    async with serve(*(says("Done.") for _ in range(3))) as server:
+        phoenix = installed(tmp_path, server.url)
+        front = "description: x\nmodel: claude-opus-4-6\neffort: low"
+        command(phoenix.home / "commands", "deep", front, "Think.")
+        command(phoenix.home / "commands", "odd", "description: x\nmodel: haiku", "Think.")
+        for text in ("/deep", "and now", "/odd"):
+            assert (await phoenix.run("-p", *(() if text == "/deep" else ("-c",)), text)).code == 0
+    asked = [(seen.json["model"], seen.json.get("output_config", {})) for seen in server.requests]
+    assert asked[0] == ("claude-opus-4-6", {"effort": "low"})
+    assert asked[1] == asked[2]
+    assert asked[1][0] not in {"claude-opus-4-6", "haiku"}
+
+
+async def test_a_skill_in_a_fork_is_worked_on_by_a_sub_agent(tmp_path: Path) -> None:
+    load = calls("skill", skill="audit", args="src")
+    found = says("Found two.")
+    async with serve(says("Yes."), load, found, found, says("Told.")) as server:
+        phoenix = installed(tmp_path, server.url)
+        front = "description: x\ncontext: fork\nagent: Explore"
+        skill(phoenix.home / "skills", "audit", front, "Audit $0.")
+        refused = await phoenix.run("-p", "--permission-mode", "deny", "/audit src")
+        ran = await phoenix.run("-p", "--permission-mode", "auto", "Go")
+    assert refused.code == 0
+    assert sent(server.requests[0]) == [
+        "/audit src",
+        "[Phoenix: the user calls this skill; a sub-agent works on it. "
+        'Call the tool skill with {"skill": "audit", "args": "src"}.]',
+    ]
+    task: Any = server.requests[2].json["messages"]
+    assert "Audit src." in str(task)
+    assert "Found two." in result_text(server.requests[-1])
+    assert ran.out.strip() == "Told."
