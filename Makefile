@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test quick one check pyright mypy lint collect structure index bench screenshots snapshots tour sdk-parsers litellm llama clean
+.PHONY: run test quick one check pyright mypy lint collect structure index bench screenshots snapshots tour sdk-parsers sdk-hosts litellm llama clean
 BESIDE := $(MAKE) --no-print-directory -j 2 -O
 
 $(VENV)/.installed: pyproject.toml
@@ -79,6 +79,10 @@ tour: $(VENV)/.tested
 # Needs the network: both vendors' packages read what `phoenix -p` prints.
 sdk-parsers: $(VENV)/.tested
 	@$(BIN)/python -m tests.peers.sdk_parsers $(ARGS)
+
+# Needs the network: the official agent SDK for Python as the host of Phoenix. ARGS names scenarios.
+sdk-hosts: $(VENV)/.tested
+	@$(BIN)/python -m tests.peers.sdk_hosts $(ARGS)
 
 # Needs the network: LiteLLM's proxy stands between Phoenix and a scripted upstream. ARGS names scenarios.
 litellm: $(VENV)/.tested

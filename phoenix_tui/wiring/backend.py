@@ -24,6 +24,7 @@ from engine.ports.event_log import EventLog
 from engine.ports.extensions import ExtensionSource
 from engine.ports.files import CheckpointLimits, Folders
 from engine.ports.hooks import HookRunner
+from engine.ports.profiles import Profiles
 from engine.rewind.rewind import Rewinding
 from engine.rewind.snapshots.disabled import SWITCHED_OFF, NoFolders
 from engine.rewind.snapshots.folders import CheckpointFolders
@@ -64,6 +65,8 @@ class Outside(Struct, frozen=True):
 
     extensions: tuple[ExtensionSource, ...] = ()
     hooks: tuple[HookRunner, ...] = ()
+    profiles_over: Callable[[Profiles], Profiles] = lambda profiles: profiles
+    """Adds profiles to those of the user."""
     rules_over: Callable[[RuleBook], RuleBook] = lambda book: book
     """Adds rules to those of the user."""
     leaves_out: Callable[[str], bool] = lambda _: False
@@ -174,7 +177,9 @@ def _engine(ports: Ports, settings: EngineSettings, outside: Outside | None) -> 
         return Engine(ports, settings)
     rules = outside.rules_over(ports.rules)
     extensions, hooks = (*ports.extensions, *outside.extensions), (*ports.hooks, *outside.hooks)
-    engine = Engine(replace(ports, rules=rules, extensions=extensions, hooks=hooks), settings)
+    profiles = outside.profiles_over(ports.profiles) if ports.profiles is not None else None
+    with_host = replace(ports, rules=rules, extensions=extensions, hooks=hooks, profiles=profiles)
+    engine = Engine(with_host, settings)
     engine.leave_out(outside.leaves_out)
     return engine
 

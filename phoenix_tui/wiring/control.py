@@ -24,9 +24,11 @@ from phoenix_tui.cli.control.approvals import HostApprovals
 from phoenix_tui.cli.control.connection import Connection, FrameWriter
 from phoenix_tui.cli.control.flags import ControlFlags
 from phoenix_tui.cli.control.host import Host
+from phoenix_tui.cli.control.host_agents import HostAgents
 from phoenix_tui.cli.control.host_hooks import HostHooks
 from phoenix_tui.cli.control.host_rules import HostRules, is_whole
 from phoenix_tui.cli.control.host_servers import HostServers, servers_of
+from phoenix_tui.cli.control.inspection import Inspection
 from phoenix_tui.cli.control.lines import HostLines
 from phoenix_tui.cli.control.names import native_tools
 from phoenix_tui.cli.control.permission_updates import PermissionUpdates
@@ -99,6 +101,7 @@ class ControlRun:
         schema = flags.run.json_schema
         self._structured = StructuredAnswer(schema) if schema is not None else None
         self._hooks = HostHooks(host)
+        self._agents = HostAgents()
         self._servers = HostServers(host, *servers_of(flags.mcp_config))
         self._turns: Turns | None = None
 
@@ -127,7 +130,13 @@ class ControlRun:
     async def _opened(self) -> AsyncGenerator[tuple[Backend, Conversation]]:
         setup, arguments = self._setup, self._arguments()
         try:
-            outside = Outside(self._sources, (self._hooks,), rules_over=self._rules_over, leaves_out=self._leaves_out)
+            outside = Outside(
+                self._sources,
+                (self._hooks,),
+                self._agents.over,
+                rules_over=self._rules_over,
+                leaves_out=self._leaves_out,
+            )
             backend = await open_backend(
                 setup, os.environ, strict_guide=True, waits=waits_on_stderr(setup), outside=outside
             )
@@ -198,14 +207,15 @@ class ControlRun:
             partial(full_reference, providers=backend.providers),
             record.model,
             self._servers,
-            (self._hooks, self._servers),
+            (self._hooks, self._agents, self._servers),
             unasked=flags.unasked,
             asks=asks,
         )
-        settings.ready = session.ready
+        settings.ready, self._agents.cwd = session.ready, record.cwd
         self._servers.images = backend.engine.ports.images
         self._turns = turns
-        self._connection.open(HostRequests(self._writer, session.handlers()), turns)
+        handlers = {**session.handlers(), **Inspection(backend.engine, turns).handlers()}
+        self._connection.open(HostRequests(self._writer, handlers), turns)
         return turns
 
     def _rules_over(self, book: RuleBook) -> RuleBook:

@@ -87,6 +87,10 @@ def control_flags(argv: Sequence[str]) -> ControlFlags:
     notices = [line for name, line in _IGNORED.items() if given.pop(name + "_", None) and line]
     own = {name: given.pop(name) for name in _OWN}
     notices += [f"{one} is unknown here and has no effect." for one in unknown if one.startswith("-")]
+    if own["add_dirs"]:
+        notices.append("--add-dir has no effect here: calls outside the folder ask.")
+    if own["setting_sources"] is not None:
+        notices.append("--setting-sources has no effect here: a project's files count once they are trusted.")
     mode, notice = _mode(given["permission_mode"])
     notices += [notice] if notice else []
     unasked = given["permission_mode"] == NOBODY

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from uuid import uuid4
 
 from phoenix_tui.cli.control.flags import control_flags
+from phoenix_tui.cli.control.given_settings import with_settings
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.output import write_json_line, write_progress
 from phoenix_tui.cli.setup import prepare
@@ -20,7 +21,7 @@ def start_control(argv: Sequence[str]) -> int:
     Raises:
         CommandError: it cannot begin; a result says so to the host.
     """
-    flags = control_flags(argv)
+    flags = with_settings(control_flags(argv))
     harden(debuggable=flags.run.allow_debugger)
     setup = prepare(flags.run, os.environ)
     import asyncio  # noqa: PLC0415 - 30 ms, not for a wrong command line

@@ -12,8 +12,9 @@ from typing import Final
 from engine.conversation import Conversation
 from engine.engine import Engine
 from engine.executor.requests import Refused, RunCaps
+from engine.machine.messages import Origin
 from engine.machine.states import is_busy
-from engine.updates import ApprovalAsked, CallEnded, RunEnded, Snapshot, Update
+from engine.updates import ApprovalAsked, CallEnded, MessageSaved, RunEnded, Snapshot, Update
 from phoenix_tui.cli.agent_reports import Used
 from phoenix_tui.cli.control.approvals import HostApprovals
 from phoenix_tui.cli.control.reporter import INTERRUPTED, INTERRUPTED_TOOL, ControlReporter
@@ -67,6 +68,8 @@ class Turns:
     """The signal that ended it, as its exit code."""
     last: RunOutcome | None = None
     """The outcome of the newest turn."""
+    seqs: dict[str, int] = field(default_factory=dict[str, int])
+    """Places of the host's messages in the conversation, by their ids."""
     _waiting: deque[HostMessage] = field(default_factory=deque[HostMessage])
     _bytes: int = 0
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -191,13 +194,14 @@ class Turns:
         sub_agents = self.engine.sub_agents
         if sub_agents is None:
             return
-        seen = self._runs
-        while sub_agents.needs(self.conversation.id) or is_busy(self.conversation.state):
+        seen, is_settled = self._runs, False
+        while not is_settled:
             if not self.settings.waits_for_agents or self.stopped_by is not None:
                 sub_agents.stop_all(self.conversation.id)
             settled = asyncio.ensure_future(self._settled())
             changed = asyncio.ensure_future(self._changed.wait())
             await asyncio.wait((settled, changed), return_when=asyncio.FIRST_COMPLETED)
+            is_settled = settled.done() and self._runs == seen
             settled.cancel()
             changed.cancel()
             if self._runs != seen:
@@ -205,8 +209,7 @@ class Turns:
                 await self._end()
             if self._waiting and not is_busy(self.conversation.state):
                 return
-            if changed.done():
-                self._changed.clear()
+            self._changed.clear()
 
     async def _settled(self) -> None:
         if self.engine.sub_agents is not None:
@@ -259,6 +262,8 @@ class Turns:
         match update:
             case ApprovalAsked(question):
                 self.approvals.follow(self.conversation, question)
+            case MessageSaved(message) if message.origin is Origin.HUMAN:
+                self.seqs |= {uuid: message.seq for uuid in self._uuids if uuid not in self.seqs}
             case RunEnded():
                 self._runs += 1
                 self._over.set()
