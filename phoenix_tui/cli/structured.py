@@ -36,7 +36,7 @@ class StructuredAnswer:
         )
 
     async def prepare(self, record: ConversationRecord) -> None:
-        """Nothing has to be prepared."""
+        """Return at once."""
 
     def begin(self) -> None:
         """A turn begins: there is no answer yet."""

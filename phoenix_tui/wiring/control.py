@@ -181,6 +181,7 @@ class ControlRun:
             await conversation.change(ConversationChanges(permission_mode=PermissionMode.ASK))
         partials = Partials(record.model) if flags.run.include_partial_messages else None
         stream = StreamReporter(record.id, record.cwd, record.model, "", record.sandbox.value, (), partials)
+        stream = replace(stream, hook_events=flags.run.include_hook_events)
         reporter = ControlReporter(self._writer, record.id, record.cwd, record.model, stream)
         assert self._rules is not None, "the backend has asked for the rules"
         asks = flags.prompt_tool == "stdio"

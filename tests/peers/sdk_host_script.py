@@ -129,9 +129,11 @@ async def client(caller: Caller) -> None:
 
 
 async def interruption(caller: Caller) -> None:
-    async with sdk.ClaudeSDKClient(caller.options()) as connected:
+    async with sdk.ClaudeSDKClient(caller.options(include_partial_messages=True)) as connected:
         await connected.query("a long story")
-        await asyncio.sleep(2)
+        async for message in connected.receive_messages():
+            if isinstance(message, sdk.StreamEvent):
+                break
         await connected.interrupt()
         stopped = await caller.read(connected.receive_response())
         await connected.query("and now?")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tools.json_schema import SchemaError, check_schema, problem_of
 
-PERSON = {
+PERSON: Any = {
     "$defs": {"name": {"type": "string", "minLength": 1}},
     "type": "object",
     "properties": {
@@ -100,7 +100,7 @@ def test_depth_and_loops_end_with_a_sentence() -> None:
         deep = {"items": deep}
     with pytest.raises(SchemaError, match="nested too deeply"):
         check_schema(deep)
-    loop = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}
+    loop: Any = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}
     check_schema(loop)
     assert "too deep" in problem_of(loop, 1)
     double: Any = {"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}] * 4}}, "$ref": "#/$defs/a"}

@@ -50,7 +50,7 @@ class HostAgents:
         return {"agents": names}
 
     async def ready(self) -> None:
-        """Nothing has to be waited for."""
+        """Return at once."""
 
     def names(self, cwd: Path) -> Sequence[Profile]:
         """Profiles that can be used in this folder."""

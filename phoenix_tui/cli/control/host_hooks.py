@@ -73,11 +73,11 @@ class HostHooks:
         self._matchers = known
 
     def init_fields(self) -> JsonObject:
-        """Nothing of the init frame is about callbacks."""
+        """Add no field: callbacks are not in the init frame."""
         return {}
 
     async def ready(self) -> None:
-        """Nothing has to be waited for."""
+        """Return at once."""
 
     def wants(self, record: ConversationRecord, event: HookEvent) -> bool:
         """True where a callback is registered for an event."""
@@ -85,7 +85,7 @@ class HostHooks:
         return event in self._matchers
 
     async def prepare(self, record: ConversationRecord) -> None:
-        """Nothing has to be looked at."""
+        """Return at once: callbacks come with the handshake."""
 
     async def run(self, request: HookRequest, observer: HookObserver) -> Sequence[HookReply]:
         """Ask every callback that an occasion concerns, all at the same time."""
@@ -98,10 +98,10 @@ class HostHooks:
         return await asyncio.gather(*asked)
 
     def stop(self, conversation_id: str) -> None:
-        """Nothing goes on without being waited for."""
+        """Stop none: each callback is waited for."""
 
     async def close(self, conversation_id: str) -> None:
-        """Nothing is kept."""
+        """Forget nothing: the callbacks are those of the connection."""
 
     async def _reply(
         self, request: HookRequest, matcher: HostMatcher, callback: str, observer: HookObserver

@@ -67,7 +67,7 @@ class HostServer(Struct, eq=False):
 
     @property
     def status(self) -> str:
-        """Its state as hosts name it."""
+        """State under the names of hosts."""
         if not self.is_on:
             return "disabled"
         return "failed" if self.error else "connected" if self.connected else "pending"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -126,11 +127,16 @@ async def test_a_hook_that_ends_the_run_is_named_in_the_result(tmp_path: Path) -
 
 async def test_a_silent_hook_asks_unless_the_host_says_what_a_failure_means(tmp_path: Path) -> None:
     for failure, expected in ((None, False), ("block", False), ("continue", True)):
-        more = {"timeout": 0.2} | ({"onFailure": failure} if failure else {})
+        more: Any = {"timeout": 0.2} | ({"onFailure": failure} if failure else {})
         folder = tmp_path / str(failure)
         folder.mkdir()
         _, _, _, ran = await run(folder, hooks_for("PreToolUse", **more), lambda _: None, *BYPASS)
         assert ran is expected, failure
+
+
+def _given(answer: Frame, request: Frame) -> Frame:
+    del request
+    return answer
 
 
 async def test_a_prompt_is_refused_or_given_context(tmp_path: Path) -> None:
@@ -140,7 +146,7 @@ async def test_a_prompt_is_refused_or_given_context(tmp_path: Path) -> None:
         folder = tmp_path / str(posts)
         folder.mkdir()
         async with serve(says("Hello.")) as server:
-            async with hosted(with_claude(folder, server.url), hook_callback=lambda _, one=answer: one) as host:
+            async with hosted(with_claude(folder, server.url), hook_callback=partial(_given, answer)) as host:
                 await host.ask("initialize", hooks=hooks_for("UserPromptSubmit"))
                 frames = await host.turn("My key is x")
             assert len([one for one in server.requests if one.method == "POST"]) == posts
@@ -174,6 +180,16 @@ async def test_hooks_that_always_refuse_the_end_are_not_asked_for_ever(tmp_path:
             await host.ask("initialize", hooks=hooks_for("Stop"))
             frames = await host.turn("Go")
     assert (frames[-1]["subtype"], frames[-1]["num_turns"]) == ("success", 9)
+
+
+async def test_frames_about_hooks_appear_where_the_host_wants_them(tmp_path: Path) -> None:
+    flags = (*BYPASS, "--include-hook-events")
+    host, _, _, _ = await run(tmp_path, hooks_for("PreToolUse"), lambda _: {}, *flags)
+    told = [one for one in host.messages() if str(one.get("subtype")).startswith("hook_")]
+    assert [(one["subtype"], one["hook_name"], one["hook_event"]) for one in told] == [
+        ("hook_started", "PreToolUse:hook_0", "PreToolUse"),
+        ("hook_response", "PreToolUse:hook_0", "PreToolUse"),
+    ]
 
 
 @pytest.mark.parametrize("hooks", [[], {"PreToolUse": {}}, {"PreToolUse": [7]}, {"PreToolUse": [{"matcher": "x"}]}])

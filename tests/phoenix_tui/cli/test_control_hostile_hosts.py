@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,12 @@ import pytest
 from phoenix_tui.cli.control.frames import MOST, fitting
 from phoenix_tui.cli.control.lines import LONGEST, LineFault, parsed, split
 from tests.support.cli import with_claude
-from tests.support.control_host import FLAGS, hosted
+from tests.support.control_host import FLAGS, Frame, hosted
 from tests.support.loopback import serve
 from tests.support.loopback_agents import calls, never_ends, says
 from tests.support.loopback_anthropic import plays, recording, start, stop, text
 from tests.support.waiting import PATIENCE
-from tools.contract import JsonObject
+from tools.contract import JsonObject, JsonValue
 
 USER = b'{"type":"user","message":{"role":"user","content":"Hi"}}\n'
 
@@ -85,13 +86,18 @@ async def test_odd_shapes_of_known_lines_change_nothing(tmp_path: Path) -> None:
     assert (frames[-1]["result"], code) == ("Hello.", 0)
 
 
+def _given(answer: Frame, request: Frame) -> Frame:
+    del request
+    return answer
+
+
 async def test_a_host_that_answers_with_nonsense_denies(tmp_path: Path) -> None:
     for answer in ({}, {"behavior": "maybe"}, {"behavior": 7}, {"behavior": "allow", "updatedInput": 7}):
         runs = calls("bash", {"command": "echo one > b.txt"})
         async with serve(runs, says("Done.")) as server:
             phoenix = with_claude(tmp_path, server.url)
             flags = ("--permission-prompt-tool", "stdio")
-            async with hosted(phoenix, *flags, can_use_tool=lambda _, given=answer: given) as host:
+            async with hosted(phoenix, *flags, can_use_tool=partial(_given, answer)) as host:
                 frames = await host.turn("Go")
         assert (phoenix.cwd / "b.txt").exists() is (answer.get("behavior") == "allow"), answer
         assert frames[-1]["subtype"] == "success"
@@ -151,11 +157,11 @@ async def test_a_slow_reader_loses_pieces_of_replies_and_no_whole_frame(tmp_path
 
 
 def test_frames_are_cut_until_they_fit_and_keep_their_shape() -> None:
-    blocks: list[object] = [{"type": "text", "text": "x" * 400_000} for _ in range(10)]
-    many: list[object] = [{"type": "text", "text": "y"} for _ in range(100_000)]
+    blocks: list[JsonValue] = [{"type": "text", "text": "x" * 400_000} for _ in range(10)]
+    many: list[JsonValue] = [{"type": "text", "text": "y"} for _ in range(100_000)]
     for content in (blocks, many):
         frame: JsonObject = {"type": "assistant", "uuid": "u", "session_id": "s"}
-        frame["message"] = {"role": "assistant", "model": "m", "content": content}  # type: ignore[dict-item]
+        frame["message"] = {"role": "assistant", "model": "m", "content": content}
         line = fitting(frame)
         found = json.loads(line)
         assert len(line.encode()) <= MOST
