@@ -11,7 +11,6 @@ import json
 from pathlib import Path
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -197,7 +196,7 @@ def _changed(session: Session, call: ToolCall, subject: CallSubject, verdict: Jo
     found = from_foreign(subject.foreign.name, verdict.updated_input or {}, session.record.cwd)
     if found.name != subject.spec.name:
         raise ToolInputError(f"the hook {verdict.changed_by} changed its input into one for {found.name}")
-    text = msgspec.json.encode(found.input).decode()
+    text = json.dumps(found.input)
     shown = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
     return replace(call, input_json=text), CHANGED.format(name=verdict.changed_by, text=shown)
 

@@ -13,6 +13,8 @@ class HookFacts(Struct, eq=False):
 
     running: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
     """Hooks for which a message waits, and hooks that run on alone."""
+    looked: bool = False
+    """True once the sources of hooks have looked what is there."""
     asking: bool = False
     """True while a message waits for them."""
     begun: str = ""

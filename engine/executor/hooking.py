@@ -75,8 +75,15 @@ async def ask_hooks(
 
 async def prepare_hooks(session: Session) -> None:
     """Let every source of hooks look what is there now."""
+    session.hooks.looked = True
     for one in session.ports.hooks:
         await one.prepare(session.record)
+
+
+async def ensure_hooks(session: Session) -> None:
+    """The same, unless they have looked before: not every run begins with a message."""
+    if session.ports.hooks and not session.hooks.looked:
+        await prepare_hooks(session)
 
 
 def stop_hooks(session: Session) -> None:

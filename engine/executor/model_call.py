@@ -20,7 +20,7 @@ from engine.executor.call_arguments import native_calls, offered_name
 from engine.executor.call_log import OpenCall
 from engine.executor.diagnosing import note_failure, note_reply
 from engine.executor.equipment import prepare_extensions, tools_of
-from engine.executor.hooking import wants_hooks
+from engine.executor.hooking import ensure_hooks, wants_hooks
 from engine.executor.pacing import Pacing, paced
 from engine.executor.pruning import pruned
 from engine.executor.reply_text import StoredReply, stored_reply
@@ -89,6 +89,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
         provider, name = session.ports.providers.resolve(model)
         rows = await session.rows()
         await prepare_extensions(session)
+        await ensure_hooks(session)
         assembly = await _assembly(session, name, rows, ask)
         request = await assemble(session.ports.store, rows, session.growing, ask, assembly)
         cached = session.calls.cached_tokens(model, clock.monotonic())

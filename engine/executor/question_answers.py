@@ -6,9 +6,9 @@ from typing import Final
 
 from engine.executor.guarding import refusal
 from engine.executor.history import LAST_MESSAGES, read_history
+from engine.executor.ready_calls import prepare
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Receipt, Refused, RunCaps
 from engine.executor.session import Session
-from engine.executor.tool_call import prepare
 from engine.executor.user_requests import send
 from engine.machine import texts
 from engine.machine.events import ApprovalAnswered, Verdict

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from engine.executor.approving import limits_of, named
 from engine.executor.inbox import InboxEntry, Priority
+from engine.executor.ready_calls import decide_call, prepare
 from engine.executor.session import Session
-from engine.executor.tool_call import decide_call, prepare
 from engine.machine.effects import ExecTool
 from engine.machine.events import ApprovalLapsed, ApprovalNeeded
 from engine.machine.states import AwaitingApproval

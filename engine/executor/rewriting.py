@@ -7,9 +7,9 @@ import json
 from msgspec.structs import replace
 
 from engine.executor.approving import limits_of
+from engine.executor.ready_calls import prepare
 from engine.executor.rewritten_calls import rewrite
 from engine.executor.session import Session
-from engine.executor.tool_call import prepare
 from engine.updates import Question
 from tools.contract import JsonObject, ToolInputError
 

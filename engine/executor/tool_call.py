@@ -9,8 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.codec import encode_display
-from engine.executor.approving import approved, denials_of, limits_of, place_of, rules_of
-from engine.executor.call_arguments import parse_arguments, why_not_native
+from engine.executor.approving import limits_of, place_of
 from engine.executor.call_hooks import (
     CallOpinion,
     context_of,
@@ -19,34 +18,31 @@ from engine.executor.call_hooks import (
     opinion_on_question,
     stop_sentence,
     subject_of,
-    with_opinion,
 )
-from engine.executor.equipment import extension_folders, tools_of
+from engine.executor.equipment import extension_folders
 from engine.executor.folder_instructions import with_folder_instructions
 from engine.executor.guarding import inspected_result
-from engine.executor.hooking import wants_hooks
-from engine.executor.known_urls import with_known_url
-from engine.executor.loading import already_loaded, begin_load, decide_lines, with_agent
-from engine.executor.rewritten_calls import as_it_runs
+from engine.executor.hooking import ensure_hooks, wants_hooks
+from engine.executor.loading import already_loaded, begin_load, with_agent
+from engine.executor.ready_calls import ReadyCall, decide_call, is_typed, prepare
+from engine.executor.rewritten_calls import as_it_runs, rewrite
 from engine.executor.session import Session
 from engine.executor.todo_lists import taken
 from engine.machine.agent_texts import heading_of
 from engine.machine.effects import ExecTool
 from engine.machine.events import AgentsStarted, ApprovalNeeded, ToolFinished
 from engine.machine.messages import ImageBlock, ToolCall, ToolResult, ToolStatus
-from engine.machine.states import AgentTask, ToolExecuting, ToolOrigin
+from engine.machine.states import AgentTask
 from engine.permissions.asked import AskedCall
 from engine.permissions.command_rules import only_reads
-from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide, may_read
+from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits
 from engine.permissions.rules import suggest
 from engine.ports import StorageError
 from engine.ports.hooks import HookEvent
-from engine.ports.profiles import SPAWN_TOOLS
 from engine.records import ConversationRecord
 from engine.updates import Question, ToolProgressed, ToolStarted
 from tools.contract import (
     Foreseeing,
-    JsonObject,
     OutputChunk,
     ProcessesEnded,
     ProcessStarted,
@@ -60,7 +56,6 @@ from tools.contract import (
     ToolOutput,
     ToolRequest,
 )
-from tools.foreign_names import native_name
 
 log = logging.getLogger(__name__)
 
@@ -88,17 +83,10 @@ class CallFacts(Struct, eq=False):
     """Sentence about a hook that stops the run behind it."""
 
 
-class ReadyCall(Struct, frozen=True):
-    """A call whose arguments make sense."""
-
-    tool: Tool
-    args: JsonObject
-    request: ToolRequest
-
-
 async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
     """Perform one ExecTool; cancelling ends the tool and answers nothing."""
     act = replace(act, call=as_it_runs(session, act.call))
+    await ensure_hooks(session)
     try:
         ready = await prepare(session, act.call)
     except ToolInputError as error:
@@ -138,26 +126,20 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
             assert_never(decision)
 
 
-def _is_typed(session: Session) -> bool:
-    """True for a command line of the user's own."""
-    state = session.state
-    return isinstance(state, ToolExecuting) and state.round.origin is ToolOrigin.USER
-
-
 async def _heard(session: Session, act: ExecTool, ready: ReadyCall, facts: CallFacts) -> tuple[ExecTool, ReadyCall]:
-    """The call as hooks leave it. They are asked once, also where it is approved later, and not about a command line
-    of the user.
+    """The call as hooks leave it. They are asked once about an input, also where it is approved later, and not about a
+    command line of the user.
 
     Raises:
         ToolInputError: a hook changed the input into an invalid one.
     """
-    if facts.opinion is None:
-        if not wants_hooks(session, HookEvent.PRE_TOOL_USE) or _is_typed(session):
-            return act, ready
-        subject = subject_of(session, ready.tool.spec, ready.args, ready.request)
-        facts.opinion = await opinion_before(session, act.call, subject)
-        facts.rows += facts.opinion.rows
-        facts.stop_reason = stop_sentence(facts.opinion.verdict)
+    known = facts.opinion is not None and facts.opinion.call == act.call
+    if known or is_typed(session) or not wants_hooks(session, HookEvent.PRE_TOOL_USE):
+        return act, ready
+    subject = subject_of(session, ready.tool.spec, ready.args, ready.request)
+    facts.opinion = await opinion_before(session, act.call, subject)
+    facts.rows += facts.opinion.rows
+    facts.stop_reason = stop_sentence(facts.opinion.verdict)
     return await _taken(session, act, ready, facts)
 
 
@@ -168,6 +150,7 @@ async def _taken(session: Session, act: ExecTool, ready: ReadyCall, facts: CallF
         return act, ready
     act = replace(act, call=opinion.call)
     ready = await prepare(session, act.call)
+    rewrite(session, act.call, ready.args)
     facts.announced = False
     _announce(session, act.call, ready.request, facts)
     return act, ready
@@ -197,7 +180,7 @@ async def _commented(
     session: Session, call: ToolCall, ready: ReadyCall, output: ToolOutput, facts: CallFacts
 ) -> ToolOutput:
     """The result with what hooks add to it; sub-agents that were started have none yet."""
-    if output.agents or _is_typed(session):
+    if output.agents or is_typed(session):
         return output
     if facts.opinion is not None:
         output = replace(output, text=f"{output.text}{context_of(facts.opinion)}")
@@ -229,53 +212,6 @@ async def _look_before(session: Session, ready: ReadyCall, grant: Allow) -> None
             return
         case _ as never:
             assert_never(never)
-
-
-async def prepare(session: Session, call: ToolCall) -> ReadyCall:
-    """The tool of a call, its arguments, and its request.
-
-    Raises:
-        ToolInputError: there is no such tool, or its arguments are invalid.
-    """
-    tool = tools_of(session).get(call.name)
-    if tool is None:
-        why = why_not_native(call.name, call.input_json, session.record.cwd)
-        raise ToolInputError(why or _why_missing(session, call.name))
-    args = parse_arguments(call.input_json)
-    request = await with_known_url(session, await tool.request(args, session.record.cwd))
-    return ReadyCall(tool, args, request)
-
-
-def _why_missing(session: Session, name: str) -> str:
-    """Reason why its model has no such tool."""
-    there = f"There are: {', '.join(tools_of(session))}"
-    name = native_name(name)
-    if name in SPAWN_TOOLS and session.record.agent is not None:
-        return f"a sub-agent starts no sub-agents: do the task yourself. {there}"
-    if name in SPAWN_TOOLS and not session.settings.agent_depth:
-        return f"sub-agents are switched off here (agent_depth = 0). {there}"
-    return f"no such tool. {there}"
-
-
-def decide_call(
-    session: Session, act: ExecTool, ready: ReadyCall, limits: Limits, opinion: CallOpinion | None = None
-) -> Decision:
-    """Return the policy's decision about a call, with the opinion of hooks, and the consequence of a yes."""
-    typed = _is_typed(session)
-    if session.profile is not None and any(session.profile.protects(path) for path in ready.request.paths):
-        return Deny(f"The profile {session.profile.name} is locked: its agent does not write its own file.")
-    spec, request = ready.tool.spec, ready.request
-    place, denials = place_of(session), denials_of(session)
-    decision = decide(spec, request, limits, place, rules_of(session), typed=typed, denials=denials)
-    if isinstance(decision, Allow):
-        decision = decide_lines(session, request, limits, decision)
-    decision = with_opinion(spec.name, decision, opinion, limits)
-    if act.approved and isinstance(decision, Ask):
-        decision = approved(session, act.call.id, spec, request, limits, decision)
-    told = isinstance(decision, Allow) or may_read(spec, request, limits, place, denials)
-    if request.trouble and told and not isinstance(decision, Deny):
-        return Deny(f"{spec.name}: {request.trouble}")
-    return decision
 
 
 def _announce(session: Session, call: ToolCall, request: ToolRequest | None, facts: CallFacts) -> None:

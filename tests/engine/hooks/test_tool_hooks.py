@@ -13,6 +13,7 @@ from engine.records import PermissionMode
 from engine.updates import ApprovalAsked, RunEnded
 from tests.support.engine import until
 from tests.support.hooked import PYTHON, bash, group, hooked_engine, says, script, write_hooks
+from tests.support.scripted_provider import Fail, Reply
 
 
 def validator(folder: Path) -> str:
@@ -118,7 +119,7 @@ async def test_an_input_is_replaced_whole_shown_and_checked_again(tmp_path: Path
         await conversation.answer(conversation.question.call.id, ApprovalAnswer(ApprovalChoice.ONCE))
         await conversation.wait_idle()
         assert hooked.harness.tool.calls == [{"command": "ls -l", "timeout": 5}]
-        assert any('changed the input: {"command":"ls -l","timeout":5}' in row for row in hooked.rows())
+        assert any('changed the input: {"command": "ls -l", "timeout": 5}' in row for row in hooked.rows())
 
 
 async def test_what_a_hook_says_afterwards_is_added_to_the_result(tmp_path: Path) -> None:
@@ -187,3 +188,35 @@ async def test_no_hooks_runs_none(tmp_path: Path) -> None:
         await conversation.say("go")
         await conversation.wait_idle()
         assert len(hooked.harness.tool.calls) == 1
+
+
+async def test_an_input_that_the_user_changed_is_shown_to_hooks_again(tmp_path: Path) -> None:
+    guard = script(
+        tmp_path / "guard.py", PYTHON + "\nif 'rm' in given['tool_input']['command']:\n    sys.exit('no rm') or 2\n"
+    )
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=f"{guard} || exit 2")
+    async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
+        conversation = await hooked.harness.conversation(PermissionMode.ASK)
+        await conversation.say("go")
+        await until(lambda: conversation.question is not None)
+        assert conversation.question is not None
+        changed = ApprovalAnswer(ApprovalChoice.ONCE, input={"command": "rm x"})
+        await conversation.answer(conversation.question.call.id, changed)
+        await conversation.wait_idle()
+        assert hooked.harness.tool.calls == []
+        assert "no rm" in hooked.results()[0]
+
+
+async def test_a_run_without_a_message_has_its_hooks_too(tmp_path: Path) -> None:
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse="echo no >&2; exit 2")
+    broken = Reply((Fail("it broke", retryable=False),))
+    async with hooked_engine(tmp_path, broken) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+    async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
+        again = await hooked.harness.engine.open(conversation.id)
+        await again.retry()
+        await again.wait_idle()
+        assert hooked.harness.tool.calls == []
+        assert len(hooked.hooks.history.runs) == 1
