@@ -6,11 +6,14 @@ import asyncio
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.executor.hooking import ask_hooks, prepare_hooks, stop_hooks, wants_hooks
 from engine.executor.session import Session
 from engine.machine.messages import Block, TextBlock
+from engine.ports import ConversationChanges, StorageError
 from engine.ports.hooks import HookEvent
+from engine.updates import ConversationChanged
 from tools.contract import JsonObject
 
 BLOCKED: Final = "A hook refused this message: {reason}"
@@ -29,7 +32,7 @@ class HeardPrompt(Struct, frozen=True):
 
 async def heard_prompt(session: Session, text: str) -> HeardPrompt:
     """Ask the hooks about a message; Esc stops them, and the message stays with the user."""
-    if not session.ports.hooks:
+    if not session.ports.hooks or not text.strip() or session.read_only:
         return HeardPrompt()
     asking = asyncio.get_running_loop().create_task(_heard(session, text))
     session.hooks.running.add(asking)
@@ -54,8 +57,24 @@ async def _heard(session: Session, text: str) -> HeardPrompt:
         if verdict.blocks or verdict.stops:
             return HeardPrompt(BLOCKED.format(reason=verdict.reason or verdict.stop_reason or "it gave no reason"))
         contexts = (*contexts, *verdict.context)
+        await _entitle(session, verdict.title)
     blocks = tuple(TextBlock(f"<hook-context>\n{context}\n</hook-context>", "text of a hook") for context in contexts)
     return HeardPrompt(attached=blocks)
+
+
+async def _entitle(session: Session, title: str) -> None:
+    """Give the conversation the title of a hook, unless the user gave one."""
+    if not title:
+        return
+    changes, now = ConversationChanges(suggested_title=title), session.ports.clock.now()
+    try:
+        await session.ports.store.change(session.record.id, changes, now)
+        stored = await session.ports.store.conversation(session.record.id)
+    except StorageError:  # it keeps its title
+        return
+    if stored is not None and stored.title != session.record.title:
+        session.record = replace(session.record, title=stored.title, title_by=stored.title_by)
+        session.publisher.publish(ConversationChanged(session.record))
 
 
 async def _begun(session: Session) -> tuple[str, ...]:

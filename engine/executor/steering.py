@@ -11,6 +11,7 @@ from engine.context.message_cap import MOST, words_length
 from engine.executor.attaching import attachments
 from engine.executor.guarding import inspected
 from engine.executor.mentions import UnknownMention, digests
+from engine.executor.prompt_hooks import heard_prompt
 from engine.executor.requests import Refused
 from engine.executor.session import Session
 from engine.executor.user_requests import message_blocks, why_not_sent, with_attachments
@@ -70,7 +71,10 @@ class Steering(Struct, eq=False):
             blocks += await digests(session, queued.text)
         except UnknownMention as error:
             return Refused(str(error))
-        blocks = with_attachments(blocks, await attachments(session, queued.text))
+        heard = await heard_prompt(session, queued.text)
+        if heard.refusal:
+            return Refused(heard.refusal)
+        blocks = with_attachments(blocks, (*await attachments(session, queued.text), *heard.attached))
         message_id, length, run = session.ports.ids.new(), words_length(blocks), run_of(session.state)
         blocks, suspected, writes = inspected(session, blocks, message_id, run.id if run is not None else "")
         message = NewMessage(

@@ -98,6 +98,9 @@ async def send(
         return Refused(why)
     if why := await refused_spending(session):
         return Refused(why, is_cap=True)
+    heard = await heard_prompt(session, text)
+    if heard.refusal:
+        return Refused(heard.refusal)
     expansion = await expanded(session, text, caps or RunCaps())
     if isinstance(expansion, Refused):
         return expansion
@@ -108,9 +111,6 @@ async def send(
         blocks += await digests(session, text)
     except UnknownMention as error:
         return Refused(str(error))
-    heard = await heard_prompt(session, text)
-    if heard.refusal:
-        return Refused(heard.refusal)
     caps, whole = caps or RunCaps(), text
     if expansion is not None:
         blocks += expansion.blocks

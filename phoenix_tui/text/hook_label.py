@@ -33,6 +33,6 @@ def hook_label(hook: HookInView | None, state: State, now: float) -> Label | Non
     if hook is None or isinstance(state, Cancelling):
         return None
     name, seconds = clean_line(hook.name), now - hook.since
-    if isinstance(state, Idle):  # a message waits for it, and no clock moves yet
-        return Label(RUNNING, f"hook {name} · the message waits")
+    if isinstance(state, Idle):  # no clock moves yet
+        return Label(RUNNING, f"hook {name} runs")
     return Label(RUNNING, f"hook {name} {seconds:.1f} s") if seconds >= SLOW else None

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 from engine.executor.requests import Refused
 from engine.executor.stop_hooks import MOST_TIMES
 from engine.machine.messages import Origin
-from engine.records import PermissionMode
+from engine.records import Delivery, PermissionMode
 from engine.updates import MessageSaved, RunEnded
-from tests.support.engine import until
+from tests.support.engine import StubTool, until
 from tests.support.hooked import PYTHON, Hooked, bash, group, hooked_engine, says, script, write_hooks
 
 
@@ -144,3 +145,30 @@ async def test_a_question_notifies_and_can_be_answered_by_a_hook(tmp_path: Path)
         await conversation.wait_idle()
         assert "A hook blocked bash" in hooked.results()[-1]
         assert hooked.harness.tool.calls == []
+
+
+async def test_a_prompt_hook_can_give_the_title(tmp_path: Path) -> None:
+    output = {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "sessionTitle": "Fix the build"}}
+    write_hooks(tmp_path / "config" / "hooks.json", UserPromptSubmit=f"echo '{json.dumps(output)}'")
+    async with hooked_engine(tmp_path, says("hi")) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("hello")
+        await conversation.wait_idle()
+        assert conversation.record.title == "Fix the build"
+
+
+async def test_a_message_that_steers_passes_the_prompt_guard_too(tmp_path: Path) -> None:
+    write_hooks(
+        tmp_path / "config" / "hooks.json", UserPromptSubmit="grep -q secret && { echo no >&2; exit 2; }; exit 0"
+    )
+    tool = StubTool(release=asyncio.Event())
+    async with hooked_engine(tmp_path, bash("ls"), says("done"), tool=tool) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await tool.started.wait()
+        refused = await conversation.queue.add("the secret", delivery=Delivery.TOOL)
+        assert isinstance(refused, Refused)
+        assert "no" in refused.reason
+        assert tool.release is not None
+        tool.release.set()
+        await conversation.wait_idle()
