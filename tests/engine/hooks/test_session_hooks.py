@@ -158,9 +158,8 @@ async def test_a_prompt_hook_can_give_the_title(tmp_path: Path) -> None:
 
 
 async def test_a_message_that_steers_passes_the_prompt_guard_too(tmp_path: Path) -> None:
-    write_hooks(
-        tmp_path / "config" / "hooks.json", UserPromptSubmit="grep -q secret && { echo no >&2; exit 2; }; exit 0"
-    )
+    guard = "grep -q secret && { echo no >&2; exit 2; }; exit 0"
+    write_hooks(tmp_path / "config" / "hooks.json", UserPromptSubmit=guard)
     tool = StubTool(release=asyncio.Event())
     async with hooked_engine(tmp_path, bash("ls"), says("done"), tool=tool) as hooked:
         conversation = await hooked.harness.conversation()
