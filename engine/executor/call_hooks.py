@@ -25,7 +25,7 @@ from engine.permissions.rules import Rule, RuledCall
 from engine.ports.hooks import HookEvent, HookPermission
 from tools.aliases import TranslatedCall, from_foreign, to_foreign
 from tools.contract import JsonObject, JsonValue, SandboxMode, ToolInputError, ToolOutput, ToolRequest, ToolSpec
-from tools.foreign_names import native_names
+from tools.foreign_names import FOREIGN, NATIVE, native_names
 
 BLOCKED: Final = "A hook blocked {name}: {reason}"
 STOPPED: Final = "A hook stopped the run{why}"
@@ -54,8 +54,10 @@ class CallSubject(Struct, frozen=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names that a matcher may mean."""
-        return tuple(dict.fromkeys((self.foreign.name, self.spec.name)))
+        """Names that a matcher may mean: every one of this tool elsewhere, so that no form of a call passes a guard."""
+        means = {self.spec.name, NATIVE.get(self.foreign.name)}
+        others = (name for name, native in NATIVE.items() if native in means)
+        return tuple(dict.fromkeys((self.foreign.name, self.spec.name, *others)))
 
     def matches(self, rule: str) -> bool:
         """True if a permission rule may be about this call: in doubt a hook runs. Its name may be foreign."""
@@ -78,7 +80,7 @@ def subject_of(session: Session, spec: ToolSpec, args: JsonObject, request: Tool
     try:
         foreign = to_foreign(spec.name, args, cwd)
     except ToolInputError:
-        foreign = TranslatedCall(spec.name, args)
+        foreign = TranslatedCall(FOREIGN.get(spec.name, spec.name), args)
     return CallSubject(spec, request, foreign, cwd)
 
 

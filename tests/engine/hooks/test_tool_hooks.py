@@ -11,9 +11,9 @@ from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.states import Idle
 from engine.records import PermissionMode
 from engine.updates import ApprovalAsked, RunEnded
-from tests.support.engine import until
+from tests.support.engine import StubTool, until
 from tests.support.hooked import PYTHON, bash, group, hooked_engine, says, script, write_hooks
-from tests.support.scripted_provider import Fail, Reply
+from tests.support.scripted_provider import Fail, Reply, ScriptedCall
 
 
 def validator(folder: Path) -> str:
@@ -220,3 +220,25 @@ async def test_a_run_without_a_message_has_its_hooks_too(tmp_path: Path) -> None
         await again.wait_idle()
         assert hooked.harness.tool.calls == []
         assert len(hooked.hooks.history.runs) == 1
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "matcher"),
+    [
+        ("patch", {"path": "a", "edits": [{"op": "replace", "old": "a", "new": "b"}] * 2}, "Edit|Write"),
+        ("patch", {"path": "a", "edits": [{"op": "overwrite", "new": "b"}]}, "Edit"),
+        ("patch", {"path": "a", "edits": [{"op": "append", "new": "b"}]}, "patch"),
+        ("job_kill", {"job_id": "j1"}, "KillShell"),
+        ("spawn_task", {"task_description": "look", "initial_prompt": "look around"}, "Task"),
+    ],
+)
+async def test_no_form_of_a_call_passes_a_guard(tmp_path: Path, tool: str, args: object, matcher: str) -> None:
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=[group("echo no >&2; exit 2", matcher)])
+    stub = StubTool(tool)
+    call = Reply((ScriptedCall(tool, json.dumps(args)),))
+    async with hooked_engine(tmp_path, call, says("done"), tool=stub) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        assert stub.calls == []
+        assert "A hook blocked" in hooked.results()[0]
