@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from engine.ports.hooks import HookEvent
+from tools.clean import clean_line
 
 LIMITS: Final[Mapping[HookEvent, float]] = {HookEvent.USER_PROMPT_SUBMIT: 30.0, HookEvent.SESSION_END: 5.0}
 """Seconds of one hook where its file names none; 600 for other events."""
@@ -53,7 +54,7 @@ class Hook(Struct, frozen=True):
     @property
     def name(self) -> str:
         """A short name: that of the script, else the first word."""
-        words = [word.rpartition("/")[2] for word in _BETWEEN.split(self.shown) if word]
+        words = [word.rpartition("/")[2] for word in _BETWEEN.split(clean_line(self.shown)) if word]
         scripts = (word for word in words if _SCRIPT.fullmatch(word))
         return next(scripts, words[0] if words else "hook")[:LONGEST_NAME] or "hook"
 

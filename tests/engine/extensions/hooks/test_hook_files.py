@@ -125,6 +125,7 @@ def test_the_costliest_files_and_expressions_are_read() -> None:
         ("cat > /tmp/stop.json; echo x", "cat"),
         ("jq -r '.tool_input.command' >> ~/log.txt", "jq"),
         ("   ''  ", "hook"),
+        ("\x1b]0;title\x07\u202eevil.sh", "evil.sh"),
     ],
 )
 def test_a_hook_is_named_after_its_script(text: str, name: str) -> None:
