@@ -11,7 +11,7 @@ from engine.ports import ConversationChanges
 from engine.ports.hooks import HookEvent, HookRequest
 from engine.records import PermissionMode
 from tests.support.engine import StubTool, until
-from tests.support.hooked import Hooked, bash, group, hooked_engine, says, script, write_hooks
+from tests.support.hooked import Hooked, Unwatched, bash, group, hooked_engine, says, script, write_hooks
 from tests.support.sandboxes import needs_full_enforcement
 from tools.contract import SandboxMode
 
@@ -159,18 +159,14 @@ async def test_a_stopped_prompt_hook_leaves_nothing_running(tmp_path: Path) -> N
 async def test_many_runs_leak_no_process_and_no_descriptor(tmp_path: Path) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=[group("cat > /dev/null")] * 1)
 
-    class Nobody:
-        def hook_started(self, *_: object) -> None: ...
-        def hook_ended(self, *_: object) -> None: ...
-
     async with hooked_engine(tmp_path, says("done")) as hooked:
         conversation = await hooked.harness.conversation()
         await hooked.hooks.prepare(conversation.record)
         request = HookRequest(HookEvent.PRE_TOOL_USE, conversation.record, ("Bash", "bash"))
-        await hooked.hooks.run(request, Nobody())
+        await hooked.hooks.run(request, Unwatched())
         before = descriptors()
         for _ in range(int(os.environ.get("HOOK_RUNS", "50"))):
-            (reply,) = await hooked.hooks.run(request, Nobody())
+            (reply,) = await hooked.hooks.run(request, Unwatched())
             assert reply.exit_code == 0
         assert descriptors() == before
         assert len(hooked.hooks.history.runs) == 20

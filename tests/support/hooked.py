@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from engine.extensions.hooks.file_hooks import FileHooks
+from engine.machine.messages import TextBlock
+from engine.ports.hooks import HookEvent, HookReply
 from engine.updates import MessageSaved, Noticed, ToolEnded
 from phoenix_tui.config.hook_files import HookFiles
 from phoenix_tui.config.sources.project_sources import ProjectSources
@@ -48,7 +50,7 @@ class Hooked:
             for saved in self.harness.seen(MessageSaved)
             if saved.message.role.value == "system"
             for block in saved.message.blocks
-            if hasattr(block, "text")
+            if isinstance(block, TextBlock)
         ]
 
     def notices(self) -> list[str]:
@@ -92,7 +94,7 @@ def says(text: str) -> Reply:
 @asynccontextmanager
 async def hooked_engine(
     home: Path, *replies: Reply, tool: StubTool | None = None, off: str = "", confined: bool = False
-) -> AsyncIterator[Hooked]:
+) -> AsyncGenerator[Hooked]:
     """An engine whose model gives `replies`."""
     processes = await start_processes(ProcessSettings())
     sources = ProjectSources(home / "config", home / "home", TrustFile(home / "trust.json"))
@@ -104,3 +106,13 @@ async def hooked_engine(
             yield Hooked(harness, hooks, sources, processes, home)
     finally:
         await processes.close()
+
+
+class Unwatched:
+    """Follows no hook."""
+
+    def hook_started(self, hook_id: str, event: HookEvent, name: str) -> None:
+        """Ignore it."""
+
+    def hook_ended(self, hook_id: str, reply: HookReply | None) -> None:
+        """Ignore it."""

@@ -157,9 +157,9 @@ class FileHooks(Struct, eq=False):
             try:
                 reply = replace(await self._replied(hook, request, given), id=hook_id, stdin=_start(given))
                 self.history.add(HookRun(self.clock.now(), request.record.id, reply))
+                return reply
             finally:
                 observer.hook_ended(hook_id, reply)
-        return reply
 
     async def _replied(self, hook: Hook, request: HookRequest, given: bytes) -> HookReply:
         if not hook.is_users and not await self.source.holds(request.record, hook):

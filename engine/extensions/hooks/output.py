@@ -50,7 +50,7 @@ def verdict_of_program(
 def verdict_of_object(event: HookEvent, given: JsonObject) -> HookVerdict:
     """The verdict in an output object; what has another type than it should is named and does not count."""
     wrong: list[str] = []
-    specific = _get(given, "hookSpecificOutput", dict, wrong) or {}
+    specific = _object(given, "hookSpecificOutput", wrong) or {}
     named = specific.get("hookEventName", event.value)
     if named != event.value:
         wrong.append(f"hookEventName is not {event.value}")
@@ -58,8 +58,8 @@ def verdict_of_object(event: HookEvent, given: JsonObject) -> HookVerdict:
     decision = _get(given, "decision", str, wrong) or ""
     permission, reason = _permission(event, specific, decision, wrong)
     own = _get(given, "reason", str, wrong) or ""
-    request = _get(specific, "decision", dict, wrong) if event is HookEvent.PERMISSION_REQUEST else None
-    updated = _get(specific, "updatedInput", dict, wrong)
+    request = _object(specific, "decision", wrong) if event is HookEvent.PERMISSION_REQUEST else None
+    updated = _object(specific, "updatedInput", wrong)
     if request is not None:
         permission, reason, updated = _answer(request, wrong)
     blocks = event in BLOCKABLE and decision == "block" and permission is None
@@ -122,7 +122,11 @@ def _answer(request: JsonObject, wrong: list[str]) -> tuple[HookPermission | Non
     if behaviour not in behaviours:
         wrong.append("behavior is neither allow nor deny")
     reason = _get(request, "message", str, wrong) or ""
-    return behaviours.get(behaviour), reason, _get(request, "updatedInput", dict, wrong)
+    return behaviours.get(behaviour), reason, _object(request, "updatedInput", wrong)
+
+
+def _object(given: JsonObject, name: str, wrong: list[str]) -> JsonObject | None:
+    return cast("JsonObject | None", _get(given, name, dict, wrong))
 
 
 def _get(given: JsonObject, name: str, kind: type[Any], wrong: list[str]) -> Any:

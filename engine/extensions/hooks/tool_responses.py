@@ -72,7 +72,8 @@ def _hunks(diff: str) -> list[JsonValue]:
             lines = []
             old, old_lines, new, new_lines = (int(number) if number else 1 for number in found.groups())
             hunk: JsonObject = {"oldStart": old, "oldLines": old_lines, "newStart": new, "newLines": new_lines}
-            hunks.append(hunk | {"lines": lines})
+            hunk["lines"] = lines
+            hunks.append(hunk)
         elif hunks:
             lines.append(line)
     return hunks

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engine.executor.requests import Refused
 from engine.executor.stop_hooks import MOST_TIMES
-from engine.machine.messages import Origin
+from engine.machine.messages import Origin, TextBlock
 from engine.records import Delivery, PermissionMode
 from engine.updates import MessageSaved, RunEnded
 from tests.support.engine import StubTool, until
@@ -21,7 +21,7 @@ def texts(hooked: Hooked, origin: Origin) -> list[str]:
         for saved in hooked.harness.seen(MessageSaved)
         if saved.message.origin is origin
         for block in saved.message.blocks
-        if hasattr(block, "text")
+        if isinstance(block, TextBlock)
     ]
 
 
