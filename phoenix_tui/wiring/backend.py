@@ -265,6 +265,7 @@ def own_paths(paths: Paths, cwd: Path) -> tuple[Path, ...]:
         paths.config_file,
         paths.credentials_file,
         paths.rules_file,
+        paths.config / "hooks.json",
         paths.trust_file,
         paths.keymap_file,
         *paths.prompt_files,

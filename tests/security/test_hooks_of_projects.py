@@ -10,6 +10,8 @@ from pathlib import Path
 from engine.ports import ConversationChanges
 from engine.ports.hooks import HookEvent, HookRequest
 from engine.records import PermissionMode
+from phoenix_tui.config.paths import find_paths
+from phoenix_tui.wiring.backend import own_paths
 from tests.support.engine import StubTool, until
 from tests.support.hooked import Hooked, Unwatched, bash, group, hooked_engine, says, script, write_hooks
 from tests.support.sandboxes import needs_full_enforcement
@@ -84,6 +86,11 @@ async def test_an_allow_of_a_project_does_not_open_the_sandbox(tmp_path: Path) -
         await conversation.say("go")
         await until(lambda: conversation.question is not None)
         assert hooked.harness.tool.calls == []
+
+
+def test_the_users_hook_file_is_phoenixs_own_in_its_own_folder_too(tmp_path: Path) -> None:
+    paths = find_paths({"PHOENIX_HOME": str(tmp_path), "HOME": str(tmp_path)})
+    assert tmp_path.resolve() / "hooks.json" in own_paths(paths, tmp_path.resolve())
 
 
 async def test_secrets_are_not_in_the_environment(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from engine.extensions.hooks.definitions import joined_files
+from engine.extensions.hooks.definitions import MOST_HOOKS, joined_files
 from engine.extensions.hooks.matching import matches, why_no_matcher
 from engine.extensions.hooks.reading import MOST_BYTES, read_hooks
 from engine.ports.hooks import HookEvent
@@ -131,3 +131,10 @@ def test_the_costliest_files_and_expressions_are_read() -> None:
 def test_a_hook_is_named_after_its_script(text: str, name: str) -> None:
     (hook,) = read_hooks(file_of(Stop=[{"hooks": [command(text)]}]), "h.json").hooks
     assert hook.name == name
+
+
+def test_a_folder_has_a_bounded_number_of_hooks() -> None:
+    many = [{"hooks": [command(f"{number}.sh") for number in range(MOST_HOOKS + 50)]}]
+    found = joined_files((read_hooks(file_of(Stop=many), "h.json"),))
+    assert len(found.hooks) == MOST_HOOKS
+    assert "at most 200 hooks" in found.problems[-1].sentence
