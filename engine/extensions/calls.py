@@ -14,7 +14,7 @@ BROKEN: Final = "/{name} cannot be used: {path}:{line}: {reason}"
 
 def why_not_called(catalogue: Catalogue, name: str) -> str:
     """Reason why a file of this name cannot be called, in one sentence; empty where there is none."""
-    if name in catalogue.waiting:
+    if any(one.name == name for one in catalogue.waiting):
         return UNTRUSTED.format(name=name)
     for problem in catalogue.problems:
         if name.rpartition(":")[2] in {problem.path.stem, problem.path.parent.name}:

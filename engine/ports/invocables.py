@@ -91,6 +91,13 @@ class ShadowedInvocable(Struct, frozen=True):
     reason: str
 
 
+class WaitingInvocable(Struct, frozen=True):
+    """A name of the project that may not be used yet; its file was not read."""
+
+    name: str
+    kind: InvocableKind
+
+
 class Catalogue(Struct, frozen=True):
     """The skills and commands of one folder, as they may be used now; equal files give equal catalogues."""
 
@@ -102,8 +109,8 @@ class Catalogue(Struct, frozen=True):
     """Skills and commands by what is typed behind the slash, those with a prefix included."""
     shadowed: tuple[ShadowedInvocable, ...] = ()
     problems: tuple[InvocableProblem, ...] = ()
-    waiting: tuple[str, ...] = ()
-    """Names of skills and commands of the project that wait for the user's trust."""
+    waiting: tuple[WaitingInvocable, ...] = ()
+    """Skills and commands of the project that wait for the user's trust, by name."""
     switched_off: tuple[Invocable, ...] = ()
     """Skills that the user switched off; they are in no other field."""
     used: Mapping[str, float] = field(default_factory=dict[str, float])

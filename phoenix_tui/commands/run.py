@@ -34,6 +34,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "memory": ("memory",),
     "trust": ("trust",),
     "hooks": ("hooks",),
+    "skills": ("commands", "skills"),
     "statistics": ("stats",),
     "plan": ("plan", "todo"),
     "stash": ("stash",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -30,6 +30,15 @@ class InvocablesApi(Protocol):
 
     async def look(self, folder: Path) -> None:
         """Look at a folder, as long as the bound lasts."""
+        ...
+
+    @property
+    def used(self) -> Mapping[str, float]:
+        """Unix time of the last use of each skill, by name."""
+        ...
+
+    async def switch(self, skill: Invocable, *, on: bool) -> None:
+        """Switch a skill on or off, in every folder. Raises EngineError."""
         ...
 
 

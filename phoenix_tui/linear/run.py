@@ -23,6 +23,7 @@ from phoenix_tui.linear import (
     rewind,
     rules,
     settings,
+    skills,
     stash,
     statistics,
     tasks,
@@ -103,4 +104,5 @@ RUNS: Final[dict[str, LineCommand]] = {
     **trust.RUNS,
     **hooks.RUNS,
     **worktree.RUNS,
+    **skills.RUNS,
 }

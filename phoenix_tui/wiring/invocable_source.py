@@ -6,11 +6,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
+from engine.executor.requests import EngineError
 from engine.ports.extensions import ExtensionPrompt
 from engine.ports.invocables import EMPTY, Catalogue, Invocable
 from engine.records import ConversationRecord
@@ -80,6 +82,22 @@ class InvocableSource(Struct, eq=False):
         """Remember that a skill was used, in a thread."""
         loop = asyncio.get_running_loop()
         loop.run_in_executor(None, self.states.note_use, skill.name, time.time())
+
+    @property
+    def used(self) -> Mapping[str, float]:
+        """Unix time of the last use of each skill, by name."""
+        return self.states.used
+
+    async def switch(self, skill: Invocable, *, on: bool) -> None:
+        """Switch a skill on or off, in every folder.
+
+        Raises:
+            EngineError: it cannot be written.
+        """
+        try:
+            await asyncio.to_thread(partial(self.states.switch, skill.path, on=on))
+        except OSError as error:
+            raise EngineError(f"{self.states.path} cannot be written: {error.strerror or error}.") from error
 
     def tools(self, record: ConversationRecord) -> Mapping[str, Tool]:
         """The tool `skill`, where a model may load one."""

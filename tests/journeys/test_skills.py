@@ -13,7 +13,7 @@ from tests.support.extended_folder import write
 from tests.support.journeys import calls, result_text, says
 from tests.support.loopback import Seen, serve
 from tests.support.program import program
-from tests.support.skills import skill
+from tests.support.skills import command, skill
 from tests.support.waiting import typing_guard
 
 
@@ -173,3 +173,48 @@ async def test_the_user_is_asked_about_lines_and_rules_and_the_rules_hold_until_
             running.type("y")
             await running.shows("Third.")
     assert sorted(path.name for path in phoenix.cwd.glob("made-*")) == ["made-1", "made-3"]
+
+
+@pytest.mark.pty
+async def test_lines_list_skills_with_their_states_read_one_and_switch_it_off(tmp_path: Path) -> None:
+    async with serve(says("Hello.")) as server:
+        phoenix = with_skills(with_claude(tmp_path, server.url))
+        skill(phoenix.home / "skills", "broken").write_text("---\nname\n---\n")
+        skill(phoenix.home / "skills", "deploy", "description: x\ndisable-model-invocation: true")
+        skill(tmp_path / "home/.claude/skills", "mine", "description: hidden")
+        async with program(phoenix, "--screen-reader", rows=200, columns=300) as running:
+            await running.shows("You:")
+            running.type("/skills\r")
+            await running.shows(
+                "1. deploy, used, user, ~1 tokens, never used, only you call it",
+                "2. mine, used, user, ~1 tokens, never used",
+                "3. pdf, untrusted, project",
+                "4. mine, hidden: ~/skills/mine/SKILL.md has the same name and comes first, user",
+                "5. broken, broken, SKILL.md:2: Front matter: this line is not 'key: value'.",
+            )
+            running.type("3\r")
+            await running.shows("once you accept the files of this folder as they are now; /trust shows them.")
+            running.type("2\r")
+            await running.shows("1. read it", "2. switch it off")
+            running.type("2\r")
+            await running.shows("mine, off, user, ~1 tokens")
+            running.type("\r")
+            running.type("Hi\r")
+            await running.shows("Hello.")
+    assert "\nmine: hidden" in prompt(server.requests[0])
+    assert json.loads((phoenix.home / "skills.json").read_text())["off"] == [f"{phoenix.home}/skills/mine/SKILL.md"]
+
+
+@pytest.mark.pty
+async def test_the_screen_lists_command_files_and_shows_one_with_what_it_asks(tmp_path: Path) -> None:
+    async with serve() as server:
+        phoenix = with_claude(tmp_path, server.url)
+        front = "description: Writes it.\nallowed-tools: Bash(git commit:*), Bash(*)"
+        command(phoenix.home / "commands", "git/commit", front, "Commit it.")
+        async with program(phoenix, rows=40, columns=140) as running:
+            await running.ready()
+            await running.send("/commands")
+            await running.shows("Command files", "git:commit", "used · user")
+            running.type("\r")
+            await running.shows("command git:commit (user)", "Asks to run without a question: bash(git commit *)")
+            await running.shows("Never without a question: Bash(*): no rule covers every command", "Commit it.")

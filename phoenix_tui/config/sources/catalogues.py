@@ -15,6 +15,7 @@ from engine.ports.invocables import (
     InvocableKind,
     InvocableProblem,
     ShadowedInvocable,
+    WaitingInvocable,
 )
 from phoenix_tui.config.sources.invocable_files import name_of, read_invocable
 from phoenix_tui.config.sources.kinds import SourceFile, SourceKind
@@ -46,14 +47,14 @@ class CatalogueReader(Struct, eq=False):
         for one in invocables:
             if str(one.path) not in off:
                 sorter.take(one)
-        waiting = sorted({clean_line(name_of(unit[0])) for unit in _units(sources.waiting)})
+        waiting = {(clean_line(name_of(unit[0])), _kind(unit[0])) for unit in _units(sources.waiting)}
         return Catalogue(
             skills=sorter.sorted(InvocableKind.SKILL),
             commands=sorter.sorted(InvocableKind.COMMAND),
             by_call=sorter.calls(),
             shadowed=tuple(sorter.shadowed),
             problems=problems,
-            waiting=tuple(waiting),
+            waiting=tuple(WaitingInvocable(name, kind) for name, kind in sorted(waiting)),
             switched_off=switched_off,
             used=used,
         )
@@ -65,6 +66,10 @@ class CatalogueReader(Struct, eq=False):
                 self._kept.clear()
             self._kept[key] = read_invocable(unit)
         return self._kept[key]
+
+
+def _kind(file: SourceFile) -> InvocableKind:
+    return InvocableKind.SKILL if file.kind is SourceKind.SKILL else InvocableKind.COMMAND
 
 
 def _units(files: Iterable[SourceFile]) -> list[list[SourceFile]]:
