@@ -59,7 +59,7 @@ def body_of(invocable: Invocable, arguments: str, conversation_id: str) -> Body:
     names = {"SESSION_ID": conversation_id}
     if invocable.kind is InvocableKind.SKILL:
         names["SKILL_DIR"] = str(invocable.folder)
-    return Body(invocable, arguments, rendered(invocable.body, Values(arguments, names)))
+    return Body(invocable, arguments, rendered(invocable.body, Values(arguments, names, invocable.argument_names)))
 
 
 def wrapped(body: Body, text: str) -> str:

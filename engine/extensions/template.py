@@ -18,6 +18,7 @@ MOST_SHELL_LINES: Final = 50
 MOST_ARGUMENTS: Final = 100
 _VARIABLE: Final = re.compile(
     r"\$ARGUMENTS\[(?P<index>\d{1,3})\]|\$(?P<all>ARGUMENTS)\b|\$(?P<position>\d{1,3})\b|\$\{(?P<name>[A-Z][A-Z_]{0,60})\}"
+    r"|\$(?P<named>[a-z][a-z0-9_]{0,30})\b"
 )
 _INLINE: Final = re.compile(r"(?:(?<=\s)|^)!`([^`\n]{1,4000})`", re.MULTILINE)
 _FENCE: Final = re.compile(r"[ ]{0,3}(`{3,}|~{3,})([^`\n]*)$")
@@ -42,6 +43,8 @@ class Values(Struct, frozen=True):
     """The arguments as they were typed."""
     names: Mapping[str, str] = field(default_factory=dict[str, str])
     """Other values by name without its prefix, such as SKILL_DIR."""
+    argument_names: Sequence[str] = ()
+    """Names of the arguments by place; `$other` stays as it is."""
 
     @property
     def words(self) -> list[str]:
@@ -101,6 +104,10 @@ def _filled(text: str, values: Values, words: Sequence[str], quoted: Callable[[s
             named = True
             return values.arguments if quoted is _as_it_is else " ".join(quoted(word) for word in words)
         place = found["index"] or found["position"]
+        if found["named"]:
+            if found["named"] not in values.argument_names:
+                return found[0]
+            place = str(values.argument_names.index(found["named"]))
         if place:
             named = True
             return quoted(words[int(place)]) if int(place) < len(words) else found[0]

@@ -46,6 +46,8 @@ class Invocable(Struct, frozen=True):
     aliases: tuple[str, ...] = ()
     """Further names that reach it."""
     argument_hint: str = ""
+    argument_names: tuple[str, ...] = ()
+    """Names of its arguments, in order: `$name` in the body is the one in this place."""
     files: tuple[str, ...] = ()
     """Bundled files of a skill, relative to its folder, sorted."""
     allowed_tools: tuple[str, ...] = ()

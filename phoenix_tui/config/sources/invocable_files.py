@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from engine.extensions.template import MOST_ARGUMENTS
 from engine.ports.invocables import Invocable, InvocableKind, InvocableOrigin, InvocableProblem
 from engine.records.effort import Effort
 from phoenix_tui.config.flag_rules import listed
@@ -29,6 +30,7 @@ MOST_BUNDLED: Final = 2_000
 FOLDER_OF: Final = {InvocableKind.SKILL: "skills", InvocableKind.COMMAND: "commands"}
 SKILL_FILE: Final = "SKILL.md"
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+_ARGUMENT: Final = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _PARAGRAPH: Final = re.compile(r"\n[ \t]*\n")
 _MARK: Final = re.compile(r"^#{1,6}[ \t]+")
 _YES: Final = frozenset({"true", "yes", "on"})
@@ -121,6 +123,7 @@ class _Reading:
             ),
             aliases=self._aliases(name),
             argument_hint=self._hint(),
+            argument_names=self._argument_names(),
             files=_bundled(path, files) if self._kind is InvocableKind.SKILL else (),
             allowed_tools=self._rules(),
             model=self._model(),
@@ -171,6 +174,11 @@ class _Reading:
         value = self._values.get("argument-hint", "")
         text = value if isinstance(value, str) else " ".join(f"[{word}]" for word in value)
         return one_line(clean_line(" ".join(text.split())), LONGEST_HINT)
+
+    def _argument_names(self) -> tuple[str, ...]:
+        value = self._values.get("arguments", "")
+        names = value.split() if isinstance(value, str) else tuple(value)
+        return tuple(name for name in names if _ARGUMENT.fullmatch(name))[:MOST_ARGUMENTS]
 
     def _rules(self) -> tuple[str, ...]:
         value = self._values.get("allowed-tools", "")

@@ -76,3 +76,11 @@ def test_any_body_and_any_arguments_are_rendered(body: str, arguments: str) -> N
 def test_a_hostile_body_takes_no_time_that_grows_with_its_square() -> None:
     for piece in ("!`", "$ARGUMENTS[", "```!\n", "$", "~~~", "${A"):
         assert parts_of(piece * (64 * 1024 // len(piece)))
+
+
+def test_named_arguments_are_those_that_the_file_names() -> None:
+    values = Values("1.2 'next week'", argument_names=("version", "time"))
+    assert rendered("Tag $version at $time, $other and $versions.\n!`tag $time`", values) == (
+        "Tag 1.2 at next week, $other and $versions.\n",
+        ShellLine("tag 'next week'"),
+    )
