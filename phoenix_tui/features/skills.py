@@ -65,7 +65,7 @@ async def show_invocables(front: FrontEnd, kind: InvocableKind) -> None:
 
 
 def rows(catalogue: Catalogue, api: InvocablesApi, kind: InvocableKind) -> Iterator[ListedFile]:
-    """Those in use by name, then those that are off, wait, are hidden or broken."""
+    """Rows of files in use by name, then of those that are off, wait, are hidden or broken."""
     hidden = [one for one in catalogue.shadowed if one.invocable.kind is kind]
     unreachable = {id(one.invocable): one.reason for one in hidden}
     used = catalogue.skills if kind is InvocableKind.SKILL else catalogue.commands
