@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from engine.executor.session import Session
-from engine.ports.extensions import ExtensionPrompt, FolderSource
-from tools.contract import Tool
+from engine.ports.extensions import ExtensionPrompt, FolderSource, ReadListener
+from tools.contract import Tool, ToolClass, ToolOutput, ToolRequest, ToolSpec
 
 
 def tools_of(session: Session) -> Mapping[str, Tool]:
@@ -44,3 +44,12 @@ async def prepare_extensions(session: Session) -> None:
     """Let every source get ready for the next request."""
     for source in session.ports.extensions:
         await source.prepare(session.record)
+
+
+def note_read(session: Session, spec: ToolSpec, request: ToolRequest, output: ToolOutput) -> None:
+    """Tell sources of the paths that a tool has read."""
+    if spec.tool_class is not ToolClass.READ or output.is_error or not request.paths:
+        return
+    for source in session.ports.extensions:
+        if isinstance(source, ReadListener):
+            source.note_read(session.record, request.paths)

@@ -49,3 +49,12 @@ class FolderSource(Protocol):
     def folders(self, record: ConversationRecord) -> Sequence[Path]:
         """Folders that reading tools may use in a conversation, resolved."""
         ...
+
+
+@runtime_checkable
+class ReadListener(Protocol):
+    """Sources that offer more once a file of a subfolder was read."""
+
+    def note_read(self, record: ConversationRecord, paths: Sequence[Path]) -> None:
+        """Remember resolved paths that a tool has read; reads nothing itself."""
+        ...

@@ -98,6 +98,8 @@ class WaitingInvocable(Struct, frozen=True):
 
     name: str
     kind: InvocableKind
+    path: Path | None = None
+    """File of one in a subfolder, which has a question of its own."""
 
 
 class Catalogue(Struct, frozen=True):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec import Struct
 
 from engine.extensions.calls import CALL, why_not_called
-from engine.ports.invocables import Catalogue, Invocable, InvocableKind
+from engine.ports.invocables import Catalogue, Invocable, InvocableKind, WaitingInvocable
 from tools.clean import reveal
 from tools.wording import one_line
 
@@ -39,6 +39,10 @@ class InvocablesApi(Protocol):
 
     async def switch(self, skill: Invocable, *, on: bool) -> None:
         """Switch a skill on or off, in every folder. Raises EngineError."""
+        ...
+
+    async def accept(self, folder: Path, waiting: WaitingInvocable) -> None:
+        """Accept a skill of a subfolder as it was at the last look. Raises EngineError."""
         ...
 
 

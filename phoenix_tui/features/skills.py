@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -11,16 +13,18 @@ from msgspec import Struct
 from engine.executor.requests import EngineError
 from engine.extensions.bodies import asked_rules
 from engine.machine.views import CHARACTERS_PER_TOKEN
-from engine.ports.invocables import Catalogue, Invocable, InvocableKind, InvocableProblem
+from engine.ports.invocables import Catalogue, Invocable, InvocableKind, InvocableProblem, WaitingInvocable
 from phoenix_tui.features.custom_commands import InvocablesApi
 from phoenix_tui.features.front_end import FrontEnd, Option
 from phoenix_tui.features.trust import folder_in_view
 from phoenix_tui.text.labels import ago, tokens
 from tools.clean import reveal, reveal_name
+from tools.files.own_files import read_regular
 from tools.wording import one_line
 
 LONGEST_FACT: Final = 160
 """Characters of a reason in a row."""
+SHOWN_BYTES: Final = 256 * 1024
 NONE: Final = {
     InvocableKind.SKILL: "There are no skills: put NAME/SKILL.md into .claude/skills here, or into {folder}/skills.",
     InvocableKind.COMMAND: "There are no command files: put NAME.md into .claude/commands here, or into "
@@ -43,6 +47,8 @@ class ListedFile(Struct, frozen=True):
     is_off: bool = False
     reason: str = ""
     """Text about one that is not used."""
+    waiting: WaitingInvocable | None = None
+    """One of a subfolder that may be accepted alone."""
 
 
 async def show_invocables(front: FrontEnd, kind: InvocableKind) -> None:
@@ -61,7 +67,7 @@ async def show_invocables(front: FrontEnd, kind: InvocableKind) -> None:
         chosen = await front.pick(HEADINGS[kind], options)
         if not chosen.isdecimal() or int(chosen) >= len(listed):
             return
-        await _act(front, api, listed[int(chosen)])
+        await _act(front, api, listed[int(chosen)], folder)
 
 
 def rows(catalogue: Catalogue, api: InvocablesApi, kind: InvocableKind) -> Iterator[ListedFile]:
@@ -75,8 +81,8 @@ def rows(catalogue: Catalogue, api: InvocablesApi, kind: InvocableKind) -> Itera
     for one in catalogue.switched_off:
         if one.kind is kind:
             yield ListedFile(one.name, _facts(one, api, "off"), one, is_off=True)
-    for name in (one.name for one in catalogue.waiting if one.kind is kind):
-        yield ListedFile(name, ("untrusted", "project"), reason=TRUST)
+    for wait in (one for one in catalogue.waiting if one.kind is kind):
+        yield ListedFile(wait.name, ("untrusted", "project"), reason=TRUST, waiting=wait if wait.path else None)
     for each in hidden:
         if each.invocable not in used:
             facts = _facts(each.invocable, api, f"hidden: {one_line(each.reason, LONGEST_FACT)}")
@@ -106,9 +112,23 @@ def _facts(one: Invocable, api: InvocablesApi, state: str) -> tuple[str, ...]:
     return tuple(facts)
 
 
-async def _act(front: FrontEnd, api: InvocablesApi, listed: ListedFile) -> None:
+async def _accept(front: FrontEnd, api: InvocablesApi, folder: Path, waiting: WaitingInvocable) -> None:
+    """Show a skill of a subfolder, and accept it after a yes."""
+    path = waiting.path
+    content = await asyncio.to_thread(read_regular, path, SHOWN_BYTES) if path is not None else None
+    text = (content or b"").decode("utf-8", "replace")
+    await front.review(reveal(waiting.name), "\n".join(reveal(line) for line in text.split("\n")))
+    question = f"Use the skill {reveal(waiting.name)}, with its other files, as it is now?"
+    if await front.confirm(question, "use it", "do not"):
+        await api.accept(folder, waiting)
+
+
+async def _act(front: FrontEnd, api: InvocablesApi, listed: ListedFile, folder: Path) -> None:
     """Read a file, or switch a skill on or off; say why one is not used."""
     one = listed.invocable
+    if listed.waiting is not None:
+        await _accept(front, api, folder, listed.waiting)
+        return
     if one is None:
         await front.review(reveal(listed.name), listed.reason)
         return

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +15,7 @@ from msgspec import Struct, field
 
 from engine.executor.requests import EngineError
 from engine.ports.extensions import ExtensionPrompt
-from engine.ports.invocables import EMPTY, Catalogue, Invocable
+from engine.ports.invocables import EMPTY, Catalogue, Invocable, WaitingInvocable
 from engine.records import ConversationRecord
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.sources.skill_states import SkillStates
@@ -23,7 +24,7 @@ from phoenix_tui.features.catalogue import ALIASES, BY_NAME
 from tools.contract import ProcessRunner, Tool
 
 if TYPE_CHECKING:
-    from phoenix_tui.config.sources.catalogues import CatalogueReader
+    from phoenix_tui.config.sources.catalogues import CatalogueReader, NestedSources
 
 WAIT: Final = 0.25
 """Seconds that a request waits for a look; it takes 1 ms while nothing has changed, and 100 for 550 new files."""
@@ -43,6 +44,7 @@ class _Kept(Struct, frozen=True):
 
     sources: TrustedSources
     off: frozenset[str]
+    nested: list[NestedSources]
     catalogue: Catalogue
     folders: tuple[Path, ...]
 
@@ -57,6 +59,8 @@ class InvocableSource(Struct, eq=False):
     """False where no person can answer a question."""
     _kept: dict[Path, _Kept] = field(default_factory=dict[Path, _Kept])
     _looking: dict[Path, asyncio.Task[None]] = field(default_factory=dict[Path, "asyncio.Task[None]"])
+    _met: dict[Path, set[Path]] = field(default_factory=dict[Path, set[Path]])
+    """Folders below each working directory whose files were read."""
     _reader: list[CatalogueReader] = field(default_factory=list["CatalogueReader"])
     """Empty until the first look: its modules are loaded there."""
 
@@ -127,6 +131,33 @@ class InvocableSource(Struct, eq=False):
         kept = self._kept.get(record.cwd)
         return kept.folders if kept is not None else ()
 
+    def note_read(self, record: ConversationRecord, paths: Sequence[Path]) -> None:
+        """Remember folders whose files were read: their skills join with the next look."""
+        from phoenix_tui.config.sources.nested_skills import MOST_MET, met_folders  # noqa: PLC0415 - behind a tool
+
+        met = self._met.setdefault(record.cwd, set())
+        met |= set(islice(met_folders(record.cwd, paths), MOST_MET - len(met)))
+
+    async def accept(self, folder: Path, waiting: WaitingInvocable) -> None:
+        """Accept a skill of a subfolder as it was at the last look.
+
+        Raises:
+            EngineError: the answer cannot be written.
+        """
+        try:
+            await asyncio.to_thread(self._accept, folder, waiting)
+        except OSError as error:
+            raise EngineError(f"The answer cannot be kept: {error.strerror or error}.") from error
+
+    def _accept(self, folder: Path, waiting: WaitingInvocable) -> None:
+        from phoenix_tui.config.sources.nested_skills import accept_nested  # noqa: PLC0415 - rare
+
+        kept = self._kept.get(folder)
+        unit = waiting.path.parent if waiting.path is not None else None
+        files = [file for one in kept.nested for file in one.waiting if file.unit == unit] if kept is not None else []
+        if files:
+            accept_nested(self.sources, files[0].unit.parents[2], files)
+
     def _look(self, folder: Path) -> None:
         """Make the catalogue where something has changed; a folder that is gone keeps the last."""
         try:
@@ -134,15 +165,23 @@ class InvocableSource(Struct, eq=False):
         except OSError as error:
             log.info("%s cannot be looked at: %s", folder, error)
             return
-        off, kept = self.states.off, self._kept.get(folder)
-        if kept is not None and kept.sources is found and kept.off == off:
+        off, kept, nested = self.states.off, self._kept.get(folder), self._nested(folder)
+        if kept is not None and kept.sources is found and (kept.off, kept.nested) == (off, nested):
             return
         if not self._reader:
             from phoenix_tui.config.sources.catalogues import CatalogueReader  # noqa: PLC0415 - behind the first frame
 
             self._reader.append(CatalogueReader(frozenset({*BY_NAME, *ALIASES})))
-        catalogue = self._reader[0].read(found, off, dict(self.states.used))
+        catalogue = self._reader[0].read(found, off, dict(self.states.used), nested)
         if len(self._kept) >= MOST_FOLDERS:
             self._kept.clear()
         folders = tuple(dict.fromkeys(skill.folder.resolve() for skill in catalogue.skills))
-        self._kept[folder] = _Kept(found, off, catalogue, folders)
+        self._kept[folder] = _Kept(found, off, nested, catalogue, folders)
+
+    def _nested(self, folder: Path) -> list[NestedSources]:
+        met = self._met.get(folder)
+        if not met:
+            return []
+        from phoenix_tui.config.sources.nested_skills import nested_skills  # noqa: PLC0415 - rare
+
+        return nested_skills(self.sources, folder, tuple(met))

@@ -218,3 +218,17 @@ async def test_the_screen_lists_command_files_and_shows_one_with_what_it_asks(tm
             running.type("\r")
             await running.shows("command git:commit (user)", "Asks to run without a question: bash(git commit *)")
             await running.shows("Never without a question: Bash(*): no rule covers every command", "Commit it.")
+
+
+async def test_a_skill_of_a_subfolder_joins_once_a_file_there_was_read(tmp_path: Path) -> None:
+    reads = calls("read_file", path="sub/x.txt")
+    async with serve(says("Yes."), reads, calls("skill", skill="sub:deploy"), says("Done.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        (phoenix.cwd / ".git").mkdir()
+        skill(phoenix.cwd / "sub/.claude/skills", "deploy", "description: Of sub.", "Deploy sub.")
+        write(phoenix.cwd / "sub/x.txt", "x\n")
+        assert (await phoenix.run("-p", "--cwd", str(phoenix.cwd / "sub"), "--trust", "Hi")).code == 0
+        await phoenix.run("-p", "Go")
+    assert "deploy" not in prompt(server.requests[1])
+    assert "\nsub:deploy: Of sub.\n" in prompt(server.requests[2])
+    assert "Deploy sub." in result_text(server.requests[3])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.ports.invocables import (
     Catalogue,
@@ -17,7 +18,7 @@ from engine.ports.invocables import (
     ShadowedInvocable,
     WaitingInvocable,
 )
-from phoenix_tui.config.sources.invocable_files import name_of, read_invocable
+from phoenix_tui.config.sources.invocable_files import SKILL_FILE, name_of, read_invocable
 from phoenix_tui.config.sources.kinds import SourceFile, SourceKind
 from phoenix_tui.config.sources.source_trust import TrustedSources
 from tools.clean import clean_line
@@ -26,6 +27,16 @@ KINDS: Final = (SourceKind.SKILL, SourceKind.COMMAND)
 MOST_KEPT: Final = 5_000
 """Files that were read and are kept; beyond that all are read again."""
 _Key: TypeAlias = tuple[tuple[Path, str], ...]
+
+
+class NestedSources(Struct, frozen=True):
+    """Skills of a subfolder, met when a file there was read."""
+
+    name: str
+    """The subfolder, with colons between its parts."""
+    files: tuple[SourceFile, ...]
+    """Accepted ones."""
+    waiting: tuple[SourceFile, ...]
 
 
 class CatalogueReader(Struct, eq=False):
@@ -37,9 +48,17 @@ class CatalogueReader(Struct, eq=False):
         default_factory=dict[_Key, "Invocable | InvocableProblem | None"]
     )
 
-    def read(self, sources: TrustedSources, off: Collection[str], used: Mapping[str, float]) -> Catalogue:
-        """The catalogue of these files; `off` are digests of the places of skills that are switched off."""
+    def read(
+        self,
+        sources: TrustedSources,
+        off: Collection[str],
+        used: Mapping[str, float],
+        nested: Sequence[NestedSources] = (),
+    ) -> Catalogue:
+        """The catalogue of these files, those of subfolders behind them; `off` are files of skills switched off."""
         made = [self._made(unit) for unit in _units(sources.files)]
+        for folder in nested:
+            made += [_prefixed(self._made(unit), folder.name) for unit in _units(folder.files)]
         invocables = [one for one in made if isinstance(one, Invocable)]
         problems = tuple(one for one in made if isinstance(one, InvocableProblem))
         switched_off = tuple(one for one in invocables if str(one.path) in off)
@@ -54,7 +73,10 @@ class CatalogueReader(Struct, eq=False):
             by_call=sorter.calls(),
             shadowed=tuple(sorter.shadowed),
             problems=problems,
-            waiting=tuple(WaitingInvocable(name, kind) for name, kind in sorted(waiting)),
+            waiting=(
+                *(WaitingInvocable(name, kind) for name, kind in sorted(waiting)),
+                *(one for folder in nested for one in _waiting(folder)),
+            ),
             switched_off=switched_off,
             used=used,
         )
@@ -66,6 +88,16 @@ class CatalogueReader(Struct, eq=False):
                 self._kept.clear()
             self._kept[key] = read_invocable(unit)
         return self._kept[key]
+
+
+def _prefixed(made: Invocable | InvocableProblem | None, name: str) -> Invocable | InvocableProblem | None:
+    return replace(made, name=f"{name}:{made.name}", aliases=()) if isinstance(made, Invocable) else made
+
+
+def _waiting(folder: NestedSources) -> Iterator[WaitingInvocable]:
+    for unit in _units(folder.waiting):
+        name = f"{folder.name}:{clean_line(name_of(unit[0]))}"
+        yield WaitingInvocable(name, _kind(unit[0]), unit[0].unit / SKILL_FILE)
 
 
 def _kind(file: SourceFile) -> InvocableKind:
