@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from engine.executor.equipment import note_read
 from engine.executor.session import Session
 from engine.machine.messages import ToolResultBlock, text_in
 from engine.machine.views import Omission, OmissionKind
@@ -34,8 +35,11 @@ async def with_folder_instructions(
 ) -> ToolOutput:
     """The output with the instruction files that lead to what was read, each once as long as the model sees it.
 
+    Sources of extensions hear of the paths too: skills of a subfolder join.
+
     A tool with a display of its own gets none: the model would read what its user does not see.
     """
+    note_read(session, spec, request, output)
     if spec.tool_class is not ToolClass.READ or output.is_error or output.display is not None or not request.paths:
         return output
     cwd = session.record.cwd

@@ -19,7 +19,7 @@ from engine.executor.call_hooks import (
     stop_sentence,
     subject_of,
 )
-from engine.executor.equipment import extension_folders, note_read
+from engine.executor.equipment import extension_folders
 from engine.executor.folder_instructions import with_folder_instructions
 from engine.executor.guarding import inspected_result
 from engine.executor.hooking import ensure_hooks, wants_hooks
@@ -112,7 +112,6 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
             facts.started = session.ports.clock.monotonic()
             output = await _run(session, act.call, ready, decision, facts)
             output = await with_folder_instructions(session, ready.tool.spec, ready.request, output)
-            note_read(session, ready.tool.spec, ready.request, output)
             output = await _commented(session, act.call, ready, output, facts)
             if output.agents:
                 agents = tuple(AgentTask(agent.id, agent.task) for agent in output.agents)
