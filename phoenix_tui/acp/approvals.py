@@ -28,6 +28,7 @@ from phoenix_tui.acp.tool_calls import (
     text_part,
     title_of,
 )
+from phoenix_tui.acp.translator import progress
 from phoenix_tui.acp.whole_diffs import edited_file
 from phoenix_tui.text.plan_text import plan_answer
 from tools.clean import clean_line, reveal
@@ -83,11 +84,19 @@ class Approvals:
             if answer is None:
                 conversation.cancel()
             else:
-                outcome = await conversation.answer(question.call.id, answer)
-                if isinstance(outcome, Refused):
-                    log.warning("an answer was refused: %s", outcome.reason)
+                await self._give(conversation, question, answer)
         except ENGINE_ERRORS as error:
             log.warning("an answer was not stored: %s", error)
+
+    async def _give(self, conversation: ConversationApi, question: Question, answer: ApprovalAnswer) -> None:
+        """Give an answer; one that is refused becomes a no, since no client is asked again."""
+        call_id = question.call.id
+        if answer.choice is not ApprovalChoice.DENY and conversation.record.agent is None:
+            self._pump.put(progress(call_id, status="in_progress"))
+        outcome = await conversation.answer(call_id, answer)
+        if isinstance(outcome, Refused):
+            log.warning("an answer was refused: %s", outcome.reason)
+            await conversation.answer(call_id, ApprovalAnswer(ApprovalChoice.DENY, reason=outcome.reason))
 
     async def _answer(self, conversation: ConversationApi, question: Question) -> ApprovalAnswer | None:
         """The user's answer; None cancels the run."""

@@ -35,6 +35,8 @@ STOPS: Final[dict[str, StopReason]] = {
 }
 """Stop reasons of runs that did not succeed, by their error codes."""
 AUTH_REQUIRED: Final = -32000
+CLOSED: Final = RunEnded("", "cancelled", "", "", 0)
+"""The end of a turn whose session is closed."""
 WORKS: Final = "This conversation works on a prompt: wait for its end, or cancel it."
 FAILED: Final = "The run failed."
 
@@ -99,6 +101,7 @@ class AcpSession:
         self._turn = turn = asyncio.get_running_loop().create_future()
         self._cancelled.clear()
         try:
+            self.translator.begin_turn()
             for notice in self.notices:
                 self.translator.notice(notice)
             self.notices.clear()
@@ -163,7 +166,7 @@ class AcpSession:
             self._leave()
         self.approvals.close()
         if self._turn is not None and not self._turn.done():
-            self._turn.cancel()
+            self._turn.set_result(CLOSED)
         await self.pump.close()
 
     async def _send(self, update: BaseModel) -> None:

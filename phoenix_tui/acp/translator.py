@@ -94,13 +94,15 @@ class Translator(Struct):
     _spoken: int = 0
     """Characters of the reply under way that were sent."""
     _thought: int = 0
+    _gap: bool = False
+    """True between two replies of a turn, whose texts would else run into each other."""
 
     def follow(self, update: Update) -> None:
         """Take in one update."""
         match update:
             case TextArrived(text):
+                self._say(text)
                 self._spoken += len(text)
-                self.pump.say(text)
             case ThinkingArrived(text) if text:
                 self._thought += len(text)
                 self.pump.put(thought(text))
@@ -129,6 +131,15 @@ class Translator(Struct):
                 self.record = record
             case _:
                 pass  # for screens only
+
+    def begin_turn(self) -> None:
+        """Begin the words of another turn."""
+        self._gap = False
+
+    def _say(self, text: str) -> None:
+        if text:
+            self.pump.say(f"\n\n{text}" if self._gap else text)
+            self._gap = False
 
     def notice(self, text: str) -> None:
         """Say something that is not the model's, in italics."""
@@ -161,10 +172,9 @@ class Translator(Struct):
                 if isinstance(block, ThinkingBlock) and block.text:
                     self.pump.put(thought(clean(block.text)))
         if not self._spoken:
-            self.pump.say(clean(text_in(message.blocks, "\n\n")))
+            self._say(clean(text_in(message.blocks, "\n\n")))
         self._spoken = self._thought = 0
-        if any(isinstance(block, TextBlock) for block in message.blocks):
-            self.pump.say("\n\n")
+        self._gap = any(isinstance(block, TextBlock) for block in message.blocks) or self._gap
         for block in message.blocks:
             if isinstance(block, ToolUseBlock):
                 self.begun(block.id, block.name, block.input_json)

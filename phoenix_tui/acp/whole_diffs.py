@@ -101,11 +101,13 @@ def _text_of(path: Path) -> str | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode) or facts.st_size > LARGEST_FILE:
             return None
-        try:
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
             return file.read(LARGEST_FILE + 1).decode("utf-8")
-        except (OSError, UnicodeDecodeError):
-            return None
+    except (OSError, UnicodeDecodeError):
+        return None
+    finally:
+        os.close(descriptor)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from acp import schema
+
 from tests.support.acp_client import Editor, option, scripted
 from tests.support.journeys import calls, says
+from tests.support.loopback_agents import by_last_message
 
 WHOLE = "".join(f"line {number}\n" for number in range(40))
 
@@ -125,3 +128,40 @@ async def test_a_plan_is_answered_in_the_editor(tmp_path: Path) -> None:
     assert asked.kind == "switch_mode"
     assert asked.content[0].content.text == "# Do it\n\n1. Now"
     assert editor.of("current_mode_update")[-1].current_mode_id == "accept-edits"
+
+
+async def test_an_answer_without_sense_is_a_no(tmp_path: Path) -> None:
+    editor = Editor(choose=lambda _: "whatever", fill={"q1": 5, "q1_other": ""})
+    asked = [
+        {
+            "question": "Which colour?",
+            "header": "Colour",
+            "options": [{"label": "Red", "description": ""}, {"label": "Blue", "description": ""}],
+        }
+    ]
+    script = (calls("bash", "toolu_1", command="touch made"), calls("ask_user", "toolu_2", questions=asked), says("."))
+    form = schema.ElicitationCapabilities(form=schema.ElicitationFormCapabilities())
+    async with scripted(tmp_path, *script, editor=editor, elicitation=form) as opened:
+        assert (await opened.says("Go")).stop_reason == "end_turn"
+        assert not (opened.phoenix.cwd / "made").exists()
+    assert len(editor.forms) == 1
+    assert [editor.call(one)["status"] for one in ("toolu_1", "toolu_2")] == ["failed", "failed"]
+
+
+async def test_sub_agents_show_their_words_and_ask_through_the_session(tmp_path: Path) -> None:
+    editor = Editor(choose=option("allow_once"))
+    model = by_last_message({
+        "Delegate": calls("spawn_agents", "toolu_spawn", tasks=[{"task": "Look around"}]),
+        "Look around": calls("bash", "toolu_bash", command="echo seen"),
+        "It was seen.": says("All done."),
+        "seen": calls("submit_result", "toolu_submit", result="It was seen."),
+    })
+    async with scripted(tmp_path, model, editor=editor) as opened:
+        assert (await opened.says("Delegate")).stop_reason == "end_turn"
+    titles = [asked.title for asked, _ in editor.asked]
+    assert "Sub-agent: echo seen" in titles
+    nested = [one for one in editor.of("tool_call_update") if one.tool_call_id == "toolu_spawn" and one.content]
+    assert any("**Look around**: echo seen" in one.content[0].content.text for one in nested)
+    assert "It was seen." in nested[-1].content[0].content.text
+    assert editor.call("toolu_spawn")["status"] == "completed"
+    assert "All done." in editor.text
