@@ -12,6 +12,7 @@ from acp.schema import PermissionOption, ToolCallUpdate
 
 from engine.api.conversation import ConversationApi
 from engine.api.errors import ENGINE_ERRORS
+from engine.executor.approving import answer_note
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, Refused
 from engine.updates import Question
 from phoenix_tui.acp.client import Client
@@ -50,10 +51,12 @@ PLAN_OPTIONS: Final = {
 class Approvals:
     """Open questions of a session and its sub-agents, each asked by a task."""
 
-    def __init__(self, client: Client, session_id: str, pump: UpdatePump) -> None:
+    def __init__(self, client: Client, session_id: str, pump: UpdatePump, known: set[str]) -> None:
         self._client = client
         self._session_id = session_id
         self._pump = pump
+        self._known = known
+        """Notes about answers, which the client need not be told again."""
         self._asking: dict[str, asyncio.Task[None]] = {}
 
     def follow(self, conversation: ConversationApi, question: Question | None) -> None:
@@ -93,6 +96,7 @@ class Approvals:
         call_id = question.call.id
         if answer.choice is not ApprovalChoice.DENY and conversation.record.agent is None:
             self._pump.put(progress(call_id, status="in_progress"))
+        self._known.add(answer_note(question, answer))
         outcome = await conversation.answer(call_id, answer)
         if isinstance(outcome, Refused):
             log.warning("an answer was refused: %s", outcome.reason)

@@ -90,6 +90,8 @@ class Translator(Struct):
     pump: UpdatePump
     record: ConversationRecord
     options_of: OptionsOf
+    known_notes: set[str] = field(default_factory=set[str])
+    """Stored notes that are left out, each once."""
     calls: dict[str, CallInView] = field(default_factory=dict[str, CallInView])
     _spoken: int = 0
     """Characters of the reply under way that were sent."""
@@ -164,7 +166,10 @@ class Translator(Struct):
 
     def _saved(self, message: StoredMessage) -> None:
         if message.role is Role.SYSTEM and message.origin is Origin.NOTICE and not message.silent:
-            self.notice(text_in(message.blocks, " "))
+            note = text_in(message.blocks, " ")
+            if note not in self.known_notes:
+                self.notice(note)
+            self.known_notes.discard(note)
         if message.role is not Role.ASSISTANT or message.silent:
             return
         if not self._thought:

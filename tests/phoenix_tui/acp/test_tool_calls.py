@@ -151,9 +151,9 @@ async def test_an_answer_without_sense_is_a_no(tmp_path: Path) -> None:
 async def test_sub_agents_show_their_words_and_ask_through_the_session(tmp_path: Path) -> None:
     editor = Editor(choose=option("allow_once"))
     model = by_last_message({
+        "It was seen.": says("All done."),
         "Delegate": calls("spawn_agents", "toolu_spawn", tasks=[{"task": "Look around"}]),
         "Look around": calls("bash", "toolu_bash", command="echo seen"),
-        "It was seen.": says("All done."),
         "seen": calls("submit_result", "toolu_submit", result="It was seen."),
     })
     async with scripted(tmp_path, model, editor=editor) as opened:
