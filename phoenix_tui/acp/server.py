@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +15,7 @@ from msgspec import Struct
 
 from engine.api.conversation import ConversationApi
 from engine.executor.requests import EngineError
-from engine.ports import ConversationChanges
+from engine.ports import ConversationChanges, NoConversation, StorageError
 from engine.records import AgentFacts, ConversationQuery
 from engine.updates import Update
 from phoenix_tui.acp.capabilities import answer_to_initialize, is_method
@@ -116,8 +117,8 @@ class AcpServer:
         """Open a copy of a conversation."""
         services = await self._opening
         absolute(request.cwd)
-        await self._known(services, request.session_id)
-        conversation = await services.engine.fork(request.session_id)
+        with known(request.session_id):
+            conversation = await services.engine.fork(request.session_id)
         session = await self._enter(conversation, _unused(request))
         options = await self._models.options(conversation.record)
         modes = modes_of(conversation.record)
@@ -127,7 +128,7 @@ class AcpServer:
     async def sessions(self, request: schema.ListSessionsRequest) -> schema.ListSessionsResponse:
         """A page of conversations, newest first; the cursor is the number of those before it."""
         services = await self._opening
-        cwd = absolute(request.cwd) if request.cwd is not None else None
+        cwd = await asyncio.to_thread(absolute(request.cwd).resolve) if request.cwd is not None else None
         cursor = request.cursor or "0"
         if not cursor.isascii() or not cursor.isdecimal() or len(cursor) > 9:
             raise invalid("The cursor is none of this agent's: begin without one.")
@@ -154,15 +155,16 @@ class AcpServer:
     async def delete(self, request: schema.DeleteSessionRequest) -> schema.DeleteSessionResponse:
         """Move a conversation to the trash."""
         services = await self._opening
-        await self._known(services, request.session_id)
         if (session := self._sessions.get(request.session_id)) is not None:
             await self._leave(session)
-        await services.engine.change(request.session_id, ConversationChanges(deleted=True))
+        with known(request.session_id):
+            await services.engine.change(request.session_id, ConversationChanges(deleted=True))
         return schema.DeleteSessionResponse()
 
     async def prompt(self, request: schema.PromptRequest) -> schema.PromptResponse:
         """Run one turn."""
         session = self._session(request.session_id)
+        session.expect()
         prompt = await read_prompt(request.prompt)
         ours = fields_of(fields_of(request.field_meta).get("phoenix"))
         return await session.prompt(prompt, steers=ours.get("steer") is True)
@@ -210,23 +212,13 @@ class AcpServer:
         async with self._entering:
             if (session := self._sessions.get(session_id)) is not None:
                 return session
-            conversation = await self._known(services, session_id)
-        if why := conversation.read_only:
-            await services.engine.forget(session_id)
-            raise RequestError(INTERNAL, why)
+            with known(session_id):
+                conversation = await services.engine.open(session_id)
         own = conversation.record.cwd
-        if folder.resolve() != own:
-            raise invalid(f"This conversation works in {reveal_name(own)}: open it with that folder as cwd.")
+        if refusal := await asyncio.to_thread(_refusal, conversation, folder):
+            await services.engine.forget(session_id)
+            raise refusal
         return await self._enter(conversation, [*await services.notices(own), *_unused(request)])
-
-    async def _known(self, services: AcpServices, session_id: str) -> ConversationApi:
-        try:
-            conversation = await services.engine.open(session_id)
-        except EngineError as error:
-            raise RequestError(NOT_FOUND, str(error)) from error
-        if conversation.record.deleted or getattr(conversation.record, "agent", None) is not None:
-            raise RequestError(NOT_FOUND, f"There is no session {clean_line(session_id)[:100]}.")
-        return conversation
 
     async def _enter(self, conversation: ConversationApi, notices: list[str]) -> AcpSession:
         services = await self._opening
@@ -267,6 +259,29 @@ class AcpServer:
 def greet(session: AcpSession) -> None:
     """Name the commands of a session right behind the answer that is about to be given."""
     asyncio.get_running_loop().call_soon(session.greet)
+
+
+@contextmanager
+def known(session_id: str) -> Generator[None]:
+    """Say that there is no such session where the engine knows no such conversation. Raises RequestError."""
+    try:
+        yield
+    except (EngineError, StorageError) as error:
+        if not isinstance(error, NoConversation) and not isinstance(error.__cause__, NoConversation):
+            raise
+        raise RequestError(NOT_FOUND, f"There is no session {clean_line(session_id)[:100]}.") from error
+
+
+def _refusal(conversation: ConversationApi, folder: Path) -> RequestError | None:
+    """Reason why a stored conversation is no session of a folder here."""
+    record = conversation.record
+    if record.deleted or record.agent is not None:
+        return RequestError(NOT_FOUND, f"There is no session {record.id}.")
+    if conversation.read_only:
+        return RequestError(INTERNAL, conversation.read_only)
+    if folder.resolve() != record.cwd:
+        return invalid(f"This conversation works in {reveal_name(record.cwd)}: open it with that folder as cwd.")
+    return None
 
 
 def absolute(cwd: str) -> Path:

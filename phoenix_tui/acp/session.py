@@ -88,6 +88,11 @@ class AcpSession:
             case _:
                 pass
 
+    def expect(self) -> None:
+        """Expect a prompt, which a cancel from now on is about."""
+        if self._turn is None:
+            self._cancelled.clear()
+
     async def prompt(self, prompt: Prompt, *, steers: bool) -> PromptResponse:
         """Send a message, or run a command, and wait for its end.
 
@@ -99,7 +104,6 @@ class AcpSession:
                 raise RequestError(INTERNAL, WORKS)
             return await self._steer(prompt, self._turn)
         self._turn = turn = asyncio.get_running_loop().create_future()
-        self._cancelled.clear()
         try:
             self.translator.begin_turn()
             for notice in self.notices:

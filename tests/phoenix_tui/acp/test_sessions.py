@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -226,3 +227,45 @@ async def test_a_permission_stays_open_until_the_run_is_cancelled(tmp_path: Path
         await opened.agent.cancel(session_id=opened.session_id)
         assert (await turn).stop_reason == "cancelled"
         assert not (opened.phoenix.cwd / "made").exists()
+
+
+async def test_a_cancel_right_behind_a_prompt_is_about_it(tmp_path: Path) -> None:
+    async with scripted(tmp_path, starts_to_say("Once")) as opened:
+        for _ in range(3):
+            draft = acp.resource_block(acp.embedded_text_resource("file:///none", "text"))
+            turn, _done = await asyncio.gather(
+                opened.says("Tell", draft), opened.agent.cancel(session_id=opened.session_id)
+            )
+            assert turn.stop_reason == "cancelled"
+
+
+async def test_a_refused_session_is_left_to_others(tmp_path: Path) -> None:
+    async with scripted(tmp_path, says("Hi.")) as first:
+        await first.agent.close_session(session_id=first.session_id)
+        for wrong in (str(tmp_path), "/"):
+            with pytest.raises(RequestError, match="that folder"):
+                await first.agent.resume_session(cwd=wrong, session_id=first.session_id)
+        copy = await first.agent.fork_session(cwd=str(first.phoenix.cwd), session_id=first.session_id)
+        assert copy.session_id != first.session_id
+        async with connected(first.phoenix) as second:
+            await second.agent.resume_session(cwd=str(first.phoenix.cwd), session_id=first.session_id)
+            with pytest.raises(RequestError, match="no session"):
+                await second.agent.fork_session(cwd=str(first.phoenix.cwd), session_id="nowhere")
+
+
+async def test_without_the_sdk_a_sentence_says_what_to_install(tmp_path: Path) -> None:
+    program = "import sys; sys.modules['acp'] = None; from phoenix_tui.__main__ import main; sys.exit(main(['acp']))"
+    phoenix = with_claude(tmp_path, "http://127.0.0.1:9")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        program,
+        env=phoenix.environment,
+        stderr=asyncio.subprocess.PIPE,
+        stdin=asyncio.subprocess.DEVNULL,
+    )
+    _, said = await process.communicate()
+    assert process.returncode == 2
+    assert said.decode() == (
+        "phoenix: `phoenix acp` needs agent-client-protocol; install it with `pip install 'phoenix-tui[acp]'`.\n"
+    )
