@@ -56,7 +56,7 @@ class Approvals:
         self._session_id = session_id
         self._pump = pump
         self._known = known
-        """Notes about answers, which the client need not be told again."""
+        """Notes about answers that the client gave itself."""
         self._asking: dict[str, asyncio.Task[None]] = {}
 
     def follow(self, conversation: ConversationApi, question: Question | None) -> None:
