@@ -13,7 +13,7 @@ from acp.schema import PermissionOption, ToolCallUpdate
 from engine.api.conversation import ConversationApi
 from engine.api.errors import ENGINE_ERRORS
 from engine.executor.approving import answer_note
-from engine.executor.requests import ApprovalAnswer, ApprovalChoice, Refused
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice, NeedsYes, Refused
 from engine.updates import Question
 from phoenix_tui.acp.client import Client
 from phoenix_tui.acp.forms import answers_by_form, answers_by_options
@@ -31,6 +31,7 @@ from phoenix_tui.acp.tool_calls import (
 )
 from phoenix_tui.acp.translator import progress
 from phoenix_tui.acp.whole_diffs import edited_file
+from phoenix_tui.features.custom_commands import question as question_of
 from phoenix_tui.text.plan_text import plan_answer
 from tools.clean import clean_line, reveal
 from tools.contract import DiffDisplay
@@ -65,6 +66,22 @@ class Approvals:
         if question is not None and not question.left_open:
             task = asyncio.get_running_loop().create_task(self._ask(conversation, question))
             self._asking[conversation.id] = task
+
+    async def agrees(self, needs: NeedsYes) -> bool:
+        """Ask whether a skill or command may run its lines and count its rules. Raises as `Client.permit`."""
+        await self._pump.flush()
+        call = ToolCallUpdate(
+            tool_call_id=f"command-{needs.key[:40]}",
+            title="Run this command?",
+            kind="execute" if needs.lines else "other",
+            status="pending",
+            content=[code_part(question_of(needs))],
+        )
+        options = [
+            PermissionOption(option_id=ONCE, name="Yes", kind="allow_once"),
+            PermissionOption(option_id=REJECT, name="No", kind="reject_once"),
+        ]
+        return await self._client.permit(self._session_id, call, options) == ONCE
 
     def close(self) -> None:
         """Ask no longer."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Final, Protocol
 
 from acp.exceptions import RequestError
@@ -12,6 +14,7 @@ from engine.executor.requests import Refused
 from phoenix_tui.acp.dispatch import INTERNAL
 from phoenix_tui.acp.options import change_of
 from phoenix_tui.acp.pump import UpdatePump
+from phoenix_tui.features.custom_commands import CustomCommand
 from phoenix_tui.features.init import request_text
 from tools.clean import clean_line
 
@@ -25,8 +28,12 @@ COMMANDS: Final = {
 """Description and hint of each command."""
 
 
-class Costs(Protocol):
-    """Facts about a conversation that a command names."""
+class CommandFacts(Protocol):
+    """Facts that commands name."""
+
+    async def custom_commands(self, cwd: Path) -> Sequence[CustomCommand]:
+        """Skills and command files of a folder."""
+        ...
 
     async def cost(self, conversation: ConversationApi) -> list[str]:
         """Lines about usage and cost. Raises StorageError."""
@@ -38,19 +45,18 @@ class CommandSession(Protocol):
 
     conversation: ConversationApi
     pump: UpdatePump
-    costs: Costs
+    facts: CommandFacts
 
     async def until_rest(self) -> None:
         """Wait until nothing runs."""
         ...
 
 
-def available() -> list[AvailableCommand]:
-    """The commands as the protocol lists them."""
-    return [
-        AvailableCommand(name=name, description=description, input=_input(hint))
-        for name, (description, hint) in COMMANDS.items()
-    ]
+def available(custom: Sequence[CustomCommand]) -> list[AvailableCommand]:
+    """The commands as the protocol lists them, those of skills and command files behind the built-in ones."""
+    listed = [(name, description, hint) for name, (description, hint) in COMMANDS.items()]
+    listed += [(one.name, one.meaning, one.hint) for one in custom if one.name not in COMMANDS]
+    return [AvailableCommand(name=name, description=said, input=_input(hint)) for name, said, hint in listed]
 
 
 def command_of(text: str) -> tuple[str, str] | None:
@@ -71,7 +77,7 @@ async def run_command(session: CommandSession, name: str, rest: str) -> str | No
         case "model":
             await _model(session, rest)
         case _:
-            session.pump.say("\n".join(f"- {line}" for line in await session.costs.cost(session.conversation)))
+            session.pump.say("\n".join(f"- {line}" for line in await session.facts.cost(session.conversation)))
     return None
 
 

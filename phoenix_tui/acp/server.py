@@ -257,7 +257,7 @@ class AcpServer:
 
 
 def greet(session: AcpSession) -> None:
-    """Name the commands of a session right behind the answer that is about to be given."""
+    """Name the commands of a session behind the answer that is about to be given."""
     asyncio.get_running_loop().call_soon(session.greet)
 
 

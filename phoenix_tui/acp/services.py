@@ -14,6 +14,7 @@ from engine.executor.requests import ConversationOptions, RunCaps
 from engine.ports import ModelInfo
 from engine.records import AgentFacts, ConversationRecord
 from engine.updates import Update
+from phoenix_tui.features.custom_commands import CustomCommand
 
 AgentFollower = Callable[[ConversationApi, AgentFacts, Update], None]
 
@@ -47,6 +48,10 @@ class AcpServices(Protocol):
 
     def caps(self, record: ConversationRecord) -> RunCaps:
         """Limits of a run."""
+        ...
+
+    async def custom_commands(self, cwd: Path) -> Sequence[CustomCommand]:
+        """Skills and command files of a folder, as they are now."""
         ...
 
     async def cost(self, conversation: ConversationApi) -> list[str]:

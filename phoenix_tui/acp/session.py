@@ -7,18 +7,19 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Literal
 
 from acp.exceptions import RequestError
-from acp.schema import AvailableCommandsUpdate, PromptResponse
+from acp.schema import AvailableCommand, AvailableCommandsUpdate, PromptResponse
+from msgspec.structs import replace
 from pydantic import BaseModel
 
 from engine.api.conversation import ConversationApi, Unsubscribe
-from engine.executor.requests import Receipt, Refused, RunCaps
+from engine.executor.requests import NeedsYes, Receipt, Refused, RunCaps
 from engine.machine.states import is_busy
 from engine.records import Delivery
 from engine.updates import ApprovalAsked, RunEnded, StateChanged, Update
 from phoenix_tui.acp.agents_in_session import AgentsInSession
 from phoenix_tui.acp.approvals import Approvals
 from phoenix_tui.acp.client import Client
-from phoenix_tui.acp.commands import Costs, available, command_of, run_command
+from phoenix_tui.acp.commands import CommandFacts, available, command_of, run_command
 from phoenix_tui.acp.dispatch import INTERNAL
 from phoenix_tui.acp.options import OptionsOf
 from phoenix_tui.acp.prompts import Prompt
@@ -44,9 +45,11 @@ FAILED: Final = "The run failed."
 class AcpSession:
     """A conversation that a client has open."""
 
-    def __init__(self, client: Client, conversation: ConversationApi, options_of: OptionsOf, costs: Costs) -> None:
+    def __init__(
+        self, client: Client, conversation: ConversationApi, options_of: OptionsOf, facts: CommandFacts
+    ) -> None:
         self.conversation = conversation
-        self.costs = costs
+        self.facts = facts
         self.caps: Callable[[], RunCaps] = RunCaps
         self.notices: list[str] = []
         """Sentences to say with the next prompt."""
@@ -55,6 +58,9 @@ class AcpSession:
         self.translator = Translator(self.pump, conversation.record, options_of)
         self.approvals = Approvals(client, conversation.id, self.pump, self.translator.known_notes)
         self.agents = AgentsInSession(self.pump, self.translator, self.approvals)
+        self._listed: list[AvailableCommand] = []
+        """Commands as the client knows them."""
+        self._greeting: asyncio.Task[None] | None = None
         self._leave: Unsubscribe | None = None
         self._turn: asyncio.Future[RunEnded] | None = None
         self._cancelled = asyncio.Event()
@@ -70,9 +76,16 @@ class AcpSession:
         self._leave = await self.conversation.subscribe(self.follow)
 
     def greet(self) -> None:
-        """Name the commands, once the client knows the session."""
-        update = AvailableCommandsUpdate(session_update="available_commands_update", available_commands=available())
-        self.pump.put(update)
+        """Name the commands, in a task."""
+        self._greeting = asyncio.get_running_loop().create_task(self.name_commands())
+
+    async def name_commands(self) -> None:
+        """Name the commands where they are not as the client knows them."""
+        listed = available(await self.facts.custom_commands(self.conversation.record.cwd))
+        if listed != self._listed:
+            self._listed = listed
+            update = AvailableCommandsUpdate(session_update="available_commands_update", available_commands=listed)
+            self.pump.put(update)
 
     def follow(self, update: Update) -> None:
         """Take in one update of the conversation."""
@@ -106,12 +119,13 @@ class AcpSession:
         self._turn = turn = asyncio.get_running_loop().create_future()
         try:
             self.translator.begin_turn()
+            await self.name_commands()
             for notice in self.notices:
                 self.translator.notice(notice)
             self.notices.clear()
             if (command := command_of(prompt.text)) is not None:
                 return await self._command(*command)
-            return await self._run(lambda ids: self.conversation.say(prompt.text, ids, self.caps()), prompt, turn)
+            return await self._run(lambda ids, caps: self.conversation.say(prompt.text, ids, caps), prompt, turn)
         finally:
             self._turn = None
             await self.pump.flush()
@@ -121,16 +135,18 @@ class AcpSession:
         text = await run_command(self, name, rest)
         if text is not None and turn is not None:
             prompt = Prompt(text)
-            return await self._run(lambda ids: self.conversation.say(text, ids, self.caps()), prompt, turn)
+            return await self._run(lambda ids, caps: self.conversation.say(text, ids, caps), prompt, turn)
         return PromptResponse(stop_reason="cancelled" if self._cancelled.is_set() else "end_turn")
 
     async def _run(
-        self, say: Callable[[list[str]], Awaitable[Receipt]], prompt: Prompt, turn: asyncio.Future[RunEnded]
+        self, say: Callable[[list[str], RunCaps], Awaitable[Receipt]], prompt: Prompt, turn: asyncio.Future[RunEnded]
     ) -> PromptResponse:
         ids = await self._attach(prompt)
         if self._cancelled.is_set():
             return PromptResponse(stop_reason="cancelled")
-        receipt = await say(ids)
+        receipt = await say(ids, self.caps())
+        if isinstance(receipt, NeedsYes) and not self._cancelled.is_set() and await self.approvals.agrees(receipt):
+            receipt = await say(ids, replace(self.caps(), agreed=receipt.key))
         if isinstance(receipt, Refused):
             raise RequestError(INTERNAL, receipt.reason)
         if self._cancelled.is_set():  # while it was stored
@@ -169,6 +185,8 @@ class AcpSession:
         if self._leave is not None:
             self._leave()
         self.approvals.close()
+        if self._greeting is not None:
+            self._greeting.cancel()
         if self._turn is not None and not self._turn.done():
             self._turn.set_result(CLOSED)
         await self.pump.close()

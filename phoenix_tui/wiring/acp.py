@@ -27,6 +27,7 @@ from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import Setup, prepare, prepare_command
 from phoenix_tui.config.sources.report import report_of
+from phoenix_tui.features.custom_commands import CustomCommand, CustomCommands
 from phoenix_tui.text.cost_text import call_lines
 from phoenix_tui.text.labels import money, tokens
 from phoenix_tui.text.trust_text import untrusted
@@ -146,6 +147,11 @@ class _Services(Struct, eq=False):
         """Limits of its profile, or of the folder's settings."""
         setup = self._setups.get(record.cwd, self.setup)
         return caps_with(setup, record.profile, record.cwd) or caps_of(setup.settings)
+
+    async def custom_commands(self, cwd: Path) -> Sequence[CustomCommand]:
+        """Skills and command files of a folder, the first of many."""
+        await self.backend.invocables.look(cwd)
+        return CustomCommands(self.backend.invocables.catalogue(cwd)).matching("")
 
     async def cost(self, conversation: ConversationApi) -> list[str]:
         """Tokens and cost, in all and by purpose."""

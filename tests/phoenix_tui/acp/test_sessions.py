@@ -269,3 +269,23 @@ async def test_without_the_sdk_a_sentence_says_what_to_install(tmp_path: Path) -
     assert said.decode() == (
         "phoenix: `phoenix acp` needs agent-client-protocol; install it with `pip install 'phoenix-tui[acp]'`.\n"
     )
+
+
+async def test_command_files_are_listed_and_ask_before_their_lines_run(tmp_path: Path) -> None:
+    editor = Editor(choose=option("allow_once"))
+    async with serve(replies(says("Hi."))) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        commands = phoenix.cwd / ".claude" / "commands"
+        commands.mkdir(parents=True)
+        (commands / "fix.md").write_text(
+            "---\ndescription: Fix it\nargument-hint: ISSUE\n---\nFix $ARGUMENTS now: !`echo from-$((40+2))`\n"
+        )
+        async with editing(phoenix, "--trust", editor=editor) as opened:
+            await editor.sees(lambda: editor.of("available_commands_update"))
+            listed = editor.of("available_commands_update")[-1].available_commands
+            assert [one.name for one in listed][-1] == "fix"
+            assert (await opened.says("/fix 7")).stop_reason == "end_turn"
+        sent = [one for one in server.requests if one.method == "POST"][-1].body.decode()
+    assert "Fix 7 now: from-42" in sent
+    [(asked, _)] = editor.asked
+    assert "echo from-$((40+2))" in asked.content[0].content.text
