@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from tools.clean import reveal_name
 from tools.contract import ProcessRunner
+from tools.files.own_files import make_folder, open_file
 from tools.git.checkouts import (
     LOCK,
     RECORD,
@@ -50,6 +51,8 @@ from tools.slugs import slug_of
 
 UNNAMED: Final = "work"
 ABOVE: Final = PREFIX.rstrip("/")
+MAKING: Final = ".making"
+"""Folder of a file for each name, locked while its worktree is made."""
 RESERVED: Final = frozenset({"list", "merge", "remove"})
 """Words of `/worktree` that are no names."""
 MOST_NUMBERS: Final = 1_000
@@ -79,9 +82,12 @@ async def make_worktree(runner: ProcessRunner, folder: Path, name: str = "", bas
     source = await asyncio.to_thread(repository_of, folder)
     home = home_of(source)
     await asyncio.to_thread(_make_home, home)
-    slug = await asyncio.to_thread(_slug, source, name)
-    if not slug:
-        raise GitFailure(f"The name {reveal_name(name)} has no letters or digits of ASCII, or is a word of /worktree.")
+    with _claimed(source, home, name) as slug:
+        return await _made(runner, source, folder, slug, base)
+
+
+async def _made(runner: ProcessRunner, source: Repository, folder: Path, slug: str, base: str) -> Made:
+    """Make or take up one whose name is claimed."""
     before = await asyncio.to_thread(worktree_at, source, slug)
     if before.complete:
         if base:
@@ -143,25 +149,23 @@ class _Making:
 
     async def run(self) -> tuple[str, ...]:
         """Make it; sentences about it. Raises GitFailure."""
-        await asyncio.to_thread(self._claim)
-        with self._locked():
-            try:
-                await asyncio.to_thread(self._connect)
-                notes = await self._fill()
-            except BaseException:
-                await asyncio.shield(asyncio.to_thread(self._take_away))
-                raise
+        await asyncio.to_thread(self._make_folders)
+        try:
+            await asyncio.to_thread(self._connect)
+            notes = await self._fill()
             (self._own / LOCK).unlink()
+        except BaseException:
+            await asyncio.shield(asyncio.to_thread(self._take_away))
+            raise
         return notes
 
-    def _claim(self) -> None:
+    def _make_folders(self) -> None:
         """Make the two folders; leftovers of a crash go first, as no work is in them."""
         before, admin = self._before, self._source.common / "worktrees"
         try:
             if before.own is not None:
-                with _held(before.own / LOCK):
-                    shutil.rmtree(before.folder)
-                    shutil.rmtree(before.own)
+                shutil.rmtree(before.folder)
+                shutil.rmtree(before.own)
             admin.mkdir(exist_ok=True)
             _drop_stale(admin / f"phoenix-{before.name}", before.folder)
             with suppress(FileNotFoundError):
@@ -178,14 +182,10 @@ class _Making:
             why = f"is in the way, or cannot be made: {error.strerror}; choose another name"
             raise GitFailure(f"{where} {why}.") from error
 
-    @contextmanager
-    def _locked(self) -> Generator[None]:
-        with _held(self._own / LOCK, create=True):
-            yield
-
     def _connect(self) -> None:
         """Write the files that make it a working tree of the repository, and its branch."""
         folder, own = self._before.folder, self._own
+        (own / LOCK).write_text("Phoenix is making this worktree.\n", "ascii")
         (own / "commondir").write_text("../..\n", "ascii")
         (own / "gitdir").write_bytes(os.fsencode(folder / ".git") + b"\n")
         (own / "HEAD").write_text(f"ref: {self._reference}\n", "utf-8")
@@ -217,46 +217,56 @@ class _Making:
 
 
 def _drop_stale(own: Path, folder: Path) -> None:
-    """Remove the git folder of a worktree whose making ended before anything named it."""
+    """Remove the git folder of a worktree whose making ended before its own folder named it."""
     back = first_line(own / "gitdir", follow=False)
-    if own.is_dir() and back in {"", str(folder / ".git")} and (own / LOCK).exists():
-        with _held(own / LOCK):
-            shutil.rmtree(own)
+    if own.is_dir() and not own.is_symlink() and back in {"", str(folder / ".git")} and not (folder / ".git").exists():
+        shutil.rmtree(own)
 
 
 @contextmanager
-def _held(lock: Path, *, create: bool = False) -> Generator[None]:
-    """Hold the lock of a worktree that is being made; a crash lets it go. Raises GitFailure where another has it."""
-    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+def _claimed(source: Repository, home: Path, name: str) -> Generator[str]:
+    """Hold a name while its worktree is made, and give its slug; a crash lets it go.
+
+    Without a name it is the first of a row that nothing has yet.
+
+    Raises:
+        GitFailure: another Phoenix has it, or it has no slug.
+    """
+    slugs = [slug_of(name)] if name else [f"{UNNAMED}-{number}" for number in range(1, MOST_NUMBERS)]
+    for slug in slugs:
+        if not slug or slug in RESERVED:
+            why = "has no letters or digits of ASCII, or is a word of /worktree"
+            raise GitFailure(f"The name {reveal_name(name)} {why}.")
+        if not name and _is_taken(source, home, slug):
+            continue
+        descriptor = _lock(home / MAKING / slug)
+        try:
+            if descriptor >= 0 and (name or not _is_taken(source, home, slug)):
+                yield slug
+                return
+        finally:
+            if descriptor >= 0:
+                os.close(descriptor)
+    raise GitFailure("Another Phoenix is making this worktree; try again when it is done.")
+
+
+def _lock(path: Path) -> int:
+    """Lock the file of a name; -1 where another has it."""
     try:
-        descriptor = os.open(lock, flags, 0o600)
-    except FileNotFoundError:
-        yield
-        return
+        make_folder(path.parent)
+        descriptor = open_file(path, os.O_RDWR)
     except OSError as error:
-        raise GitFailure(f"{reveal_name(lock)} cannot be opened: {error.strerror}; remove it.") from error
+        raise GitFailure(f"{reveal_name(path)} cannot be opened: {error.strerror}; remove it.") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if create:
-            os.write(descriptor, b"Phoenix is making this worktree.\n")
-        yield
-    except BlockingIOError:
-        raise GitFailure("Another Phoenix is making this worktree; try again when it is done.") from None
-    finally:
+    except OSError:
         os.close(descriptor)
+        return -1
+    return descriptor
 
 
-def _slug(source: Repository, name: str) -> str:
-    """The slug of a name; without a name the first of a row that nothing has yet."""
-    if name:
-        slug = slug_of(name)
-        return "" if slug in RESERVED else slug
-    for number in range(1, MOST_NUMBERS):
-        slug = f"{UNNAMED}-{number}"
-        taken = read_reference(source.common, f"{BRANCHES}{PREFIX}{slug}")
-        if not taken and not os.path.lexists(home_of(source) / slug):
-            return slug
-    return ""
+def _is_taken(source: Repository, home: Path, slug: str) -> bool:
+    return os.path.lexists(home / slug) or bool(read_reference(source.common, f"{BRANCHES}{PREFIX}{slug}"))
 
 
 def _make_home(home: Path) -> None:

@@ -100,6 +100,20 @@ async def test_several_at_once_are_several(repo: Path) -> None:
     assert len({one.own for one in worktrees(repository_of(repo))}) == 5
 
 
+async def test_two_at_once_get_two_names_or_one_of_them_waits(repo: Path) -> None:
+    folders = await asyncio.gather(*(made(repo, "") for _ in range(4)))
+    assert {folder.name for folder in folders} == {"work-1", "work-2", "work-3", "work-4"}
+    runner = StoppedAtCheckout()
+    making = asyncio.create_task(make_worktree(runner, repo, "fix"))
+    await runner.reached.wait()
+    assert "Another Phoenix is making this worktree" in await refused(repo)
+    assert (repo.parent / FOLDER / "repo" / "fix" / ".git").exists()
+    making.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await making
+    assert await made(repo) == repo.parent / FOLDER / "repo" / "fix"
+
+
 async def test_one_that_exists_is_used_again(repo: Path) -> None:
     folder = await made(repo)
     (folder / "README").write_text("mine\n", "ascii")
@@ -184,7 +198,8 @@ async def test_branches_and_files_in_the_way_are_named_and_stay(repo: Path) -> N
     assert "is in the way" in await refused(repo, "two")
     (home / "three").symlink_to(repo / "src")
     assert "is in the way" in await refused(repo, "three")
-    assert sorted(path.name for path in home.rglob("*")) == ["fix", "kept", "three", "two"]
+    assert sorted(path.name for path in home.glob("[!.]*")) == ["fix", "three", "two"]
+    assert (home / "fix" / "kept").exists()
     assert git(repo, "branch", "--list", "phoenix/*") == ""
     assert (repo / "src" / "code.py").exists()
 
@@ -236,7 +251,7 @@ async def test_what_a_crash_left_is_listed_and_made_anew(repo: Path) -> None:
     (own / LOCK).write_text("left by a crash", "ascii")
     (folder / "README").unlink()
     assert [(one.name, one.complete) for one in worktrees(repository_of(repo))] == [("fix", False)]
-    with (own / LOCK).open("r+b") as held:
+    with (folder.parent / ".making" / "fix").open("r+b") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert "Another Phoenix is making" in await refused(repo)
     assert await made(repo) == folder
@@ -266,7 +281,7 @@ async def test_nothing_is_left_of_one_that_fails(repo: Path, objects: str) -> No
         making.cancel()
         with pytest.raises(asyncio.CancelledError):
             await making
-    assert not list((repo.parent / FOLDER / "repo").iterdir())
+    assert not list((repo.parent / FOLDER / "repo").glob("[!.]*"))
     assert git(repo, "branch", "--list", "phoenix/*") == ""
     assert not list((repo / ".git" / "worktrees").iterdir())
 
