@@ -48,6 +48,7 @@ from phoenix_tui.wiring.settings_board import DefaultModel
 from phoenix_tui.wiring.trace_export import export_findings
 from phoenix_tui.wiring.trust_board import project_sources, source_findings
 from phoenix_tui.wiring.waits import waits_on_stderr
+from phoenix_tui.wiring.worktree_findings import worktree_finding
 from tools.contract import SandboxMode
 from tools.process.start import Processes, start_processes
 from tools.wording import counted
@@ -174,6 +175,7 @@ async def findings(setup: Setup) -> list[Finding]:
     found.append(Finding("sandbox", Health.OK if support.sandbox else Health.NOTE, support.sandbox_sentence))
     found += profile_findings(profile_files(setup), setup.cwd)
     found += await asyncio.to_thread(_extensions, setup)
+    found.append(await asyncio.to_thread(worktree_finding, setup.cwd))
     found.append(_sub_agents(setup.settings))
     found.append(Finding("memory", Health.OK, memory_limit.in_words(memory_limit.MemoryLimit.of(setup.settings))))
     found.append(_checkpoints(setup))

@@ -54,6 +54,24 @@ async def test_outside_a_repository_it_is_one_sentence(tmp_path: Path) -> None:
     assert "is in no git repository" in ran.err
 
 
+async def test_the_doctor_counts_worktrees_and_names_what_a_crash_left(tmp_path: Path) -> None:
+    phoenix = with_claude(tmp_path, "http://127.0.0.1:1")
+
+    async def said() -> tuple[str, str]:
+        found = {row["topic"]: row for row in (await phoenix.run("doctor", "--json")).json}
+        return found["git worktree"]["health"], found["git worktree"]["text"]
+
+    health, text = await said()
+    assert health == "ok"
+    assert text.startswith("not here: ")
+    repository(phoenix.cwd)
+    assert await said() == ("ok", "0 worktrees of this repository")
+    (phoenix.cwd.parent / FOLDER / phoenix.cwd.name / "fix").mkdir(parents=True)
+    health, text = await said()
+    assert health == "note"
+    assert text.startswith("fix left by a crash; ")
+
+
 async def test_the_screen_begins_in_the_worktree_and_counts_its_commits_after_a_run(tmp_path: Path) -> None:
     async with serve(says("Yes."), says("Yes.")) as server:
         phoenix = with_claude(tmp_path, server.url)
