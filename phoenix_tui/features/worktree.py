@@ -102,7 +102,7 @@ async def _merge(front: FrontEnd, name: str) -> None:
 
 async def _remove(front: FrontEnd, name: str) -> None:
     found = await _named(front, name, "remove")
-    folder, branch = found.worktree.folder, found.worktree.branch
+    folder = found.worktree.folder
     _refuse_in_use(front, folder)
     if (
         found.worktree.complete
@@ -111,8 +111,16 @@ async def _remove(front: FrontEnd, name: str) -> None:
     ):
         return
     await remove_worktree(front.services.runner, found)
-    kept = f" The branch {branch} is kept: /worktree {found.worktree.name} restores all but ignored files."
-    front.tell(f"{reveal_name(folder)} was removed.{kept if found.worktree.complete else ''}")
+    front.tell(f"{reveal_name(folder)} was removed.{_kept_words(found) if found.worktree.complete else ''}")
+
+
+def _kept_words(found: Standing) -> str:
+    """Sentence about what a removal left, and the way back."""
+    name, branch = found.worktree.name, found.worktree.branch
+    if found.checked_out == branch:
+        return f" The branch {branch} is kept: /worktree {name} restores all but ignored files."
+    changes = f" What was not committed is in refs/phoenix/removed/{name}." if found.dirty else ""
+    return f" The branches {reveal_name(found.checked_out)} and {branch} are kept.{changes}"
 
 
 def _remove_question(found: Standing) -> str:

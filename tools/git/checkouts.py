@@ -24,6 +24,8 @@ from tools.git.worktree_names import FOLDER, PREFIX
 RECORD: Final = "phoenix.json"
 GONE: Final = ".removed"
 """Folder of the records of those that were removed."""
+MAKING: Final = ".making"
+"""Folder of a file for each name, locked while its worktree is made."""
 LOCK: Final = "locked"
 """File that keeps git from pruning a working tree, made first and removed last."""
 MOST_CHECKOUTS: Final = 1_000
@@ -104,11 +106,11 @@ def home_of(repository: Repository) -> Path:
 def checkouts(common: Path) -> Iterator[Checkout]:
     """All working trees, the main one first; those whose folder is gone are left out."""
     if common.name == ".git":
-        yield Checkout(common.parent, common, _branch(common))
+        yield Checkout(common.parent, common, branch_at(common))
     for own in _linked(common):
         pointer = Path(first_line(own / "gitdir", follow=False))
         if pointer.is_absolute() and _names_back(own, common, pointer) and pointer.exists():
-            yield Checkout(pointer.parent, own, _branch(own))
+            yield Checkout(pointer.parent, own, branch_at(own))
 
 
 def worktrees(repository: Repository) -> list[Worktree]:
@@ -151,6 +153,12 @@ def _origin(path: Path) -> Origin | None:
     return found if valid else None
 
 
+def branch_at(own: Path) -> str:
+    """Branch that HEAD names in a git folder; empty when it is detached."""
+    said = os.fsdecode(read_small(own / "HEAD").strip())
+    return said.removeprefix("ref:").strip().removeprefix(BRANCHES) if said.startswith("ref:") else ""
+
+
 def own_folder(path: Path) -> None:
     """Make a folder of this user, 0700; a link or a folder of another user in its place is refused.
 
@@ -184,8 +192,3 @@ def _names_back(own: Path, common: Path, pointer: Path) -> bool:
         return False
     named = own / back
     return named.name == ".git" and Path(os.path.realpath(named.parent)) == Path(os.path.realpath(pointer.parent))
-
-
-def _branch(own: Path) -> str:
-    said = os.fsdecode(read_small(own / "HEAD").strip())
-    return said.removeprefix("ref:").strip().removeprefix(BRANCHES) if said.startswith("ref:") else ""

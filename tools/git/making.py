@@ -20,6 +20,7 @@ from tools.contract import ProcessRunner
 from tools.files.own_files import make_folder, open_file
 from tools.git.checkouts import (
     LOCK,
+    MAKING,
     RECORD,
     Origin,
     Worktree,
@@ -51,8 +52,6 @@ from tools.slugs import slug_of
 
 UNNAMED: Final = "work"
 ABOVE: Final = PREFIX.rstrip("/")
-MAKING: Final = ".making"
-"""Folder of a file for each name, locked while its worktree is made."""
 RESERVED: Final = frozenset({"list", "merge", "remove"})
 """Words of `/worktree` that are no names."""
 MOST_NUMBERS: Final = 1_000
@@ -166,6 +165,8 @@ class _Making:
             if before.own is not None:
                 shutil.rmtree(before.folder)
                 shutil.rmtree(before.own)
+            if admin.is_symlink():
+                raise GitFailure(f"{reveal_name(admin)} is a link, through which nothing is written; remove it.")
             admin.mkdir(exist_ok=True)
             _drop_stale(admin / f"phoenix-{before.name}", before.folder)
             with suppress(FileNotFoundError):

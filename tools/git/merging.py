@@ -77,6 +77,10 @@ async def merge_worktree(runner: ProcessRunner, found: Standing) -> Merged:
 
 async def _checkout_of_base(found: Standing) -> Checkout:
     worktree = found.worktree
+    if found.known and found.checked_out != worktree.branch:
+        raise GitFailure(
+            f"{worktree.branch} is not checked out in its worktree; run `git switch {worktree.branch}` there."
+        )
     if not found.ahead and found.known:
         raise GitFailure(f"There is nothing to merge: the base has every commit of {worktree.branch}.")
     if not found.base_branch:
@@ -92,6 +96,8 @@ async def _checkout_of_base(found: Standing) -> Checkout:
             f"{found.base_branch} is checked out nowhere; run `git switch {found.base_branch}` in the repository, then "
             "merge again."
         )
+    if (base.own / "index").is_symlink():
+        raise GitFailure(f"{reveal_name(base.own / 'index')} is a link, through which nothing is written; remove it.")
     for name, words in UNFINISHED.items():
         if (base.own / name).exists():
             raise GitFailure(f"A {words} is not finished in {reveal_name(base.folder)}; finish or abort it first.")

@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 from typing import Final
 
+from tools.clean import clean_line
 from tools.contract import HELPER_SANDBOX, Command, Finished, ProcessRunner
 from tools.git.repository import Repository, find_repository, read_small
 
@@ -105,6 +106,7 @@ class GitReader:
             value = self._given.get(f"user.{key}", "") or await self._of_the_user(f"user.{key}")
             if not value:
                 return {}
+            value = clean_line(value)
             values |= {f"GIT_{role}_{key.upper()}": value for role in ("AUTHOR", "COMMITTER")}
         return values
 

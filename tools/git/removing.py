@@ -57,6 +57,10 @@ def _check_place(found: Standing) -> None:
             f"{reveal_name(folder)} has submodules with git folders of their own; push their commits, then run: "
             "git worktree remove --force in it."
         )
+    if _is_detached(found):
+        raise GitFailure(
+            f"{reveal_name(folder)} is on no branch, so its commits would be lost; run `git switch -c NAME` there."
+        )
     nested = next((name for name in found.untracked if name.endswith("/")), "")
     if nested:
         raise GitFailure(f"{reveal_name(folder / nested)} is a repository of its own; move it elsewhere first.")
@@ -75,6 +79,11 @@ async def _keep(runner: ProcessRunner, found: Standing) -> None:
     if worktree.origin is not None:
         record = msgspec.json.encode(worktree.origin)
         await asyncio.to_thread(write_file, home_of(repository) / GONE / f"{worktree.name}.json", record)
+
+
+def _is_detached(found: Standing) -> bool:
+    """True where commits of a worktree may be on no branch."""
+    return found.worktree.complete and found.known and not found.checked_out
 
 
 def _common_of(folder: Path) -> Path:

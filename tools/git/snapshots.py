@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import suppress
 from typing import Final
 
+from tools.files.own_files import read_file, write_file
+from tools.git.checkouts import MAKING, home_of
 from tools.git.references import read_reference, set_reference
 from tools.git.writing import GitWriter
 
+LARGEST: Final = 256 * 1024 * 1024
+"""Bytes of an index: some two million files."""
 REMOVED: Final = "refs/phoenix/removed/"
 WHO: Final = {
     "GIT_AUTHOR_NAME": "Phoenix",
@@ -23,8 +26,8 @@ MESSAGE: Final = "Uncommitted changes of a worktree that was removed"
 async def keep_changes(writer: GitWriter, name: str, untracked: tuple[str, ...]) -> None:
     """Keep the changes of tracked files and these untracked ones. Raises GitFailure."""
     repository = writer.repository
-    index = repository.own / "index.removed"
-    shutil.copyfile(repository.own / "index", index)
+    index = home_of(repository) / MAKING / f"{name}.index"  # where no command in the worktree can put a link
+    write_file(index, read_file(repository.own / "index", LARGEST, follow=False))
     try:
         changed = await writer.run("diff-files", "--name-only", "--ignore-submodules=all", "-z", index=index)
         names = [*filter(None, changed.split("\0")), *untracked]

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tools.contract import ProcessRunner
-from tools.git.checkouts import Origin, Worktree, home_of, origin_of, repository_of, worktree_at, worktrees
+from tools.git.checkouts import Origin, Worktree, branch_at, home_of, origin_of, repository_of, worktree_at, worktrees
 from tools.git.failure import GitFailure
 from tools.git.reading import GitReader
 from tools.git.references import BRANCHES, read_reference
@@ -30,6 +31,8 @@ class Standing(Struct, frozen=True):
     """Newest commit of the branch it was made of; the commit itself where that is gone or was none."""
     base_branch: str = ""
     """Empty where its base is no branch, or no longer one."""
+    checked_out: str = ""
+    """Branch that is checked out in it; empty for none."""
     ahead: int = 0
     behind: int = 0
     changed: int = 0
@@ -61,7 +64,7 @@ async def standing_at(runner: ProcessRunner, repository: Repository, name: str) 
         return Standing(worktree, known=False)
     own = await asyncio.to_thread(repository_of, worktree.folder)
     base, branch = _base(own.common, worktree.origin)
-    found = Standing(worktree, own.head, base, branch)
+    found = Standing(worktree, own.head, base, branch, checked_out=branch_at(own.own))
     reader = GitReader(runner, own, own.worktree)
     await reader.prepare()
     return await _counted(reader, found)
@@ -82,13 +85,10 @@ async def _counted(reader: GitReader, found: Standing) -> Standing:
     others = ("ls-files", "--others", "--exclude-standard", *reader.exclude(), "-z")
     untracked = await reader.ask(*others, most=MOST_NAMES)
     sides = counts.captured.head.split() if counts is not None else []
-    if len(sides) != 2 or changed is None or untracked is None:
-        return Standing(found.worktree, found.head, found.base, found.base_branch, known=False)
-    return Standing(
-        found.worktree,
-        found.head,
-        found.base,
-        found.base_branch,
+    if len(sides) != 2 or changed is None or untracked is None or untracked.captured.dropped:
+        return replace(found, known=False)
+    return replace(
+        found,
         ahead=int(sides[1]),
         behind=int(sides[0]),
         changed=changed.captured.head.count(b"\0"),

@@ -79,6 +79,8 @@ class GitWriter:
         finished = await self.attempt(*arguments, index=index, stdin=stdin, environment=environment)
         if finished.exit_code != 0:
             raise GitFailure(refusal(finished))
+        if finished.captured.dropped:
+            raise GitFailure("Git lists more files here than Phoenix takes; do this with git.")
         return os.fsdecode(finished.captured.head).removesuffix("\n")
 
     async def name(

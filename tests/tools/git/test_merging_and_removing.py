@@ -181,6 +181,38 @@ async def test_read_only_folders_and_links_go_and_what_they_name_stays(repo: Pat
     assert not list((repo.parent / FOLDER / "repo").glob(".leaving*"))
 
 
+async def test_commits_on_no_branch_and_on_another_are_not_lost_or_mistaken(repo: Path, tree: Path) -> None:
+    git(tree, "switch", "-q", "--detach")
+    commit(tree, "a", "1\n")
+    with pytest.raises(GitFailure, match="its commits would be lost; run `git switch -c NAME`"):
+        await remove_worktree(PlainRunner(), await now(tree))
+    assert "run `git switch phoenix/fix` there" in await merge_refused(tree)
+    git(tree, "switch", "-qc", "other")
+    await remove_worktree(PlainRunner(), await now(tree))
+    assert git(repo, "log", "-1", "--format=%s", "other") == "change a"
+
+
+async def test_links_in_the_git_folder_are_not_written_through(repo: Path, tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("kept", "ascii")
+    own = repo / ".git" / "worktrees" / "phoenix-fix"
+    (own / "index.removed").symlink_to(tmp_path / "kept")
+    (own / "index.lock").symlink_to(tmp_path / "kept")
+    (tree / "new").write_text("new", "ascii")
+    await remove_worktree(PlainRunner(), await now(tree))
+    await make_worktree(PlainRunner(), repo, "fix")
+    commit(tree, "a", "1\n")
+    (repo / ".git" / "index").rename(tmp_path / "index")
+    (repo / ".git" / "index").symlink_to(tmp_path / "index")
+    assert "is a link, through which nothing is written" in await merge_refused(tree)
+    await remove_worktree(PlainRunner(), await now(tree))
+    (repo / ".git" / "worktrees").rename(tmp_path / "worktrees")
+    (repo / ".git" / "worktrees").symlink_to(tmp_path / "worktrees")
+    with pytest.raises(GitFailure, match="is a link, through which nothing is written"):
+        await make_worktree(PlainRunner(), repo, "two")
+    assert (tmp_path / "kept").read_text("ascii") == "kept"
+    assert not list((tmp_path / "worktrees").iterdir())
+
+
 async def test_repositories_inside_and_submodules_are_never_deleted(repo: Path, tree: Path) -> None:
     (tree / "inner").mkdir()
     git(tree / "inner", "init", "-q")
