@@ -6,7 +6,7 @@ from phoenix_tui.lifecycle.isolation import leave_out_working_directory
 
 leave_out_working_directory()
 
-from phoenix_tui.cli.names import COMMANDS, VERSION, wants_control  # noqa: E402 - nothing is imported before the folder is left out
+from phoenix_tui.cli.names import COMMANDS, LOOK_UP, VERSION, wants_control  # noqa: E402 - nothing is imported before the folder is left out
 from phoenix_tui.lifecycle.process_start import fill_in, lacking  # noqa: E402 - as above
 
 TYPE_CHECKING = False  # importing typing would cost `--version` more than all the rest
@@ -22,6 +22,8 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     fill_in()
     if arguments == ["--version"] and _tell_version():
         return 0
+    if len(arguments) == 2 and arguments[0] == LOOK_UP:
+        return _print_values(arguments[1])
     import os  # noqa: PLC0415 - not for `--version`
 
     from phoenix_tui.terminal.size import forget_nonsense  # noqa: PLC0415 - as above
@@ -49,6 +51,20 @@ def _tell_version() -> bool:
     except OSError:
         return False
     return True
+
+
+def _print_values(kind: str) -> int:
+    """Print values for a completion script; silent in any trouble, since a command line is being written."""
+    from phoenix_tui.cli.completion.values import print_values  # noqa: PLC0415 - for a key pressed in a shell alone
+
+    try:
+        print_values(kind)
+        sys.stdout.flush()
+    except (OSError, RuntimeError, ValueError):  # stdout is gone, or there is no home
+        from phoenix_tui.lifecycle.process_start import forget  # noqa: PLC0415 - as above
+
+        forget(1)
+    return 0
 
 
 def _prepare_screen() -> None:

@@ -19,7 +19,12 @@ COMMANDS = (
     "doctor",
     "serve",
     "acp",
+    "completion",
+    "man",
 )
+
+LOOK_UP = "__complete"
+"""First argument by which a completion script of a shell asks for values; no command for people."""
 
 INPUT_FORMAT = "--input-format"
 """Flag by which a host drives Phoenix over stdin."""

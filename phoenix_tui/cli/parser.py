@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from phoenix_tui.cli.exits import CommandError
-from phoenix_tui.config.choices import EFFORTS, OUTPUT_FORMATS, PERMISSION_MODES, SANDBOXES
+from phoenix_tui.config.choices import EFFORTS, OUTPUT_FORMATS, PERMISSION_MODES, SANDBOXES, SHELLS
 
 TYPE_CHECKING = False  # importing typing would cost `--help` a third of its time
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ def run_parser() -> Parser:
         "  runs list|show|wait|cancel           see and cancel runs\n"
         "  events                               print or follow events of runs\n"
         "  serve                                use Phoenix in a browser\n"
-        "  acp                                  be the agent of an editor\n\n"
+        "  acp                                  be the agent of an editor\n"
+        "  completion bash|zsh|fish             print a completion script\n"
+        "  man                                  print the manual page\n\n"
         "Exit codes: 0 ok, 1 run failed, 2 usage, 41 credentials, 53 cap reached, 75 try again later,\n"
         "130 interrupted, 143 terminated.",
     )
@@ -185,6 +187,7 @@ def command_parser() -> Parser:
     _add_config(commands)
     _add_serve(commands)
     _add_acp(commands)
+    _add_completion(commands)
     return parser
 
 
@@ -336,6 +339,16 @@ def _add_acp(
     agent.add_argument("--sandbox", choices=SANDBOXES, metavar="KIND", help="off, workspace or read-only")
     agent.add_argument("--trust", action="store_true", help="trust the Phoenix files of each folder as they are now")
     _add_debug(agent)
+
+
+def _add_completion(
+    commands: Commands,
+) -> None:
+    text = "print a script that completes command lines of phoenix"
+    script = commands.add_parser("completion", help=text, description=text.capitalize() + ".", allow_abbrev=False)
+    script.add_argument("shell", choices=SHELLS, metavar="SHELL", help="bash, zsh or fish")
+    text = "print the manual page; `phoenix man | man -l -` shows it"
+    commands.add_parser("man", help=text, description=text.capitalize() + ".", allow_abbrev=False)
 
 
 def _port(text: str) -> int:

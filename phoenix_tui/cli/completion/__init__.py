@@ -1,0 +1,1 @@
+"""Completion scripts of shells and the manual page, both made from the parser."""
