@@ -88,10 +88,10 @@ class PhoenixApp(App[None]):
     def _first_theme(self, launch: Launch) -> str:
         """The colours of the first frame: those wished for, else by the terminal's background of last time."""
         if launch.theme and launch.theme not in {theme.name for theme in THEMES}:
-            # Only for a theme of the user's own.
+            from phoenix_tui.styles.known_themes import known_theme  # noqa: PLC0415 - only for a theme beyond the first
             from phoenix_tui.styles.user_themes import theme_named  # noqa: PLC0415 - as above
 
-            own = theme_named(launch.themes_folder, launch.theme)
+            own = theme_named(launch.themes_folder, launch.theme) or known_theme(launch.theme)
             if own is not None:
                 self.register_theme(for_terminal(own, self))
             return own.name if own is not None else DARK.name

@@ -18,12 +18,15 @@ from typing import Any, Final
 from textual.theme import Theme
 
 from phoenix_tui.config.load import line_of
+from phoenix_tui.styles.known_themes import KNOWN_THEMES
 from phoenix_tui.styles.themes import THEMES
 from phoenix_tui.text.shown_paths import short_path
 from tools.clean import clean_line
 from tools.files.own_files import read_text
 
-BASES: Final = {theme.name: theme for theme in THEMES}
+BASES: Final = {theme.name: theme for theme in (*THEMES, *KNOWN_THEMES)}
+RESERVED: Final = frozenset(theme.name for theme in THEMES)
+"""Names that no file can take; one named like a well-known theme replaces it."""
 MEANINGS: Final = {"you": "accent", "work": "primary", "needs_you": "warning", "good": "success", "bad": "error"}
 """The five hues of docs/decisions/looks.md under their names in a theme file, and Textual's names for them."""
 SURFACES: Final = ("background", "surface", "panel", "foreground")
@@ -49,8 +52,8 @@ def read_theme(path: Path) -> Theme:
         table = tomllib.loads(text)
     except (OSError, ValueError) as error:
         raise ThemeError(f"{short_path(path)}: {_reason(error)}") from error
-    if _NAME.fullmatch(path.stem) is None or path.stem in BASES:
-        names = ", ".join(BASES)
+    if _NAME.fullmatch(path.stem) is None or path.stem in RESERVED:
+        names = ", ".join(theme.name for theme in THEMES)
         raise ThemeError(
             f"{short_path(path)}: a theme's name may have letters, digits, - and _, and cannot be any of {names}."
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from phoenix_tui.styles.known_themes import KNOWN_THEMES
 from phoenix_tui.styles.palette import for_terminal
 from phoenix_tui.styles.themes import DARK, LIGHT, THEMES
 from phoenix_tui.styles.user_themes import ThemeError, read_theme, theme_files
@@ -47,6 +48,9 @@ class ThemeControl:
 
     def start(self, *, may_ask: bool) -> None:
         """Read every theme; ask for the background where that decides."""
+        for theme in KNOWN_THEMES:
+            if theme.name != self._app.theme:  # else the one of the first frame, which may be a file
+                self._app.register_theme(for_terminal(theme, self._app))
         for path in theme_files(self._folder):
             self._register(path)
         self.choose(self._wished)
@@ -58,7 +62,8 @@ class ThemeControl:
         """All themes, the one in use first."""
         app = self._app
         own = [path.stem for path in theme_files(self._folder)]
-        names = [*(theme.name for theme in THEMES), *(name for name in own if name in app.available_themes)]
+        known = (theme.name for theme in (*THEMES, *KNOWN_THEMES))
+        names = dict.fromkeys((*known, *(name for name in own if name in app.available_themes)))
         return tuple(sorted(names, key=lambda name: name != app.theme))
 
     def choose(self, name: str) -> None:

@@ -3,6 +3,6 @@
 MODELS = "models"
 CONVERSATIONS = "conversations"
 PROFILES = "profiles"
-"""These three are looked up by `phoenix __complete KIND`."""
+"""Looked up by `phoenix __complete KIND`, as the two above."""
 FILES = "files"
 FOLDERS = "folders"

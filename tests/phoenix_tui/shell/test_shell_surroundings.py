@@ -31,6 +31,27 @@ async def test_a_saved_theme_changes_the_screen_and_a_broken_one_leaves_it(open_
         assert "dawn" in shell.ctx.environment.colours.names()
 
 
+async def test_a_well_known_theme_is_there_from_the_first_frame_and_is_previewed(open_shell: Any) -> None:
+    async with open_shell((120, 40), theme="nord") as shell:
+        assert (shell.app.theme, shell.app.current_theme.background) == ("nord", "#2e3440")
+        await shell.type("/theme")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: isinstance(shell.top, PickerSheet))
+        await shell.type("dracula")
+        await shell.until(lambda: shell.app.current_theme.background == "#282a36")
+        await shell.pilot.press("escape")
+        await shell.until(lambda: shell.app.theme == "nord")
+
+
+async def test_a_file_replaces_the_well_known_theme_of_its_name(open_shell: Any, tmp_path: Path) -> None:
+    (tmp_path / "nord.toml").write_text('base = "dracula"\nyou = "#123456"\n')
+    async with open_shell((120, 40), themes_folder=tmp_path, theme="nord") as shell:
+        assert (shell.app.current_theme.accent, shell.app.current_theme.background) == ("#123456", "#282a36")
+        names = shell.ctx.environment.colours.names()
+        assert (names[0], names.count("nord")) == ("nord", 1)
+        assert (shell.app.current_theme.accent, shell.app.theme) == ("#123456", "nord")
+
+
 async def test_a_saved_keymap_counts_at_once_and_a_broken_one_leaves_the_keys(open_shell: Any, tmp_path: Path) -> None:
     keymap = tmp_path / "keymap.toml"
     async with open_shell((120, 40)) as shell:
