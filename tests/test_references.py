@@ -131,7 +131,17 @@ def test_documents_for_users_name_only_commands_and_settings_that_exist() -> Non
     assert named - set(BY_NAME) - set(ALIASES) == set()
     settings = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)(?: = [^`]*)?`", text))
     others = (
-        {"job_output", "job_kill", "memory_get", "memory_search", "spawn_agents", "spawn_task", "web_fetch", "ask_user"}
+        {
+            "job_output",
+            "job_kill",
+            "memory_get",
+            "memory_search",
+            "spawn_agents",
+            "spawn_task",
+            "web_fetch",
+            "ask_user",
+            "agent_servers",
+        }
         | set(PROVIDER_KEYS)
         | {"extra_body"}
     )

@@ -22,7 +22,7 @@ _KINDS = {
     "bundle": FILES,
     "file": FILES,
 }
-"""What a value is, by the name under which the parser keeps it."""
+"""Kind of a value, by the name under which the parser keeps it."""
 _NOT_BY_NAME = {("runs", "show"), ("runs", "wait"), ("runs", "cancel")}
 """Commands whose reference is an id."""
 _DEFAULT_MODEL = ("model", "use")

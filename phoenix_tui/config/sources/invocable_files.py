@@ -196,12 +196,6 @@ class _Reading:
         return _EFFORTS.get(word, Effort.DEFAULT)
 
 
-def _digest(files: Sequence[SourceFile]) -> str:
-    """Digest of all files together."""
-    lines = sorted(f"{file.path}\0{file.digest}" for file in files)
-    return digest_of("\n".join(lines).encode("utf-8", "replace"))
-
-
 def _bundled(path: Path, files: Sequence[SourceFile]) -> tuple[str, ...]:
     names = (str(file.path.relative_to(path.parent)) for file in files[:MOST_BUNDLED] if file.path != path)
     return tuple(sorted(clean_line(name) for name in names))
