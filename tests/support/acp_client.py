@@ -127,7 +127,7 @@ async def connected(
         *arguments,
         env=phoenix.environment,
         cwd=phoenix.cwd,
-        transport_kwargs={"limit": 1 << 26},
+        transport_kwargs={"limit": 1 << 26, "shutdown_timeout": PATIENCE},
         observers=[editor.observe],
         use_unstable_protocol=True,
     ) as (agent, process):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,10 @@ import psutil
 import pytest
 
 from phoenix_tui.acp.lines import LONGEST_LINE, MOST_NESTED
-from tests.support.cli import Phoenix, phoenix_in
+from tests.support.acp_client import replies
+from tests.support.cli import Phoenix, phoenix_in, with_claude
+from tests.support.journeys import calls, says
+from tests.support.loopback import serve
 from tests.support.waiting import PATIENCE, poll
 
 ASK = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
@@ -36,6 +39,16 @@ class Raw:
         async with asyncio.timeout(PATIENCE):
             found: dict[str, Any] = json.loads(await self.process.stdout.readline())
             return found
+
+    async def message(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The next line that is wanted."""
+        while not wanted(found := await self.answer()):
+            pass
+        return found
+
+    async def response(self, number: int) -> dict[str, Any]:
+        """The answer to a request."""
+        return await self.message(lambda one: "method" not in one and one["id"] == number)
 
 
 @asynccontextmanager
@@ -116,3 +129,28 @@ async def test_a_client_that_reads_nothing_holds_up_neither_the_end_nor_memory(t
 async def test_without_a_client_it_ends_at_once(tmp_path: Path) -> None:
     ran = await phoenix_in(tmp_path).run("acp", stdin=b"")
     assert (ran.code, ran.out, ran.err) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"result": 5},
+        {"result": None},
+        {"result": {"outcome": {"outcome": "selected"}}},
+        {"error": {"code": "x", "message": 5}},
+        {"error": {"code": -32601, "message": "Method not found"}},
+    ],
+)
+async def test_a_client_that_cannot_answer_a_question_denies_it(tmp_path: Path, answer: dict[str, Any]) -> None:
+    async with serve(replies(calls("bash", command="touch made"), says("Denied."))) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with raw(phoenix) as agent:
+            agent.send({"id": 1, "method": "session/new", "params": {"cwd": str(phoenix.cwd), "mcpServers": []}})
+            session = await agent.response(1)
+            prompt = [{"type": "text", "text": "Go"}]
+            params = {"sessionId": session["result"]["sessionId"], "prompt": prompt}
+            agent.send({"id": 2, "method": "session/prompt", "params": params})
+            asked = await agent.message(lambda one: one.get("method") == "session/request_permission")
+            agent.send({"jsonrpc": "2.0", "id": asked["id"], **answer})
+            assert (await agent.response(2))["result"] == {"stopReason": "end_turn"}
+        assert not (phoenix.cwd / "made").exists()
