@@ -69,6 +69,8 @@ class Outside(Struct, frozen=True):
     """Adds profiles to those of the user."""
     rules_over: Callable[[RuleBook], RuleBook] = lambda book: book
     """Adds rules to those of the user."""
+    attended: bool = False
+    """True where the host can be asked questions: its models may then ask the user."""
     leaves_out: Callable[[str], bool] = lambda _: False
     """True for tools that no model is given."""
 
@@ -179,7 +181,7 @@ def _engine(ports: Ports, settings: EngineSettings, outside: Outside | None) -> 
     extensions, hooks = (*ports.extensions, *outside.extensions), (*ports.hooks, *outside.hooks)
     profiles = outside.profiles_over(ports.profiles) if ports.profiles is not None else None
     with_host = replace(ports, rules=rules, extensions=extensions, hooks=hooks, profiles=profiles)
-    engine = Engine(with_host, settings)
+    engine = Engine(with_host, replace(settings, attended=settings.attended or outside.attended))
     engine.leave_out(outside.leaves_out)
     return engine
 

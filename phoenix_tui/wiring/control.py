@@ -124,6 +124,8 @@ class ControlRun:
         async with self._opened() as (backend, conversation):
             turns = await self._assemble(backend, conversation)
             with self._signals(turns):
+                await name_untrusted(backend, self._setup, conversation.record.cwd)
+                await remove_old_events(backend, self._setup)
                 return await turns.perform()
 
     @contextlib.asynccontextmanager
@@ -134,6 +136,7 @@ class ControlRun:
                 self._sources,
                 (self._hooks,),
                 self._agents.over,
+                attended=self._flags.prompt_tool == "stdio",
                 rules_over=self._rules_over,
                 leaves_out=self._leaves_out,
             )
@@ -154,8 +157,6 @@ class ControlRun:
             await check_sandbox(backend, record.sandbox, record.sandbox_required)
             for notice in filter(None, (backend.engine.warning, backend.notice)):
                 write_progress(notice)
-            await name_untrusted(backend, setup, record.cwd)
-            await remove_old_events(backend, setup)
             yield backend, conversation
         except (MemoryShort, DatabaseBusy) as error:
             raise CommandError(str(error), Exit.RETRYABLE) from error

@@ -19,6 +19,7 @@ from phoenix_tui.cli.control.host_rules import suggestion
 from phoenix_tui.cli.control.names import foreign_call, native_call
 from phoenix_tui.cli.control.permission_updates import PermissionUpdates
 from phoenix_tui.cli.headless import why_denied
+from tools.asked_questions import AskedQuestion
 from tools.contract import JsonObject, JsonValue, ToolClass, ToolInputError
 
 log = logging.getLogger(__name__)
@@ -27,6 +28,9 @@ ANSWER_WITHIN: Final = 3_600.0
 """Seconds for an answer to a question about a call; a host asks a person."""
 MOST_SHOWN: Final = 4_096
 """Characters of an input that is too large for a frame; the host sees its beginning."""
+NO_ANSWERS: Final = "The host gave no answers."
+SEVERAL: Final = ", "
+"""Sign between several chosen labels."""
 TOO_LARGE_TO_CHANGE: Final = "The input is too large for a frame, so the host can allow or deny it, but not change it."
 
 
@@ -72,7 +76,7 @@ class HostApprovals(Struct, eq=False):
             conversation.cancel()
             return
         receipt = await conversation.answer(question.call.id, answer)
-        if isinstance(receipt, Refused) and answer.input is not None:
+        if isinstance(receipt, Refused) and answer.choice is ApprovalChoice.ONCE:
             await conversation.answer(question.call.id, _no(question, receipt.reason))
 
     async def _answer(self, conversation: Conversation, question: Question) -> ApprovalAnswer | None:
@@ -98,6 +102,8 @@ class HostApprovals(Struct, eq=False):
     def _allowed(
         conversation: Conversation, question: Question, sent: JsonObject, updated: JsonValue
     ) -> ApprovalAnswer:
+        if question.request.questions:
+            return _told(question, updated)
         if not isinstance(updated, dict) or updated == sent:
             return _yes(question)
         if "phoenix_left_out" in sent:
@@ -157,6 +163,24 @@ def _foreign(conversation: Conversation, question: Question) -> tuple[str, JsonO
 def _yes(question: Question, args: JsonObject | None = None) -> ApprovalAnswer:
     plan = PlanChoice.ASK if question.request.plan else None
     return ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=plan, input=args)
+
+
+def _told(question: Question, updated: JsonValue) -> ApprovalAnswer:
+    """The answers to questions of `ask_user`, which a host sends by the words of each question."""
+    given = updated.get("answers") if isinstance(updated, dict) else None
+    if not isinstance(given, dict) or not given:
+        return _no(question, NO_ANSWERS)
+    answers = tuple(_chosen(asked, given.get(asked.question)) for asked in question.request.questions)
+    return ApprovalAnswer(ApprovalChoice.ONCE, answers=answers)
+
+
+def _chosen(asked: AskedQuestion, value: JsonValue) -> tuple[str, ...]:
+    if isinstance(value, list):
+        return tuple(one for one in value if isinstance(one, str))
+    if not isinstance(value, str) or not value:
+        return ()
+    several = tuple(value.split(SEVERAL)) if asked.multi else ()
+    return several if several and set(several) <= set(asked.labels) else (value,)
 
 
 def _no(question: Question, reason: str) -> ApprovalAnswer:

@@ -217,3 +217,21 @@ async def test_an_input_too_large_for_a_line_can_be_allowed_and_runs_whole(tmp_p
             frames = await host.turn("Write it")
     assert (phoenix.cwd / "a.txt").read_text() == content
     assert frames[-1]["result"] == "Done."
+
+
+async def test_questions_to_the_user_are_answered_by_the_host(tmp_path: Path) -> None:
+    options = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]
+    asks = {"questions": [{"question": "Which colour?", "header": "Colour", "options": options, "multiSelect": False}]}
+
+    def answer(request: Frame) -> Frame:
+        return {"behavior": "allow", "updatedInput": request["input"] | {"answers": {"Which colour?": "Blue"}}}
+
+    for reply, words in ((answer, '="Blue'), (allows(), "gave no answers")):
+        async with serve(calls("AskUserQuestion", asks), says("Done.")) as server:
+            async with hosted(with_claude(tmp_path, server.url), *STDIO, can_use_tool=reply) as host:
+                frames = await host.turn("Ask me")
+            read = last_result(server)
+        [asked] = host.requests("can_use_tool")
+        assert (asked["tool_name"], asked["input"]["questions"][0]["question"]) == ("AskUserQuestion", "Which colour?")
+        assert words in read.replace("\\", "")
+        assert frames[-1]["result"] == "Done."
