@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from msgspec.structs import replace
+
 from engine.executor.agent_mailbox import AgentMailbox
 from engine.executor.approving import answer_note, keep_rule
 from engine.executor.asking import keep
@@ -223,7 +225,8 @@ class Conversation:
 
     async def retry(self, caps: RunCaps | None = None) -> Receipt:
         """Resume an interrupted turn, or try again after an error."""
-        session, caps = self._session, caps or RunCaps()
+        session, last = self._session, self._session.run.caps
+        caps = replace(caps or RunCaps(), rules=last.rules, model=last.model, effort=last.effort)
         if why := session.settings.memory_gauge.refusal():
             return Refused(why)
         if why := await refused_spending(session):

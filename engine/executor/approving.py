@@ -7,6 +7,7 @@ from typing import Final
 from engine.executor.equipment import extension_folders
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.executor.session import Session
+from engine.machine.states import is_busy
 from engine.permissions.asked import differences
 from engine.permissions.denials import Denials, denials_in_force
 from engine.permissions.place import PathPlace
@@ -50,7 +51,8 @@ def place_of(session: Session) -> PathPlace:
 def rules_of(session: Session) -> dict[Rule, Access]:
     """Rules that hold for a conversation, each with the access that it was given for here."""
     kept = rules_in_force(session.ports.rules.rules(), project_of(session.record.cwd))
-    found = (*session.rules, *session.run.rules, *session.run.caps.rules, *kept)
+    of_run = (*session.run.rules, *session.run.caps.rules) if is_busy(session.state) else ()
+    found = (*session.rules, *of_run, *kept)
     return {rule: session.rule_access.get(Rule(rule.tool, rule.pattern), Access.CONFINED) for rule in found}
 
 

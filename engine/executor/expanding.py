@@ -22,11 +22,13 @@ from engine.executor.session import Session
 from engine.extensions.bodies import Body, asked_rules, body_of, with_outputs, wrapped
 from engine.extensions.calls import CALL, why_not_called
 from engine.machine.messages import TextBlock
+from engine.machine.states import is_busy
+from engine.machine.texts import BUSY
 from engine.permissions.policy import Ask, Deny
 from engine.permissions.rules import Rule
 from engine.ports.invocables import Catalogue, Invocable, Invocables
 from engine.updates import Noticed
-from tools.contract import Sandbox
+from tools.contract import Sandbox, ToolInputError
 from tools.wording import one_line
 
 PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z:-]*")
@@ -59,7 +61,12 @@ async def expanded(session: Session, text: str, caps: RunCaps) -> Expansion | Re
     one = catalogue.called(name)
     if one is None:
         return _unknown(catalogue, name, caps, attended=invocables.attended)
-    return await _Call(session, invocables, one, (call["arguments"] or "").strip()).expanded(caps)
+    if is_busy(session.state):  # it would be refused behind its shell lines
+        return Refused(BUSY)
+    try:
+        return await _Call(session, invocables, one, (call["arguments"] or "").strip()).expanded(caps)
+    except ToolInputError as error:
+        return Refused(f"Not sent: {error}")
 
 
 def calls(session: Session, text: str) -> bool:

@@ -126,7 +126,7 @@ async def send(
 
     def sent() -> UserMessage:
         log_launch(session.record, session.state)
-        routed = session.record.supervisor
+        routed = session.record.supervisor and expansion is None  # a supervisor reads the typed words alone
         return UserMessage(message, session.last, run_id, limit, supervisor=routed, compact_due=session.compact_due)
 
     return await ask(session, sent, message.id, caps, writes)

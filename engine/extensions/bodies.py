@@ -17,7 +17,7 @@ from engine.permissions.tool_names import ANY
 from engine.ports.invocables import Invocable, InvocableKind, InvocableOrigin
 from tools.clean import clean
 from tools.command_access import command_access
-from tools.contract import Command, ProcessRunner, Sandbox, ToolRequest
+from tools.contract import Command, ProcessRunner, Sandbox, ToolInputError, ToolRequest
 from tools.foreign_names import native_name
 from tools.process.programs import find_program
 from tools.shell_output import outcome_lines, readable
@@ -29,6 +29,8 @@ LINE_BYTES: Final = 16 * 1024
 """Bytes of its output that are kept, half of them from either end."""
 MOST_LISTED: Final = 50
 """Bundled files that the text for the model names."""
+MOST_CHARACTERS: Final = 1_000_000
+"""Characters of a body with its arguments."""
 MOST_RULES: Final = 50
 BASH: Final = "bash"
 _SHORT: Final = 12
@@ -55,7 +57,13 @@ class Body(Struct, frozen=True):
 
 
 def body_of(invocable: Invocable, arguments: str, conversation_id: str) -> Body:
-    """The body of one use."""
+    """The body of one use.
+
+    Raises:
+        ToolInputError: with these arguments it would be too long.
+    """
+    if len(invocable.body) + invocable.body.count("$") * len(arguments) > MOST_CHARACTERS:
+        raise ToolInputError(f"{invocable.label} repeats its arguments too often for so long ones; shorten them.")
     names = {"SESSION_ID": conversation_id}
     if invocable.kind is InvocableKind.SKILL:
         names["SKILL_DIR"] = str(invocable.folder)

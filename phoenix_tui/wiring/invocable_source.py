@@ -17,6 +17,7 @@ from engine.executor.requests import EngineError
 from engine.ports.extensions import ExtensionPrompt
 from engine.ports.invocables import EMPTY, Catalogue, Invocable, WaitingInvocable
 from engine.records import ConversationRecord
+from phoenix_tui.config.sources.kinds import SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.sources.skill_states import SkillStates
 from phoenix_tui.config.sources.source_trust import TrustedSources
@@ -33,6 +34,7 @@ FIRST_WAIT: Final = 2.0
 LONGEST_WAIT: Final = 5.0
 """Seconds that a user's call or completion waits."""
 MOST_FOLDERS: Final = 50
+CALLED: Final = frozenset({SourceKind.SKILL, SourceKind.COMMAND})
 SECTION: Final = "Skills"
 TOOL: Final = "skill"
 
@@ -167,6 +169,9 @@ class InvocableSource(Struct, eq=False):
             return
         off, kept, nested = self.states.off, self._kept.get(folder), self._nested(folder)
         if kept is not None and kept.sources is found and (kept.off, kept.nested) == (off, nested):
+            return
+        if not nested and not any(file.kind in CALLED for file in (*found.files, *found.waiting)):
+            self._kept[folder] = _Kept(found, off, nested, Catalogue(), ())  # most folders: no module is loaded
             return
         if not self._reader:
             from phoenix_tui.config.sources.catalogues import CatalogueReader  # noqa: PLC0415 - behind the first frame

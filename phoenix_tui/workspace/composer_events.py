@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from engine.machine.states import is_busy
-from phoenix_tui.features.catalogue import is_command, is_shell_line
+from phoenix_tui.features.catalogue import BY_NAME, is_command, is_shell_line, split_command
+from phoenix_tui.features.custom_commands import is_custom
 from phoenix_tui.features.prompt_history import ENTRY_LIMIT, remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.keys.active_keys import hint
@@ -87,9 +88,17 @@ class ComposerEvents:
     def queue(self, text: str, *, steer: bool = False) -> None:
         """Tab while the agent works: the draft waits, or the running turn reads it; a command needs no waiting."""
         if is_command(text):
-            self._screen.post_message(Composer.Submitted(text))
+            self._ready.then(lambda ctx: self._send_call(ctx, text, queue=True))
         else:
             self._ready.then(lambda ctx: ctx.sending.send(text, queue=True, steer=steer))
+
+    async def _send_call(self, ctx: CommandContext, text: str, *, queue: bool = False, interrupt: bool = False) -> None:
+        """Send the call of a skill or command file like a message; a command of Phoenix runs at once."""
+        name, _ = split_command(text)
+        if name not in BY_NAME and await is_custom(ctx.active.services.invocables, ctx.active.folder, text):
+            await ctx.sending.send(text, queue=queue, interrupt=interrupt)
+        else:
+            self._screen.post_message(Composer.Submitted(text))
 
     def send_now(self) -> None:
         """Stop the run and send the text, else the queue."""
@@ -98,7 +107,7 @@ class ComposerEvents:
     def _send_now(self) -> None:
         text = self._composer.take()
         if is_command(text):
-            self._screen.post_message(Composer.Submitted(text))
+            self._ready.then(lambda ctx: self._send_call(ctx, text, interrupt=True))
         elif is_shell_line(text):
             self._ready.then(lambda ctx: ctx.sending.shell(text, now=True))
         elif text.strip():

@@ -199,3 +199,43 @@ async def test_a_skill_in_a_fork_is_worked_on_by_a_sub_agent(tmp_path: Path) -> 
     assert "Audit src." in str(task)
     assert "Found two." in result_text(server.requests[-1])
     assert ran.out.strip() == "Told."
+
+
+@pytest.mark.pty
+async def test_a_call_while_the_agent_works_runs_nothing_and_can_be_queued(tmp_path: Path) -> None:
+    waits = calls("bash", command="touch begun; until [ -e go ]; do sleep 0.05; done")
+    async with serve(waits, says("Later."), says("All made.")) as server:
+        phoenix = installed(tmp_path, server.url)
+        command(phoenix.home / "commands", "make", body="!`touch made`")
+        async with program(phoenix, "--permission-mode", "auto", rows=40) as running:
+            await running.ready()
+            await running.send("work")
+            await running.until((phoenix.cwd / "begun").exists, "the command")
+            await running.send("/make")
+            await running.shows("Still working")
+            running.type("\t")  # takes the completion
+            await running.lacks("Does it. · user")
+            running.type("\t")
+            await running.until(lambda: rows(phoenix, "SELECT count(*) FROM queued_messages") == [(1,)], "the queue")
+            assert not (phoenix.cwd / "made").exists()
+            write(phoenix.cwd / "go", "")
+            await running.shows("Later.", "[command make (user)]", "All made.")
+    assert (phoenix.cwd / "made").exists()
+
+
+@pytest.mark.pty
+async def test_rules_of_one_call_do_not_count_for_the_lines_of_the_next(tmp_path: Path) -> None:
+    async with serve(says("One.")) as server:
+        phoenix = installed(tmp_path, server.url)
+        command(phoenix.home / "commands", "first", "description: x\nallowed-tools: Bash(touch:*)", "Go.")
+        command(phoenix.home / "commands", "second", body="!`touch made`")
+        async with program(phoenix, rows=40) as running:
+            await running.ready()
+            await running.send("/first")
+            await running.shows("bash(touch *)", "send it")
+            await typing_guard()
+            running.type("y")
+            await running.shows("One.")
+            await running.send("/second")
+            await running.shows("It runs:", "touch made", "send it")
+    assert not (phoenix.cwd / "made").exists()

@@ -14,7 +14,7 @@ from engine.extensions.bodies import asked_rules, body_of, with_outputs, wrapped
 from engine.ports.invocables import Invocable, InvocableKind, InvocableOrigin
 from tests.support.engine import until
 from tests.support.program import alive, mark
-from tools.contract import UNCONFINED
+from tools.contract import UNCONFINED, ToolInputError
 from tools.process.start import Processes, ProcessSettings, start_processes
 
 
@@ -90,3 +90,10 @@ def test_a_text_names_fifty_of_the_files_of_a_skill() -> None:
     )  # fmt: skip
     text = wrapped(body_of(many, "", "c"), "Go.")
     assert text.splitlines()[2].endswith("f48, f49, and 10 more files")
+
+
+def test_a_body_that_would_become_too_long_is_refused() -> None:
+    text = one("$ARGUMENTS " * 1_000)
+    assert len(str(body_of(text, "x" * 900, "c").parts[0])) > 900_000
+    with pytest.raises(ToolInputError, match="repeats its arguments too often"):
+        body_of(text, "x" * 100_000, "c")
