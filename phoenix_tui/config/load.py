@@ -25,6 +25,7 @@ from phoenix_tui.config.settings import (
     narrows,
 )
 from phoenix_tui.config.sizes import AUTO, megabytes
+from phoenix_tui.config.status_line import StatusLineError, StatusLineSettings, status_line_of
 from tools.files.own_files import MOST_SETTINGS, read_text
 
 LINES = "screen_reader"
@@ -38,6 +39,7 @@ class Layer(Struct, frozen=True):
     values: dict[str, SettingValue] = field(default_factory=dict[str, SettingValue])
     sources: dict[str, str] = field(default_factory=dict[str, str])
     providers: tuple[ProviderSettings, ...] = ()
+    status_line: StatusLineSettings | None = None
     notices: list[str] = field(default_factory=list[str])
     """Sentences about values that were replaced."""
 
@@ -82,15 +84,18 @@ def parse_layer(text: str, path: Path, *, project: bool) -> Layer:
     layer = Layer()
     known = {name: key for name, key in KEYS.items() if key.projects or not project}
     providers: list[ProviderSettings] = []
+    status_line: StatusLineSettings | None = None
     for name, value in document.items():
         where = f"{path}:{line_of(text, name)}"
         if name == "providers" and not project:
             providers = _providers(value, text, path)
+        elif name == "status_line" and not project:
+            status_line = _status_line(value, text, path)
         elif name not in known:
             raise ConfigError(f"{where}: unknown key '{name}'. {_known_keys(known, project=project)}")
         else:
             layer.take(known[name], value, where)
-    return Layer(layer.values, layer.sources, tuple(providers), layer.notices)
+    return Layer(layer.values, layer.sources, tuple(providers), status_line, layer.notices)
 
 
 def environment_layer(environment: Mapping[str, str]) -> Layer:
@@ -137,7 +142,7 @@ def merge(user: Layer, project: Layer, environment: Layer, flags: Layer) -> Sett
     for layer in (environment, flags):
         values |= layer.values
         sources |= layer.sources
-    return Settings(values, sources, user.providers, tuple(notices))
+    return Settings(values, sources, user.providers, user.status_line, tuple(notices))
 
 
 def check(key: SettingKey, value: object, where: str) -> SettingValue:
@@ -190,7 +195,16 @@ def from_text(key: SettingKey, text: str) -> object:
 def _known_keys(known: Mapping[str, SettingKey], *, project: bool) -> str:
     if project:
         return f"A project can set {', '.join(known)}."
-    return f"Valid keys are {', '.join(known)} and [providers.NAME]."
+    return f"Valid keys are {', '.join(known)} [providers.NAME] and [status_line]."
+
+
+def _status_line(value: object, text: str, path: Path) -> StatusLineSettings:
+    try:
+        return status_line_of(value)
+    except StatusLineError as error:
+        line = line_of(text, error.key, "status_line") if error.key else 1
+        line = line if line > 1 else line_of(text, "status_line")
+        raise ConfigError(f"{path}:{line}: {error}") from error
 
 
 def _providers(value: object, text: str, path: Path) -> list[ProviderSettings]:

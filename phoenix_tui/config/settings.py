@@ -19,6 +19,7 @@ from phoenix_tui.config.choices import (
     TRACKING,
 )
 from phoenix_tui.config.presets import PRESETS, Preset
+from phoenix_tui.config.status_line import StatusLineSettings
 
 SettingValue: TypeAlias = str | int | float | bool
 
@@ -373,6 +374,7 @@ class Settings(Struct, frozen=True):
     sources: dict[str, str]
     """Key to source: default, a file with its line, a variable or a flag."""
     providers: tuple[ProviderSettings, ...] = ()
+    status_line: StatusLineSettings | None = None
     notices: tuple[str, ...] = ()
     """Notices for the user, such as a project's setting that was too wide."""
 

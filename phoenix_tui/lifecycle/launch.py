@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from engine.executor.requests import ConversationOptions, RunCaps
 from engine.records import PermissionMode
 from engine.records.effort import Effort
+from phoenix_tui.config.status_line import StatusLineSettings
 from tools.contract import SandboxMode
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from engine.api.statistics import StatisticsApi
     from engine.diagnostics import Diagnostics
     from engine.ports import ModelInfo
+    from engine.ports.services import ServiceRunner
     from engine.records import Recovery
     from phoenix_tui.features.custom_commands import InvocablesApi
     from phoenix_tui.features.hooks_api import HooksApi
@@ -80,6 +82,8 @@ class Services(Struct, frozen=True):
     """Conversations recovered at the start."""
     warning: str = ""
     """Warning to show from the start: nothing is kept, a fallback is in use."""
+    programs: ServiceRunner | None = None
+    """Runs programs of the user's settings."""
     kept: bool = True
     """True when messages outlast this session."""
 
@@ -123,6 +127,8 @@ class Launch(Struct, frozen=True):
     """True when the terminal reported a light background last time."""
     themes_folder: Path | None = None
     """Folder of the user's own themes."""
+    status_line: StatusLineSettings | None = None
+    """The user's own status line, a program; None without one."""
     notifications: str = "auto"
     terminal_title: bool = True
     mouse: bool = True

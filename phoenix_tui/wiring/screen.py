@@ -225,6 +225,7 @@ def launch_of(arguments: RunArguments, setup: Setup, choice: ModelChoice, conver
         theme=settings.text("theme"),
         light_terminal=remembered_light(setup.paths.state),
         themes_folder=setup.paths.themes,
+        status_line=settings.status_line,
         notifications=settings.text("notifications"),
         terminal_title=settings.flag("terminal_title"),
         mouse=settings.flag("mouse"),

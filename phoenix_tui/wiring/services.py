@@ -93,6 +93,7 @@ class ServiceOpener(SecretFields, Struct, eq=False):
             library=backend.library,
             onboarding=offers,
             runner=backend.processes.runner,
+            programs=backend.processes.services,
             system=SystemChecks(setup, backend),
             settings=SettingsBoard(setup),
             profiles=ProfileBoard(setup, backend.profiles),

@@ -55,6 +55,11 @@ class ConversationIndex:
         self.panes: VisibleConversations | None = None
         """Set while there are panes: other conversations are in sight too."""
 
+    @property
+    def count(self) -> int:
+        """Conversations in the list."""
+        return len(self._summaries)
+
     async def start(self) -> None:
         """Read the list, then watch."""
         self._unwatch = self._engine.watch(self._noticed)

@@ -128,6 +128,7 @@ class WorkspaceServices:
         screen.parts.status.kept = self._services.kept
         screen.run_worker(self._look_at_sandbox(), group="sandbox")
         self._watch_sources()
+        await self._show_status_script()
         if self._services.warning:
             self.ctx.tell(self._services.warning, bad=True)
         if launch.images:
@@ -141,6 +142,14 @@ class WorkspaceServices:
         from phoenix_tui.workspace.source_watch import ScreenSourceWatch  # noqa: PLC0415 - behind an early prompt
 
         ScreenSourceWatch(self.ctx).start()
+
+    async def _show_status_script(self) -> None:
+        """Show the user's own status line, where one is configured."""
+        settings, programs = self._screen.launch.status_line, self._services.programs
+        if settings is not None and programs is not None:
+            from phoenix_tui.workspace.status_script_row import StatusScriptRow  # noqa: PLC0415 - for few users
+
+            await StatusScriptRow(self._screen, self.ctx.active, settings, programs).start()
 
     async def _look_at_sandbox(self) -> None:
         """Say in the status line whether the sandbox holds; the first look starts a program, so no frame waits."""

@@ -1,0 +1,85 @@
+"""Runs the user's status line program after a change, one at a time, and never while nothing changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from textual.content import Content
+
+from engine.ports.services import ServiceRunner
+from phoenix_tui.cli.blocks import encode
+from phoenix_tui.config.status_line import StatusLineSettings
+from phoenix_tui.text.script_text import first_line
+from tools.clock import SYSTEM_CLOCK, Clock
+from tools.contract import JsonObject
+from tools.services import ProgramLimits, ServiceCommand
+
+KEPT: Final = 16 * 1024
+"""Bytes kept of its output; the rest is read and dropped."""
+Show: TypeAlias = Callable[[Content | None, bool], None]
+"""Shows a text, or None for the last good one; True while the program fails."""
+
+
+class StatusScript:
+    """The program of `[status_line]`. Each run gets the facts of its moment as JSON on stdin."""
+
+    def __init__(
+        self,
+        settings: StatusLineSettings,
+        programs: ServiceRunner,
+        folder: Path,
+        facts: Callable[[], tuple[JsonObject, int]],
+        show: Show,
+        start: Callable[[Coroutine[Any, Any, None]], object],
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._settings = settings
+        self._programs = programs
+        self._folder = folder
+        """Working directory: never the folder of a conversation, whose files could name programs for it."""
+        self._facts = facts
+        """Facts, and the columns of the terminal."""
+        self._show = show
+        self._clock = clock
+        self._changed = False
+        self._start = start
+        """Starts the work in the background; cancelling that ends a run with its whole tree."""
+        self._works = False
+        self.runs = 0
+        """Number of runs begun."""
+
+    def wake(self) -> None:
+        """Note a change: a run follows, at once or when the one before and its interval are over."""
+        self._changed = True
+        if not self._works:
+            self._works = True
+            self._start(self._work())
+
+    async def _work(self) -> None:
+        try:
+            while self._changed:
+                self._changed = False
+                began = self._clock.monotonic()
+                await self._run()
+                rest = began + self._settings.min_interval_ms / 1000 - self._clock.monotonic()
+                await asyncio.sleep(max(rest, 0.0))
+        finally:
+            self._works = False
+
+    async def _run(self) -> None:
+        self.runs += 1
+        facts, columns = self._facts()
+        command = ServiceCommand(("/bin/sh", "-c", self._settings.command), self._folder, {"COLUMNS": str(columns)})
+        limits = ProgramLimits(self._settings.timeout_ms / 1000, KEPT)
+        try:
+            result = await self._programs.run_program(command, encode(facts).encode(), limits)
+        except OSError:
+            self._show(None, True)
+            return
+        if result.timed_out or result.exit_code != 0:
+            self._show(None, True)
+        else:
+            self._show(first_line(result.stdout.head or result.stdout.tail), False)
