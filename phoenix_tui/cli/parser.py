@@ -191,13 +191,17 @@ def command_parser() -> Parser:
     return parser
 
 
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."  # `capitalize` would lower names such as $EDITOR
+
+
 def _leaf(
     commands: Commands,
     name: str,
     help_text: str,
     *arguments: str,
 ) -> Parser:
-    leaf = commands.add_parser(name, help=help_text, description=help_text.capitalize() + ".", allow_abbrev=False)
+    leaf = commands.add_parser(name, help=help_text, description=_sentence(help_text), allow_abbrev=False)
     for argument in arguments:
         leaf.add_argument(argument, metavar=argument.upper())
     leaf.add_argument("--json", action="store_true", help="print JSON")
@@ -210,7 +214,7 @@ def _actions(
     name: str,
     help_text: str,
 ) -> Commands:
-    command = commands.add_parser(name, help=help_text, description=help_text.capitalize() + ".", allow_abbrev=False)
+    command = commands.add_parser(name, help=help_text, description=_sentence(help_text), allow_abbrev=False)
     return command.add_subparsers(dest="action", metavar="ACTION", required=True)
 
 
@@ -331,7 +335,7 @@ def _add_acp(
     commands: Commands,
 ) -> None:
     text = "be the agent of an editor over the Agent Client Protocol, on stdin and stdout"
-    agent = commands.add_parser("acp", help=text, description=text.capitalize() + ".", allow_abbrev=False)
+    agent = commands.add_parser("acp", help=text, description=_sentence(text), allow_abbrev=False)
     agent.add_argument("-m", "--model", metavar="PROVIDER/MODEL", help="model of new conversations")
     agent.add_argument("--effort", choices=EFFORTS, metavar="LEVEL", help="how much it reasons")
     agent.add_argument("--profile", metavar="NAME", help="agent profile of new conversations")
@@ -345,10 +349,10 @@ def _add_completion(
     commands: Commands,
 ) -> None:
     text = "print a script that completes command lines of phoenix"
-    script = commands.add_parser("completion", help=text, description=text.capitalize() + ".", allow_abbrev=False)
+    script = commands.add_parser("completion", help=text, description=_sentence(text), allow_abbrev=False)
     script.add_argument("shell", choices=SHELLS, metavar="SHELL", help="bash, zsh or fish")
     text = "print the manual page; `phoenix man | man -l -` shows it"
-    commands.add_parser("man", help=text, description=text.capitalize() + ".", allow_abbrev=False)
+    commands.add_parser("man", help=text, description=_sentence(text), allow_abbrev=False)
 
 
 def _port(text: str) -> int:

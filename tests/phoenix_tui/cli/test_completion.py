@@ -156,6 +156,7 @@ def test_the_tables_hold_every_command_and_its_help() -> None:
     tables = {table.path: table for table in command_tables()}
     assert {name for name, _ in tables[()].below} == set(COMMANDS) == {path[0] for path in tables if path}
     assert all(help_text for _, help_text in tables[()].below)
+    assert tables["config", "edit"].help == "Open the settings file in $VISUAL or $EDITOR."
     assert {"-p", "--model", "--resume"} <= {flag for option in tables[()].options for flag in option.flags}
 
 
