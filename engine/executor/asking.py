@@ -91,11 +91,18 @@ async def ask_aside(
         async with paced(session, provider, request, shown=purpose in OF_RUNS) as pacing:
             with recorded(session, purpose, model, request) as call:
                 reply = await reply_of(provider, request, call, pacing)
-                cost = await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
+                cost = await cost_of(session, model, reply)
                 replied(session, call, reply, cost)
             pacing.answered(reply.usage)
         diagnosed(reply)
     return reply, cost
+
+
+async def cost_of(session: Session, model: str, reply: ModelReply) -> float | None:
+    """US dollars of a reply: what its service charged by its own statement, else by the price list."""
+    if reply.cost_usd is not None:
+        return reply.cost_usd
+    return await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
 
 
 async def reply_of(provider: Provider, request: ModelRequest, call: OpenCall, pacing: Pacing) -> ModelReply:
@@ -108,8 +115,8 @@ async def reply_of(provider: Provider, request: ModelRequest, call: OpenCall, pa
         async for item in stream:
             call.streamed = call.streamed or not isinstance(item, LimitsTold | ProviderNotice)
             match item:
-                case UsageTold(usage):
-                    call.usage = usage
+                case UsageTold(usage, cost_usd):
+                    call.usage, call.cost_usd = usage, cost_usd
                 case LimitsTold():
                     pacing.told(item)
                 case ModelReply():
@@ -165,7 +172,7 @@ def replied(
             usage=reply.usage,
             model=reply.model or one.model,
             estimated=reply.usage_estimated,
-            cost_usd=cost_usd,
+            cost_usd=reply.cost_usd if cost_usd == UNPRICED and reply.cost_usd is not None else cost_usd,
             message_id=message_id,
             preview=text_in(reply.blocks)[:PREVIEW],
             stop=reply.stop.value,

@@ -38,6 +38,8 @@ class OpenCall(Struct, eq=False):
     attempt: int = 0
     usage: Usage = Usage()
     """Usage that the server has reported so far."""
+    cost_usd: float | None = None
+    """Cost that the server has reported so far; None: the price list decides."""
     streamed: bool = False
     """True once anything has come back: a request that is refused costs nothing."""
     ended: bool = False
@@ -90,7 +92,7 @@ class CallLog(Struct, eq=False):
             model=model or provider,
             usage=call.usage,
             estimated=status is CallStatus.CANCELLED or call.streamed,
-            cost_usd=UNPRICED,
+            cost_usd=UNPRICED if call.cost_usd is None else call.cost_usd,
             run_id=call.run_id,
             iteration=call.iteration,
             attempt=call.attempt,

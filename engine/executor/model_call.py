@@ -15,7 +15,7 @@ from engine.context import omissions
 from engine.context.assemble import Assembly, assemble
 from engine.context.measure import measure
 from engine.context.todo_notes import with_plan
-from engine.executor.asking import broke_off, recorded, replied
+from engine.executor.asking import broke_off, cost_of, recorded, replied
 from engine.executor.call_arguments import native_calls, offered_name
 from engine.executor.call_log import OpenCall
 from engine.executor.diagnosing import note_failure, note_reply
@@ -102,7 +102,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
                     reply = await _stream(session, provider, request, call, ask, pacing)
                 finally:
                     session.set_window(window_of(session, session.record.model))  # the server may have named it
-                cost_usd = await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
+                cost_usd = await cost_of(session, model, reply)
                 replied(session, call, reply, cost_usd, message_id)
             pacing.answered(reply.usage)
             session.calls.replied(model, reply.usage, clock.monotonic())
@@ -137,8 +137,8 @@ async def _stream(
                 begun = True
                 _begin_anew(session, ask)
             match item:
-                case UsageTold(usage):
-                    call.usage = usage
+                case UsageTold(usage, cost_usd):
+                    call.usage, call.cost_usd = usage, cost_usd
                 case LimitsTold():
                     pacing.told(item)
                 case ModelReply():

@@ -68,6 +68,8 @@ class UsageTold(Struct, frozen=True):
     """Token counts of the server so far: they hold for a call that is stopped or breaks."""
 
     usage: Usage
+    cost_usd: float | None = None
+    """US dollars that the service charges by its own statement; None: the price list decides."""
 
 
 class ProviderNotice(Struct, frozen=True):
@@ -86,6 +88,8 @@ class ModelReply(Struct, frozen=True):
     truncated_call: bool = False
     """The last tool use was cut off by the output limit and is not among `blocks`."""
     usage_estimated: bool = False
+    cost_usd: float | None = None
+    """US dollars that the service charges by its own statement; None: the price list decides."""
 
 
 StreamItem: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | UsageTold | LimitsTold | ProviderNotice | ModelReply

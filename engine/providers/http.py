@@ -61,12 +61,25 @@ LOADING_PAUSE: Final = 0.5
 _STATUSES: Final = frozenset(map(str, range(400, 600)))
 
 
+class ErrorMetadata(msgspec.Struct):
+    """Details that OpenRouter adds: `raw` is the answer of the service behind it."""
+
+    raw: msgspec.Raw = msgspec.Raw()
+
+
 class ErrorDetail(msgspec.Struct):
     """The inner object of an error body. As `code` llama.cpp gives a status, LiteLLM one in quotes, OpenAI a word."""
 
     message: str = ""
     type: str | None = None
     code: str | int | None = None
+    metadata: ErrorMetadata | None = None
+
+    @property
+    def words(self) -> str:
+        """The message, with the one of the service behind a gateway."""
+        raw = bytes(self.metadata.raw).decode("utf-8", "replace") if self.metadata is not None else ""
+        return f"{self.message}: {raw}" if raw else self.message
 
 
 class ErrorBody(msgspec.Struct):
@@ -221,10 +234,11 @@ def read_refusal(status: int, headers: Mapping[str, str], body: bytes) -> Server
     """Read a refusal from an HTTP answer, whatever the shape of its body."""
     retry_after = retry_after_seconds(headers.get("retry-after", ""))
     try:
-        parsed = msgspec.json.decode(body, type=ErrorBody)
+        parsed = msgspec.json.decode(body, type=ErrorBody | list[ErrorBody])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ServerRefusal(status, "", body.decode("utf-8", "replace"), retry_after)
-    return error_in(parsed, status, retry_after)
+    first = parsed if isinstance(parsed, ErrorBody) else next(iter(parsed), ErrorBody())  # Gemini sends a list
+    return error_in(first, status, retry_after)
 
 
 def error_in(body: ErrorBody, status: int, retry_after: float = 0.0) -> ServerRefusal:
@@ -235,7 +249,7 @@ def error_in(body: ErrorBody, status: int, retry_after: float = 0.0) -> ServerRe
             is_status = code in _STATUSES
             word = detail.type if is_status or isinstance(detail.code, int) else code or detail.type
             told = int(code) if status == 200 and is_status else status
-            return ServerRefusal(told, word or "", detail.message, retry_after)
+            return ServerRefusal(told, word or "", detail.words, retry_after)
         case str() as text:
             return ServerRefusal(status, "", text, retry_after)
         case None:

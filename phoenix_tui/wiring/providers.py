@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import urlsplit
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from engine.machine.messages import Usage
 from engine.ports import ModelInfo, Provider, ProviderError
 from engine.providers import prices
+from engine.providers.addresses import is_loopback
 from engine.providers.hosting import runs_free
 from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.presets import PRESETS, Preset
@@ -163,13 +165,16 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
         built_in = wanted.name == "anthropic"
         headers, hidden = self._expanded(wanted.name, "headers", wanted.headers)
         base_url = wanted.base_url or self.environment.get("ANTHROPIC_BASE_URL") or DEFAULT_BASE_URL
+        key = self.credentials.key(wanted.name, wanted.api_key_env)
+        auth_token = self.environment.get("ANTHROPIC_AUTH_TOKEN", "") if built_in else ""
+        _check_encrypted(wanted.name, base_url, key, auth_token, *hidden)
         return AnthropicProvider(
             AnthropicSettings(
-                api_key=self.credentials.key(wanted.name, wanted.api_key_env),
+                api_key=key,
                 name=wanted.name,
                 key_variable=wanted.api_key_env or ("ANTHROPIC_API_KEY" if built_in else ""),
                 base_url=base_url,
-                auth_token=self.environment.get("ANTHROPIC_AUTH_TOKEN", "") if built_in else "",
+                auth_token=auth_token,
                 transport=wanted.transport,
                 backend=wanted.backend,
                 profile=wanted.profile,
@@ -186,6 +191,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
 
     def _compatible(self, wanted: ProviderSettings) -> Provider:
         from engine.providers.openai_compatible.client import OpenAiCompatibleProvider  # noqa: PLC0415 - when asked
+        from engine.providers.openai_compatible.dialect import Dialect  # noqa: PLC0415 - as above
         from engine.providers.openai_compatible.openai_settings import (  # noqa: PLC0415 - as above
             OPENAI_BASE_URL,
             OpenAiCompatibleSettings,
@@ -204,13 +210,15 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
             variable = variable or "OPENAI_API_KEY"
         headers, hidden = self._expanded(name, "headers", wanted.headers)
         query, more = self._expanded(name, "query", wanted.query)
+        key = self.credentials.key(name, variable if preset is not None else wanted.api_key_env)
+        _check_encrypted(name, base_url, key, *hidden, *more)
         return OpenAiCompatibleProvider(
             OpenAiCompatibleSettings(
                 name=name,
                 base_url=base_url,
-                api_key=self.credentials.key(name, variable if preset is not None else wanted.api_key_env),
+                api_key=key,
                 key_variable=variable,
-                replay_reasoning=preset is not None and preset.replay_reasoning,
+                dialect=convert(dict(preset.quirks) if preset is not None else {}, Dialect),
                 tool_protocol=wanted.tool_protocol,
                 idle_timeout=wanted.idle_timeout,
                 window=wanted.context_window,
@@ -232,7 +240,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
             raise _invalid(str(error)) from error
         if not found["base_url"].startswith(("http://", "https://")):
             raise _invalid(f"The address of {preset.name} must start with http:// or https://, not {preset.base_url}.")
-        return found["base_url"]
+        return found["base_url"].replace("://global-aiplatform.", "://aiplatform.")
 
     def _expanded(self, provider: str, key: str, table: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
         """Expand the variables of a table, with names in lower case for headers; also returns the values that no text
@@ -248,6 +256,15 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
         from engine.providers.guide.provider import GuideProvider  # noqa: PLC0415 - only when asked for
 
         return GuideProvider(strict=self.strict_guide)
+
+
+def _check_encrypted(provider: str, base_url: str, *secrets: str) -> None:
+    """Raise ProviderError where a key would cross the network in plain text."""
+    if any(secrets) and base_url.startswith("http://") and not is_loopback(base_url):
+        raise _invalid(
+            f"The key of {provider} is not sent to {urlsplit(base_url).hostname} without encryption; use an https:// "
+            "address, or a tunnel to a port of this machine."
+        )
 
 
 def _invalid(sentence: str) -> ProviderError:

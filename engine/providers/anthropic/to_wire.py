@@ -10,6 +10,7 @@ import msgspec
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelRequest
 from engine.providers.anthropic.anthropic_effort import effort_fields
+from engine.providers.carried import is_carried
 from engine.providers.catalogue import known_model
 from engine.providers.wire import (
     CONTINUE,
@@ -175,7 +176,7 @@ class _Messages:
 
     def _thinking(self, block: ThinkingBlock) -> JsonObject | None:
         """Unchanged, signature included; reasoning that this model did not sign is not replayed."""
-        if not block.signature or block.signature in self._foreign:
+        if not block.signature or block.signature in self._foreign or is_carried(block):
             return None
         if block.redacted:
             return {"type": "redacted_thinking", "data": block.signature}

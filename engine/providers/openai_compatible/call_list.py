@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from engine.providers.bounds import MOST_NAME
+from engine.providers.carried import value_of
 from engine.providers.wire import parse_object
+from tools.contract import JsonValue
 
 
 class WireFunction(msgspec.Struct, gc=False):
@@ -21,6 +23,8 @@ class WireCall(msgspec.Struct, gc=False):
     index: int | None = None
     id: str | None = None
     function: WireFunction | None = None
+    extra_content: msgspec.Raw = msgspec.Raw()
+    """Signature of the reasoning behind it (Gemini)."""
 
 
 class _Call(msgspec.Struct):
@@ -28,6 +32,7 @@ class _Call(msgspec.Struct):
     id: str
     name: str
     arguments: list[str] = msgspec.field(default_factory=list[str])
+    extra: JsonValue = None
 
     @property
     def text(self) -> str:
@@ -59,11 +64,13 @@ class CallList:
         name, arguments = (function.name or "")[:MOST_NAME], _text(function.arguments)
         call = self._continued(piece, name)
         if call is None:
-            self._calls.append(_Call(piece.index, piece.id or "", name, [arguments]))
+            extra = value_of(bytes(piece.extra_content))
+            self._calls.append(_Call(piece.index, piece.id or "", name, [arguments], extra))
             return name, arguments
         late_name = "" if call.name else name
         call.name = call.name or name
         call.id = call.id or piece.id or ""
+        call.extra = call.extra or value_of(bytes(piece.extra_content))
         call.arguments.append(arguments)
         return late_name, arguments
 
@@ -80,6 +87,11 @@ class CallList:
     def whole(self) -> list[tuple[str, str, str]]:
         """Id, name and arguments of each call; an empty id is one the server did not give."""
         return [(call.id, call.name, call.text) for call in self._calls]
+
+    def extras(self) -> list[JsonValue]:
+        """The `extra_content` of each call, None where it had none; empty where no call had any."""
+        extras = [call.extra for call in self._calls]
+        return extras if any(extras) else []
 
     def _continued(self, piece: WireCall, name: str) -> _Call | None:
         """The call that `piece` belongs to; None where it begins a new one.

@@ -19,7 +19,7 @@ from engine.providers.openai_compatible.dialect import Dialect, learned
 from engine.providers.openai_compatible.from_wire import OpenAiReplyBuilder
 from engine.providers.openai_compatible.json_protocol import StepReader
 from engine.providers.openai_compatible.offers import Offers
-from engine.providers.openai_compatible.openai_effort import effort_fields, efforts_of, parameter_of
+from engine.providers.openai_compatible.openai_effort import EffortParameter, effort_fields, efforts_of, parameter_of
 from engine.providers.openai_compatible.openai_settings import OPENAI_BASE_URL, OpenAiCompatibleSettings
 from engine.providers.openai_compatible.text_calls import CallSpotter
 from engine.providers.openai_compatible.to_wire import encode_request, settle
@@ -46,15 +46,14 @@ class OpenAiCompatibleProvider:
         headers |= settings.headers
         self._http = HttpService(self._service, headers, settings.patience)
         is_openai = settings.base_url == OPENAI_BASE_URL
-        self._default = Dialect(
-            tool_protocol=settings.tool_protocol,
-            replay_reasoning=settings.replay_reasoning,
-            limit_field="max_completion_tokens" if is_openai else "max_tokens",
-        )
+        self._default = structs.replace(settings.dialect, tool_protocol=settings.tool_protocol)
+        if is_openai:
+            self._default = structs.replace(self._default, limit_field="max_completion_tokens")
         self._dialects: dict[str, Dialect] = {}
         """Dialects by model: one server may hold models with tools and models without."""
         self._efforts = RefusedEfforts()
-        self._parameter = parameter_of(settings.name, settings.base_url)
+        named = settings.dialect.reasoning_param
+        self._parameter = EffortParameter[named.upper()] if named else parameter_of(settings.name, settings.base_url)
         self._offers = Offers(settings, self._http)
         self._written = Written()
         self._callers: set[str] = set()
@@ -130,6 +129,7 @@ class OpenAiCompatibleProvider:
             settled.tool_ids(request),
             max(0, len(body) - pictures),
             self._reader(request, dialect),
+            dialect,
         )
         head = Head()
         async with aclosing(post_events(self._http, "/chat/completions", body, head)) as batches:
@@ -161,6 +161,8 @@ class OpenAiCompatibleProvider:
             self._callers.add(model)
         if builder.signed and dialect.replay_signed is None:
             self._dialects[model] = structs.replace(dialect, replay_signed=True)
+        if builder.signed_calls and dialect.reasoning_replay == "none":
+            self._dialects[model] = structs.replace(dialect, reasoning_replay="extra_content")
 
     def _reader(self, request: ModelRequest, dialect: Dialect) -> StepReader | CallSpotter | None:
         """Reader for calls inside the text; None without tools, and when the server parses them."""

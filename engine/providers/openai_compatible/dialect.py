@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.ports import ProviderError
+from engine.providers.openai_compatible.schema_profile import SchemaProfile
 
+ReasoningReplay: TypeAlias = Literal["none", "reasoning_content", "reasoning_details", "extra_content"]
 _HIGHEST: Final = re.compile(
     r"valid range of max_(?:completion_)?tokens is \[\s*\d+\s*,\s*(\d{2,9})\s*\]"  # DeepSeek
     r"|must be less than or equal to [`'\"]?(\d{2,9})"  # Groq
@@ -32,8 +34,18 @@ class Dialect(Struct, frozen=True):
     """True when an output limit is sent; vLLM refuses one that does not fit the rest of the window."""
     most_tokens: int = 0
     """The highest output limit that the server accepts by its own statement; 0: none."""
-    replay_reasoning: bool = False
-    """True when the reasoning of earlier answers must be sent back (DeepSeek, Kimi)."""
+    reasoning_replay: ReasoningReplay = "none"
+    """Form in which the reasoning of earlier answers is sent back: as text (DeepSeek, Kimi), as the pieces that came
+    (OpenRouter), or as the signatures of calls (Gemini).
+    """
+    reasoning_param: Literal["", "effort", "reasoning", "thinking", "template", "switch"] = ""
+    """Parameter of effort, a name of `EffortParameter`; empty: by the address and the provider's name."""
+    auth_header: Literal["", "api-key"] = ""
+    """Header of the key; empty: `authorization`, and `api-key` at Azure's addresses."""
+    schema_profile: SchemaProfile = "full"
+    """Subset of JSON Schema that tools may use."""
+    usage_cost: bool = False
+    """True when `usage.cost` is what the service charges, in US dollars (OpenRouter)."""
     replay_signed: bool | None = None
     """True when signed reasoning is sent back; None until the server signs some (LiteLLM before Claude)."""
     tool_id_length: int = 0
@@ -65,7 +77,10 @@ def learned(dialect: Dialect, error: ProviderError) -> Dialect | None:
         (dialect.include_usage and "stream_options" in said, replace(dialect, include_usage=False)),
         (_names_limit(dialect, said), replace(dialect, limit_field="max_completion_tokens")),
         (dialect.temperature and "temperature" in said, replace(dialect, temperature=False)),
-        (not dialect.replay_reasoning and "reasoning_content" in said, replace(dialect, replay_reasoning=True)),
+        (_wants(dialect, "reasoning_content", said), replace(dialect, reasoning_replay="reasoning_content")),
+        (_wants(dialect, "extra_content", said), replace(dialect, reasoning_replay="extra_content")),
+        (_refuses_details(dialect, said), replace(dialect, reasoning_replay="none")),
+        (dialect.schema_profile == "full" and _refuses_schema(said), replace(dialect, schema_profile="gemini")),
         (bool(dialect.replay_signed) and _refuses_thinking(said), replace(dialect, replay_signed=False)),
         (dialect.json_schema and _names_format(said), replace(dialect, json_schema=False)),
         (dialect.tool_protocol == "native" and _refuses_tools(said), replace(dialect, tool_protocol="json")),
@@ -112,6 +127,21 @@ def _refuses_tools(said: str) -> bool:
         "tool-choice",
     )
     return any(mark in said for mark in marks) or ("tool" in said and "unsupported" in said)
+
+
+def _wants(dialect: Dialect, form: Literal["reasoning_content", "extra_content"], said: str) -> bool:
+    """True for a refusal that misses the reasoning of earlier answers in this form."""
+    mark = "reasoning_content" if form == "reasoning_content" else "missing a `thought_signature`"
+    return dialect.reasoning_replay != form and mark in said.replace("a thought_signature", "a `thought_signature`")
+
+
+def _refuses_details(dialect: Dialect, said: str) -> bool:
+    return dialect.reasoning_replay == "reasoning_details" and ("reasoning_details" in said or _refuses_thinking(said))
+
+
+def _refuses_schema(said: str) -> bool:
+    """Gemini: "Unknown name "exclusiveMinimum" at 'tools[0].function_declarations[0].parameters': Cannot find field."""
+    return "unknown name" in said and "function_declarations" in said
 
 
 def _refuses_thinking(said: str) -> bool:

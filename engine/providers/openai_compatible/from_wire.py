@@ -9,14 +9,17 @@ import msgspec
 from engine.machine.messages import Block, StopReason, TextBlock, ToolUseBlock, Usage
 from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta, UsageTold
 from engine.providers.bounds import MOST_NAME, ByteTally, step_problem
+from engine.providers.carried import carry
 from engine.providers.failures import ServerRefusal, Service, refused, unreadable
 from engine.providers.http import ErrorBody, ErrorDetail, error_in
 from engine.providers.openai_compatible.answer_text import AnswerText
 from engine.providers.openai_compatible.call_list import CallList, WireCall
+from engine.providers.openai_compatible.dialect import Dialect
 from engine.providers.openai_compatible.json_protocol import StepReader
 from engine.providers.openai_compatible.reasoning import Reasoning, WireThinking
+from engine.providers.openai_compatible.reasoning_details import ReasoningDetails
 from engine.providers.openai_compatible.text_calls import CallSpotter
-from engine.providers.openai_compatible.usage import ChatUsage, counted
+from engine.providers.openai_compatible.usage import ChatUsage, charged, counted
 from engine.providers.wire import decoded, estimated_tokens, unique_tool_id
 
 DONE = b"[DONE]"
@@ -38,6 +41,8 @@ class ChatDelta(msgspec.Struct, gc=False):
     thinking_blocks: list[WireThinking] | None = None
     refusal: str | None = None
     tool_calls: list[WireCall] | None = None
+    reasoning_details: msgspec.Raw = msgspec.Raw()
+    """Reasoning in the form in which OpenRouter wants it back."""
 
 
 class WireChoice(msgspec.Struct, gc=False):
@@ -60,6 +65,7 @@ class WireChunk(msgspec.Struct, gc=False):
     error: ErrorDetail | str | None = None
 
 
+_PLAIN = Dialect()
 _DECODER = msgspec.json.Decoder(WireChunk)
 _STOPS = {
     "length": StopReason.MAX_TOKENS,
@@ -92,6 +98,7 @@ class OpenAiReplyBuilder:
         used_ids: set[str],
         prompt_bytes: int,
         reader: StepReader | CallSpotter | None = None,
+        dialect: Dialect = _PLAIN,
     ) -> None:
         self.done = False
         self._service = service
@@ -106,6 +113,8 @@ class OpenAiReplyBuilder:
         self._refusal: list[str] = []
         """Words by which the model declines; they have a field of their own."""
         self._reasoning = Reasoning()
+        self._dialect = dialect
+        self._details = ReasoningDetails()
         self._calls = CallList()
         self._finish = ""
         self._usage: ChatUsage | None = None
@@ -126,6 +135,11 @@ class OpenAiReplyBuilder:
         """True when the reasoning came with signatures, without which it cannot be sent back."""
         return self._reasoning.signed > 0
 
+    @property
+    def signed_calls(self) -> bool:
+        """True when calls came with signatures, without which Gemini refuses them."""
+        return bool(self._calls.extras())
+
     def feed(self, payload: bytes) -> Iterator[StreamItem]:
         """Feed one event; yields the visible additions.
 
@@ -144,7 +158,7 @@ class OpenAiReplyBuilder:
         if chunk.usage is not None:
             self._usage = chunk.usage
             if self._is_counted():
-                yield UsageTold(self._counted())
+                yield UsageTold(self._counted(), self._charged())
         for choice in (chunk.choices or ())[:1]:
             self._finish = (choice.finish_reason or self._finish).lower()
             delta = choice.delta or choice.message
@@ -167,10 +181,14 @@ class OpenAiReplyBuilder:
         blocks: list[Block] = []
         whole = self._text.finish(cut=stop is StopReason.MAX_TOKENS, called=self.called)
         blocks.extend(self._reasoning.blocks(whole.thinking))
+        if len(self._details):
+            blocks.append(carry("reasoning_details", self._details.whole()))
         cut = self._calls.drop_cut_call() if stop is StopReason.MAX_TOKENS else False
         calls = self._calls.whole()
         if self._by_protocol or not self.called:
             calls, cut = whole.calls, whole.is_cut or cut
+        elif extras := self._calls.extras():
+            blocks.append(carry("extra_content", extras))
         text = whole.text + "".join(self._refusal)
         if text.strip():
             blocks.append(TextBlock(text))
@@ -179,7 +197,13 @@ class OpenAiReplyBuilder:
         if isinstance(blocks[-1] if blocks else None, ToolUseBlock) and stop is StopReason.END_TURN:
             stop = StopReason.TOOL_USE
         return ModelReply(
-            tuple(blocks), stop, self._counted(), self._model, cut, usage_estimated=not self._is_counted()
+            tuple(blocks),
+            stop,
+            self._counted(),
+            self._model,
+            cut,
+            usage_estimated=not self._is_counted(),
+            cost_usd=self._charged(),
         )
 
     def _delta(self, delta: ChatDelta) -> Iterator[StreamItem]:
@@ -189,6 +213,9 @@ class OpenAiReplyBuilder:
         if reasoning or delta.thinking_blocks:
             self._check(self._tally.text(*self._reasoning.add(reasoning or "", delta.thinking_blocks or ())))
             self._check(self._tally.block(self._reasoning.signed))
+        if self._dialect.reasoning_replay == "reasoning_details" and (raw := bytes(delta.reasoning_details)):
+            self._check(self._tally.text(raw.decode("utf-8", "replace")))
+            self._details.add(raw)
         if delta.refusal:
             self._check(self._tally.text(delta.refusal))
             self._refusal.append(delta.refusal)
@@ -202,7 +229,8 @@ class OpenAiReplyBuilder:
             yield from self._text.feed(text)
         for call in delta.tool_calls or ():
             name, arguments = self._calls.add(call)
-            self._check(self._tally.text(name, arguments) or self._tally.block(len(self._calls)))
+            extra = bytes(call.extra_content).decode("utf-8", "replace")
+            self._check(self._tally.text(name, arguments, extra) or self._tally.block(len(self._calls)))
             if name or arguments:
                 yield ToolCallDelta(name, arguments)
 
@@ -216,6 +244,9 @@ class OpenAiReplyBuilder:
 
     def _tool_id(self, given: str) -> str:
         return unique_tool_id(given, self._used_ids, f"{self._id or 'call'}_{len(self._used_ids)}")
+
+    def _charged(self) -> float | None:
+        return charged(self._usage) if self._usage is not None and self._dialect.usage_cost else None
 
     def _is_counted(self) -> bool:
         return self._usage is not None and self._usage.prompt_tokens is not None

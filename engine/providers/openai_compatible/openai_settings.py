@@ -12,6 +12,7 @@ from msgspec import Struct
 from engine.providers.addresses import is_loopback
 from engine.providers.failures import Service
 from engine.providers.http import IDLE_TIMEOUT, LOCAL_IDLE_TIMEOUT
+from engine.providers.openai_compatible.dialect import Dialect
 from tools.contract import JsonValue
 from tools.secret_fields import SecretFields
 
@@ -45,8 +46,8 @@ class OpenAiCompatibleSettings(SecretFields, Struct, frozen=True):
     """`json`: tools are described in the prompt and every answer is one JSON object (docs/decisions/local-model.md)."""
     idle_timeout: float = 0.0
     """Seconds; 0 means 600 for a server on this machine and 120 for any other (SPEC BED-006)."""
-    replay_reasoning: bool = False
-    """True when the service requires the reasoning of earlier answers; else its refusal teaches that."""
+    dialect: Dialect = Dialect()
+    """Known points on which the service differs; its refusals teach others."""
     temperature: float | None = None
     """Sampling temperature; None leaves it to the server."""
     window: int = 0
@@ -92,9 +93,9 @@ class OpenAiCompatibleSettings(SecretFields, Struct, frozen=True):
 
     @property
     def key_headers(self) -> dict[str, str]:
-        """Header with the key: Azure has its own."""
+        """Header with the key: Azure has its own, also behind another address."""
         if not self.api_key:
             return {}
         host = urlsplit(self.base_url).hostname or ""
-        azure = host.endswith((".azure.com", ".azure.us"))
-        return {"api-key": self.api_key} if azure else {"authorization": f"Bearer {self.api_key}"}
+        own = self.dialect.auth_header == "api-key" or host.endswith((".azure.com", ".azure.us"))
+        return {"api-key": self.api_key} if own else {"authorization": f"Bearer {self.api_key}"}

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct, field
 
 from engine.machine.messages import ThinkingBlock
+from engine.providers.carried import is_carried
 from tools.contract import JsonValue
 
 
@@ -68,5 +69,5 @@ def written_back(blocks: Sequence[ThinkingBlock]) -> list[JsonValue]:
         if block.redacted
         else {"type": "thinking", "thinking": block.text, "signature": block.signature}
         for block in blocks
-        if block.signature
+        if block.signature and not is_carried(block)
     ]

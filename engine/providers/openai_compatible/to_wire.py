@@ -10,10 +10,12 @@ from typing import Final, TypeAlias, assert_never
 
 from engine.machine.messages import ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelRequest
+from engine.providers.carried import carried
 from engine.providers.catalogue import known_model
 from engine.providers.openai_compatible import json_protocol
 from engine.providers.openai_compatible.dialect import Dialect
 from engine.providers.openai_compatible.reasoning import written_back
+from engine.providers.openai_compatible.schema_profile import fitted_schema, profile_of
 from engine.providers.wire import (
     CONTINUE,
     IMAGE_OMITTED,
@@ -35,6 +37,8 @@ MAX_REQUEST_BYTES = 32_000_000
 IMAGES_OF_TOOLS = "Images that the tools returned:"
 """Tool messages hold text alone, so their images follow in a user message."""
 
+UNSIGNED: Final[JsonObject] = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+"""Stands in for the signature of a call that another model made (ai.google.dev, "Thought signatures")."""
 EMPTY: Final[Mapping[str, JsonValue]] = MappingProxyType({})
 _Messages: TypeAlias = "list[JsonObject]"
 
@@ -99,7 +103,10 @@ def request_body(
     if json_tools and dialect.json_schema:
         body["response_format"] = json_protocol.response_format(request.tools)
     elif request.tools and not json_tools:
-        body["tools"] = [_tool(tool.name, tool.description, tool.input_schema) for tool in request.tools]
+        profile = profile_of(dialect.schema_profile, request.model)
+        body["tools"] = [
+            _tool(tool.name, tool.description, fitted_schema(tool.input_schema, profile)) for tool in request.tools
+        ]
     return body
 
 
@@ -204,8 +211,18 @@ class _Writer:
         if calls:
             written["tool_calls"] = [_call(block, self._dialect) for block in calls]
         thinking = [block for block in message.blocks if isinstance(block, ThinkingBlock)]
-        if self._dialect.replay_reasoning:
-            written["reasoning_content"] = "".join(block.text for block in thinking)
+        match self._dialect.reasoning_replay:
+            case "reasoning_content":
+                written["reasoning_content"] = "".join(block.text for block in thinking)
+            case "reasoning_details":
+                if details := carried(thinking, "reasoning_details"):
+                    written["reasoning_details"] = details
+            case "extra_content":
+                _sign(written.get("tool_calls"), carried(thinking, "extra_content"))
+            case "none":
+                pass
+            case _:
+                assert_never(self._dialect.reasoning_replay)
         if self._dialect.replay_signed and (signed := written_back(thinking)):
             written["thinking_blocks"] = signed
         return written
@@ -233,6 +250,14 @@ def _call(block: ToolUseBlock, dialect: Dialect) -> JsonObject:
         "type": "function",
         "function": {"name": block.name, "arguments": arguments},
     }
+
+
+def _sign(calls: JsonValue, extras: Sequence[JsonValue]) -> None:
+    """Add the signatures that came with the calls; the first call of a reply is refused without one."""
+    for place, call in enumerate(calls if isinstance(calls, list) else ()):
+        extra = extras[place] if place < len(extras) else None
+        if isinstance(call, dict) and (extra or (place == 0 and not any(extras))):
+            call["extra_content"] = extra or UNSIGNED
 
 
 def _behind(content: JsonValue, parts: Sequence[str]) -> JsonValue:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from engine.machine.messages import Usage
 from engine.providers.bounds import tokens
+
+MOST_COST: Final = 10_000.0
+"""US dollars of one reply beyond which a statement is an error."""
 
 
 class WireCached(msgspec.Struct, gc=False):
@@ -16,6 +21,12 @@ class WireCached(msgspec.Struct, gc=False):
     """OpenRouter's name for it, and LiteLLM's."""
     cache_creation_tokens: int | None = None
     """Field of an older LiteLLM."""
+
+
+class WireCostDetails(msgspec.Struct, gc=False):
+    """Parts of a cost as OpenRouter reports them."""
+
+    upstream_inference_cost: float | None = None
 
 
 class ChatUsage(msgspec.Struct, gc=False):
@@ -29,6 +40,11 @@ class ChatUsage(msgspec.Struct, gc=False):
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
     """Claude's names, where a gateway keeps them."""
+    cost: float | None = None
+    """Charge of the service in US dollars (OpenRouter)."""
+    is_byok: bool | None = None
+    """True when the user's own key of another service was used: its charge is `upstream_inference_cost`."""
+    cost_details: WireCostDetails | None = None
 
 
 def counted(usage: ChatUsage) -> Usage:
@@ -42,3 +58,12 @@ def counted(usage: ChatUsage) -> Usage:
         cache_creation_tokens=written,
         cache_read_tokens=read,
     )
+
+
+def charged(usage: ChatUsage) -> float | None:
+    """US dollars that the service charges for the reply by its own statement; None where it makes none."""
+    parts = [usage.cost]
+    if usage.is_byok and usage.cost_details is not None:
+        parts.append(usage.cost_details.upstream_inference_cost)
+    told = [part for part in parts if part is not None]
+    return sum(told) if told and all(0 <= part <= MOST_COST for part in told) else None

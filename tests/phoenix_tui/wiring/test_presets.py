@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+from msgspec import convert
+from msgspec.structs import fields
 
 from engine.machine.messages import Role, TextBlock
 from engine.ports import ModelMessage, ModelRequest, ProviderError
 from engine.providers.openai_compatible.client import OpenAiCompatibleProvider
+from engine.providers.openai_compatible.dialect import Dialect
 from engine.providers.openai_compatible.openai_settings import OpenAiCompatibleSettings
 from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.load import parse_layer
@@ -39,13 +43,13 @@ def test_the_table_names_each_service_once_with_an_address_over_tls() -> None:
         assert preset.variables
 
 
-@pytest.mark.parametrize("name", sorted(set(PRESETS) - {"azure", "bedrock"}))
+@pytest.mark.parametrize("name", sorted(set(PRESETS) - {"azure", "bedrock", "vertex"}))
 def test_the_key_alone_makes_a_service_usable(name: str) -> None:
     preset = PRESETS[name]
     found = settings_of(f"{name}/m", **{preset.variables[0]: "key-0123456789"})
     assert (found.base_url, found.api_key) == (preset.base_url, "key-0123456789")
     assert found.key_variable == preset.variables[0]
-    assert found.replay_reasoning is preset.replay_reasoning
+    assert found.dialect == convert(dict(preset.quirks), Dialect)
 
 
 async def test_without_its_key_the_variable_is_named_and_nothing_is_sent() -> None:
@@ -90,7 +94,11 @@ base_url = "http://127.0.0.1:9/v1"
     keys = {"GROQ_API_KEY": "g", "DEEPSEEK_API_KEY": "d", "SECOND_KEY": "s"}
     groq, work, second, own = (settings_of(f"{name}/m", text, **keys) for name in ("groq", "work", "second", "mistral"))
     assert (groq.base_url, groq.max_tokens, groq.api_key) == ("https://api.groq.com/openai/v1", 5, "g")
-    assert (work.base_url, work.api_key, work.replay_reasoning) == ("https://gateway.example/v1", "d", True)
+    assert (work.base_url, work.api_key, work.dialect.reasoning_replay) == (
+        "https://gateway.example/v1",
+        "d",
+        "reasoning_content",
+    )
     assert (second.base_url, second.api_key) == ("https://api.deepseek.com/v1", "s")
     assert (own.base_url, own.key_variable, own.api_key) == ("http://127.0.0.1:9/v1", "", "")
     defaults = registry(text, **keys).defaults()
@@ -100,7 +108,7 @@ base_url = "http://127.0.0.1:9/v1"
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [
-        ('[providers.work]\npreset = "nope"', "config.toml:2: 'preset' must be one of openrouter, mistral"),
+        ('[providers.work]\npreset = "nope"', "config.toml:2: 'preset' must be one of openrouter, gemini"),
         ("[providers.work]\npreset = 5", "config.toml:2: 'preset' must be one of"),
         ('[providers.work]\npreset = ""', "config.toml:2: 'preset' must be one of"),
         ('[providers.work]\nkind = "anthropic"\npreset = "groq"', "'preset' works with kind = 'openai' only"),
@@ -169,3 +177,68 @@ async def test_a_service_answers_through_its_table(tmp_path: Path) -> None:
         ran = await phoenix.run("-p", "-m", "work/m", "hi")
     assert (ran.code, ran.out) == (0, "Hi.\n")
     assert server.requests[-1].headers["authorization"] == "Bearer key-0123456789"
+
+
+def test_every_quirk_is_a_field_of_the_dialect() -> None:
+    known = {field.name for field in fields(Dialect)}
+    for preset in PRESETS.values():
+        assert set(preset.quirks) <= known
+        convert(dict(preset.quirks), Dialect)
+
+
+@pytest.mark.parametrize(
+    ("region", "host"), [("global", "aiplatform.googleapis.com"), ("us-east5", "us-east5-aiplatform.googleapis.com")]
+)
+def test_vertex_is_reached_in_its_region(region: str, host: str) -> None:
+    found = settings_of(
+        "vertex/google/gemini-3-pro",
+        CLOUD_ML_REGION=region,
+        ANTHROPIC_VERTEX_PROJECT_ID="p-1",
+        CLOUDSDK_AUTH_ACCESS_TOKEN="ya29.token",
+    )
+    assert found.base_url == f"https://{host}/v1/projects/p-1/locations/{region}/endpoints/openapi"
+    assert found.key_headers == {"authorization": "Bearer ya29.token"}
+
+
+def test_azure_behind_another_address_keeps_its_header() -> None:
+    text = '[providers.work]\npreset = "azure"\nbase_url = "https://gateway.example/openai/v1"\n'
+    assert settings_of("work/mine", text, AZURE_OPENAI_API_KEY="k" * 9).key_headers == {"api-key": "k" * 9}
+
+
+@pytest.mark.parametrize(
+    ("table", "reference", "environment"),
+    [
+        ('[providers.work]\npreset = "groq"\nbase_url = "http://10.0.0.5/v1"', "work/m", {"GROQ_API_KEY": "g"}),
+        ('[providers.own]\nbase_url = "http://models.example/v1"', "own/m", {"OWN_API_KEY": "g"}),
+        ("", "openai/m", {"OPENAI_BASE_URL": "http://models.example/v1", "OPENAI_API_KEY": "s"}),
+        ("", "azure/m", {"AZURE_OPENAI_ENDPOINT": "http://models.example", "AZURE_OPENAI_API_KEY": "s"}),
+        ("", "anthropic/m", {"ANTHROPIC_BASE_URL": "http://models.example", "ANTHROPIC_AUTH_TOKEN": "s"}),
+        (
+            '[providers.own]\nbase_url = "http://models.example/v1"\nheaders = {x = "${OWN}"}',
+            "own/m",
+            {"OWN": "secret"},
+        ),
+    ],
+)
+def test_no_key_crosses_the_network_without_encryption(table: str, reference: str, environment: dict[str, str]) -> None:
+    with pytest.raises(ProviderError, match=r"is not sent to .* without encryption; use an https:// address"):
+        registry(table, **environment).resolve(reference)
+
+
+def test_without_a_key_a_server_of_the_local_network_may_be_plain() -> None:
+    made = registry('[providers.own]\nbase_url = "http://10.0.0.5:8000/v1"')
+    assert made.resolve("own/m")[1] == "m"
+
+
+@pytest.mark.parametrize(("preset", "cost"), [("openrouter", 0.25), ("groq", None)])
+async def test_a_run_costs_what_the_service_says_that_it_charged(
+    tmp_path: Path, preset: str, cost: float | None
+) -> None:
+    counts = chunk(usage={"prompt_tokens": 10, "completion_tokens": 1, "cost": 0.25})
+    answer = plays([chunk({"content": "Hi."}), chunk({}, "stop"), counts, DONE])
+    async with serve(answer) as server:
+        phoenix = phoenix_in(tmp_path, PHOENIX_MODEL="", OPENROUTER_API_KEY="k" * 9, GROQ_API_KEY="k" * 9)
+        table = f'[providers.work]\npreset = "{preset}"\nbase_url = "{server.url}/v1"\n'
+        (phoenix.home / "config.toml").write_text(table)
+        ran = await phoenix.run("-p", "-m", "work/unlisted-model", "--output-format", "json", "hi")
+    assert json.loads(ran.out)["total_cost_usd"] == cost

@@ -79,7 +79,11 @@ def test_growing_conversations_are_written_to_claude_the_same_with_and_without_w
 @given(
     MESSAGES,
     MESSAGES,
-    st.sampled_from([Dialect(), Dialect(tool_protocol="json"), Dialect(replay_reasoning=True, tool_id_length=9)]),
+    st.sampled_from([
+        Dialect(),
+        Dialect(tool_protocol="json"),
+        Dialect(reasoning_replay="reasoning_content", tool_id_length=9),
+    ]),
     MOST,
     LIMIT,
 )
