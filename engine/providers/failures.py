@@ -164,9 +164,14 @@ def _is_overflow(refusal: ServerRefusal) -> bool:
     return refusal.status == 413 or any(mark in said for mark in OVERFLOW_MARKS)
 
 
+def _is_spent(refusal: ServerRefusal) -> bool:
+    """True when waiting does not help: OpenRouter and DeepSeek answer 402, others with a word under another status."""
+    return refusal.status == 402 or refusal.error_type in {"insufficient_quota", "billing_error", "budget_exceeded"}
+
+
 def _sort(service: Service, refusal: ServerRefusal) -> tuple[str, bool]:
     error_type, status = refusal.error_type, refusal.status
-    if error_type in {"insufficient_quota", "billing_error", "budget_exceeded"}:
+    if _is_spent(refusal):
         return "rate_limit", False
     if status == 429 or error_type in {"rate_limit_error", "rate_limit_exceeded"}:
         return "rate_limit", True
@@ -193,6 +198,13 @@ def _sort_rest(service: Service, refusal: ServerRefusal) -> tuple[str, bool]:
     return "server", True
 
 
+def _limit_sentence(service: Service, refusal: ServerRefusal, said: str, tail: str) -> str:
+    if not _is_spent(refusal):
+        return f"Rate limited by {service.host}{tail}"
+    words = f" It said: {said}" if said else ""
+    return f"Credit or quota at {service.host} is used up: add some there, or choose another model.{words}"
+
+
 def _sentence(kind: str, service: Service, refusal: ServerRefusal, overflow: bool) -> str:
     said = service.clean(refusal.text or refusal.error_type)
     tail = f": {said}" if said else "."
@@ -204,7 +216,7 @@ def _sentence(kind: str, service: Service, refusal: ServerRefusal, overflow: boo
             words = f" It said: {said}" if said else ""
             return f"API key rejected: {fix} a key that {service.host} accepts.{words}"
         case "rate_limit":
-            return f"Rate limited by {service.host}{tail}"
+            return _limit_sentence(service, refusal, said, tail)
         case "overloaded":
             news = said.rstrip(".").lower() not in {"", "overloaded", "overloaded_error"}
             return f"{service.host} is overloaded{tail if news else '.'}"

@@ -18,7 +18,8 @@ from engine.providers.http import Head, HttpService
 from engine.providers.openai_compatible.dialect import Dialect, learned
 from engine.providers.openai_compatible.from_wire import OpenAiReplyBuilder
 from engine.providers.openai_compatible.json_protocol import StepReader
-from engine.providers.openai_compatible.offers import Offers
+from engine.providers.openai_compatible.nearest_models import names_no_model, nearest_models
+from engine.providers.openai_compatible.offers import SHORT_PATIENCE, Offers
 from engine.providers.openai_compatible.openai_effort import EffortParameter, effort_fields, efforts_of, parameter_of
 from engine.providers.openai_compatible.openai_settings import OPENAI_BASE_URL, OpenAiCompatibleSettings
 from engine.providers.openai_compatible.text_calls import CallSpotter
@@ -28,6 +29,7 @@ from engine.providers.rate_headers import set_limits
 from engine.providers.refused_efforts import RefusedEfforts, without_effort
 from engine.providers.wire import encoded_size
 from engine.providers.written import Written, WrittenMessages
+from tools.clean import clean_line
 
 
 class OpenAiCompatibleProvider:
@@ -89,6 +91,8 @@ class OpenAiCompatibleProvider:
                     self._dialects[request.model] = better
                     continue
                 notice = self._efforts.notice(request, error)
+                if notice is None and names_no_model(error):
+                    raise await self._naming_others(error, request.model) from error
                 if notice is None:
                     raise
                 yield notice
@@ -118,6 +122,18 @@ class OpenAiCompatibleProvider:
     async def close(self) -> None:
         """Close every connection."""
         await self._http.close()
+
+    async def _naming_others(self, error: ProviderError, model: str) -> ProviderError:
+        """The error of a name that the server does not know, with the nearest names that it does."""
+        try:
+            async with asyncio.timeout(SHORT_PATIENCE):
+                offered = await self._offers.read()
+        except (ProviderError, TimeoutError):
+            return error
+        found = await asyncio.to_thread(nearest_models, model, offered)
+        names = ", ".join(clean_line(self._service.clean(f"{self.name}/{one}")) for one in found)
+        nearest = f" The nearest of its models: {names}." if found else ""
+        return ProviderError(f"{error.message}{nearest}", kind=error.kind, retryable=False, limits=error.limits)
 
     async def _ask(self, request: ModelRequest, dialect: Dialect) -> AsyncGenerator[StreamItem, None]:
         settled = settle(request, dialect, self._written)
