@@ -135,6 +135,13 @@ class ModelInfo(Struct, frozen=True):
     """Rate limits that the configuration sets."""
     efforts: tuple[Effort, ...] = ()
     """Levels of effort that it accepts, rising; empty for a model without, which is never sent one."""
+    tools: bool | None = None
+    """True when it calls tools, by the server's statement."""
+    reasoning: bool | None = None
+    """True when it reasons, by the server's statement."""
+    price_in: float | None = None
+    """US dollars per million tokens of input, for lists; None where unknown."""
+    price_out: float | None = None
 
     @property
     def reference(self) -> str:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from contextlib import aclosing
 from time import monotonic
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -27,6 +28,10 @@ DRAIN_SECONDS = 0.2
 """Seconds that the end of the body may lag behind the last event before the connection is closed instead of kept."""
 
 
+MOST_PRICE: Final = 100_000.0
+"""US dollars per million tokens beyond which a statement is none; OpenRouter writes -1 for a varying price."""
+
+
 class WireModelMeta(msgspec.Struct):
     """Fields that llama.cpp adds to a model."""
 
@@ -38,6 +43,26 @@ class WireArchitecture(msgspec.Struct):
     """Inputs of a model as llama.cpp and OpenRouter state them."""
 
     input_modalities: list[str] | None = None
+
+
+class WirePricing(msgspec.Struct):
+    """US dollars per token, as text (OpenRouter)."""
+
+    prompt: str | float | None = None
+    completion: str | float | None = None
+
+    @property
+    def per_million(self) -> tuple[float | None, float | None]:
+        """Dollars per million tokens of input and of output; None for what is no price."""
+        return _per_million(self.prompt), _per_million(self.completion)
+
+
+def _per_million(value: str | float | None) -> float | None:
+    try:
+        price = float(value) * 1_000_000 if value is not None else -1.0
+    except ValueError:
+        return None
+    return round(price, 6) if 0 <= price <= MOST_PRICE else None
 
 
 class WireModel(msgspec.Struct):
@@ -54,6 +79,13 @@ class WireModel(msgspec.Struct):
     """Anthropic."""
     meta: WireModelMeta | None = None
     architecture: WireArchitecture | None = None
+    pricing: WirePricing | None = None
+    supported_parameters: list[str] | None = None
+    """Names of parameters (OpenRouter)."""
+
+    def takes(self, parameter: str) -> bool | None:
+        """True when a parameter is supported; None when the server does not say."""
+        return None if self.supported_parameters is None else parameter in self.supported_parameters
 
     @property
     def vision(self) -> bool | None:

@@ -9,12 +9,16 @@ import sys
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.machine.messages import Usage
+from engine.ports import ModelInfo
 from engine.providers.hosting import HOSTS, host_of, runs_free
 from engine.providers.names import bare_name
 
 PER_MILLION = 1_000_000
+_SHORT = 1_000
+"""Tokens of a prompt to which no higher price of long ones applies."""
 
 
 class Price(Struct, frozen=True):
@@ -77,6 +81,25 @@ def price(provider: str, model: str, usage: Usage, *, local: bool = False) -> fl
         prompt = usage.input_tokens + usage.cache_creation_tokens + usage.cache_read_tokens
         return (dearer if prompt > threshold else own).of(usage)
     return _looked_up(provider, model, usage) if "genai_prices" in sys.modules else None
+
+
+def with_list_price(info: ModelInfo) -> ModelInfo:
+    """The model with its price per million tokens of a short prompt, unless the server told one; for threads.
+
+    The first name that the own table does not have costs 0.25 s.
+    """
+    if info.price_in is not None:
+        return info
+    if not (info.local and runs_free(info.provider, info.name)):
+        load_now(info.name)
+    costs = [price(info.provider, info.name, usage, local=info.local) for usage in (Usage(_SHORT, 0), Usage(0, _SHORT))]
+    return replace(
+        info,
+        **{
+            name: round(cost * PER_MILLION / _SHORT, 6) if cost is not None else None
+            for name, cost in zip(("price_in", "price_out"), costs, strict=True)
+        },
+    )
 
 
 async def load(model: str) -> None:

@@ -95,6 +95,9 @@ class CommandArguments(Struct, frozen=True):
     limit: int = 50
     days: int | None = None
     by: str | None = None
+    provider: str = ""
+    """Provider of `models`; empty: all."""
+    refresh: bool = False
     bundle: str | None = None
     """File of `doctor --bundle`; empty: a new one here."""
     host: str = ""

@@ -16,6 +16,7 @@ from phoenix_tui.models.choice import GUIDE
 from phoenix_tui.models.files import ModelChoice, ModelFile, ModelFiles, ModelFileState
 from phoenix_tui.models.known import KNOWN_MODELS
 from phoenix_tui.models.partial_file import ModelFileError
+from phoenix_tui.text.model_text import price_text
 from tools.contract import JsonObject
 
 MEBIBYTE = 1024 * 1024
@@ -33,11 +34,12 @@ def show_models(models: Sequence[ModelInfo], default: str, *, as_json: bool) -> 
             f"{model.context_window:,}" if model.context_window else "none" if model.reference == GUIDE else "unknown",
             {True: "yes", False: "no", None: "unknown"}[model.vision],
             "this machine" if model.local else "",
+            price_text(model),
             model.note,
         )
         for model in models
     ]
-    write_table(("", "MODEL", "WINDOW", "IMAGES", "WHERE", "NOTE"), rows)
+    write_table(("", "MODEL", "WINDOW", "IMAGES", "WHERE", "$/M IN/OUT", "NOTE"), rows)
     return Exit.OK
 
 
@@ -49,6 +51,10 @@ def _model_object(model: ModelInfo, default: str) -> JsonObject:
         "max_output": model.max_output or None,
         "vision": model.vision,
         "local": model.local,
+        "tools": model.tools,
+        "reasoning": model.reasoning if model.reasoning is not None else bool(model.efforts) or None,
+        "price_in": model.price_in,
+        "price_out": model.price_out,
         "note": model.note,
     }
 

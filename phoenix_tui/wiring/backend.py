@@ -43,6 +43,7 @@ from phoenix_tui.config.sources.skill_states import STATES, SkillStates
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.models.files import ModelFiles
+from phoenix_tui.models.offers import LISTS_FILE, KeptLists
 from phoenix_tui.models.own_file import own_file
 from phoenix_tui.wiring.hooks import OpenedHooks, file_hooks
 from phoenix_tui.wiring.invocable_source import InvocableSource
@@ -197,7 +198,8 @@ def _models(
 ) -> tuple[ModelFiles, ProviderRegistry]:
     files = model_files(setup.paths, runner, environment)
     embedded = embedded_factory(files, runner)
-    return files, ProviderRegistry(setup.settings, setup.credentials, environment, embedded, strict_guide)
+    lists = KeptLists(setup.paths.state / LISTS_FILE)
+    return files, ProviderRegistry(setup.settings, setup.credentials, environment, embedded, strict_guide, lists)
 
 
 def diagnostics_of(setup: Setup) -> Diagnostics:

@@ -30,6 +30,7 @@ from phoenix_tui.cli.tasks_command import show_tasks
 from phoenix_tui.cli.trace_command import show_trace
 from phoenix_tui.config.settings import ConfigError, Settings
 from phoenix_tui.lifecycle import memory_limit
+from phoenix_tui.models.offers import LISTS_FILE, KeptLists, ProviderState
 from phoenix_tui.text.checkpoint_text import use_in_words
 from phoenix_tui.wiring.backend import (
     checkpoint_limits,
@@ -125,10 +126,17 @@ async def models(setup: Setup, arguments: CommandArguments) -> Exit:
     async with _processes(setup) as processes:
         files = model_files(setup.paths, processes.runner, os.environ)
         embedded = embedded_factory(files, processes.runner)
-        registry = ProviderRegistry(setup.settings, setup.credentials, os.environ, embedded)
+        lists = KeptLists(setup.paths.state / LISTS_FILE)
+        registry = ProviderRegistry(setup.settings, setup.credentials, os.environ, embedded, lists=lists)
         try:
+            only = arguments.provider
+            if only and only not in registry.names():
+                raise CommandError(f"There is no provider '{only}'. The providers are {', '.join(registry.names())}.")
             default = (await choose(setup, os.environ, files, registry)).reference
-            return show_models(await registry.models(), default, as_json=arguments.json)
+            offers = await registry.offers(only, refresh=arguments.refresh)
+            if only and (why := offers[0]).state is not ProviderState.READY:
+                raise CommandError(f"{only}: {why.state.value}: {why.words}", Exit.FAILED)
+            return show_models([one for each in offers for one in each.models], default, as_json=arguments.json)
         except ProviderError as error:
             raise CommandError(error.message, Exit.FAILED) from error
         finally:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
-from msgspec import Struct, convert
+from msgspec import Struct, convert, field
 
 from engine.machine.messages import Usage
 from engine.ports import ModelInfo, Provider, ProviderError
 from engine.providers import prices
 from engine.providers.addresses import is_loopback
 from engine.providers.hosting import runs_free
-from phoenix_tui.config.credentials import Credentials
+from phoenix_tui.config.credentials import Credentials, variable_of
 from phoenix_tui.config.presets import PRESETS, Preset
 from phoenix_tui.config.provider_tables import expanded
 from phoenix_tui.config.settings import ConfigError, ProviderSettings, Settings
 from phoenix_tui.models.choice import DEFAULT_MODELS
+from phoenix_tui.models.offers import KeptLists, ProviderOffer, ProviderState
 from phoenix_tui.models.servers import ServerKind, endpoints_of, ollama_base_url
 from tools.contract import ProcessRunner
 from tools.secret_fields import SecretFields
@@ -48,6 +49,8 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
     """Makes the provider of installed models; None leaves it out."""
     strict_guide: bool = False
     """True when the guide refuses requests that it does not understand, as headless runs need."""
+    lists: KeptLists = field(default_factory=KeptLists)
+    """Lists of models of known services."""
     _made: dict[str, Provider] = {}
 
     def resolve(self, reference: str) -> tuple[Provider, str]:
@@ -114,15 +117,51 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
 
     async def models(self) -> list[ModelInfo]:
         """The models of every provider that is set up and answers."""
-        names = [name for name in self.names() if self._is_set_up(name)]
-        return [one for found in await asyncio.gather(*map(self._offered, names)) for one in found]
+        return [model for offer in await self.offers() for model in offer.models]
 
-    async def _offered(self, name: str) -> list[ModelInfo]:
+    async def offers(self, only: str = "", *, refresh: bool = False) -> list[ProviderOffer]:
+        """Every provider with its state and models; `only` one of them; `refresh` asks for lists that are kept."""
+        names = [name for name in self.names() if only in {"", name}]
+        return list(await asyncio.gather(*(self._offer(name, refresh=refresh) for name in names)))
+
+    async def _offer(self, name: str, *, refresh: bool) -> ProviderOffer:
+        if not self._is_set_up(name):
+            return ProviderOffer(name, ProviderState.NO_KEY, f"set {self._variable(name)}")
         try:
-            provider, _ = self.resolve(f"{name}/any")
-            return await provider.models()
-        except ProviderError:
-            return []  # a server without an answer offers nothing
+            models = await self._listed(name, refresh=refresh)
+        except ProviderError as error:
+            state = ProviderState.NO_KEY if error.kind == "auth" else ProviderState.UNREACHABLE
+            return ProviderOffer(name, state, error.message)
+        found = tuple(await asyncio.to_thread(lambda: [prices.with_list_price(one) for one in models]))
+        source = self.credentials.source(name, self._variable(name))
+        return ProviderOffer(name, ProviderState.READY, f"key from {source}" if source else "", found)
+
+    async def _listed(self, name: str, *, refresh: bool) -> Sequence[ModelInfo]:
+        provider, _ = self.resolve(f"{name}/any")
+        address = self._shared_address(name)
+        if address and not refresh and (kept := self.lists.of(name, address)) is not None:
+            return kept
+        try:
+            models = await provider.models()
+        except ProviderError as error:
+            old = self.lists.of(name, address, stale=True) if address and error.retryable else None
+            if old is None:
+                raise
+            return old
+        if address and models and not any(model.local for model in models):
+            await asyncio.to_thread(self.lists.keep, name, address, models)
+        return models
+
+    def _variable(self, name: str) -> str:
+        """The variable that holds the key of a provider."""
+        added = next((one for one in self.settings.providers if one.name == name), ProviderSettings(name))
+        preset = added.service
+        return added.api_key_env or (self.credentials.variable(preset) if preset is not None else variable_of(name))
+
+    def _shared_address(self, name: str) -> str:
+        """The address of a known service whose list changes seldom; empty for any other provider."""
+        added = next((one for one in self.settings.providers if one.name == name), ProviderSettings(name))
+        return "" if added.service is None else added.base_url or added.service.base_url
 
     async def forget(self, name: str) -> None:
         """Create the provider again with its next use: its key has changed."""

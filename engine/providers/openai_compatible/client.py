@@ -108,7 +108,18 @@ class OpenAiCompatibleProvider:
         limits = set_limits(given.tokens_per_minute, given.requests_per_minute, counts_cached=True)
         efforts = self._efforts.of(model, efforts_of(self._parameter, model))
         most = given.max_tokens or info.max_output
-        return structs.replace(info, vision=vision, max_output=most, limits=limits, efforts=efforts)
+        price_in, price_out = told.pricing.per_million if told.pricing is not None else (None, None)
+        return structs.replace(
+            info,
+            vision=vision,
+            max_output=most,
+            limits=limits,
+            efforts=efforts,
+            tools=told.takes("tools"),
+            reasoning=told.takes("reasoning"),
+            price_in=price_in,
+            price_out=price_out,
+        )
 
     async def models(self) -> list[ModelInfo]:
         """List the models of the server; remembers its statements about each."""

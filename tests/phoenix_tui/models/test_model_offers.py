@@ -1,0 +1,139 @@
+"""Providers with their state and models, and lists that are kept for a day."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from engine.ports import ModelInfo
+from engine.providers.events import WirePricing
+from engine.providers.prices import with_list_price
+from phoenix_tui.models.offers import CACHE_SECONDS, KeptLists, ProviderState
+from tests.phoenix_tui.wiring.test_provider_registry import registry
+from tests.support.cli import phoenix_in
+from tests.support.loopback import Loopback, Talk, serve
+
+ENTRY = {
+    "id": "z-ai/glm-4.7",
+    "context_length": 131072,
+    "pricing": {"prompt": "0.0000004", "completion": "0.00000175", "request": "0"},
+    "architecture": {"input_modalities": ["text"]},
+    "supported_parameters": ["tools", "reasoning", "temperature"],
+}
+
+
+def lists(*entries: dict[str, Any]) -> Callable[[Talk], Awaitable[None]]:
+    async def answer(talk: Talk) -> None:
+        await talk.plain(200, json.dumps({"data": list(entries)}).encode())
+
+    return answer
+
+
+def router(server: Loopback) -> str:
+    return f'[providers.openrouter]\npreset = "openrouter"\nbase_url = "{server.url}/v1"\n'
+
+
+async def test_a_server_tells_window_price_and_abilities() -> None:
+    async with serve(lists(ENTRY)) as server:
+        made = registry(router(server), OPENROUTER_API_KEY="k" * 9)
+        (offer,) = await made.offers("openrouter")
+        await made.close()
+    (model,) = offer.models
+    assert (offer.state, offer.words) == (ProviderState.READY, "key from OPENROUTER_API_KEY")
+    assert (model.context_window, model.price_in, model.price_out) == (131_072, 0.4, 1.75)
+    assert (model.vision, model.tools, model.reasoning) == (False, True, True)
+
+
+@pytest.mark.parametrize("value", ["-1", "free", "nan", "inf", "1e9", None, -1.0, ""])
+def test_a_price_that_is_none_stays_unknown(value: Any) -> None:
+    assert WirePricing(value, value).per_million == (None, None)
+
+
+def test_a_price_comes_from_the_server_then_the_list_and_is_never_guessed() -> None:
+    told = ModelInfo("openrouter", "claude-sonnet-5-5", price_in=1.0, price_out=2.0)
+    assert with_list_price(told) is told
+    known = with_list_price(ModelInfo("anthropic", "claude-sonnet-5-5"))
+    assert (known.price_in, known.price_out) == (2.0, 10.0)
+    unknown = with_list_price(ModelInfo("work", "nobody-knows-this"))
+    assert (unknown.price_in, unknown.price_out) == (None, None)
+    assert with_list_price(ModelInfo("ollama", "qwen3:4b", local=True)).price_in == 0
+
+
+async def test_without_a_key_the_variable_is_named_and_nobody_is_asked() -> None:
+    offers = {one.name: one for one in await registry("").offers()}
+    assert (offers["gemini"].state, offers["gemini"].words) == (ProviderState.NO_KEY, "set GEMINI_API_KEY")
+    assert offers["anthropic"].words == "set ANTHROPIC_API_KEY"
+
+
+async def test_a_rejected_key_is_none_and_a_silent_server_is_unreachable() -> None:
+    async def refuse(talk: Talk) -> None:
+        await talk.plain(401, b'{"error": {"message": "no"}}')
+
+    async with serve(refuse) as server:
+        made = registry(router(server), OPENROUTER_API_KEY="k" * 9)
+        (offer,) = await made.offers("openrouter")
+        await made.close()
+    assert offer.state is ProviderState.NO_KEY
+    assert "set OPENROUTER_API_KEY to a key that 127.0.0.1:" in offer.words
+    made = registry('[providers.own]\nbase_url = "http://127.0.0.1:9/v1"\n')
+    (offer,) = await made.offers("own")
+    await made.close()
+    assert offer.state is ProviderState.UNREACHABLE
+
+
+KEPT = (ModelInfo("openrouter", "a/b", 1000, price_in=1.0, price_out=2.0),)
+
+
+def test_a_list_is_kept_for_a_day_and_by_address(tmp_path: Path) -> None:
+    now = [1000.0]
+    path = tmp_path / "lists.json"
+    KeptLists(path, lambda: now[0]).keep("openrouter", "https://x", KEPT)
+    kept = KeptLists(path, lambda: now[0])
+    assert kept.of("openrouter", "https://x") == KEPT
+    assert kept.of("openrouter", "https://y") is None
+    now[0] += CACHE_SECONDS
+    assert kept.of("openrouter", "https://x") is None
+    assert kept.of("openrouter", "https://x", stale=True) == KEPT
+    now[0] = 0.0
+    assert kept.of("openrouter", "https://x") is None
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{", b"\xff", b'{"openrouter": 5}', b"[" * 100_000, b'{"a": {"at": "x"}}']
+)
+def test_a_broken_file_is_no_list_and_is_replaced(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "lists.json"
+    path.write_bytes(content)
+    assert KeptLists(path).of("openrouter", "https://x") is None
+    KeptLists(path).keep("openrouter", "https://x", KEPT)
+    assert KeptLists(path).of("openrouter", "https://x") == KEPT
+
+
+async def test_models_of_one_provider_are_kept_until_refreshed(tmp_path: Path) -> None:
+    other = ENTRY | {"id": "z-ai/glm-5"}
+    async with serve(lists(ENTRY), lists(other)) as server:
+        phoenix = phoenix_in(tmp_path, OPENROUTER_API_KEY="k" * 9)
+        (phoenix.home / "config.toml").write_text(router(server).replace("127.0.0.1", "127.0.0.1"))
+        first = await phoenix.run("models", "--provider", "openrouter", "--json")
+        second = await phoenix.run("models", "--provider", "openrouter", "--refresh", "--json")
+    assert [one["model"] for one in first.json] == ["openrouter/z-ai/glm-4.7"]
+    assert (first.json[0]["price_in"], first.json[0]["tools"]) == (0.4, True)
+    assert [one["model"] for one in second.json] == ["openrouter/z-ai/glm-5"]
+    missing = await phoenix.run("models", "--provider", "gemini")
+    assert (missing.code, missing.err) == (1, "phoenix: gemini: no key: set GEMINI_API_KEY\n")
+    unknown = await phoenix.run("models", "--provider", "nope")
+    assert unknown.code == 2
+    assert "There is no provider 'nope'. The providers are anthropic, openai," in unknown.err
+
+
+async def test_a_kept_list_stands_in_for_a_service_that_is_down() -> None:
+    made = registry('[providers.openrouter]\npreset = "openrouter"\nbase_url = "http://127.0.0.1:9/v1"\n')
+    made.lists.keep("openrouter", "http://127.0.0.1:9/v1", KEPT)
+    (offer,) = await made.offers("openrouter", refresh=True)
+    await made.close()
+    assert [replace(one) for one in offer.models] == list(KEPT)
