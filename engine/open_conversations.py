@@ -23,6 +23,7 @@ from engine.executor.spending_caps import caps_of
 from engine.executor.window import window_of
 from engine.following import Following, why_read_only
 from engine.ports import NoConversation, OwnedElsewhere
+from engine.ports.extensions import ClosingSource
 from engine.ports.profiles import ASK_TOOL, OWN_TOOLS, Profile, ProfileError
 from engine.records import ConversationRecord, StoredConversation
 from engine.tracking.tracker import TaskTracker
@@ -194,6 +195,9 @@ class OpenConversations:
             for asker in self._askers.pop(conversation_id):
                 await asker.close()
             await conversation.close(rests=rests)
+            for source in self.ports.extensions:
+                if isinstance(source, ClosingSource):
+                    source.closed(conversation_id)
             if self.sub_agents is not None and conversation.record.agent is None:
                 await self.sub_agents.leave(conversation)
         finally:

@@ -58,3 +58,12 @@ class ReadListener(Protocol):
     def note_read(self, record: ConversationRecord, paths: Sequence[Path]) -> None:
         """Remember resolved paths that a tool has read; reads nothing itself."""
         ...
+
+
+@runtime_checkable
+class ClosingSource(Protocol):
+    """A source that holds something for a conversation while it is open."""
+
+    def closed(self, conversation_id: str) -> None:
+        """Take the end of a conversation in this process."""
+        ...

@@ -40,7 +40,6 @@ def session_fields(permission_mode: str) -> JsonObject:
     return {
         "permissionMode": MODES.get(permission_mode, permission_mode),
         "apiKeySource": "none",
-        "mcp_servers": nothing,
         "slash_commands": nothing,
         "agents": nothing,
         "skills": nothing,

@@ -53,6 +53,8 @@ class RunArguments(Struct, frozen=True):
     worktree: str | None = None
     """Empty: a name is made."""
     base: str | None = None
+    mcp_config: tuple[str, ...] = ()
+    strict_mcp_config: bool = False
 
     @property
     def resumes(self) -> bool:
@@ -119,13 +121,14 @@ def run_arguments(parsed: Namespace) -> RunArguments:
     """
     fields: dict[str, Any] = dict(vars(parsed))
     del fields["version"], fields["reset_terminal"]
-    for name in ("images", "allowed_tools", "disallowed_tools"):
+    for name in ("images", "allowed_tools", "disallowed_tools", "mcp_config"):
         fields[name] = tuple(fields[name])
     arguments = RunArguments(**fields)
     _check_headless(arguments)
     _check_conversation(arguments)
     _check_ids(arguments)
     _check_tools(arguments)
+    _check_servers(arguments)
     return arguments
 
 
@@ -162,6 +165,18 @@ def _check_tools(arguments: RunArguments) -> None:
     why = why_no_tools(ALLOWED, arguments.allowed_tools) or why_no_tools(DENIED, arguments.disallowed_tools)
     if why:
         raise CommandError(why)
+
+
+def _check_servers(arguments: RunArguments) -> None:
+    if not arguments.mcp_config:
+        return
+    from phoenix_tui.config.servers.server_files import BadServers, given_servers  # noqa: PLC0415 - as above
+
+    try:
+        for value in arguments.mcp_config:
+            given_servers(value)
+    except BadServers as error:
+        raise CommandError(str(error)) from error
 
 
 def _check_ids(arguments: RunArguments) -> None:

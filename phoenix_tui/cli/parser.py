@@ -152,6 +152,14 @@ def _add_limits(parser: Parser) -> None:
         metavar="LIST",
         help="tools and rules that are denied in every mode; repeatable",
     )
+    group.add_argument(
+        "--mcp-config",
+        action="append",
+        default=[],
+        metavar="FILE|JSON",
+        help="MCP servers of this run, before all others; repeatable",
+    )
+    group.add_argument("--strict-mcp-config", action="store_true", help="use no MCP servers but those of --mcp-config")
     group.add_argument("--trust", action="store_true", help="trust the Phoenix files of this folder as they are now")
     group.add_argument("--max-turns", type=_count, metavar="N", help="limit the model replies of one run")
     group.add_argument("--max-budget-usd", type=_amount, metavar="X", help="limit the cost of one run")

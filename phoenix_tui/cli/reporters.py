@@ -146,6 +146,8 @@ class StreamReporter(Struct, frozen=True):
     sandbox: str
     tools: Sequence[str]
     partials: Partials | None = None
+    mcp_servers: Sequence[JsonObject] = ()
+    """Name, status and source of each MCP server."""
     agent_partials: dict[str, Partials] = field(default_factory=dict[str, Partials])
     """Partials by sub-agent, where there are partials at all."""
     filled: dict[str, int] = field(default_factory=dict[str, int])
@@ -166,6 +168,7 @@ class StreamReporter(Struct, frozen=True):
             "tools": names,
             "permission_mode": self.permission_mode,
             "sandbox": self.sandbox,
+            "mcp_servers": list(self.mcp_servers),
         }
         write_json_line(framed(init | session_fields(self.permission_mode)))
 

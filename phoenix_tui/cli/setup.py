@@ -55,6 +55,8 @@ class Setup(Struct, frozen=True):
     allowed_tools: tuple[str, ...] = ()
     denied_tools: tuple[str, ...] = ()
     """Values of `--allowedTools` and `--disallowedTools`, checked."""
+    mcp_config: tuple[str, ...] = ()
+    strict_mcp_config: bool = False
 
     @property
     def cwd(self) -> Path:
@@ -125,6 +127,8 @@ def prepare(arguments: RunArguments, environment: Mapping[str, str]) -> Setup:
         arguments.ephemeral,
         allowed_tools=arguments.allowed_tools,
         denied_tools=arguments.disallowed_tools,
+        mcp_config=arguments.mcp_config,
+        strict_mcp_config=arguments.strict_mcp_config,
         gives_trust=arguments.trust,
         no_hooks=arguments.no_hooks,
     )

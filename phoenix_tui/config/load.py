@@ -91,6 +91,8 @@ def parse_layer(text: str, path: Path, *, project: bool) -> Layer:
             providers = _providers(value, text, path)
         elif name == "status_line" and not project:
             status_line = _status_line(value, text, path)
+        elif name == "mcp":
+            continue  # `config/servers` reads the tables [mcp.NAME]
         elif name not in known:
             raise ConfigError(f"{where}: unknown key '{name}'. {_known_keys(known, project=project)}")
         else:

@@ -15,6 +15,7 @@ from engine.diagnostics import Diagnostics, DiagnosticsLevel
 from engine.engine import Engine
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.session import NEVER, Ports
+from engine.extensions.mcp.hub import McpHub
 from engine.memory.memory import Memory
 from engine.memory.note_files import NoteFolder
 from engine.permissions.rules import RuleBook
@@ -47,6 +48,7 @@ from phoenix_tui.models.offers import LISTS_FILE, KeptLists
 from phoenix_tui.models.own_file import own_file
 from phoenix_tui.wiring.hooks import OpenedHooks, file_hooks
 from phoenix_tui.wiring.invocable_source import InvocableSource
+from phoenix_tui.wiring.mcp import CACHE, FOLDER, open_hub
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings_board import DefaultModel
 from phoenix_tui.wiring.system import RandomIds
@@ -90,12 +92,18 @@ class Backend(Struct, frozen=True):
     sources: ProjectSources
     hooks: OpenedHooks
     invocables: InvocableSource
+    mcp: McpHub
     notice: str = ""
     """Sentence about something that is switched on and cannot work; empty without."""
 
     async def close(self) -> None:
         """Stop every run, close the store, end every program."""
         await self.engine.close()
+        await self.end_programs()
+
+    async def end_programs(self) -> None:
+        """End every program: MCP servers first, which see the end of their input."""
+        await self.mcp.close()
         await self.processes.close()
 
 
@@ -135,17 +143,17 @@ async def _backend(
     paths = setup.paths
     models, registry = _models(setup, environment, processes.runner, strict_guide=strict_guide)
     images = ImageDecoder(processes.runner)
-    tools = build_tools(ToolDependencies(processes.runner, processes.jobs, images, ReadLedger(), paths.outputs))
     profiles = ProfileFiles(paths.profiles, trust := TrustFile(paths.trust_file))
     sources = project_sources(setup)
     invocables = _invocables(setup, sources, processes.runner, attended=not strict_guide)
+    hub = open_hub(setup, environment, sources, processes, images, unattended=strict_guide)
     export, notice = await open_trace_export(setup.settings, environment, store.trace_queue)
     ports = Ports(
         store=store,
         library=store.library,
         queue=store.queue,
         providers=registry,
-        tools=tools,
+        tools=build_tools(ToolDependencies(processes.runner, processes.jobs, images, ReadLedger(), paths.outputs)),
         jobs=processes.jobs,
         images=images,
         rules=_rules(setup),
@@ -159,14 +167,14 @@ async def _backend(
         profiles=profiles,
         runs=store.runs,
         hooks=((hooks := file_hooks(setup, sources, processes.services, store)).runner,),
-        extensions=(invocables,),
+        extensions=(invocables, hub),
         invocables=invocables,
         probe=processes,
         trace_export=export,
     )
     engine = _engine(ports, engine_settings(setup, trust, unwatched=strict_guide), outside)
     opened = engine, store.library, registry, models, processes, engine.tool_names, profiles
-    return Backend(*opened, store.events, sources, hooks, invocables, notice)
+    return Backend(*opened, store.events, sources, hooks, invocables, hub, notice)
 
 
 def _rules(setup: Setup) -> RuleBook:
@@ -287,6 +295,8 @@ def own_paths(paths: Paths, cwd: Path) -> tuple[Path, ...]:
         paths.state / STATES,
         paths.log_file.parent,
         paths.outputs,
+        paths.state / FOLDER,
+        paths.state / CACHE,
     )
     folders = (folder for folder in (paths.config, paths.data, paths.state) if not cwd.is_relative_to(folder.resolve()))
     return tuple(dict.fromkeys(path.resolve() for path in (*folders, *files)))

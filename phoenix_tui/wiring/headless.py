@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -12,6 +13,7 @@ from engine.conversation import Conversation
 from engine.engine import ConversationOptions, EngineError
 from engine.executor.requests import MemoryShort, RunCaps
 from engine.ports import ConversationChanges, DatabaseBusy, OwnedElsewhere, ProviderError
+from engine.ports.mcp import ServerView
 from engine.records import ConversationQuery, ConversationRecord, PermissionMode
 from engine.records.effort import Effort
 from phoenix_tui.cli.arguments import RunArguments
@@ -31,6 +33,7 @@ from phoenix_tui.text.trust_text import untrusted
 from phoenix_tui.wiring.backend import Backend, Outside, open_backend
 from phoenix_tui.wiring.choice import choose, full_reference
 from phoenix_tui.wiring.event_retention import remove_now
+from phoenix_tui.wiring.mcp_headless import server_frame, started_servers
 from phoenix_tui.wiring.providers import why_no_budget
 from phoenix_tui.wiring.sandboxes import chosen_sandbox, widened
 from phoenix_tui.wiring.settings_board import caps_of, caps_with
@@ -64,11 +67,12 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
         record = conversation.record
         await check_sandbox(backend, record.sandbox, record.sandbox_required)
         caps = await limits_of_runs(backend, setup, conversation.record)
-        reporter = _reporter(arguments, conversation, backend.tool_names)
         outcome = RunOutcome(conversation.id, conversation.record.model, describe=backend.providers.describe)
         for said in filter(None, (backend.engine.warning, backend.notice, *without_effect(setup.allowed_tools))):
             write_progress(said)
         await name_untrusted(backend, setup, record.cwd)
+        servers = await started_servers(backend.mcp, record)
+        reporter = _reporter(arguments, conversation, backend.tool_names, servers)
         await remove_old_events(backend, setup)
         limit, link = MemoryLimit.of(setup.settings), backend.processes.link
         run = HeadlessRun(
@@ -213,7 +217,9 @@ def _refused(error: ProviderError) -> CommandError:
     return CommandError(error.message, Exit.RETRYABLE if error.retryable else Exit.USAGE)
 
 
-def _reporter(arguments: RunArguments, conversation: Conversation, tools: tuple[str, ...]) -> Reporter:
+def _reporter(
+    arguments: RunArguments, conversation: Conversation, tools: tuple[str, ...], servers: Sequence[ServerView]
+) -> Reporter:
     match arguments.output_format:
         case "json":
             return JsonReporter()
@@ -221,7 +227,9 @@ def _reporter(arguments: RunArguments, conversation: Conversation, tools: tuple[
             record = conversation.record
             partials = Partials(record.model) if arguments.include_partial_messages else None
             mode, sandbox = record.permission_mode.value, record.sandbox.value
-            shown = record.id, record.cwd, record.model, mode, sandbox, tools, partials
+            names = (*tools, *(name for server in servers for name in server.tools))
+            frames = tuple(server_frame(server) for server in servers)
+            shown = record.id, record.cwd, record.model, mode, sandbox, names, partials, frames
             return StreamReporter(*shown, hook_events=arguments.include_hook_events)
         case _:
             return TextReporter()

@@ -123,7 +123,7 @@ class ServiceOpener(SecretFields, Struct, eq=False):
         if crashed:
             await self._backend.close()
         else:
-            await self._backend.processes.close()
+            await self._backend.end_programs()
 
     async def _warning(self, backend: Backend) -> str:
         sentences = [backend.engine.warning, backend.notice, *self.setup.notices(), *self.notices]

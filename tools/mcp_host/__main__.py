@@ -1,11 +1,13 @@
-"""Entry of the helper: `--socket FD --spill FOLDER`; `launch.py` has its command."""
+"""Entry of the helper: `--socket FD --spill FOLDER`; `launch.py` has its command.
+
+`--connect PATH` in place of `--socket`: Phoenix waits there, because a supervised program inherits no other descriptor.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import logging
-import os
 import socket
 import sys
 import warnings
@@ -15,15 +17,23 @@ from pathlib import Path
 def main() -> None:
     """Serve Phoenix over the inherited socket until it closes."""
     parser = argparse.ArgumentParser(prog="tools.mcp_host")
-    parser.add_argument("--socket", type=int, required=True, help="descriptor of the socket to Phoenix")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--socket", type=int, help="descriptor of the socket to Phoenix")
+    where.add_argument("--connect", type=Path, help="Unix socket on which Phoenix listens")
     parser.add_argument("--spill", type=Path, required=True, help="folder for large payloads")
     arguments = parser.parse_args()
     _harden()
     logging.disable(logging.CRITICAL)  # the SDK logs what servers send; their log has a ring of its own
     warnings.simplefilter("ignore", DeprecationWarning)
-    control = socket.socket(fileno=arguments.socket)
-    os.set_inheritable(arguments.socket, False)
+    control = _connected(arguments.connect) if arguments.connect else socket.socket(fileno=arguments.socket)
+    control.set_inheritable(False)
     asyncio.run(_serve(control, arguments.spill))
+
+
+def _connected(path: Path) -> socket.socket:
+    control = socket.socket(socket.AF_UNIX)
+    control.connect(str(path))
+    return control
 
 
 def _harden() -> None:

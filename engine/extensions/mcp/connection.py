@@ -1,0 +1,314 @@
+"""One server while it is used: its start, its lists, its calls, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.extensions.mcp.catalogue_cache import Catalogue
+from engine.extensions.mcp.helper_link import RequestFailed
+from engine.extensions.mcp.helper_process import HelperProcess
+from engine.ports.mcp import ServerDefinition, ServerState
+from engine.ports.services import RunningService
+from tools.clean import clean_line
+from tools.contract import Captured, JsonObject, Report, Sandbox, SandboxMode
+from tools.mcp_host.protocol import (
+    AnyRequest,
+    Call,
+    Connect,
+    Connected,
+    Content,
+    Disconnect,
+    Failure,
+    Items,
+    LeftOut,
+    ListItems,
+    Log,
+    Progress,
+    Root,
+    Status,
+)
+from tools.mcp_tool import ServerGone, progress_line
+from tools.services import ServiceCommand, ServiceEndedError
+
+MOST_STARTS: Final = 3
+IN_SECONDS: Final = 60.0
+"""Starts of a stdio server in this time; a further one is refused."""
+LOG_LINES: Final = 200
+STDERR_LINES: Final = 20
+_STATES: Final = {
+    "connecting": ServerState.CONNECTING,
+    "reconnecting": ServerState.CONNECTING,
+    "connected": ServerState.CONNECTED,
+    "needs_auth": ServerState.NEEDS_AUTH,
+    "failed": ServerState.FAILED,
+    "ended": ServerState.FAILED,
+}
+T = TypeVar("T")
+
+
+class McpLimits(Struct, frozen=True):
+    """Time limits of connections and calls, and the size of results."""
+
+    connect_ms: int = 30_000
+    call_ms: int = 600_000
+    idle_ms: int = 120_000
+    text_bytes: int = 100_000
+    """Bytes of text in a result; more goes to a file."""
+
+
+class ServerConnection:
+    """Connects to a server when it is needed, and again after it ended."""
+
+    def __init__(
+        self,
+        key: str,
+        definition: ServerDefinition,
+        root: Path,
+        sandbox: Sandbox,
+        helpers: HelperProcess,
+        limits: McpLimits,
+        changed: Callable[[ServerConnection], None],
+    ) -> None:
+        self.key, self.definition, self.root = key, definition, root
+        self.state, self.text = ServerState.WAITING, ""
+        self.catalogue: Catalogue | None = None
+        """Lists of this connection, or of an earlier one."""
+        self.left_out: list[LeftOut] = []
+        self.users: set[str] = set()
+        """Conversations that have it."""
+        self.last_ms = -1
+        self.log: deque[str] = deque(maxlen=LOG_LINES)
+        self.ending: asyncio.TimerHandle | None = None
+        self._sandbox, self._helpers, self._limits, self._changed = sandbox, helpers, limits, changed
+        self._service: RunningService | None = None
+        self._starts: deque[float] = deque(maxlen=MOST_STARTS)
+        self._connecting: asyncio.Task[None] | None = None
+        self._background: set[asyncio.Task[Any]] = set()
+        self._forget = helpers.add(key, self)
+
+    @property
+    def name(self) -> str:
+        """Name as the user wrote it."""
+        return self.definition.name
+
+    @property
+    def pid(self) -> int:
+        """Process id of a stdio server; 0 without one."""
+        return self._service.pid if self._service is not None else 0
+
+    @property
+    def is_confined(self) -> bool:
+        """True where it runs in a sandbox."""
+        return self._sandbox.mode is not SandboxMode.OFF
+
+    def start(self) -> asyncio.Task[None]:
+        """Connect, or return the attempt that is being made; the task never raises."""
+        if self._connecting is None or self._connecting.done():
+            self.state, self.text = ServerState.CONNECTING, ""
+            self._connecting = asyncio.create_task(self._connect())
+        return self._connecting
+
+    async def ready(self) -> None:
+        """Connect where that is needed, and wait for it.
+
+        Raises:
+            ServerGone: it cannot be reached.
+        """
+        if self.state is not ServerState.CONNECTED:
+            await asyncio.shield(self.start())
+        if self.state is not ServerState.CONNECTED:
+            raise ServerGone(f"MCP server '{self.name}' is not connected: {self.text or 'no answer'}.")
+
+    async def call(self, tool: str, args: JsonObject, report: Report) -> Content:
+        """Call a tool; implements `tools.mcp_tool.ServerCaller`."""
+        given, limits = self.definition.timeout_ms, self._limits
+        request = Call(
+            id=0,
+            server=self.key,
+            tool=tool,
+            args=args,
+            timeout_ms=given or limits.call_ms,
+            idle_ms=given or limits.idle_ms,
+            text_limit=limits.text_bytes,
+        )
+
+        def progress(event: Progress) -> None:
+            report(progress_line(event.done, event.total, event.text))
+
+        began = time.monotonic()
+        try:
+            return await self.ask(request, Content, progress)
+        finally:
+            self.last_ms = round((time.monotonic() - began) * 1000)
+
+    async def ask(self, request: AnyRequest, kind: type[T], progress: Callable[[Progress], None] | None = None) -> T:
+        """The answer to a request about this server, connecting first.
+
+        Raises:
+            ServerGone: there is none; the sentence is for a model or the user.
+        """
+        await self.ready()
+        try:
+            link = await self._helpers.link()
+            return await link.ask(request, kind, progress=progress)
+        except RequestFailed as error:
+            raise ServerGone(self._sentence(error.failure)) from error
+
+    def _sentence(self, failure: Failure) -> str:
+        message = failure.message.rstrip(".")
+        if failure.kind == "gone":
+            return f"MCP server '{self.name}' ended: {message}. It is started again on the next call."
+        return f"MCP server '{self.name}': {message}."
+
+    async def _connect(self) -> None:
+        try:
+            self._count_start()
+            await self._end_service(0)
+            link = await self._helpers.link()
+            descriptors = await self._open_service() if self.definition.transport == "stdio" else ()
+            connected = await link.ask(self._request(), Connected, descriptors=descriptors)
+        except RequestFailed as error:
+            is_auth = error.failure.kind == "needs_auth"
+            await self._fail(error.failure.message, ServerState.NEEDS_AUTH if is_auth else ServerState.FAILED)
+        except (OSError, ServiceEndedError) as error:
+            reason = error.strerror if isinstance(error, OSError) else ""
+            await self._fail(f"it cannot be started: {reason or error}")
+        else:
+            self.state = ServerState.CONNECTED
+            catalogue = replace(self.catalogue or Catalogue(), instructions=connected.instructions)
+            if "prompts" not in connected.has:
+                catalogue = replace(catalogue, prompts=[])
+            self.catalogue = catalogue if "tools" in connected.has else replace(catalogue, tools=[])
+            self._changed(self)
+
+    def _count_start(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if self.definition.transport == "stdio":
+            if len(self._starts) == MOST_STARTS and now - self._starts[0] < IN_SECONDS:
+                raise OSError(0, f"it ended {MOST_STARTS} times within {IN_SECONDS:.0f} s; /mcp starts it again")
+            self._starts.append(now)
+
+    def forgive(self) -> None:
+        """Forget earlier starts: the user asks for another."""
+        self._starts.clear()
+        self._helpers.forgive()
+
+    async def _open_service(self) -> tuple[int, int]:
+        """Start the server; its stdout and stdin, for the helper."""
+        definition = self.definition
+        folder = Path(definition.cwd) if definition.cwd else self.root
+        command = ServiceCommand(definition.command, folder, environment=definition.environment, sandbox=self._sandbox)
+        self._service = await self._helpers.services.open(command)
+        stdin, stdout = self._service.take()
+        return stdout, stdin
+
+    def _request(self) -> Connect:
+        definition = self.definition
+        return Connect(
+            id=0,
+            server=self.key,
+            name=clean_line(definition.name),
+            transport=definition.transport,
+            url=definition.url,
+            headers=dict(definition.headers),
+            roots=[Root(self.root.as_uri(), self.root.name)],
+            timeout_ms=self._limits.connect_ms,
+        )
+
+    async def _fail(self, why: str, state: ServerState = ServerState.FAILED) -> None:
+        words = _last_line(self._service.stderr) if self._service is not None else ""
+        why = clean_line(why).rstrip(".")
+        self.state, self.text = state, f"{why}: {words}" if words and words not in why else why
+        await self._end_service(0)
+
+    def take(self, event: Status | Items | Log) -> None:
+        """Take an event of the helper."""
+        match event:
+            case Status():
+                self._status(event)
+            case Items():
+                self._items(event)
+            case Log(level=level, text=text):
+                self.log.append(f"{level}: {text}")
+
+    def _status(self, event: Status) -> None:
+        connecting = self._connecting is not None and not self._connecting.done()
+        if connecting or event.state not in _STATES:
+            return  # the answer to `connect` says it
+        self.state, self.text = _STATES[event.state], clean_line(event.text)
+        if event.state == "ended":
+            self.text = f"it ended: {self.text.rstrip('.')}" if self.text else "it ended"
+            self._later(self._end_service(0))
+
+    def _items(self, event: Items) -> None:
+        catalogue = self.catalogue or Catalogue()
+        if event.what == "tools":
+            self.catalogue, self.left_out = replace(catalogue, tools=event.items), event.left_out
+        elif event.what == "prompts":
+            self.catalogue = replace(catalogue, prompts=event.items)
+        else:
+            return
+        if self.state is ServerState.CONNECTED:
+            self._changed(self)
+
+    def lost(self, why: str) -> None:
+        """Take the end of the helper; the server is started again when it is needed."""
+        if self.state is not ServerState.WAITING:
+            self.state, self.text = ServerState.FAILED, why
+        self._later(self._end_service(0))
+
+    async def log_lines(self) -> list[str]:
+        """The newest lines of its log and of its stderr."""
+        lines = list(self.log)
+        link = self._helpers.running
+        if link is not None and self.state is ServerState.CONNECTED:
+            with contextlib.suppress(RequestFailed):
+                lines = (await link.ask(ListItems(id=0, server=self.key, what="log"), Items)).lines or lines
+        if self._service is not None:
+            captured = self._service.stderr
+            text = (captured.head + captured.tail).decode("utf-8", "replace")
+            lines += [f"stderr: {clean_line(line)}" for line in text.splitlines()[-STDERR_LINES:]]
+        return lines
+
+    async def end(self, grace: float = 2.0) -> None:
+        """End the server: its input closes, then its whole tree is killed."""
+        if self._connecting is not None:
+            self._connecting.cancel()
+            await asyncio.wait({self._connecting})
+        link = self._helpers.running
+        if link is not None and self.state is not ServerState.WAITING:
+            try:
+                async with asyncio.timeout(grace + 1):
+                    await link.ask(Disconnect(id=0, server=self.key), object)
+            except (RequestFailed, TimeoutError):
+                pass
+        await self._end_service(grace)
+        self.state, self.text = ServerState.WAITING, ""
+
+    def forget(self) -> None:
+        """Take no more events."""
+        self._forget()
+
+    async def _end_service(self, grace: float) -> None:
+        service, self._service = self._service, None
+        if service is not None:
+            await service.end(grace)
+
+    def _later(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+
+def _last_line(captured: Captured) -> str:
+    lines = (captured.head + captured.tail).decode("utf-8", "replace").strip().splitlines()
+    return clean_line(lines[-1])[:200] if lines else ""

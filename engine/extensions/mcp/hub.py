@@ -1,0 +1,300 @@
+"""The MCP servers of all conversations of a process: which are there, what a model is offered, when they end."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from engine.extensions.mcp.catalogue_cache import CatalogueCache
+from engine.extensions.mcp.connection import McpLimits, ServerConnection
+from engine.extensions.mcp.helper_process import HelperProcess
+from engine.extensions.mcp.offering import Offered, instructions, offered_tools
+from engine.ports.extensions import ExtensionPrompt
+from engine.ports.mcp import (
+    FolderServers,
+    ServerDefinition,
+    ServerDefinitions,
+    ServerState,
+    ServerView,
+)
+from engine.ports.services import ServiceRunner
+from engine.records import ConversationRecord
+from tools.contract import UNCONFINED, Enforcement, ImageReader, Sandbox, SandboxMode, Tool
+from tools.mcp_tool import McpTool
+
+LINGER: Final = 60.0
+"""Seconds that a server runs on after its last conversation closed."""
+
+
+class HubSettings(Struct, frozen=True):
+    """Choices that hold for all servers."""
+
+    first_wait: float = 2.0
+    """Seconds that the first request of a conversation waits for servers that were never connected."""
+    sandbox_network: bool = True
+    linger: float = LINGER
+    limits: McpLimits = McpLimits()
+
+
+class HubFolders(Struct, frozen=True):
+    """Places of the hub."""
+
+    helper: Path
+    """Folder of the helper for large messages and results, 0700."""
+    cache: Path
+    """File of the lists of servers."""
+    outputs: Path
+    """Base of the folders of long results."""
+
+
+class _Conversation(Struct, eq=False):
+    """Servers of one conversation as they were at its last request."""
+
+    folder: FolderServers
+    servers: list[ServerConnection] = field(default_factory=list[ServerConnection])
+    waited: set[str] = field(default_factory=set[str])
+    """Servers whose first connection it has waited for."""
+
+
+class McpHub:
+    """Implements `engine.ports.extensions.ExtensionSource` and `engine.ports.mcp.McpServers`."""
+
+    def __init__(
+        self,
+        definitions: ServerDefinitions,
+        services: ServiceRunner,
+        images: ImageReader,
+        enforcement: Callable[[], Awaitable[Enforcement]],
+        folders: HubFolders,
+        settings: HubSettings,
+    ) -> None:
+        self._definitions, self._images, self._enforcement = definitions, images, enforcement
+        self._folders, self._settings = folders, settings
+        self._helpers = HelperProcess(services, folders.helper)
+        self._cache = CatalogueCache(folders.cache)
+        self._servers: dict[str, ServerConnection] = {}
+        self._conversations: dict[str, _Conversation] = {}
+        self._numbers = itertools.count(1)
+        self._background: set[asyncio.Task[Any]] = set()
+
+    # What a model is offered.
+
+    def tools(self, record: ConversationRecord) -> Mapping[str, Tool]:
+        """Tools by name; those of servers that were connected before are there before their connection."""
+        found: dict[str, Tool] = {}
+        for server, offered in self._offered(record):
+            confined = server.definition.transport != "stdio" or server.is_confined
+            for one in offered.tools:
+                found[one.spec.name] = McpTool(
+                    one.spec, server.name, one.tool, server, self._images, self._folders.outputs, confined
+                )
+        return found
+
+    def prompts(self, record: ConversationRecord) -> Sequence[ExtensionPrompt]:
+        """The words of servers about themselves, marked as theirs."""
+        servers = self._of(record)
+        said = [(one.name, one.catalogue.instructions) for one in servers if one.catalogue is not None]
+        return instructions(said)
+
+    def _offered(self, record: ConversationRecord) -> list[tuple[ServerConnection, Offered]]:
+        taken: set[str] = set()
+        return [
+            (server, offered_tools(server.definition, server.catalogue, taken))
+            for server in self._of(record)
+            if server.catalogue is not None
+        ]
+
+    def _of(self, record: ConversationRecord) -> list[ServerConnection]:
+        known = self._conversations.get(record.id)
+        return known.servers if known is not None else []
+
+    async def prepare(self, record: ConversationRecord) -> None:
+        """Look at the definitions again, start what is new, and wait once for what was never connected."""
+        conversation = await self._look(record)
+        new = [server for server in conversation.servers if server.state is ServerState.WAITING]
+        starting = [server.start() for server in new]
+        waits = [
+            server.start() if server.state is ServerState.CONNECTING else None
+            for server in conversation.servers
+            if server.catalogue is None and server.key not in conversation.waited
+        ]
+        conversation.waited |= {server.key for server in conversation.servers}
+        pending = {task for task in waits if task is not None}
+        if starting and pending:
+            await asyncio.wait(pending, timeout=self._settings.first_wait)
+
+    async def _look(self, record: ConversationRecord) -> _Conversation:
+        folder = await asyncio.to_thread(self._definitions.look, record.cwd)
+        known = self._conversations.get(record.id)
+        if known is None:
+            known = self._conversations[record.id] = _Conversation(folder)
+        known.folder = folder
+        usable = [one for one in folder.servers if one.is_enabled and not one.trouble]
+        enforcement = await self._enforcement() if usable else Enforcement.NONE
+        servers = [await self._connection(one, folder.root, record, enforcement) for one in usable]
+        for gone in [one for one in known.servers if one not in servers]:
+            self._leave(gone, record.id)
+        for server in servers:
+            self._join(server, record.id)
+        known.servers = servers
+        return known
+
+    async def _connection(
+        self, definition: ServerDefinition, root: Path, record: ConversationRecord, enforcement: Enforcement
+    ) -> ServerConnection:
+        sandbox = self._sandbox(definition, record, enforcement)
+        parts = (definition.name, definition.identity, str(root), sandbox.mode.value, str(sandbox.network))
+        key = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        if (known := self._servers.get(key)) is not None:
+            known.definition = definition  # what does not belong to its identity may have changed
+            return known
+        number = f"{key}-{next(self._numbers)}"  # a server that ends beside its successor takes none of its events
+        made = ServerConnection(number, definition, root, sandbox, self._helpers, self._settings.limits, self._changed)
+        self._servers[key] = made
+        made.catalogue = await asyncio.to_thread(self._cache.get, definition.digest)
+        return made
+
+    def _sandbox(self, definition: ServerDefinition, record: ConversationRecord, enforcement: Enforcement) -> Sandbox:
+        """The conversation's sandbox for a stdio server, where the system can enforce one."""
+        usable = enforcement is not Enforcement.NONE and record.sandbox is not SandboxMode.OFF
+        if definition.transport != "stdio" or not definition.sandboxed or not usable:
+            return UNCONFINED
+        return Sandbox(record.sandbox, network=self._settings.sandbox_network, required=False)
+
+    def _changed(self, server: ServerConnection) -> None:
+        if server.catalogue is not None:
+            self._later(asyncio.to_thread(self._cache.put, server.definition.digest, server.catalogue))
+
+    # When servers end.
+
+    def closed(self, conversation_id: str) -> None:
+        """Take the end of a conversation: its servers end a minute later where no other has them."""
+        known = self._conversations.pop(conversation_id, None)
+        for server in known.servers if known is not None else ():
+            self._leave(server, conversation_id)
+
+    def _join(self, server: ServerConnection, conversation_id: str) -> None:
+        server.users.add(conversation_id)
+        if server.ending is not None:
+            server.ending.cancel()
+            server.ending = None
+
+    def _leave(self, server: ServerConnection, conversation_id: str) -> None:
+        server.users.discard(conversation_id)
+        if not server.users and server.ending is None:
+            loop = asyncio.get_running_loop()
+            server.ending = loop.call_later(self._settings.linger, lambda: self._later(self._retire(server)))
+
+    async def _retire(self, server: ServerConnection) -> None:
+        if server.users:
+            return
+        self._servers = {key: one for key, one in self._servers.items() if one is not server}
+        await server.end()
+        server.forget()
+
+    async def close(self) -> None:
+        """End all servers and the helper."""
+        self._helpers.closed = True
+        servers = list(self._servers.values())
+        for server in servers:
+            if server.ending is not None:
+                server.ending.cancel()
+        await asyncio.gather(*(server.end(0) for server in servers), return_exceptions=True)
+        await asyncio.gather(*self._background, return_exceptions=True)
+        await self._helpers.close()
+
+    def _later(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    # For front ends.
+
+    async def settle(self, record: ConversationRecord, seconds: float) -> None:
+        """Start the servers of a conversation and wait for their connections."""
+        conversation = await self._look(record)
+        tasks = [one.start() for one in conversation.servers if one.state is ServerState.WAITING]
+        tasks += [one.start() for one in conversation.servers if one.state is ServerState.CONNECTING]
+        if tasks:
+            await asyncio.wait(set(tasks), timeout=seconds)
+
+    async def views(self, record: ConversationRecord) -> Sequence[ServerView]:
+        """Servers of a conversation, those that are off or wrong too."""
+        conversation = await self._look(record)
+        offered = {server.name: (server, tools) for server, tools in self._offered(record)}
+        live = {server.name: server for server in conversation.servers}
+        return tuple(
+            _view(one, live.get(one.name), offered[one.name][1] if one.name in offered else Offered())
+            for one in conversation.folder.servers
+        )
+
+    async def notices(self, record: ConversationRecord) -> Sequence[str]:
+        """Sentences about files and entries that are left out."""
+        return (await self._look(record)).folder.notices
+
+    async def details(self, record: ConversationRecord, name: str) -> ServerView | None:
+        """One server with its log."""
+        view = next((one for one in await self.views(record) if one.name == name), None)
+        server = self._named(record, name)
+        if view is None or server is None:
+            return view
+        return replace(view, log=tuple(await server.log_lines()))
+
+    async def reconnect(self, record: ConversationRecord, name: str) -> None:
+        """End a server and connect again."""
+        await self._look(record)
+        if (server := self._named(record, name)) is not None:
+            server.forgive()
+            await server.end(0.5)
+            await asyncio.shield(server.start())
+
+    async def end(self, record: ConversationRecord, name: str) -> None:
+        """End a server now."""
+        if (server := self._named(record, name)) is not None:
+            await server.end()
+
+    def _named(self, record: ConversationRecord, name: str) -> ServerConnection | None:
+        return next((server for server in self._of(record) if server.name == name), None)
+
+
+def _view(definition: ServerDefinition, server: ServerConnection | None, offered: Offered) -> ServerView:
+    if server is None:
+        state = ServerState.FAILED if definition.trouble else ServerState.OFF
+        text = definition.trouble or ("" if definition.is_enabled else "enabled = false")
+        return ServerView(
+            definition.name,
+            state,
+            text,
+            definition.source,
+            definition.origin,
+            definition.transport,
+            definition.shown,
+            is_required=definition.is_required,
+            is_on=definition.is_enabled,
+        )
+    catalogue = server.catalogue
+    hidden = tuple(f"{one.name}: {one.reason}" for one in server.left_out)
+    return ServerView(
+        definition.name,
+        server.state,
+        server.text,
+        definition.source,
+        definition.origin,
+        definition.transport,
+        definition.shown,
+        tools=tuple(one.spec.name for one in offered.tools),
+        left_out=(*offered.left_out, *hidden),
+        prompts=tuple(one.name for one in catalogue.prompts) if catalogue is not None else (),
+        instructions=catalogue.instructions if catalogue is not None else "",
+        tokens=sum(one.tokens for one in offered.tools),
+        pid=server.pid,
+        last_ms=server.last_ms,
+        is_required=definition.is_required,
+    )

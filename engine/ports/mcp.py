@@ -1,0 +1,146 @@
+"""Servers of the Model Context Protocol: their definitions, and what front ends see and do with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import ClassVar, Literal, Protocol, TypeAlias
+
+from msgspec import Struct, field
+
+from engine.records import ConversationRecord
+from tools.secret_fields import SecretFields
+
+ServerTransport: TypeAlias = Literal["stdio", "http", "sse"]
+
+
+class ServerOrigin(StrEnum):
+    """Author of a definition; what a project defines gets no secrets of the user."""
+
+    FLAG = "flag"
+    PROJECT = "project"
+    USER = "user"
+
+
+class ServerDefinition(SecretFields, Struct, frozen=True, kw_only=True):
+    """One server, its variables filled in."""
+
+    HIDDEN: ClassVar[frozenset[str]] = frozenset({"command", "url", "headers", "environment"})
+
+    name: str
+    origin: ServerOrigin
+    source: str
+    """File, as shown; empty for a definition on the command line."""
+    transport: ServerTransport = "stdio"
+    command: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    cwd: str = ""
+    """Folder it runs in; empty: the root of the project."""
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    timeout_ms: int = 0
+    """Time limit of a call, total and idle; 0: the usual ones."""
+    is_enabled: bool = True
+    is_required: bool = False
+    """True: a run without a screen fails when it cannot connect."""
+    sandboxed: bool = True
+    """True: it runs in the sandbox of the conversation."""
+    tools: tuple[str, ...] = ()
+    """Patterns of its tools that are offered, `!` in front leaves out; empty: all."""
+    always_load: bool = False
+    shown: str = ""
+    """Command or address as it is written, variables not filled in."""
+    digest: str = ""
+    """SHA-256 of the definition as it is written, with its place."""
+    identity: str = ""
+    """SHA-256 of the definition with its variables filled in."""
+    trouble: str = ""
+    """Reason why it cannot be used, as a sentence; empty where it can."""
+
+
+class FolderServers(Struct, frozen=True):
+    """Servers of one folder, sorted by name."""
+
+    root: Path
+    servers: tuple[ServerDefinition, ...] = ()
+    notices: tuple[str, ...] = ()
+    """Sentences about files and entries that are left out."""
+
+
+class ServerDefinitions(Protocol):
+    """Definitions of the servers of a folder."""
+
+    def look(self, folder: Path) -> FolderServers:
+        """Read the files as they are now; belongs in a thread. Never raises."""
+        ...
+
+
+class ServerState(StrEnum):
+    """State of a server as the user sees it."""
+
+    CONNECTED = "connected"
+    CONNECTING = "connecting"
+    WAITING = "not started"
+    """Not used so far."""
+    NEEDS_AUTH = "needs sign-in"
+    FAILED = "failed"
+    OFF = "off"
+
+
+class ServerView(Struct, frozen=True):
+    """One server of a conversation, for a list and its details."""
+
+    name: str
+    state: ServerState
+    text: str = ""
+    """Cause of the state."""
+    source: str = ""
+    origin: ServerOrigin = ServerOrigin.USER
+    transport: str = "stdio"
+    shown: str = ""
+    """Command or address as it is written."""
+    tools: tuple[str, ...] = ()
+    """Names of the tools that are offered, as the model calls them."""
+    left_out: tuple[str, ...] = ()
+    """Tools that are not offered, each with the reason."""
+    prompts: tuple[str, ...] = ()
+    instructions: str = ""
+    tokens: int = 0
+    """Tokens of its schemas in a request, estimated."""
+    pid: int = 0
+    last_ms: int = -1
+    """Milliseconds of its last call; -1: none yet."""
+    log: tuple[str, ...] = ()
+    """Newest lines of its log."""
+    is_required: bool = False
+    is_on: bool = True
+    """False where it is switched off in this conversation."""
+
+
+class McpServers(Protocol):
+    """The servers of conversations, for front ends."""
+
+    async def views(self, record: ConversationRecord) -> Sequence[ServerView]:
+        """Servers of a conversation, sorted by name, as the files are now."""
+        ...
+
+    async def notices(self, record: ConversationRecord) -> Sequence[str]:
+        """Sentences about files and entries that are left out."""
+        ...
+
+    async def settle(self, record: ConversationRecord, seconds: float) -> None:
+        """Start its servers and wait for their connections, at most `seconds`."""
+        ...
+
+    async def reconnect(self, record: ConversationRecord, name: str) -> None:
+        """End a server and connect again; returns when it is connected or has failed."""
+        ...
+
+    async def end(self, record: ConversationRecord, name: str) -> None:
+        """End a server now; its next use starts it again."""
+        ...
+
+    async def details(self, record: ConversationRecord, name: str) -> ServerView | None:
+        """One server with its log."""
+        ...

@@ -1,0 +1,1 @@
+"""Definitions of MCP servers: files, formats, variables and precedence (docs/decisions/mcp.md)."""

@@ -1,0 +1,209 @@
+"""One definition of a server, as JSON of `.mcp.json` or as a TOML table, checked and with its variables filled in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, cast
+from urllib.parse import urlsplit
+
+from msgspec import Struct, field
+
+from engine.ports.mcp import ServerDefinition, ServerOrigin, ServerTransport
+from phoenix_tui.config.servers.variables import Variables
+from tools.clean import clean_line
+
+TRANSPORTS: Final[Mapping[str, ServerTransport]] = {
+    "stdio": "stdio",
+    "http": "http",
+    "streamable-http": "http",
+    "streamableHttp": "http",
+    "streamable_http": "http",
+    "sse": "sse",
+}
+KNOWN: Final = frozenset(
+    {"type", "command", "args", "env", "cwd", "url", "headers", "timeout", "alwaysLoad", "always_load", "enabled"}
+    | {"disabled", "tools", "sandbox", "required", "description"}
+)
+LONGEST_NAME: Final = 64
+LEAST_TIMEOUT: Final = 1_000
+"""Milliseconds; a lower time limit is ignored."""
+MOST_WORDS: Final = 200
+SECRETS: Final = (
+    "'{name}' would send {variables} to a server that the project defines. "
+    "To allow that, put the definition into your own config.toml: phoenix mcp add-json --scope user {name} '…'."
+)
+_NAME: Final = re.compile(r"[^\x00-\x1f\x7f]{1,64}")
+_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+
+
+class Place(Struct, frozen=True):
+    """Place of definitions."""
+
+    origin: ServerOrigin
+    source: str
+    """File, as shown."""
+    folder: Path
+    """Project folder, for `CLAUDE_PROJECT_DIR` and a relative `cwd`."""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class Invalid(ValueError):
+    """A definition that cannot be used; the message completes "server 'NAME' …"."""
+
+
+def parse_definition(name: str, value: object, place: Place) -> tuple[ServerDefinition, tuple[str, ...]]:
+    """A definition, and sentences about keys that are not used; one that is wrong has `trouble` and nothing else."""
+    shown_name = clean_line(name)[:LONGEST_NAME]
+    try:
+        table = _table(name, value)
+        return _parsed(name, table, place), _notices(shown_name, table, place)
+    except Invalid as error:
+        trouble = f"{place.source or '--mcp-config'}: server '{shown_name}' {error}."
+        return ServerDefinition(name=shown_name, origin=place.origin, source=place.source, trouble=trouble), ()
+
+
+def _table(name: str, value: object) -> dict[str, object]:
+    if not _NAME.fullmatch(name) or not name.strip():
+        raise Invalid(f"needs a name of 1 to {LONGEST_NAME} printable characters")
+    if not isinstance(value, dict):
+        raise Invalid("must be a table of keys")
+    return cast("dict[str, object]", value)
+
+
+def _parsed(name: str, table: dict[str, object], place: Place) -> ServerDefinition:
+    transport = _transport(table)
+    folder = str(place.folder)
+    own = {"CLAUDE_PROJECT_DIR": folder, "PHOENIX_PROJECT_DIR": folder}
+    variables = Variables(place.environment, place.origin is not ServerOrigin.PROJECT, own)
+    command: tuple[str, ...] = ()
+    url = ""
+    if transport == "stdio":
+        words = [_text(table, "command"), *_list(table, "args")]
+        if not words[0]:
+            raise Invalid("needs 'command', or 'url' with type 'http'")
+        command, shown = tuple(map(variables.fill, words)), " ".join(words)
+    else:
+        shown = _text(table, "url")
+        url = _checked_url(variables.fill(shown))
+    environment = {key: variables.fill(text) for key, text in _pairs(table, "env").items()}
+    headers = {key: variables.fill(text) for key, text in _pairs(table, "headers").items()}
+    _check_headers(headers)
+    cwd = variables.fill(_text(table, "cwd"))
+    if any("\0" in text for text in (*command, *environment, *environment.values(), cwd)):
+        raise Invalid("has a null character in a value")
+    sandbox = _text(table, "sandbox") or "inherit"
+    if sandbox not in {"inherit", "off"}:
+        raise Invalid("has an unknown 'sandbox'; it is 'inherit' or 'off'")
+    if sandbox == "off" and place.origin is ServerOrigin.PROJECT:
+        raise Invalid("cannot switch the sandbox off in a project; write sandbox = 'off' in your own config.toml")
+    return ServerDefinition(
+        name=name,
+        origin=place.origin,
+        source=place.source,
+        transport=transport,
+        command=command,
+        environment=environment,
+        cwd=str(place.folder / Path(cwd).expanduser()) if cwd else "",
+        url=url,
+        headers=headers,
+        timeout_ms=_timeout(table),
+        is_enabled=_flag(table, "enabled", default=True) and not _flag(table, "disabled", default=False),
+        is_required=_flag(table, "required", default=False) and place.origin is not ServerOrigin.PROJECT,
+        sandboxed=sandbox == "inherit",
+        tools=tuple(_list(table, "tools")),
+        always_load=_flag(table, "alwaysLoad", default=False) or _flag(table, "always_load", default=False),
+        shown=clean_line(shown),
+        digest=_digest(place.source, name, table),
+        identity=_digest(name, command, environment, cwd, url, headers, sandbox),
+        trouble=_trouble(clean_line(name), variables, place),
+    )
+
+
+def _trouble(name: str, variables: Variables, place: Place) -> str:
+    if variables.secrets:
+        return SECRETS.format(name=name, variables=", ".join(dict.fromkeys(variables.secrets)))
+    if variables.missing:
+        names = ", ".join(dict.fromkeys(variables.missing))
+        return f"'{name}' needs the variable {names}; set it, or write ${{{variables.missing[0]}:-default}}."
+    return ""
+
+
+def _transport(table: dict[str, object]) -> ServerTransport:
+    given = _text(table, "type")
+    if not given:
+        return "stdio" if table.get("command") or not table.get("url") else "http"
+    if given not in TRANSPORTS:
+        raise Invalid(f"has the unknown type '{clean_line(given)[:40]}'; it is stdio, http or sse")
+    return TRANSPORTS[given]
+
+
+def _checked_url(url: str) -> str:
+    wrong = Invalid("needs 'url', an http:// or https:// address")
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise wrong from error
+    if not host or parts.scheme not in {"http", "https"} or any(sign <= " " for sign in url):
+        raise wrong
+    return url
+
+
+def _check_headers(headers: Mapping[str, str]) -> None:
+    for key, value in headers.items():
+        if not _HEADER.fullmatch(key) or any((sign < " " and sign != "\t") or sign == "\x7f" for sign in value):
+            raise Invalid(f"has a header '{clean_line(key)[:40]}' that HTTP does not allow")
+
+
+def _text(table: dict[str, object], key: str) -> str:
+    value = table.get(key, "")
+    if not isinstance(value, str):
+        raise Invalid(f"needs text for '{key}'")
+    return value
+
+
+def _list(table: dict[str, object], key: str) -> list[str]:
+    value = table.get(key, [])
+    words = cast("list[object]", value) if isinstance(value, list) else [None]
+    if len(words) > MOST_WORDS or not all(isinstance(word, str) for word in words):
+        raise Invalid(f"needs a list of at most {MOST_WORDS} texts for '{key}'")
+    return cast("list[str]", words)
+
+
+def _pairs(table: dict[str, object], key: str) -> dict[str, str]:
+    value = table.get(key, {})
+    pairs = cast("dict[str, object]", value) if isinstance(value, dict) else {"": None}
+    if len(pairs) > MOST_WORDS or not all(name and isinstance(text, str) for name, text in pairs.items()):
+        raise Invalid(f"needs names with texts for '{key}'")
+    if key == "env" and any("=" in name for name in pairs):
+        raise Invalid("has a variable in 'env' with = in its name")
+    return cast("dict[str, str]", pairs)
+
+
+def _flag(table: dict[str, object], key: str, *, default: bool) -> bool:
+    value = table.get(key, default)
+    if not isinstance(value, bool):
+        raise Invalid(f"needs true or false for '{key}'")
+    return value
+
+
+def _timeout(table: dict[str, object]) -> int:
+    value = table.get("timeout", 0)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 10**9:
+        raise Invalid("needs milliseconds for 'timeout'")
+    return int(value) if value >= LEAST_TIMEOUT else 0
+
+
+def _notices(name: str, table: dict[str, object], place: Place) -> tuple[str, ...]:
+    unused = sorted(clean_line(key)[:40] for key in table.keys() - KNOWN)
+    where = place.source or "--mcp-config"
+    return (f"{where}: server '{name}': {', '.join(unused[:5])} not used.",) if unused else ()
+
+
+def _digest(*parts: object) -> str:
+    text = json.dumps(parts, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,224 @@
+"""Files of server definitions, by precedence: command line, `.phoenix/config.toml`, `.mcp.json`, the user's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from engine.ports.mcp import FolderServers, ServerDefinition, ServerOrigin
+from phoenix_tui.config.live_files import FileStamp, stamp
+from phoenix_tui.config.project import find_project, places_of
+from phoenix_tui.config.servers.definition import Place, parse_definition
+from phoenix_tui.config.sources.kinds import SourceKind
+from phoenix_tui.config.sources.project_sources import ProjectSources, read_source
+from phoenix_tui.config.sources.source_trust import TrustedSources
+from phoenix_tui.config.trust import Trust
+from tools.clean import clean_line, reveal_name
+from tools.files.own_files import MOST_SETTINGS, read_text
+
+MOST_BYTES: Final = 1024 * 1024
+"""Bytes of one file of servers."""
+MOST_SERVERS: Final = 64
+"""Servers of one folder; more are left out."""
+KEY: Final = "mcpServers"
+UNTRUSTED: Final = (
+    "'{name}' starts {file}, a file of the project that is not trusted with it; name it in .mcp.json by its path, "
+    "without variables."
+)
+
+
+class BadServers(ValueError):
+    """A file or text that defines no servers; the message is a sentence."""
+
+
+class _Found(Struct):
+    """Definitions by name, those of the highest place first."""
+
+    servers: dict[str, ServerDefinition] = field(default_factory=dict[str, ServerDefinition])
+    notices: list[str] = field(default_factory=list[str])
+
+    def take(self, table: Mapping[str, object], place: Place) -> None:
+        """Add the definitions of one place; a name that a higher place has stays as it is."""
+        for name, value in table.items():
+            made, notices = parse_definition(name, value, place)
+            if made.name in self.servers:
+                if self.servers[made.name].origin is ServerOrigin.PROJECT and place.origin is ServerOrigin.USER:
+                    self.notices.append(f"The project's server '{made.name}' takes the place of yours.")
+                continue
+            if len(self.servers) >= MOST_SERVERS:
+                self.notices.append(f"A folder has at most {MOST_SERVERS} MCP servers; '{made.name}' is left out.")
+                return
+            self.servers[made.name] = made
+            self.notices += notices
+
+
+class ServerFiles(Struct, eq=False):
+    """Implements `engine.ports.mcp.ServerDefinitions`: reads the files anew where they have changed."""
+
+    sources: ProjectSources
+    user_file: Path
+    """The user's config.toml."""
+    environment: Mapping[str, str]
+    given: tuple[str, ...] = ()
+    """Values of `--mcp-config`, checked: files or JSON."""
+    only_given: bool = False
+    _kept: dict[Path, tuple[TrustedSources, FileStamp, FolderServers]] = field(
+        default_factory=dict[Path, tuple[TrustedSources, FileStamp, FolderServers]]
+    )
+
+    def look(self, folder: Path) -> FolderServers:
+        """Read the files as they are now."""
+        try:
+            real = folder.resolve()
+            trusted, now = self.sources.look(real), stamp(self.user_file)
+            kept = self._kept.get(real)
+            if kept is None or kept[0] is not trusted or kept[1] != now or _has_settings(real):
+                found = self._read(real, trusted)
+                if len(self._kept) >= MOST_SERVERS:
+                    self._kept.clear()
+                self._kept[real] = kept = (trusted, now, found)
+            return kept[2]
+        except OSError as error:
+            return FolderServers(folder, notices=(f"{reveal_name(folder)} cannot be read: {error.strerror or error}.",))
+
+    def _read(self, folder: Path, trusted: TrustedSources) -> FolderServers:
+        found, root = _Found(), places_of(folder)[0]
+        for value in self.given:
+            place = Place(ServerOrigin.FLAG, _source_of(value), folder, self.environment)
+            _guarded(found, lambda value=value, place=place: found.take(given_servers(value), place))
+        if not self.only_given:
+            self._projects(found, folder, trusted)
+            place = Place(ServerOrigin.USER, str(self.user_file), folder, self.environment)
+            _guarded(found, lambda: found.take(toml_servers(_text(self.user_file)), place))
+        servers = tuple(found.servers[name] for name in sorted(found.servers))
+        return _with_programs(FolderServers(root, servers, tuple(found.notices)), trusted)
+
+    def _projects(self, found: _Found, folder: Path, trusted: TrustedSources) -> None:
+        for path, text in self._own_settings(folder):
+            place = Place(ServerOrigin.PROJECT, reveal_name(path), folder, self.environment)
+            _guarded(found, lambda text=text, place=place: found.take(toml_servers(text), place))
+        for file in trusted.of(SourceKind.SERVERS):
+            content = read_source(file, MOST_BYTES)
+            if content is None:
+                continue  # it changed since the look; the next one asks
+            place = Place(ServerOrigin.PROJECT, reveal_name(file.path), file.path.parent, self.environment)
+            _guarded(found, lambda content=content, place=place: found.take(json_servers(content, place.source), place))
+
+    def _own_settings(self, folder: Path) -> Iterator[tuple[Path, str]]:
+        """`.phoenix/config.toml` of a trusted folder, the nearest first."""
+        if not _has_settings(folder):
+            return
+        project = find_project(folder)
+        if self.sources.trust.status(project).trust is Trust.GIVEN:
+            for file in reversed(project.settings_files()):
+                yield file.path, file.text
+
+
+def _guarded(found: _Found, take: Any) -> None:
+    try:
+        take()
+    except BadServers as error:
+        found.notices.append(str(error))
+
+
+def _has_settings(folder: Path) -> bool:
+    return any(os.path.lexists(place / ".phoenix" / "config.toml") for place in places_of(folder))
+
+
+def json_servers(content: bytes | str, source: str) -> dict[str, object]:
+    """Definitions by name in a text such as `.mcp.json`.
+
+    Raises:
+        BadServers: it is none.
+    """
+    try:
+        document: object = json.loads(content, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        where = f"line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else str(error)
+        raise BadServers(f"{source} is not valid JSON: {clean_line(where)[:200]}.") from error
+    table = cast("dict[str, object]", document) if isinstance(document, dict) else {}
+    servers = table.get(KEY)
+    if not isinstance(servers, dict):
+        raise BadServers(f'{source} defines no servers; it needs {{"{KEY}": {{"NAME": {{…}}}}}}.')
+    return cast("dict[str, object]", servers)
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    table: dict[str, object] = {}
+    for key, value in pairs:
+        if key in table:
+            raise ValueError(f"the key '{key[:60]}' is there twice")
+        table[key] = value
+    return table
+
+
+def toml_servers(text: str) -> dict[str, object]:
+    """Definitions by name of a config.toml; none where it is broken, which is said elsewhere."""
+    if "mcp" not in text:
+        return {}
+    try:
+        servers: object = tomllib.loads(text).get("mcp", {})
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}
+    return cast("dict[str, object]", servers) if isinstance(servers, dict) else {}
+
+
+def given_servers(value: str) -> dict[str, object]:
+    """Definitions of one `--mcp-config`: JSON, or the name of a file with it.
+
+    Raises:
+        BadServers: it is neither.
+    """
+    if value.lstrip().startswith("{"):
+        return json_servers(value, "--mcp-config")
+    path = Path(value).expanduser()
+    try:
+        text = read_text(path, MOST_BYTES)
+    except OSError as error:
+        raise BadServers(f"--mcp-config {reveal_name(path)} cannot be read: {error.strerror or error}.") from error
+    return json_servers(text, reveal_name(path))
+
+
+def _source_of(value: str) -> str:
+    return "" if value.lstrip().startswith("{") else reveal_name(Path(value).expanduser())
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_text(path, MOST_SETTINGS)
+    except OSError:
+        return ""
+
+
+def _with_programs(found: FolderServers, trusted: TrustedSources) -> FolderServers:
+    """Switch off a server of the project that starts a file of it which the trust does not cover."""
+    known = {file.path.resolve() for file in trusted.of(SourceKind.PROGRAM)}
+    servers: list[ServerDefinition] = []
+    for server in found.servers:
+        if server.origin is ServerOrigin.PROJECT and not server.trouble:
+            for word in server.command:
+                if (path := _file_of(word, server, found.root)) is not None and path not in known:
+                    trouble = UNTRUSTED.format(name=clean_line(server.name), file=reveal_name(path.name))
+                    server = replace(server, trouble=trouble)
+        servers.append(server)
+    return replace(found, servers=tuple(servers))
+
+
+def _file_of(word: str, server: ServerDefinition, root: Path) -> Path | None:
+    """The file of the project that a word of a command names, resolved; None for other words."""
+    word = word.rpartition("=")[2] if word.startswith("-") else word
+    for base in (Path(server.cwd or root), Path(server.source).parent, root):
+        try:
+            real = (base / word).resolve(strict=True)
+        except (OSError, RuntimeError, ValueError):
+            continue
+        if real.is_file() and real.is_relative_to(root):
+            return real
+    return None

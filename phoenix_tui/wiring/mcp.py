@@ -1,0 +1,78 @@
+"""The hub of MCP servers with the files, folders and limits of this installation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from engine.extensions.mcp.connection import McpLimits
+from engine.extensions.mcp.hub import HubFolders, HubSettings, McpHub
+from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.servers.server_files import ServerFiles
+from phoenix_tui.config.sources.project_sources import ProjectSources
+from tools.contract import ImageReader
+from tools.process.start import Processes
+
+FOLDER: Final = "mcp"
+"""Folder of large messages and results between Phoenix and its helper."""
+CACHE: Final = "mcp_cache.json"
+ATTENDED_WAIT: Final = 2.0
+UNATTENDED_WAIT: Final = 10.0
+"""Seconds that a first request waits for servers that were never connected, with a screen and without."""
+BYTES_A_TOKEN: Final = 4
+LEAST_OUTPUT: Final = 10_000
+MOST_OUTPUT: Final = 128 * 1024
+"""Bytes of text in a result that stay in the message, whatever the environment says."""
+
+
+def server_files(setup: Setup, environment: Mapping[str, str], sources: ProjectSources) -> ServerFiles:
+    """The definitions of servers of this start."""
+    return ServerFiles(
+        sources, setup.paths.config_file, environment, setup.mcp_config, only_given=setup.strict_mcp_config
+    )
+
+
+def open_hub(
+    setup: Setup,
+    environment: Mapping[str, str],
+    sources: ProjectSources,
+    processes: Processes,
+    images: ImageReader,
+    *,
+    unattended: bool,
+) -> McpHub:
+    """The hub; it reads no file and starts nothing before it is asked."""
+    paths = setup.paths
+    return McpHub(
+        server_files(setup, environment, sources),
+        processes.services,
+        images,
+        processes.enforcement,
+        HubFolders(paths.state / FOLDER, paths.state / CACHE, paths.outputs),
+        HubSettings(
+            first_wait=UNATTENDED_WAIT if unattended else ATTENDED_WAIT,
+            sandbox_network=setup.settings.flag("sandbox_network"),
+            limits=limits_of(environment),
+        ),
+    )
+
+
+def limits_of(environment: Mapping[str, str]) -> McpLimits:
+    """The usual limits, or those of MCP_TIMEOUT, MCP_TOOL_TIMEOUT (milliseconds) and MAX_MCP_OUTPUT_TOKENS."""
+    usual = McpLimits()
+    call = _number(environment, "MCP_TOOL_TIMEOUT", 1_000, 86_400_000)
+    tokens = _number(environment, "MAX_MCP_OUTPUT_TOKENS", 1, 10_000_000)
+    text = min(max(tokens * BYTES_A_TOKEN, LEAST_OUTPUT), MOST_OUTPUT) if tokens else usual.text_bytes
+    return McpLimits(
+        _number(environment, "MCP_TIMEOUT", 1_000, 600_000) or usual.connect_ms,
+        call or usual.call_ms,
+        call or usual.idle_ms,
+        text,
+    )
+
+
+def _number(environment: Mapping[str, str], name: str, least: int, most: int) -> int:
+    """A whole number of the environment within its bounds; 0 for anything else."""
+    text = environment.get(name, "")
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0
+    return number if least <= number <= most else 0

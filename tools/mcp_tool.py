@@ -1,0 +1,154 @@
+"""A tool of an MCP server as a tool of Phoenix: the server does the work, in a process or on a machine of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import json
+import os
+from pathlib import Path
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from tools.contract import (
+    Access,
+    Display,
+    ImageDisplay,
+    ImageReader,
+    ImageRejected,
+    JsonObject,
+    OutputChunk,
+    PlainDisplay,
+    PreparedImage,
+    Report,
+    ToolContext,
+    ToolOutput,
+    ToolRequest,
+    ToolSpec,
+)
+from tools.failure import failed
+from tools.files.own_files import make_folder, read_own
+from tools.files.spills import spill_name, spills_of
+from tools.mcp_host.protocol import Content, ImagePart, Part, TextPart
+
+SHOWN: Final = 4_000
+"""Characters of a result on the screen."""
+SUMMARY: Final = 200
+UNSANDBOXED: Final = "the server runs outside the sandbox"
+
+
+class ServerGone(Exception):
+    """A call that could not be made or finished; the message is a sentence for the model."""
+
+
+class ServerCaller(Protocol):
+    """The server of a tool."""
+
+    async def call(self, tool: str, args: JsonObject, report: Report) -> Content:
+        """Call a tool by its own name; cancelling cancels the call there.
+
+        Raises:
+            ServerGone: there is no result.
+        """
+        ...
+
+
+class McpTool(Struct, frozen=True):
+    """One tool of one server."""
+
+    spec: ToolSpec
+    server: str
+    tool: str
+    """Name as the server knows it."""
+    caller: ServerCaller
+    images: ImageReader
+    spill_folder: Path
+    confined: bool
+    """False where the server itself runs without a sandbox."""
+
+    async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
+        """Describe the call by its arguments."""
+        shown = json.dumps(args, ensure_ascii=False)
+        summary = f"{self.server}: {self.tool} {shown if args else ''}".strip()
+        summary = summary if len(summary) <= SUMMARY else summary[:SUMMARY] + "…"
+        access, reason = (Access.CONFINED, "") if self.confined else (Access.OUTSIDE, UNSANDBOXED)
+        preview = PlainDisplay(json.dumps(args, ensure_ascii=False, indent=2))
+        return ToolRequest(summary, preview=preview, access=access, access_reason=reason, known_access=access)
+
+    async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
+        """Call it and take the result apart."""
+        try:
+            content = await self.caller.call(self.tool, args, context.report)
+        except ServerGone as error:
+            return failed(str(error))
+        texts: list[str] = []
+        seen: list[str] = []
+        images: list[PreparedImage] = []
+        for number, part in enumerate(content.parts):
+            text = await self._taken(part, f"{context.call_id}/{number}", context, images)
+            seen.append(text)
+            if part.for_model:
+                texts.append(text)
+        shown = "\n".join(filter(None, seen))
+        return ToolOutput(
+            "\n\n".join(filter(None, texts)) or _only_images(images, self.tool),
+            is_error=content.is_error,
+            display=_display(shown, images, self.tool),
+            images=tuple(images),
+            truncated=any(isinstance(part, TextPart) and part.file for part in content.parts),
+        )
+
+    async def _taken(self, part: Part, call_id: str, context: ToolContext, images: list[PreparedImage]) -> str:
+        """The text of a part; an image is added to `images`, a file goes to the folder of the conversation."""
+        if isinstance(part, TextPart):
+            if not part.file:
+                return part.text
+            moved = await asyncio.to_thread(self._moved, Path(part.file), call_id, context)
+            return part.text.replace(part.file, str(moved))
+        try:
+            image = await self.images.prepare(await asyncio.to_thread(_bytes_of, part))
+        except ImageRejected as rejection:
+            return f"(an image that cannot be used: {rejection})"
+        except (OSError, binascii.Error, ValueError):
+            return "(an image that cannot be read)"
+        if part.for_model:
+            images.append(image)
+        return ""
+
+    def _moved(self, file: Path, call_id: str, context: ToolContext) -> Path:
+        folder = spills_of(self.spill_folder, context.working_dir)
+        target = folder / spill_name(context.conversation_id, call_id)
+        try:
+            make_folder(folder)
+            os.replace(file, target.with_suffix(file.suffix))  # noqa: PTH105 - onto any file of the same call
+        except OSError:
+            return file
+        return target.with_suffix(file.suffix)
+
+
+def _bytes_of(part: ImagePart) -> bytes:
+    if not part.file:
+        return base64.b64decode(part.data)
+    content = read_own(Path(part.file))
+    Path(part.file).unlink(missing_ok=True)
+    return content
+
+
+def _only_images(images: list[PreparedImage], tool: str) -> str:
+    return f"{tool} returned {len(images)} image{'s' if len(images) > 1 else ''}." if images else ""
+
+
+def _display(shown: str, images: list[PreparedImage], tool: str) -> Display:
+    if not shown and len(images) == 1:
+        return ImageDisplay(tool, images[0].width, images[0].height)
+    if images:
+        shown = "\n".join(filter(None, [shown, *(f"[image {one.width}x{one.height}]" for one in images)]))
+    return PlainDisplay(shown if len(shown) <= SHOWN else shown[:SHOWN] + "…")
+
+
+def progress_line(done: float, total: float | None, text: str) -> OutputChunk:
+    """Progress of a call as a line of its cell."""
+    share = f"{min(100, max(0, round(100 * done / total)))} %" if total else f"{done:g}"
+    return OutputChunk(f"{share} {text}".strip() + "\n")
