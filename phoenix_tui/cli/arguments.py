@@ -109,6 +109,10 @@ class CommandArguments(Struct, frozen=True):
     since: int | None = None
     follow: bool = False
     timeout: float | None = None
+    scope: str = "user"
+    transport: str = ""
+    env: tuple[str, ...] = ()
+    header: tuple[str, ...] = ()
     rest: tuple[str, ...] = ()
     """Arguments for the Phoenix of each tab."""
 
@@ -135,7 +139,8 @@ def run_arguments(parsed: Namespace) -> RunArguments:
 def command_arguments(parsed: Namespace) -> CommandArguments:
     """The arguments of a sub-command."""
     fields: dict[str, Any] = dict(vars(parsed))
-    fields["rest"] = tuple(fields.get("rest", ()))
+    for name in ("rest", "env", "header"):
+        fields[name] = tuple(fields.get(name, ()))
     return CommandArguments(**fields)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from argparse import Namespace
+from pathlib import Path
 
 from phoenix_tui.cli.arguments import CommandArguments, command_arguments
 from phoenix_tui.cli.exits import CommandError, Exit
@@ -33,11 +34,23 @@ def run_command(parsed: Namespace) -> int:
         from phoenix_tui.cli.memory_command import run_memory  # noqa: PLC0415 - as above
 
         return run_memory(arguments, find_paths(os.environ))
+    if arguments.command == "mcp":
+        return _run_mcp(arguments)
     if arguments.command == "serve":
         from phoenix_tui.cli.serve_command import run_serve  # noqa: PLC0415 - as above
 
         return run_serve(arguments)
     return asyncio.run(_run(arguments))
+
+
+def _run_mcp(arguments: CommandArguments) -> Exit:
+    if arguments.action in {"add", "add-json", "remove"}:
+        from phoenix_tui.cli.mcp_command import change_servers  # noqa: PLC0415 - one command, one import
+
+        return change_servers(arguments, find_paths(os.environ).config_file, Path.cwd())
+    from phoenix_tui.wiring.mcp_commands import mcp  # noqa: PLC0415 - as above
+
+    return asyncio.run(mcp(prepare_command(os.environ), arguments))
 
 
 async def _run(arguments: CommandArguments) -> Exit:

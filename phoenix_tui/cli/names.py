@@ -12,6 +12,7 @@ COMMANDS = (
     "trace",
     "stats",
     "tasks",
+    "mcp",
     "memory",
     "models",
     "model",

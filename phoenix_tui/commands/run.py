@@ -35,6 +35,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "trust": ("trust",),
     "hooks": ("hooks",),
     "skills": ("commands", "skills"),
+    "mcp": ("mcp",),
     "statistics": ("stats",),
     "plan": ("plan", "todo"),
     "stash": ("stash",),

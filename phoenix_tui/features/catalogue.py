@@ -46,6 +46,7 @@ COMMANDS: Final[tuple[SlashCommand, ...]] = (
     SlashCommand("hooks", "programs that run when something happens: list, read, try out, and their last runs"),
     SlashCommand("skills", "skills of this folder and yours: read, switch off"),
     SlashCommand("commands", "command files of this folder and yours"),
+    SlashCommand("mcp", "MCP servers: state, tools, log; connect again, end"),
     SlashCommand("memory", "notes of this project and yours: read, edit, delete"),
     SlashCommand("plan", "show the approved plan, or begin plan mode; on, off", "on|off"),
     SlashCommand("todo", "todo list: add TEXT, done N, drop N, edit N TEXT, clear", "WHAT"),

@@ -37,6 +37,7 @@ class Scope(StrEnum):
     PROFILES = "Agent profiles"
     NOTES = "Notes"
     TRUST = "Extensions of a folder"
+    MCP = "MCP servers"
     STATISTICS = "Statistics"
     TASKS = "Task board"
     AGENTS = "Sub-agents"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from engine.api.statistics import StatisticsApi
     from engine.diagnostics import Diagnostics
     from engine.ports import ModelInfo
+    from engine.ports.mcp import McpServers
     from engine.ports.services import ServiceRunner
     from engine.records import Recovery
     from phoenix_tui.features.custom_commands import InvocablesApi
@@ -74,6 +75,8 @@ class Services(Struct, frozen=True):
     """Trust in the files that extend Phoenix."""
     invocables: InvocablesApi | None = None
     """Skills and command files."""
+    mcp: McpServers | None = None
+    """MCP servers of conversations."""
     statistics: StatisticsApi | None = None
     """Sums over all conversations."""
     diagnostics: Diagnostics | None = None

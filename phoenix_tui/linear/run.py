@@ -16,6 +16,7 @@ from phoenix_tui.linear import (
     hooks,
     images,
     jobs,
+    mcp,
     memory,
     plan,
     queue,
@@ -105,4 +106,5 @@ RUNS: Final[dict[str, LineCommand]] = {
     **hooks.RUNS,
     **worktree.RUNS,
     **skills.RUNS,
+    **mcp.RUNS,
 }

@@ -100,6 +100,7 @@ class ServiceOpener(SecretFields, Struct, eq=False):
             trust=TrustBoard(backend.sources),
             hooks=HookBoard(backend.hooks.runner, backend.hooks.files),
             invocables=backend.invocables,
+            mcp=backend.mcp,
             diagnostics=diagnostics_of(setup),
             recoveries=recoveries,
             warning=await self._warning(backend),

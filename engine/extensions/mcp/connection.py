@@ -161,12 +161,15 @@ class ServerConnection:
             link = await self._helpers.link()
             return await link.ask(request, kind, progress=progress)
         except RequestFailed as error:
+            if error.failure.kind == "gone" and self.state is ServerState.CONNECTED:
+                self.state, self.text = ServerState.FAILED, "it ended"  # its status may come behind the answer
             raise ServerGone(self._sentence(error.failure)) from error
 
     def _sentence(self, failure: Failure) -> str:
         message = failure.message.rstrip(".")
         if failure.kind == "gone":
-            return f"MCP server '{self.name}' ended: {message}. It is started again on the next call."
+            cause = message.removeprefix(f"MCP server '{clean_line(self.name)}' ended: ")
+            return f"MCP server '{self.name}' ended: {cause}. It is started again on the next call."
         return f"MCP server '{self.name}': {message}."
 
     async def _connect(self) -> None:

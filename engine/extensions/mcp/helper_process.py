@@ -106,9 +106,9 @@ class HelperProcess:
 
     async def _watch(self, link: HelperLink) -> None:
         await link.ended.wait()
-        await link.close(0.5)
         for taker in tuple(self._takers.values()):
-            taker.lost(link.last_words() or "the MCP helper ended")
+            taker.lost("the MCP helper ended")
+        await link.close(0.5)
 
     def _event(self, event: AnyEvent) -> None:
         match event:

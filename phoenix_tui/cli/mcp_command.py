@@ -1,0 +1,155 @@
+"""`phoenix mcp`: list, read, define, remove and try MCP servers."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, cast
+
+from engine.ports.mcp import McpServers, ServerOrigin, ServerState, ServerView
+from engine.records import ConversationRecord
+from phoenix_tui.cli.arguments import CommandArguments
+from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.output import write_json, write_line, write_progress, write_table
+from phoenix_tui.config.servers.changes import PROJECT_FILE, add_server, remove_server
+from phoenix_tui.config.servers.definition import Place, parse_definition
+from phoenix_tui.config.servers.server_files import BadServers
+from phoenix_tui.config.settings import ConfigError
+from phoenix_tui.text.mcp_text import NO_SERVERS, command_words, details, facts, origin_words
+from tools.clean import clean_line, reveal_name
+from tools.contract import JsonObject
+
+PROJECT: Final = "project"
+SETTLING: Final = 30.0
+"""Seconds that `test` waits for a connection."""
+
+
+async def show_servers(servers: McpServers, record: ConversationRecord, arguments: CommandArguments) -> Exit:
+    """`list`, `get` and `test`.
+
+    Raises:
+        CommandError: there is no such server.
+    """
+    if arguments.action == "test":
+        await servers.settle(record, SETTLING)
+    views = await servers.views(record)
+    for notice in await servers.notices(record):
+        write_progress(f"phoenix: {clean_line(notice)}")
+    if arguments.action == "list":
+        return _list(views, arguments)
+    chosen = [view for view in views if not arguments.name or view.name == arguments.name]
+    if not chosen and (arguments.name or arguments.action == "get"):
+        raise CommandError(f"There is no MCP server {clean_line(arguments.name)}; `phoenix mcp list` shows all.")
+    if arguments.action == "get":
+        _show(chosen[0], arguments)
+        return Exit.OK
+    return _tested(chosen, arguments)
+
+
+def _list(views: Sequence[ServerView], arguments: CommandArguments) -> Exit:
+    if arguments.json:
+        write_json([_object(view) for view in views])
+    elif views:
+        rows = [
+            (clean_line(view.name), _definition_state(view), view.transport, command_words(view), origin_words(view))
+            for view in views
+        ]
+        write_table(("NAME", "STATE", "TRANSPORT", "COMMAND OR ADDRESS", "DEFINED IN"), rows)
+    else:
+        write_line(NO_SERVERS)
+    return Exit.OK
+
+
+def _show(view: ServerView, arguments: CommandArguments) -> None:
+    if arguments.json:
+        write_json(_object(view))
+    else:
+        write_line(f"{clean_line(view.name)}\n{details(view)}")
+
+
+def _definition_state(view: ServerView) -> str:
+    """State of a server that nothing was asked of: usable, off, or wrong."""
+    return "ok" if view.state is ServerState.WAITING else f"{view.state.value}: {view.text}".removesuffix(": ")
+
+
+def _tested(views: Sequence[ServerView], arguments: CommandArguments) -> Exit:
+    if arguments.json:
+        write_json([_object(view) for view in views])
+    else:
+        for view in views:
+            write_line(f"{clean_line(view.name)}: {view.state.value}, {facts(view)}")
+    wanted = [view for view in views if view.state is not ServerState.OFF]
+    return Exit.OK if all(view.state is ServerState.CONNECTED for view in wanted) else Exit.FAILED
+
+
+def _object(view: ServerView) -> JsonObject:
+    return {
+        "name": view.name,
+        "state": view.state.value,
+        "cause": view.text,
+        "transport": view.transport,
+        "command": command_words(view),
+        "source": origin_words(view),
+        "tools": list(view.tools),
+        "tokens": view.tokens,
+    }
+
+
+def change_servers(arguments: CommandArguments, config_file: Path, cwd: Path) -> Exit:
+    """`add`, `add-json` and `remove`, in the user's config.toml or in `.mcp.json` of this folder.
+
+    Raises:
+        CommandError: the definition is wrong, or the file cannot be changed.
+    """
+    path = cwd / PROJECT_FILE if arguments.scope == PROJECT else config_file
+    try:
+        if arguments.action == "remove":
+            remove_server(path, arguments.name)
+            write_line(f"Removed {clean_line(arguments.name)} from {reveal_name(path)}")
+        else:
+            definition = _definition(arguments)
+            _check(arguments.name, definition, path, cwd)
+            add_server(path, arguments.name, definition)
+            write_line(f"Added {clean_line(arguments.name)} to {reveal_name(path)}")
+    except OSError as error:
+        raise CommandError(f"{reveal_name(path)}: {error.strerror or error}.", Exit.FAILED) from error
+    except (BadServers, ConfigError) as error:
+        raise CommandError(str(error)) from error
+    return Exit.OK
+
+
+def _definition(arguments: CommandArguments) -> dict[str, object]:
+    if arguments.action == "add-json":
+        try:
+            given: object = json.loads(arguments.text)
+        except (ValueError, RecursionError) as error:
+            raise CommandError("The definition is not valid JSON; it is a table such as '{\"command\": …}'.") from error
+        if not isinstance(given, dict):
+            raise CommandError("The definition must be a JSON table such as '{\"command\": …}'.")
+        return cast("dict[str, object]", given)
+    first, *rest = arguments.rest
+    is_address = first.startswith(("http://", "https://"))
+    made: dict[str, object] = {"type": arguments.transport or ("http" if is_address else "stdio")}
+    made |= {"url": first} if made["type"] != "stdio" else {"command": first, "args": rest}
+    if made["type"] != "stdio" and rest:
+        raise CommandError("An address takes no further arguments; put options before the name.")
+    for key, pairs, sign in (("env", arguments.env, "="), ("headers", arguments.header, ":")):
+        table = dict(_pair(pair, sign) for pair in pairs)
+        made |= {key: table} if table else {}
+    return made
+
+
+def _pair(text: str, sign: str) -> tuple[str, str]:
+    name, found, value = text.partition(sign)
+    if not found or not name.strip():
+        raise CommandError(f"'{clean_line(text)}' must have the form NAME{sign}VALUE.")
+    return name.strip(), value.strip() if sign == ":" else value
+
+
+def _check(name: str, definition: dict[str, object], path: Path, cwd: Path) -> None:
+    origin = ServerOrigin.PROJECT if path.name == PROJECT_FILE else ServerOrigin.USER
+    made, _ = parse_definition(name, definition, Place(origin, reveal_name(path), cwd, os.environ))
+    if not made.digest:  # a variable may be missing now, and a wrong definition is never usable
+        raise CommandError(made.trouble)

@@ -1,0 +1,72 @@
+"""The MCP servers of the conversation in view: listed, read, connected again, ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from engine.executor.requests import EngineError
+from engine.ports.mcp import McpServers, ServerState, ServerView
+from engine.records import ConversationRecord
+from phoenix_tui.features.front_end import FrontEnd
+from phoenix_tui.text.mcp_text import details, state_words
+from tools.clean import clean_line
+
+NONE: Final = "MCP servers are not available here."
+SETTLED: Final = 0.5
+"""Seconds that the list waits for servers that start with it."""
+
+
+async def servers_in_view(front: FrontEnd) -> Sequence[ServerView]:
+    """Servers of the conversation in view, which are started where nothing has needed them."""
+    servers, record = await _of(front)
+    await servers.settle(record, SETTLED)
+    return await servers.views(record)
+
+
+async def servers_now(front: FrontEnd) -> Sequence[ServerView]:
+    """Servers of the conversation in view as they are; nothing is started."""
+    servers, record = await _of(front)
+    return await servers.views(record)
+
+
+async def left_out(front: FrontEnd) -> Sequence[str]:
+    """Sentences about files and entries that define no server."""
+    servers, record = await _of(front)
+    return [clean_line(notice) for notice in await servers.notices(record)]
+
+
+async def details_of(front: FrontEnd, name: str) -> str:
+    """Details of a server, with its log."""
+    servers, record = await _of(front)
+    view = await servers.details(record, name)
+    return details(view) if view is not None else f"There is no MCP server {clean_line(name)} any more."
+
+
+async def reconnect(front: FrontEnd, name: str) -> str:
+    """End a server and connect again; returns the outcome."""
+    servers, record = await _of(front)
+    await servers.reconnect(record, name)
+    return await _outcome(servers, record, name)
+
+
+async def end(front: FrontEnd, name: str) -> str:
+    """End a server; returns the outcome."""
+    servers, record = await _of(front)
+    await servers.end(record, name)
+    return f"{clean_line(name)} has ended; its next use starts it again."
+
+
+async def _outcome(servers: McpServers, record: ConversationRecord, name: str) -> str:
+    view = next((one for one in await servers.views(record) if one.name == name), None)
+    if view is None:
+        return f"There is no MCP server {clean_line(name)} any more."
+    words = view.state.value if view.state is ServerState.CONNECTED else state_words(view)
+    return f"{clean_line(name)}: {words}."
+
+
+async def _of(front: FrontEnd) -> tuple[McpServers, ConversationRecord]:
+    servers = front.services.mcp
+    if servers is None:
+        raise EngineError(NONE)
+    return servers, (await front.current()).record

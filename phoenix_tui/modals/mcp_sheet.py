@@ -1,0 +1,114 @@
+"""The MCP servers of a conversation; Enter reads one, r connects again, x ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Sequence
+from typing import ClassVar, Final
+
+from textual.binding import BindingType
+from textual.content import Content
+
+from engine.executor.requests import EngineError
+from engine.ports.mcp import ServerState, ServerView
+from phoenix_tui.features.front_end import FrontEnd
+from phoenix_tui.features.mcp import details_of, end, reconnect, servers_now
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.keymap import bindings
+from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
+from phoenix_tui.modals.text_sheet import TextSheet
+from phoenix_tui.text.mcp_text import NO_SERVERS, command_words, facts, origin_words
+from tools.clean import clean_line
+
+TICK: Final = 1.0
+DOTS: Final = {
+    ServerState.CONNECTED: "●",
+    ServerState.CONNECTING: "◐",
+    ServerState.WAITING: "○",
+    ServerState.NEEDS_AUTH: "!",
+    ServerState.FAILED: "✗",
+    ServerState.OFF: "–",
+}
+
+
+class McpSheet(RowsSheet):
+    """Stays open over actions; below the rows are the command of the chosen server and what an action did."""
+
+    DEFAULT_CSS = "McpSheet { & #remark { margin: 1 0 0 2; } }"
+    TYPED: ClassVar[bool] = False
+    EMPTY: ClassVar[str] = NO_SERVERS
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS), *bindings(Scope.MCP)]
+
+    def __init__(self, front: FrontEnd, views: Sequence[ServerView], notices: Sequence[str]) -> None:
+        self._front = front
+        self._views = views
+        self._notices = notices
+        self._said = ""
+        super().__init__("MCP servers", _rows(views), _keys())
+
+    def on_mount(self) -> None:
+        """Look again each second while it is open."""
+        super().on_mount()
+        self.set_interval(TICK, self._look)
+
+    def _look(self) -> None:
+        self._do(self._nothing(), keeps=True)
+
+    async def _nothing(self) -> str:
+        return self._said
+
+    def remark(self, entry: SheetRow | None) -> str:
+        """Origin and command of the chosen one, then the outcome of an action."""
+        view = self._view_of(entry)
+        about = [f"{origin_words(view)}: {command_words(view)}"] if view is not None else []
+        return "\n".join(filter(None, (*about, *self._notices[:3], self._said)))
+
+    def action_take(self) -> None:
+        """Read all about the chosen one."""
+        if (view := self._view_of(self.chosen)) is not None:
+            self._do(self._read(view))
+
+    def action_reconnect(self) -> None:
+        """Connect to the chosen one again."""
+        if (view := self._view_of(self.chosen)) is not None:
+            self._said = f"Connecting to {clean_line(view.name)} …"
+            self._do(reconnect(self._front, view.name))
+
+    def action_end(self) -> None:
+        """End the chosen one."""
+        if (view := self._view_of(self.chosen)) is not None:
+            self._do(end(self._front, view.name))
+
+    def _do(self, work: Coroutine[None, None, str], *, keeps: bool = False) -> None:
+        self.run_worker(self._done(work), group="look" if keeps else "mcp", exclusive=keeps)
+
+    async def _done(self, work: Coroutine[None, None, str]) -> None:
+        """Carry it out, or say why it failed."""
+        try:
+            self._said = await work
+            self._views = await servers_now(self._front)
+        except EngineError as error:
+            self._said = str(error)
+        self._entries = self._found = _rows(self._views)
+        self._chosen = max(min(self._chosen, len(self._entries) - 1), 0)
+        if self.is_attached:
+            self._draw()
+
+    async def _read(self, view: ServerView) -> str:
+        text = await details_of(self._front, view.name)
+        self.app.push_screen(TextSheet(f"MCP server {clean_line(view.name)}", Content(text)))
+        return ""
+
+    def _view_of(self, row: SheetRow | None) -> ServerView | None:
+        return next((view for view in self._views if row is not None and view.name == row.key), None)
+
+
+def _rows(views: Sequence[ServerView]) -> Sequence[SheetRow]:
+    return [
+        SheetRow("", view.name, f"{DOTS[view.state]} {clean_line(view.name)}", facts(view), view.state.value)
+        for view in views
+    ]
+
+
+def _keys() -> str:
+    return hint(("sheet_take", "details"), ("mcp_reconnect", "connects again"), ("mcp_end", "ends it"))

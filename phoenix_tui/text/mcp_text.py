@@ -1,0 +1,84 @@
+"""Words about MCP servers for screens, lines and commands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from engine.ports.mcp import ServerOrigin, ServerState, ServerView
+from tools.clean import clean, clean_line, reveal_name
+from tools.redaction import without_keys
+from tools.wording import counted
+
+NO_SERVERS: Final = (
+    "No MCP servers here. Define them in .mcp.json of the project, or with `phoenix mcp add NAME -- COMMAND`."
+)
+LISTED: Final = 200
+"""Tools that details list."""
+NEXT_STEPS: Final = {
+    ServerState.NEEDS_AUTH: "it wants a sign-in, which Phoenix cannot do yet; give it a header with a token instead",
+}
+
+
+def state_words(view: ServerView) -> str:
+    """State of a server, with its cause."""
+    cause = clean_line(view.text) or NEXT_STEPS.get(view.state, "")
+    return f"{view.state.value}: {cause}" if cause else view.state.value
+
+
+def facts(view: ServerView) -> str:
+    """Tools, tokens and last call of a server; the cause instead where it does not work."""
+    if view.state in {ServerState.FAILED, ServerState.NEEDS_AUTH, ServerState.OFF}:
+        return state_words(view)
+    parts = [counted(len(view.tools), "tool")]
+    if view.tokens:
+        parts.append(f"{view.tokens:,} tokens")
+    if view.last_ms >= 0:
+        parts.append(f"last call {view.last_ms:,} ms")
+    return " · ".join(parts)
+
+
+def origin_words(view: ServerView) -> str:
+    """File or flag that defines a server."""
+    if view.origin is ServerOrigin.FLAG:
+        return f"--mcp-config {view.source}".strip()
+    return view.source
+
+
+def command_words(view: ServerView) -> str:
+    """Command or address as it is written, without credentials of known shapes."""
+    return reveal_name(without_keys(view.shown))
+
+
+def row(view: ServerView) -> str:
+    """One line about a server."""
+    return f"{clean_line(view.name)}, {view.state.value}, {view.transport}: {facts(view)}"
+
+
+def details(view: ServerView) -> str:
+    """Details of a server."""
+    lines = [
+        state_words(view),
+        "",
+        f"defined in   {origin_words(view)}",
+        f"{'command' if view.transport == 'stdio' else 'address'}      {command_words(view)}",
+        f"transport    {view.transport}",
+    ]
+    if view.pid:
+        lines.append(f"process      {view.pid}")
+    if view.is_required:
+        lines.append("required     phoenix -p fails without it")
+    lines += _listed("Tools", view.tools)
+    lines += _listed("Not offered", view.left_out)
+    lines += _listed("Prompts", view.prompts)
+    if view.instructions:
+        lines += ["", "Instructions, in the words of the server:", clean(view.instructions)]
+    lines += _listed("Log", view.log)
+    return "\n".join(lines)
+
+
+def _listed(heading: str, entries: Sequence[str]) -> list[str]:
+    if not entries:
+        return []
+    more = [f"  … and {len(entries) - LISTED} more"] if len(entries) > LISTED else []
+    return ["", f"{heading} ({len(entries)}):", *(f"  {clean_line(entry)}" for entry in entries[:LISTED]), *more]

@@ -1,0 +1,90 @@
+"""Opens the hub of MCP servers for `phoenix mcp` and the doctor."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from engine.extensions.mcp.hub import McpHub
+from engine.ports.mcp import FolderServers
+from engine.records import ConversationRecord, PermissionMode
+from engine.records.totals import Totals
+from phoenix_tui.cli.arguments import CommandArguments
+from phoenix_tui.cli.exits import Exit
+from phoenix_tui.cli.findings import Finding, Health
+from phoenix_tui.cli.mcp_command import show_servers
+from phoenix_tui.cli.setup import Setup
+from phoenix_tui.wiring.backend import process_settings
+from phoenix_tui.wiring.mcp import open_hub, server_files
+from phoenix_tui.wiring.sandboxes import chosen_sandbox
+from phoenix_tui.wiring.trust_board import project_sources
+from tools.clean import clean_line
+from tools.images.decoder import ImageDecoder
+from tools.process.start import start_processes
+from tools.wording import counted
+
+
+async def mcp(setup: Setup, arguments: CommandArguments) -> Exit:
+    """`phoenix mcp list`, `get` and `test`."""
+    async with _hub(setup) as hub:
+        return await show_servers(hub, _record(setup), arguments)
+
+
+@asynccontextmanager
+async def _hub(setup: Setup) -> AsyncGenerator[McpHub]:
+    processes = await start_processes(process_settings(setup, os.environ))
+    sources = project_sources(setup, may_give=False)
+    hub = open_hub(setup, os.environ, sources, processes, ImageDecoder(processes.runner), unattended=True)
+    try:
+        yield hub
+    finally:
+        await hub.close()
+        await processes.close()
+
+
+def _record(setup: Setup) -> ConversationRecord:
+    """A conversation of this folder that is not stored: its servers run as those of a new one would."""
+    sandbox, required = chosen_sandbox(setup.settings)
+    return ConversationRecord(
+        id="mcp",
+        title="",
+        cwd=setup.cwd,
+        model="",
+        profile="",
+        permission_mode=PermissionMode.ASK,
+        system_prompt="",
+        append_system_prompt="",
+        context_window=0,
+        context_tokens=0,
+        context_estimated=False,
+        totals=Totals(),
+        draft="",
+        scroll_seq=0,
+        context_start_seq=1,
+        summary="",
+        archived=False,
+        deleted=False,
+        created_at=0.0,
+        updated_at=0.0,
+        message_count=0,
+        owner_pid=None,
+        sandbox=sandbox,
+        sandbox_required=required,
+    )
+
+
+async def mcp_findings(setup: Setup) -> list[Finding]:
+    """Findings about the definitions of servers; none is started."""
+    files = server_files(setup, os.environ, project_sources(setup, may_give=False))
+    return _findings(await asyncio.to_thread(files.look, Path(setup.cwd)))
+
+
+def _findings(found: FolderServers) -> list[Finding]:
+    usable = [one for one in found.servers if one.is_enabled and not one.trouble]
+    defined = f"{counted(len(usable), 'server')} defined; `phoenix mcp test` connects to them"
+    rows = [Finding("mcp", Health.OK, defined if usable else "none defined")]
+    rows += [Finding("mcp", Health.NOTE, clean_line(one.trouble)) for one in found.servers if one.trouble]
+    return [*rows, *(Finding("mcp", Health.NOTE, clean_line(notice)) for notice in found.notices)]

@@ -1,0 +1,59 @@
+"""/mcp on the screen: rows with states, details, connecting again, ending."""
+
+from __future__ import annotations
+
+from engine.ports.mcp import ServerState
+from phoenix_tui.modals.mcp_sheet import McpSheet
+from phoenix_tui.modals.text_sheet import TextSheet
+from tests.phoenix_tui.shell.conftest import OpenShell
+from tests.support.fake_mcp import FakeServers, a_server
+from tests.support.shell import Shell
+
+
+async def listed(shell: Shell) -> None:
+    await shell.type("/mcp")
+    await shell.pilot.press("escape", "enter")
+    await shell.until(lambda: isinstance(shell.top, McpSheet))
+
+
+async def test_servers_are_listed_with_state_tools_and_cost(open_shell: OpenShell) -> None:
+    broken = a_server("notes", ServerState.FAILED, "it ended: \x1b[31mno database")
+    async with open_shell(mcp=FakeServers(a_server(), broken, notices=["x.json is not valid JSON."])) as shell:
+        await listed(shell)
+        await shell.shows("● files")
+        assert "2 tools · 1,234 tokens · last call 12 ms" in shell.text
+        assert "✗ notes" in shell.text
+        assert "failed: it ended: no database" in shell.text.replace("[31m", "")
+        assert "/home/me/config.toml: npx -y server-filesystem ." in shell.text
+        assert "x.json is not valid JSON." in shell.text
+
+
+async def test_enter_shows_the_details_and_esc_returns(open_shell: OpenShell) -> None:
+    async with open_shell(size=(100, 40), mcp=FakeServers(a_server())) as shell:
+        await listed(shell)
+        await shell.pilot.press("enter")
+        await shell.until(lambda: isinstance(shell.top, TextSheet))
+        await shell.shows("mcp__files__read")
+        for words in ("Instructions, in the words of the server:", "Use with care.", "info: started"):
+            assert words in shell.text
+        await shell.pilot.press("escape")
+        await shell.until(lambda: isinstance(shell.top, McpSheet))
+
+
+async def test_r_connects_again_and_x_ends(open_shell: OpenShell) -> None:
+    servers = FakeServers(a_server("files", ServerState.FAILED, "gone"))
+    async with open_shell(mcp=servers) as shell:
+        await listed(shell)
+        await shell.pilot.press("r")
+        await shell.shows("files: connected.")
+        await shell.pilot.press("x")
+        await shell.shows("files has ended; its next use starts it again.")
+        assert servers.done == ["settle", "reconnect files", "end files"]
+
+
+async def test_without_servers_the_sheet_names_the_way_to_one(open_shell: OpenShell) -> None:
+    async with open_shell(mcp=FakeServers()) as shell:
+        await listed(shell)
+        await shell.shows("No MCP servers here. Define them in .mcp.json")
+        await shell.pilot.press("enter", "r", "x", "down")
+        assert isinstance(shell.top, McpSheet)

@@ -1,0 +1,112 @@
+"""A hub of MCP servers with real processes, and definitions that the test sets."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from engine.extensions.mcp.connection import McpLimits
+from engine.extensions.mcp.hub import HubFolders, HubSettings, McpHub
+from engine.ports.mcp import FolderServers, ServerDefinition, ServerOrigin, ServerView
+from engine.records import ConversationRecord
+from phoenix_tui.wiring.system import RandomIds
+from tests.support.mcp_helper import ROOT
+from tests.support.processes import start_plain
+from tests.support.screens import conversation
+from tools.contract import JsonObject, SandboxMode, ToolContext, ToolOutput
+from tools.images.decoder import ImageDecoder
+
+KINDS = (sys.executable, "-m", "tests.support.mcp_kinds")
+
+
+class Definitions:
+    """Definitions that the test sets."""
+
+    def __init__(self, root: Path, *servers: ServerDefinition) -> None:
+        self.root, self.servers = root, list(servers)
+
+    def look(self, folder: Path) -> FolderServers:
+        """All of them, for every folder."""
+        return FolderServers(self.root, tuple(self.servers))
+
+
+def stdio(name: str = "kinds", command: tuple[str, ...] = KINDS, **more: Any) -> ServerDefinition:
+    """A stdio server, by default the one of all kinds of results."""
+    environment = {"PYTHONPATH": str(ROOT), **more.pop("environment", {})}
+    digest = f"{name} {command} {sorted(environment.items())}"
+    made = ServerDefinition(
+        name=name,
+        origin=ServerOrigin.USER,
+        source="config.toml",
+        command=command,
+        environment=environment,
+        digest=digest,
+        identity=digest,
+    )
+    return replace(made, **more)
+
+
+class Hub:
+    """A hub and one conversation."""
+
+    def __init__(self, hub: McpHub, definitions: Definitions, record: ConversationRecord) -> None:
+        self.hub, self.definitions, self.record = hub, definitions, record
+        self.said: list[str] = []
+
+    async def view(self, name: str = "kinds") -> ServerView:
+        """One server as front ends see it."""
+        return next(one for one in await self.hub.views(self.record) if one.name == name)
+
+    async def call(
+        self, name: str, args: JsonObject | None = None, record: ConversationRecord | None = None
+    ) -> ToolOutput:
+        """The result of a tool that the model is offered."""
+        tool = self.hub.tools(record or self.record)[name]
+
+        def report(progress: Any) -> None:
+            self.said.append(progress.text)
+
+        context = ToolContext(self.record.id, "c1", self.record.cwd, outside_allowed=True, report=report)
+        return await tool.run(args or {}, context)
+
+    def another(self) -> ConversationRecord:
+        """A further conversation of the same folder."""
+        return replace(self.record, id=RandomIds().new())
+
+
+@asynccontextmanager
+async def hub_in(
+    folder: Path, *servers: ServerDefinition, linger: float = 60.0, wait: float = 10.0, limits: McpLimits | None = None
+) -> AsyncIterator[Hub]:
+    """A hub in a folder of the test."""
+    (work := folder / "work").mkdir(exist_ok=True)
+    processes = await start_plain()
+    definitions = Definitions(work, *servers)
+    folders = HubFolders(folder / "mcp", folder / "mcp_cache.json", folder / "outputs")
+    settings = HubSettings(first_wait=wait, linger=linger, limits=limits or McpLimits())
+    images = ImageDecoder(processes.runner)
+    hub = McpHub(definitions, processes.services, images, processes.enforcement, folders, settings)
+    try:
+        yield Hub(hub, definitions, replace(conversation(), cwd=work, sandbox=SandboxMode.OFF))
+    finally:
+        await hub.close()
+        await processes.close()
+
+
+async def host(folder: Path, command: tuple[str, ...]) -> None:
+    """Connect to a server that starts a tree, say so, and go on until the process is killed."""
+    async with hub_in(folder, stdio("tree", command)) as one:
+        await one.hub.prepare(one.record)
+        sys.stdout.write("connected\n" if one.hub.tools(one.record) else "failed\n")
+        sys.stdout.flush()
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(host(Path(sys.argv[1]), tuple(sys.argv[2:])))
