@@ -15,9 +15,11 @@ from engine.machine.effects import ExecTool
 from engine.machine.messages import ToolCall
 from engine.machine.states import ToolExecuting, ToolOrigin
 from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide, may_read
+from engine.permissions.tool_names import is_server_tool
 from engine.ports.profiles import SPAWN_TOOLS
 from tools.contract import JsonObject, Tool, ToolInputError, ToolRequest
 from tools.foreign_names import native_name
+from tools.tool_search import NAME as TOOL_SEARCH
 
 
 class ReadyCall(Struct, frozen=True):
@@ -53,6 +55,8 @@ def _why_missing(session: Session, name: str) -> str:
     """Reason why its model has no such tool."""
     there = f"There are: {', '.join(tools_of(session))}"
     name = native_name(name)
+    if is_server_tool(name) and TOOL_SEARCH in tools_of(session):
+        return f"this tool is not loaded; call {TOOL_SEARCH} with the query 'select:{name}' first, if it is listed."
     if name in SPAWN_TOOLS and session.record.agent is not None:
         return f"a sub-agent starts no sub-agents: do the task yourself. {there}"
     if name in SPAWN_TOOLS and not session.settings.agent_depth:

@@ -87,6 +87,10 @@ class ConversationChanges(Struct, frozen=True):
     """True when the provider counted `context_tokens`."""
     compaction: RecordCompaction | None = None
     """Record of that change of the view."""
+    mcp_off: tuple[str, ...] | None = None
+    """MCP servers that are switched off in it."""
+    mcp_loaded: tuple[str, ...] | None = None
+    """MCP tools that its model has loaded, in the order of loading."""
     tracking: bool | None = None
     """True when its tasks are tracked, whatever the setting says; False when they are not."""
     events: tuple[RecordEvent, ...] = ()
@@ -104,6 +108,8 @@ class ConversationChanges(Struct, frozen=True):
             sandbox_required=record.sandbox_required or self.sandbox is not None,
             supervisor=record.supervisor if self.supervisor is None else self.supervisor,
             effort=self.effort or record.effort,
+            mcp_off=record.mcp_off if self.mcp_off is None else self.mcp_off,
+            mcp_loaded=record.mcp_loaded if self.mcp_loaded is None else self.mcp_loaded,
             todos=record.todos if self.todos is None else self.todos,
             archived=record.archived if self.archived is None else self.archived,
             deleted=record.deleted if self.deleted is None else self.deleted,

@@ -163,6 +163,10 @@ class ConversationRecord(Struct, frozen=True):
     """True where the user or a setting chose the sandbox: then a system that cannot enforce it asks in every mode."""
     effort: Effort = Effort.DEFAULT
     """Effort of its model, from the next run on."""
+    mcp_off: tuple[str, ...] = ()
+    """MCP servers that are switched off in it."""
+    mcp_loaded: tuple[str, ...] = ()
+    """MCP tools that its model has loaded."""
     tracking: bool | None = None
     """The user's choice whether its tasks are tracked; None: the setting decides."""
     todos: TodoList = TodoList()

@@ -36,6 +36,7 @@ from engine.records import (
 from engine.records.effort import Effort
 from engine.records.totals import Totals
 from engine.store import agent_rows, compactions, planning, task_progress
+from engine.store.names import decode_names, encode_names
 from engine.store.ownership import Instance
 from engine.store.slugs import give_slug
 from engine.store.task_rows import chosen_tracking
@@ -153,6 +154,8 @@ def read(connection: sqlite3.Connection, conversation_id: str, instance: Instanc
         sandbox=SandboxMode(row["sandbox"]),
         sandbox_required=bool(row["sandbox_required"]),
         effort=Effort(row["effort"]),
+        mcp_off=decode_names(row["mcp_off_json"]),
+        mcp_loaded=decode_names(row["mcp_loaded_json"]),
         tracking=chosen_tracking(row),
         todos=planning.todos_of(row["todos_json"]),
         plan=row["plan_text"],
@@ -250,6 +253,8 @@ def _changed_columns(changes: ConversationChanges, at: float) -> dict[str, str |
 
 def _implied(changes: ConversationChanges) -> dict[str, str | int | float | None]:
     columns: dict[str, str | int | float | None] = {}
+    for column, names in (("mcp_off_json", changes.mcp_off), ("mcp_loaded_json", changes.mcp_loaded)):
+        columns |= {column: encode_names(names)} if names is not None else {}
     if changes.todos is not None:
         columns["todos_json"] = encode_todos(changes.todos)
     if changes.permission_mode is not None:

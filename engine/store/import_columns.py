@@ -26,6 +26,7 @@ from engine.records.effort import Effort
 from engine.records.totals import Totals
 from engine.store.attachments import is_name
 from engine.store.copying import ColumnValue
+from engine.store.names import are_names
 from engine.store.task_copies import is_task_data, is_task_status, is_tracking
 from tools.exit_plan import LONGEST_PLAN
 from tools.todo_items import TodoList, is_sound
@@ -131,6 +132,8 @@ TAKEN: Final[Mapping[str, Mapping[str, Check]]] = {
         "todos_json": json_of(decode_todos, _listed),
         "plan_text": text(LONGEST_PLAN),
         "plan_at": number(),
+        "mcp_off_json": are_names,
+        "mcp_loaded_json": are_names,
         "effort": lambda value: value in set(Effort),
         "spawn_mode": text(),
         "spawn_tool_use_id": matching(_CALL_ID),

@@ -10,6 +10,7 @@ from engine.store.schema import VERSION_1
 from engine.store.schema_asides import add_aside_spans
 from engine.store.schema_copies import add_copied_rows
 from engine.store.schema_events import add_cancel_requests, number_events
+from engine.store.schema_mcp import add_mcp_columns
 from engine.store.schema_plan import add_plan_columns
 from engine.store.schema_queue import add_delivery_column
 from engine.store.schema_search import add_search_index
@@ -64,6 +65,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     add_rejected_spans,
     add_copied_rows,
     add_delivery_column,
+    add_mcp_columns,
 )
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine.executor.requests import EngineError
+from engine.ports import ConversationChanges
 from engine.ports.mcp import McpServers, ServerState, ServerView
 from engine.records import ConversationRecord
 from phoenix_tui.features.front_end import FrontEnd
@@ -48,6 +49,15 @@ async def reconnect(front: FrontEnd, name: str) -> str:
     servers, record = await _of(front)
     await servers.reconnect(record, name)
     return await _outcome(servers, record, name)
+
+
+async def switch(front: FrontEnd, view: ServerView) -> str:
+    """Switch a server off in this conversation, or on again; returns the outcome."""
+    conversation = await front.current()
+    others = tuple(name for name in conversation.record.mcp_off if name != view.name)
+    await conversation.change(ConversationChanges(mcp_off=others if not view.is_on else (*others, view.name)))
+    words = "is off in this conversation" if view.is_on else "is on again"
+    return f"{clean_line(view.name)} {words}; the next request is sent without what was cached of its tools."
 
 
 async def end(front: FrontEnd, name: str) -> str:

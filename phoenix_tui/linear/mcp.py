@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.features.mcp import details_of, end, left_out, reconnect, servers_in_view
+from phoenix_tui.features.mcp import details_of, end, left_out, reconnect, servers_in_view, switch
 from phoenix_tui.linear.context import LinearContext, LineCommand
 from phoenix_tui.text.mcp_text import NO_SERVERS, row
 from tools.clean import clean_line
 
-ACTIONS: Final = ("Show details", "Connect again", "End it")
+ACTIONS: Final = ("Show details", "Connect again", "Use it here, or not", "End it")
 
 
 async def _mcp(ctx: LinearContext, _: str) -> None:
@@ -29,6 +29,8 @@ async def _mcp(ctx: LinearContext, _: str) -> None:
         case 1:
             ctx.say(await reconnect(ctx, name))
         case 2:
+            ctx.say(await switch(ctx, views[chosen]))
+        case 3:
             ctx.say(await end(ctx, name))
         case _:
             pass  # none was wanted

@@ -11,7 +11,7 @@ from textual.content import Content
 from engine.executor.requests import EngineError
 from engine.ports.mcp import ServerState, ServerView
 from phoenix_tui.features.front_end import FrontEnd
-from phoenix_tui.features.mcp import details_of, end, reconnect, servers_now
+from phoenix_tui.features.mcp import details_of, end, reconnect, servers_now, switch
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
@@ -74,6 +74,11 @@ class McpSheet(RowsSheet):
             self._said = f"Connecting to {clean_line(view.name)} …"
             self._do(reconnect(self._front, view.name))
 
+    def action_switch(self) -> None:
+        """Switch the chosen one off in this conversation, or on again."""
+        if (view := self._view_of(self.chosen)) is not None:
+            self._do(switch(self._front, view))
+
     def action_end(self) -> None:
         """End the chosen one."""
         if (view := self._view_of(self.chosen)) is not None:
@@ -111,4 +116,9 @@ def _rows(views: Sequence[ServerView]) -> Sequence[SheetRow]:
 
 
 def _keys() -> str:
-    return hint(("sheet_take", "details"), ("mcp_reconnect", "connects again"), ("mcp_end", "ends it"))
+    return hint(
+        ("sheet_take", "details"),
+        ("mcp_reconnect", "connects again"),
+        ("mcp_switch", "on, off"),
+        ("mcp_end", "ends it"),
+    )

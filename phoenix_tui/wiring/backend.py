@@ -48,7 +48,7 @@ from phoenix_tui.models.offers import LISTS_FILE, KeptLists
 from phoenix_tui.models.own_file import own_file
 from phoenix_tui.wiring.hooks import OpenedHooks, file_hooks
 from phoenix_tui.wiring.invocable_source import InvocableSource
-from phoenix_tui.wiring.mcp import CACHE, FOLDER, open_hub
+from phoenix_tui.wiring.mcp import CACHE, FOLDER, keeps_in, open_hub
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings_board import DefaultModel
 from phoenix_tui.wiring.system import RandomIds
@@ -146,7 +146,8 @@ async def _backend(
     profiles = ProfileFiles(paths.profiles, trust := TrustFile(paths.trust_file))
     sources = project_sources(setup)
     invocables = _invocables(setup, sources, processes.runner, attended=not strict_guide)
-    hub = open_hub(setup, environment, sources, processes, images, unattended=strict_guide)
+    keep = keeps_in(store)
+    hub = open_hub(setup, environment, sources, processes, images, keep, unattended=strict_guide)
     export, notice = await open_trace_export(setup.settings, environment, store.trace_queue)
     ports = Ports(
         store=store,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from engine.extensions.mcp.connection import McpLimits
-from engine.extensions.mcp.hub import HubFolders, HubSettings, McpHub
+from engine.extensions.mcp.hub import HubFolders, HubSettings, Keep, McpHub
+from engine.ports import ConversationChanges, StorageError, Store
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.servers.server_files import ServerFiles
 from phoenix_tui.config.sources.project_sources import ProjectSources
+from tools.clock import SYSTEM_CLOCK
 from tools.contract import ImageReader
 from tools.process.start import Processes
 
@@ -38,6 +41,7 @@ def open_hub(
     sources: ProjectSources,
     processes: Processes,
     images: ImageReader,
+    keep: Keep,
     *,
     unattended: bool,
 ) -> McpHub:
@@ -54,7 +58,22 @@ def open_hub(
             sandbox_network=setup.settings.flag("sandbox_network"),
             limits=limits_of(environment),
         ),
+        keep,
     )
+
+
+def keeps_in(store: Store) -> Keep:
+    """Stores loaded tools with their conversation; a failure costs a further search after a restart."""
+
+    async def keep(conversation_id: str, names: tuple[str, ...]) -> None:
+        with suppress(StorageError):
+            await store.change(conversation_id, ConversationChanges(mcp_loaded=names), SYSTEM_CLOCK.now())
+
+    return keep
+
+
+async def keep_nothing(_conversation_id: str, _names: tuple[str, ...]) -> None:
+    """Store nothing: there is no conversation."""
 
 
 def limits_of(environment: Mapping[str, str]) -> McpLimits:

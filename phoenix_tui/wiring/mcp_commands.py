@@ -18,7 +18,7 @@ from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.mcp_command import show_servers
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.wiring.backend import process_settings
-from phoenix_tui.wiring.mcp import open_hub, server_files
+from phoenix_tui.wiring.mcp import keep_nothing, open_hub, server_files
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
 from phoenix_tui.wiring.trust_board import project_sources
 from tools.clean import clean_line
@@ -37,7 +37,8 @@ async def mcp(setup: Setup, arguments: CommandArguments) -> Exit:
 async def _hub(setup: Setup) -> AsyncGenerator[McpHub]:
     processes = await start_processes(process_settings(setup, os.environ))
     sources = project_sources(setup, may_give=False)
-    hub = open_hub(setup, os.environ, sources, processes, ImageDecoder(processes.runner), unattended=True)
+    images = ImageDecoder(processes.runner)
+    hub = open_hub(setup, os.environ, sources, processes, images, keep_nothing, unattended=True)
     try:
         yield hub
     finally:

@@ -25,6 +25,17 @@ from tools.images.decoder import ImageDecoder
 KINDS = (sys.executable, "-m", "tests.support.mcp_kinds")
 
 
+class Kept:
+    """Loaded tools by conversation, as they are stored."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, tuple[str, ...]] = {}
+
+    async def keep(self, conversation_id: str, names: tuple[str, ...]) -> None:
+        """Store them."""
+        self.names[conversation_id] = names
+
+
 class Definitions:
     """Definitions that the test sets."""
 
@@ -55,8 +66,8 @@ def stdio(name: str = "kinds", command: tuple[str, ...] = KINDS, **more: Any) ->
 class Hub:
     """A hub and one conversation."""
 
-    def __init__(self, hub: McpHub, definitions: Definitions, record: ConversationRecord) -> None:
-        self.hub, self.definitions, self.record = hub, definitions, record
+    def __init__(self, hub: McpHub, definitions: Definitions, kept: Kept, record: ConversationRecord) -> None:
+        self.hub, self.definitions, self.kept, self.record = hub, definitions, kept, record
         self.said: list[str] = []
 
     async def view(self, name: str = "kinds") -> ServerView:
@@ -89,11 +100,12 @@ async def hub_in(
     processes = await start_plain()
     definitions = Definitions(work, *servers)
     folders = HubFolders(folder / "mcp", folder / "mcp_cache.json", folder / "outputs")
+    kept = Kept()
     settings = HubSettings(first_wait=wait, linger=linger, limits=limits or McpLimits())
     images = ImageDecoder(processes.runner)
-    hub = McpHub(definitions, processes.services, images, processes.enforcement, folders, settings)
+    hub = McpHub(definitions, processes.services, images, processes.enforcement, folders, settings, kept.keep)
     try:
-        yield Hub(hub, definitions, replace(conversation(), cwd=work, sandbox=SandboxMode.OFF))
+        yield Hub(hub, definitions, kept, replace(conversation(), cwd=work, sandbox=SandboxMode.OFF))
     finally:
         await hub.close()
         await processes.close()

@@ -277,9 +277,7 @@ class ServerConnection:
             with contextlib.suppress(RequestFailed):
                 lines = (await link.ask(ListItems(id=0, server=self.key, what="log"), Items)).lines or lines
         if self._service is not None:
-            captured = self._service.stderr
-            text = (captured.head + captured.tail).decode("utf-8", "replace")
-            lines += [f"stderr: {clean_line(line)}" for line in text.splitlines()[-STDERR_LINES:]]
+            lines += _stderr_lines(self._service.stderr)
         return lines
 
     async def end(self, grace: float = 2.0) -> None:
@@ -305,6 +303,7 @@ class ServerConnection:
         service, self._service = self._service, None
         if service is not None:
             await service.end(grace)
+            self.log.extend(_stderr_lines(service.stderr))
 
     def _later(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
@@ -312,6 +311,13 @@ class ServerConnection:
         task.add_done_callback(self._background.discard)
 
 
+def _stderr_lines(captured: Captured) -> list[str]:
+    text = (captured.head + captured.tail).decode("utf-8", "replace")
+    return [f"stderr: {clean_line(line)}" for line in text.splitlines()[-STDERR_LINES:] if line.strip()]
+
+
 def _last_line(captured: Captured) -> str:
+    """The line of stderr that most likely says why it ended: the last one that names an error, else the last one."""
     lines = (captured.head + captured.tail).decode("utf-8", "replace").strip().splitlines()
-    return clean_line(lines[-1])[:200] if lines else ""
+    told = [line for line in lines[-STDERR_LINES:] if "error" in line.lower()]
+    return clean_line((told or lines)[-1])[:200] if lines else ""

@@ -7,7 +7,7 @@ import hashlib
 import itertools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from engine.extensions.mcp.catalogue_cache import CatalogueCache
 from engine.extensions.mcp.connection import McpLimits, ServerConnection
 from engine.extensions.mcp.helper_process import HelperProcess
-from engine.extensions.mcp.offering import Offered, instructions, offered_tools
+from engine.extensions.mcp.offering import Offered, OfferedTool, instructions, is_deferred, names_of, offered_tools
 from engine.ports.extensions import ExtensionPrompt
 from engine.ports.mcp import (
     FolderServers,
@@ -26,11 +26,16 @@ from engine.ports.mcp import (
 )
 from engine.ports.services import ServiceRunner
 from engine.records import ConversationRecord
-from tools.contract import UNCONFINED, Enforcement, ImageReader, Sandbox, SandboxMode, Tool
+from tools.contract import UNCONFINED, Enforcement, ImageReader, Sandbox, SandboxMode, Tool, ToolSpec
 from tools.mcp_tool import McpTool
+from tools.tool_search import NAME as SEARCH
+from tools.tool_search import ToolSearch
 
+Keep: TypeAlias = Callable[[str, tuple[str, ...]], Awaitable[None]]
+"""Stores the tools that the model of a conversation has loaded."""
 LINGER: Final = 60.0
 """Seconds that a server runs on after its last conversation closed."""
+OFF_HERE: Final = "switched off in this conversation"
 
 
 class HubSettings(Struct, frozen=True):
@@ -59,8 +64,25 @@ class _Conversation(Struct, eq=False):
 
     folder: FolderServers
     servers: list[ServerConnection] = field(default_factory=list[ServerConnection])
+    loaded: list[str] = field(default_factory=list[str])
+    """Tools that its model has loaded since it was opened here, and before."""
     waited: set[str] = field(default_factory=set[str])
     """Servers whose first connection it has waited for."""
+
+
+class _Deferred(Struct, frozen=True):
+    """Implements `tools.tool_search.DeferredTools` for one conversation."""
+
+    hub: McpHub
+    record: ConversationRecord
+
+    def all(self) -> Sequence[ToolSpec]:
+        """Every deferred tool."""
+        return [one.spec for one in self.hub.deferred_tools(self.record)]
+
+    async def load(self, names: Sequence[str]) -> None:
+        """Offer these from the next request on."""
+        await self.hub.load(self.record, names)
 
 
 class McpHub:
@@ -74,9 +96,10 @@ class McpHub:
         enforcement: Callable[[], Awaitable[Enforcement]],
         folders: HubFolders,
         settings: HubSettings,
+        keep: Keep,
     ) -> None:
         self._definitions, self._images, self._enforcement = definitions, images, enforcement
-        self._folders, self._settings = folders, settings
+        self._folders, self._settings, self._keep = folders, settings, keep
         self._helpers = HelperProcess(services, folders.helper)
         self._cache = CatalogueCache(folders.cache)
         self._servers: dict[str, ServerConnection] = {}
@@ -87,21 +110,51 @@ class McpHub:
     # What a model is offered.
 
     def tools(self, record: ConversationRecord) -> Mapping[str, Tool]:
-        """Tools by name; those of servers that were connected before are there before their connection."""
-        found: dict[str, Tool] = {}
-        for server, offered in self._offered(record):
-            confined = server.definition.transport != "stdio" or server.is_confined
-            for one in offered.tools:
-                found[one.spec.name] = McpTool(
-                    one.spec, server.name, one.tool, server, self._images, self._folders.outputs, confined
-                )
+        """Tools by name; those of servers that were connected before are there before their connection.
+
+        Deferred ones are there once loaded, in the order of loading: what was sent before stays as it was.
+        """
+        offered = self._offered(record)
+        deferred = {one.spec.name for one in self._deferred(record, offered)}
+        everything = {one.spec.name: self._tool(server, one) for server, tools in offered for one in tools.tools}
+        found: dict[str, Tool] = {name: tool for name, tool in everything.items() if name not in deferred}
+        if deferred:
+            found[SEARCH] = ToolSearch(_Deferred(self, record))
+            found |= {name: everything[name] for name in self._loaded(record) if name in deferred}
         return found
+
+    def _tool(self, server: ServerConnection, one: OfferedTool) -> Tool:
+        confined = server.definition.transport != "stdio" or server.is_confined
+        folder = self._folders.outputs
+        return McpTool(one.spec, server.name, one.tool, server, self._images, folder, confined)
+
+    def _deferred(
+        self, record: ConversationRecord, offered: Sequence[tuple[ServerConnection, Offered]]
+    ) -> Sequence[OfferedTool]:
+        """Tools whose definitions are sent only once they are loaded."""
+        found = [one for server, tools in offered if not server.definition.always_load for one in tools.tools]
+        return found if is_deferred(found, record.context_window) else ()
+
+    def deferred_tools(self, record: ConversationRecord) -> Sequence[OfferedTool]:
+        """Tools of a conversation that are deferred, loaded or not."""
+        return self._deferred(record, self._offered(record))
+
+    def _loaded(self, record: ConversationRecord) -> Sequence[str]:
+        known = self._conversations.get(record.id)
+        return tuple(dict.fromkeys((*record.mcp_loaded, *(known.loaded if known is not None else ()))))
+
+    async def load(self, record: ConversationRecord, names: Sequence[str]) -> None:
+        """Send the definitions of deferred tools from the next request on, also after a restart."""
+        known = self._conversations.get(record.id)
+        if known is not None:
+            known.loaded = [*dict.fromkeys((*self._loaded(record), *names))]
+            await self._keep(record.id, tuple(known.loaded))
 
     def prompts(self, record: ConversationRecord) -> Sequence[ExtensionPrompt]:
         """The words of servers about themselves, marked as theirs."""
         servers = self._of(record)
         said = [(one.name, one.catalogue.instructions) for one in servers if one.catalogue is not None]
-        return instructions(said)
+        return (*instructions(said), *names_of(self.deferred_tools(record)))
 
     def _offered(self, record: ConversationRecord) -> list[tuple[ServerConnection, Offered]]:
         taken: set[str] = set()
@@ -136,7 +189,9 @@ class McpHub:
         if known is None:
             known = self._conversations[record.id] = _Conversation(folder)
         known.folder = folder
-        usable = [one for one in folder.servers if one.is_enabled and not one.trouble]
+        usable = [
+            one for one in folder.servers if one.is_enabled and not one.trouble and one.name not in record.mcp_off
+        ]
         enforcement = await self._enforcement() if usable else Enforcement.NONE
         servers = [await self._connection(one, folder.root, record, enforcement) for one in usable]
         for gone in [one for one in known.servers if one not in servers]:
@@ -231,7 +286,12 @@ class McpHub:
         offered = {server.name: (server, tools) for server, tools in self._offered(record)}
         live = {server.name: server for server in conversation.servers}
         return tuple(
-            _view(one, live.get(one.name), offered[one.name][1] if one.name in offered else Offered())
+            _view(
+                one,
+                live.get(one.name),
+                offered[one.name][1] if one.name in offered else Offered(),
+                is_on=one.name not in record.mcp_off,
+            )
             for one in conversation.folder.servers
         )
 
@@ -264,10 +324,12 @@ class McpHub:
         return next((server for server in self._of(record) if server.name == name), None)
 
 
-def _view(definition: ServerDefinition, server: ServerConnection | None, offered: Offered) -> ServerView:
+def _view(
+    definition: ServerDefinition, server: ServerConnection | None, offered: Offered, *, is_on: bool
+) -> ServerView:
     if server is None:
-        state = ServerState.FAILED if definition.trouble else ServerState.OFF
-        text = definition.trouble or ("" if definition.is_enabled else "enabled = false")
+        state = ServerState.FAILED if definition.trouble and is_on else ServerState.OFF
+        text = definition.trouble or (OFF_HERE if definition.is_enabled else "enabled = false")
         return ServerView(
             definition.name,
             state,
@@ -277,7 +339,7 @@ def _view(definition: ServerDefinition, server: ServerConnection | None, offered
             definition.transport,
             definition.shown,
             is_required=definition.is_required,
-            is_on=definition.is_enabled,
+            is_on=is_on,
         )
     catalogue = server.catalogue
     hidden = tuple(f"{one.name}: {one.reason}" for one in server.left_out)

@@ -20,7 +20,7 @@ EXPECTED = {
     " injection_action draft scroll_seq unread result_status result_text result_error archived_at deleted_at created_at"
     " updated_at pinned_at title_by context_omitted_json context_earlier_json compact_percent"
     " branch_of branch_seq superseded_by partial agent_task agent_ordinal agent_timeout sandbox sandbox_required"
-    " effort track_tasks todos_json plan_text plan_at tracking_problem",
+    " effort track_tasks todos_json plan_text plan_at tracking_problem mcp_off_json mcp_loaded_json",
     "turns": "id conversation_id turn_number started_at ended_at summary",
     "messages": "id conversation_id turn_id seq message_number role origin content_json text original_len silent run_id"
     " agent_id model usage_json cost_usd duration_ms flags_json metadata_json tracked_task_id task_process_status"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from engine.ports.mcp import ServerState
 from phoenix_tui.modals.mcp_sheet import McpSheet
 from phoenix_tui.modals.text_sheet import TextSheet
@@ -49,6 +51,18 @@ async def test_r_connects_again_and_x_ends(open_shell: OpenShell) -> None:
         await shell.pilot.press("x")
         await shell.shows("files has ended; its next use starts it again.")
         assert servers.done == ["settle", "reconnect files", "end files"]
+
+
+async def test_space_switches_a_server_off_in_this_conversation_and_on_again(open_shell: OpenShell) -> None:
+    servers = FakeServers(a_server())
+    async with open_shell(mcp=servers) as shell:
+        await listed(shell)
+        await shell.pilot.press("space")
+        await shell.shows("files is off in this conversation")
+        servers.all = [replace(servers.all[0], state=ServerState.OFF, is_on=False)]
+        await shell.shows("– files")
+        await shell.pilot.press("space")
+        await shell.shows("files is on again")
 
 
 async def test_without_servers_the_sheet_names_the_way_to_one(open_shell: OpenShell) -> None:
