@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -42,6 +42,7 @@ from tools.services import ServiceCommand, ServiceEndedError
 MOST_STARTS: Final = 3
 IN_SECONDS: Final = 60.0
 """Starts of a stdio server in this time; a further one is refused."""
+CHANGED: Final = "its definition, or a file of the project that it starts, has changed; /trust shows it"
 LOG_LINES: Final = 200
 STDERR_LINES: Final = 20
 _STATES: Final = {
@@ -65,6 +66,18 @@ class McpLimits(Struct, frozen=True):
     """Bytes of text in a result; more goes to a file."""
 
 
+class ConnectionOwner(Protocol):
+    """Keeper of the definitions and lists of connections."""
+
+    def changed(self, server: ServerConnection) -> None:
+        """Take new lists of a server."""
+        ...
+
+    async def may_start(self, server: ServerConnection) -> bool:
+        """Look right before a start: False where the definition is not usable as it was any more."""
+        ...
+
+
 class ServerConnection:
     """Connects to a server when it is needed, and again after it ended."""
 
@@ -76,9 +89,11 @@ class ServerConnection:
         sandbox: Sandbox,
         helpers: HelperProcess,
         limits: McpLimits,
-        changed: Callable[[ServerConnection], None],
+        owner: ConnectionOwner,
     ) -> None:
         self.key, self.definition, self.root = key, definition, root
+        self.folder = root
+        """Folder whose definitions it is one of."""
         self.state, self.text = ServerState.WAITING, ""
         self.catalogue: Catalogue | None = None
         """Lists of this connection, or of an earlier one."""
@@ -88,7 +103,7 @@ class ServerConnection:
         self.last_ms = -1
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.ending: asyncio.TimerHandle | None = None
-        self._sandbox, self._helpers, self._limits, self._changed = sandbox, helpers, limits, changed
+        self._sandbox, self._helpers, self._limits, self._owner = sandbox, helpers, limits, owner
         self._service: RunningService | None = None
         self._starts: deque[float] = deque(maxlen=MOST_STARTS)
         self._connecting: asyncio.Task[None] | None = None
@@ -191,7 +206,7 @@ class ServerConnection:
             if "prompts" not in connected.has:
                 catalogue = replace(catalogue, prompts=[])
             self.catalogue = catalogue if "tools" in connected.has else replace(catalogue, tools=[])
-            self._changed(self)
+            self._owner.changed(self)
 
     def _count_start(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -207,6 +222,8 @@ class ServerConnection:
 
     async def _open_service(self) -> tuple[int, int]:
         """Start the server; its stdout and stdin, for the helper."""
+        if not await self._owner.may_start(self):
+            raise OSError(0, CHANGED)
         definition = self.definition
         folder = Path(definition.cwd) if definition.cwd else self.root
         command = ServiceCommand(definition.command, folder, environment=definition.environment, sandbox=self._sandbox)
@@ -261,7 +278,7 @@ class ServerConnection:
         else:
             return
         if self.state is ServerState.CONNECTED:
-            self._changed(self)
+            self._owner.changed(self)
 
     def lost(self, why: str) -> None:
         """Take the end of the helper; the server is started again when it is needed."""

@@ -211,7 +211,8 @@ class McpHub:
             known.definition = definition  # what does not belong to its identity may have changed
             return known
         number = f"{key}-{next(self._numbers)}"  # a server that ends beside its successor takes none of its events
-        made = ServerConnection(number, definition, root, sandbox, self._helpers, self._settings.limits, self._changed)
+        made = ServerConnection(number, definition, root, sandbox, self._helpers, self._settings.limits, self)
+        made.folder = record.cwd
         self._servers[key] = made
         made.catalogue = await asyncio.to_thread(self._cache.get, definition.digest)
         return made
@@ -223,7 +224,14 @@ class McpHub:
             return UNCONFINED
         return Sandbox(record.sandbox, network=self._settings.sandbox_network, required=False)
 
-    def _changed(self, server: ServerConnection) -> None:
+    async def may_start(self, server: ServerConnection) -> bool:
+        """Look at the definitions right before a start; implements `ConnectionOwner`."""
+        folder = await asyncio.to_thread(self._definitions.look, server.folder)
+        same = (one for one in folder.servers if one.name == server.name and one.is_enabled and not one.trouble)
+        return any(one.identity == server.definition.identity for one in same)
+
+    def changed(self, server: ServerConnection) -> None:
+        """Keep the lists of a server for later starts."""
         if server.catalogue is not None:
             self._later(asyncio.to_thread(self._cache.put, server.definition.digest, server.catalogue))
 

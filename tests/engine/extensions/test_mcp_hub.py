@@ -137,6 +137,15 @@ async def test_a_changed_definition_is_another_server(tmp_path: Path) -> None:
         assert one.hub.tools(one.record) == {}
 
 
+async def test_a_server_whose_definition_is_gone_is_not_started_again_by_a_call(tmp_path: Path) -> None:
+    async with hub_in(tmp_path, stdio()) as one:
+        await one.hub.prepare(one.record)
+        one.definitions.servers = [replace(stdio(), trouble="'kinds' starts run.py, which is not trusted.")]
+        await one.call("mcp__kinds__breaks")
+        said = (await one.call("mcp__kinds__echo")).text
+    assert "has changed; /trust shows it" in said
+
+
 async def test_a_silent_server_holds_a_request_for_the_first_wait_and_once(tmp_path: Path) -> None:
     silent = stdio("silent", ("/bin/sleep", "60"))
     async with hub_in(tmp_path, silent, wait=0.2, limits=McpLimits(connect_ms=60_000)) as one:

@@ -49,3 +49,17 @@ def test_the_helper_needs_its_extra_and_no_module_of_the_working_directory(tmp_p
 def test_no_module_outside_of_the_helper_loads_the_sdk() -> None:
     """Functions included: import-linter reads their imports (pyproject.toml)."""
     assert not loaded_by(EVERY_MODULE) & SDK
+
+
+def test_nothing_before_the_first_frame_loads_the_hub_of_servers() -> None:
+    program = "import sys\nimport phoenix_tui.app, phoenix_tui.wiring.screen, phoenix_tui.cli.setup\n"
+    program += "print(*sys.modules, sep='\\n')"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    hub = (
+        "engine.extensions.mcp",
+        "engine.ports.mcp",
+        "tools.mcp_",
+        "phoenix_tui.config.servers",
+        "phoenix_tui.wiring.mcp",
+    )
+    assert [name for name in done.stdout.split() if name.startswith(hub)] == []
