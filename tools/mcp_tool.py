@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Final, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from tools.contract import (
     Access,
@@ -83,29 +83,39 @@ class McpTool(Struct, frozen=True):
             content = await self.caller.call(self.tool, args, context.report)
         except ServerGone as error:
             return failed(str(error))
-        texts: list[str] = []
-        seen: list[str] = []
-        images: list[PreparedImage] = []
-        for number, part in enumerate(content.parts):
-            text = await self._taken(part, f"{context.call_id}/{number}", context, images)
-            seen.append(text)
-            if part.for_model:
-                texts.append(text)
-        shown = "\n".join(filter(None, seen))
-        return ToolOutput(
-            "\n\n".join(filter(None, texts)) or _only_images(images, self.tool),
-            is_error=content.is_error,
-            display=_display(shown, images, self.tool),
-            images=tuple(images),
-            truncated=any(isinstance(part, TextPart) and part.file for part in content.parts),
-        )
+        return await output_of(content, self.tool, context, self.images, self.spill_folder)
 
-    async def _taken(self, part: Part, call_id: str, context: ToolContext, images: list[PreparedImage]) -> str:
-        """The text of a part; an image is added to `images`, a file goes to the folder of the conversation."""
+
+async def output_of(
+    content: Content, name: str, context: ToolContext, images: ImageReader, spill_folder: Path
+) -> ToolOutput:
+    """The output of a tool for a result of a server; `name` stands for a result without text."""
+    taking = _Taking(context, images, spill_folder)
+    taken = [await taking.take(part, number) for number, part in enumerate(content.parts)]
+    texts = [text for text, part in zip(taken, content.parts, strict=True) if part.for_model]
+    return ToolOutput(
+        "\n\n".join(filter(None, texts)) or _only_images(taking.found, name),
+        is_error=content.is_error,
+        display=_display("\n".join(filter(None, taken)), taking.found, name),
+        images=tuple(taking.found),
+        truncated=any(isinstance(part, TextPart) and part.file for part in content.parts),
+    )
+
+
+class _Taking(Struct):
+    """Takes the parts of one result."""
+
+    context: ToolContext
+    images: ImageReader
+    spill_folder: Path
+    found: list[PreparedImage] = field(default_factory=list[PreparedImage])
+
+    async def take(self, part: Part, number: int) -> str:
+        """The text of a part; an image is added to `found`, a file goes to the folder of the conversation."""
         if isinstance(part, TextPart):
             if not part.file:
                 return part.text
-            moved = await asyncio.to_thread(self._moved, Path(part.file), call_id, context)
+            moved = await asyncio.to_thread(self._moved, Path(part.file), number)
             return part.text.replace(part.file, str(moved))
         try:
             image = await self.images.prepare(await asyncio.to_thread(_bytes_of, part))
@@ -114,12 +124,12 @@ class McpTool(Struct, frozen=True):
         except (OSError, binascii.Error, ValueError):
             return "(an image that cannot be read)"
         if part.for_model:
-            images.append(image)
+            self.found.append(image)
         return ""
 
-    def _moved(self, file: Path, call_id: str, context: ToolContext) -> Path:
-        folder = spills_of(self.spill_folder, context.working_dir)
-        target = folder / spill_name(context.conversation_id, call_id)
+    def _moved(self, file: Path, number: int) -> Path:
+        folder = spills_of(self.spill_folder, self.context.working_dir)
+        target = folder / spill_name(self.context.conversation_id, f"{self.context.call_id}/{number}")
         try:
             make_folder(folder)
             os.replace(file, target.with_suffix(file.suffix))  # noqa: PTH105 - onto any file of the same call

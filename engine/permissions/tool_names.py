@@ -11,7 +11,10 @@ SERVER_TOOL: Final = "mcp__"
 """Beginning of the name of an MCP tool: `mcp__SERVER__TOOL`."""
 ANY: Final = "__*"
 """End of a rule's name that stands for every tool of one MCP server."""
-READING: Final = ("ask_user", "exit_plan", "todo_write", "skill", "tool_search")
+READING: Final = (
+    *("ask_user", "exit_plan", "todo_write", "skill", "tool_search"),
+    *("list_mcp_resources", "read_mcp_resource"),
+)
 """Tools of class read that open no files."""
 WEB: Final = ("web_fetch", "web_search")
 """Tools of class net."""

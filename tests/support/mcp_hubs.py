@@ -86,6 +86,12 @@ class Hub:
         context = ToolContext(self.record.id, "c1", self.record.cwd, outside_allowed=True, report=report)
         return await tool.run(args or {}, context)
 
+    def names(self, record: ConversationRecord | None = None) -> list[str]:
+        """Tools that a model is offered, without those for resources."""
+        return [
+            name for name in self.hub.tools(record or self.record) if not name.endswith(("_resource", "_resources"))
+        ]
+
     def another(self) -> ConversationRecord:
         """A further conversation of the same folder."""
         return replace(self.record, id=RandomIds().new())

@@ -23,6 +23,7 @@ class Catalogue(Struct, frozen=True, omit_defaults=True):
     tools: list[Item] = []
     prompts: list[Item] = []
     instructions: str = ""
+    has_resources: bool = False
 
 
 class CatalogueCache(Struct, eq=False):

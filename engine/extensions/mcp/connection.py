@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
@@ -28,11 +28,13 @@ from tools.mcp_host.protocol import (
     Content,
     Disconnect,
     Failure,
+    Item,
     Items,
     LeftOut,
     ListItems,
     Log,
     Progress,
+    Read,
     Root,
     Status,
 )
@@ -165,6 +167,16 @@ class ServerConnection:
         finally:
             self.last_ms = round((time.monotonic() - began) * 1000)
 
+    async def resources(self) -> Sequence[Item]:
+        """Resources and templates; implements `tools.mcp_resources.ResourceServer`."""
+        found = await self.ask(ListItems(id=0, server=self.key, what="resources"), Items)
+        templates = await self.ask(ListItems(id=0, server=self.key, what="templates"), Items)
+        return (*found.items, *templates.items)
+
+    async def read(self, uri: str) -> Content:
+        """Content of a resource."""
+        return await self.ask(Read(id=0, server=self.key, uri=uri, text_limit=self._limits.text_bytes), Content)
+
     async def ask(self, request: AnyRequest, kind: type[T], progress: Callable[[Progress], None] | None = None) -> T:
         """The answer to a request about this server, connecting first.
 
@@ -203,6 +215,7 @@ class ServerConnection:
         else:
             self.state = ServerState.CONNECTED
             catalogue = replace(self.catalogue or Catalogue(), instructions=connected.instructions)
+            catalogue = replace(catalogue, has_resources="resources" in connected.has)
             if "prompts" not in connected.has:
                 catalogue = replace(catalogue, prompts=[])
             self.catalogue = catalogue if "tools" in connected.has else replace(catalogue, tools=[])

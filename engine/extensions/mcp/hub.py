@@ -27,6 +27,7 @@ from engine.ports.mcp import (
 from engine.ports.services import ServiceRunner
 from engine.records import ConversationRecord
 from tools.contract import UNCONFINED, Enforcement, ImageReader, Sandbox, SandboxMode, Tool, ToolSpec
+from tools.mcp_resources import LIST, READ, ListResources, ReadResource
 from tools.mcp_tool import McpTool
 from tools.tool_search import NAME as SEARCH
 from tools.tool_search import ToolSearch
@@ -118,10 +119,18 @@ class McpHub:
         deferred = {one.spec.name for one in self._deferred(record, offered)}
         everything = {one.spec.name: self._tool(server, one) for server, tools in offered for one in tools.tools}
         found: dict[str, Tool] = {name: tool for name, tool in everything.items() if name not in deferred}
+        found |= self._resource_tools([server for server, _ in offered])
         if deferred:
             found[SEARCH] = ToolSearch(_Deferred(self, record))
             found |= {name: everything[name] for name in self._loaded(record) if name in deferred}
         return found
+
+    def _resource_tools(self, servers: Sequence[ServerConnection]) -> Mapping[str, Tool]:
+        """Tools that list and read resources, where a server has any."""
+        having = tuple(one for one in servers if one.catalogue is not None and one.catalogue.has_resources)
+        if not having:
+            return {}
+        return {LIST: ListResources(having), READ: ReadResource(having, self._images, self._folders.outputs)}
 
     def _tool(self, server: ServerConnection, one: OfferedTool) -> Tool:
         confined = server.definition.transport != "stdio" or server.is_confined

@@ -19,6 +19,7 @@ from tests.support.mcp_helper import ROOT
 from tests.support.mcp_hubs import KINDS, hub_in, stdio
 from tests.support.processes import MARK, SHAPES, Shape, marked, watching
 from tests.support.waiting import poll, poll_blocking
+from tools.contract import ToolClass
 
 
 def is_alive(pid: int) -> bool:
@@ -34,7 +35,7 @@ async def test_the_offered_tools_are_sorted_and_equal_sets_give_equal_requests(t
         specs = [tool.spec for tool in first.values()]
         await one.hub.prepare(one.record)
         assert [tool.spec for tool in one.hub.tools(one.record).values()] == specs
-        assert list(first) == ["mcp__a__weather", "mcp__b__echo"]
+        assert one.names() == ["mcp__a__weather", "mcp__b__echo"]
         assert "grow: left out by 'tools' of the definition" in (await one.view("a")).left_out
 
 
@@ -144,6 +145,20 @@ async def test_a_server_whose_definition_is_gone_is_not_started_again_by_a_call(
         await one.call("mcp__kinds__breaks")
         said = (await one.call("mcp__kinds__echo")).text
     assert "has changed; /trust shows it" in said
+
+
+async def test_resources_are_listed_and_read(tmp_path: Path) -> None:
+    async with hub_in(tmp_path, stdio(), stdio("other", ("/bin/sleep", "60")), wait=5.0) as one:
+        await one.hub.prepare(one.record)
+        listed = await one.call("list_mcp_resources")
+        uri = listed.text.splitlines()[1].removeprefix("- ").partition(" · ")[0]
+        content = await one.call("read_mcp_resource", {"server": "kinds", "uri": uri})
+        wrong = await one.call("read_mcp_resource", {"server": "none", "uri": uri})
+        spec = one.hub.tools(one.record)["read_mcp_resource"].spec
+    assert listed.text.startswith("kinds: ")
+    assert content.text.startswith(f"Resource {uri} of MCP server 'kinds':\n")
+    assert (wrong.is_error, wrong.text) == (True, "No MCP server 'none' has resources. There are: kinds.")
+    assert spec.tool_class is ToolClass.READ
 
 
 async def test_a_silent_server_holds_a_request_for_the_first_wait_and_once(tmp_path: Path) -> None:
