@@ -19,6 +19,11 @@ def missing() -> str:
     return "MCP servers need the extra `mcp`: install phoenix-tui[mcp]."
 
 
+def connecting_command(address: Path, spill: Path) -> tuple[str, ...]:
+    """The helper that connects to a Unix socket, as a supervised program inherits no other descriptor."""
+    return (sys.executable, "-I", "-c", BOOT, str(ROOT), "--connect", str(address), "--spill", str(spill))
+
+
 def command(control: int, spill: Path) -> tuple[str, ...]:
     """The helper with the descriptor of its socket, which it must inherit, and its spill folder."""
     return (sys.executable, "-I", "-c", BOOT, str(ROOT), "--socket", str(control), "--spill", str(spill))

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from engine.ports.services import RunningService, ServiceRunner
 from tools.clean import clean_line
 from tools.contract import Captured
+from tools.mcp_host.launch import connecting_command
 from tools.mcp_host.lines import BadLine, decode_event, encode
 from tools.mcp_host.protocol import AnyEvent, AnyRequest, Cancel, Failure, Progress, Reply
 from tools.services import ServiceCommand
@@ -209,8 +210,7 @@ async def open_helper(services: ServiceRunner, spill: Path, on_event: OnEvent) -
         listener.bind(str(path))
         listener.listen(1)
         listener.setblocking(False)
-        argv = (sys.executable, "-I", "-m", "tools.mcp_host", "--connect", str(path), "--spill", str(spill))
-        service = await services.open(ServiceCommand(argv, spill))
+        service = await services.open(ServiceCommand(connecting_command(path, spill), spill))
         try:
             control = await _accept(listener, service)
         except BaseException:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol
@@ -13,13 +12,13 @@ from msgspec import Raw
 from engine.extensions.mcp.helper_link import HelperLink, RequestFailed, open_helper
 from engine.ports.services import ServiceRunner
 from tools.files.own_files import make_folder
+from tools.mcp_host.launch import missing
 from tools.mcp_host.protocol import Answer, AnyEvent, Ask, Failure, Items, Log, Status
 
 WAITS: Final = (0.0, 1.0, 2.0, 4.0)
 """Seconds before each start; with the last one its ends are no accident."""
 STEADY: Final = 60.0
 """Seconds after which a helper counts as running well."""
-NOT_INSTALLED: Final = "MCP servers need a package that is not installed; run: pip install 'phoenix[mcp]'"
 CANCEL: Final = Raw(b'{"action":"cancel"}')
 """Answer to a question of a server while no dialog can ask the user."""
 
@@ -79,8 +78,8 @@ class HelperProcess:
         loop = asyncio.get_running_loop()
         if self.closed:
             raise _failed("Phoenix ends")
-        if importlib.util.find_spec("mcp") is None:
-            raise _failed(NOT_INSTALLED)
+        if why := missing():
+            raise _failed(why)
         last = self._link
         if last is not None:
             if loop.time() - self._began > STEADY:
