@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.cli.mcp_parser import add_servers
 from phoenix_tui.config.choices import EFFORTS, OUTPUT_FORMATS, PERMISSION_MODES, SANDBOXES, SHELLS
 
 TYPE_CHECKING = False  # importing typing would cost `--help` a third of its time
@@ -187,7 +188,7 @@ def command_parser() -> Parser:
     listing.add_argument("--refresh", action="store_true", help="ask services whose lists are kept for a day")
     _add_model(commands)
     _add_memory(commands)
-    _add_mcp(commands)
+    add_servers(_actions(commands, "mcp", "tools from other programs"), _leaf)
     _add_runs(commands)
     _add_events(commands)
     _add_stats(commands)
@@ -281,33 +282,6 @@ def _add_memory(
     _leaf(actions, "show", "print one note, named as in the list", "path")
     deleting = _leaf(actions, "delete", "delete one note", "path")
     deleting.add_argument("--permanently", action="store_true", help="delete it permanently; this cannot be undone")
-
-
-def _add_mcp(
-    commands: Commands,
-) -> None:
-    actions = _actions(commands, "mcp", "MCP servers: tools from other programs")
-    _leaf(actions, "list", "list the servers that this folder uses")
-    _leaf(actions, "get", "show one server", "name")
-    testing = _leaf(actions, "test", "connect to one server, or to all, and count the tools; exit 1 where one fails")
-    testing.add_argument("name", metavar="NAME", nargs="?", default="", help="server (default: all)")
-    adding = _leaf(actions, "add", "define a server")
-    adding.add_argument("-t", "--transport", choices=("stdio", "http", "sse"), default="", help="default: by COMMAND")
-    adding.add_argument("-e", "--env", action="append", default=[], metavar="NAME=VALUE", help="variable; repeatable")
-    adding.add_argument("-H", "--header", action="append", default=[], metavar="NAME:VALUE", help="HTTP header")
-    adding.add_argument("name", metavar="NAME")
-    adding.add_argument("rest", nargs="+", metavar="COMMAND|URL", help="-- COMMAND ARGUMENT…, or an address")
-    adding_json = _leaf(actions, "add-json", 'define a server by JSON such as \'{"command": "npx"}\'', "name")
-    adding_json.add_argument("text", metavar="JSON")
-    removing = _leaf(actions, "remove", "remove a definition", "name")
-    for one in (adding, adding_json, removing):
-        one.add_argument(
-            "-s",
-            "--scope",
-            choices=("user", "project"),
-            default="user",
-            help="config.toml (default), or .mcp.json here",
-        )
 
 
 def _add_runs(
