@@ -25,6 +25,7 @@ from phoenix_tui.cli.control.connection import Connection, FrameWriter
 from phoenix_tui.cli.control.flags import ControlFlags
 from phoenix_tui.cli.control.host import Host
 from phoenix_tui.cli.control.host_agents import HostAgents
+from phoenix_tui.cli.control.host_commands import HostCommands
 from phoenix_tui.cli.control.host_hooks import HostHooks
 from phoenix_tui.cli.control.host_rules import HostRules, is_whole
 from phoenix_tui.cli.control.host_servers import HostServers, servers_of
@@ -205,10 +206,16 @@ class ControlRun:
         session = ControlSession(
             conversation,
             turns,
-            lambda: (*backend.engine.tool_names, *(name for one in self._sources for name in one.tools(record))),
+            lambda: (
+                *backend.engine.tool_names,
+                *(name for one in (backend.invocables, *self._sources) for name in one.tools(record)),
+            ),
             partial(full_reference, providers=backend.providers),
             record.model,
             self._servers,
+            HostCommands(
+                partial(backend.invocables.catalogue, record.cwd), partial(backend.invocables.look, record.cwd)
+            ),
             (self._hooks, self._agents, self._servers),
             unasked=flags.unasked,
             asks=asks,

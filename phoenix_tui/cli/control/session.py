@@ -13,6 +13,7 @@ from engine.ports import ConversationChanges, ProviderError
 from engine.records import PermissionMode
 from phoenix_tui.cli.agent_sdk import COMPATIBLE_VERSION, MODES
 from phoenix_tui.cli.control.flags import FOREIGN_MODES, NOBODY
+from phoenix_tui.cli.control.host_commands import HostCommands
 from phoenix_tui.cli.control.host_servers import HostServers
 from phoenix_tui.cli.control.names import bare_model, foreign_names
 from phoenix_tui.cli.control.requests import Handler, RequestError, process_facts, text_of
@@ -69,6 +70,7 @@ class ControlSession(Struct, eq=False):
     find_model: ModelFinder
     default_model: str
     servers: HostServers
+    commands: HostCommands
     parts: Sequence[InitPart] = ()
     unasked: bool = False
     """Mode `dontAsk`."""
@@ -91,7 +93,7 @@ class ControlSession(Struct, eq=False):
 
     async def ready(self) -> None:
         """Wait for all parts."""
-        for part in self.parts:
+        for part in (*self.parts, self.commands):
             await part.ready()
 
     def init_frame(self) -> JsonObject:
@@ -116,7 +118,7 @@ class ControlSession(Struct, eq=False):
             "claude_code_version": COMPATIBLE_VERSION,
             "capabilities": process_facts()["capabilities"],
         }
-        for part in self.parts:
+        for part in (*self.parts, self.commands):
             frame |= part.init_fields()
         return frame
 
@@ -137,13 +139,13 @@ class ControlSession(Struct, eq=False):
             part.begin(request)
         forwards = request.get("forwardSubagentText") is True
         self.turns.reporter.forwards_text = forwards
+        await self.commands.ready()
         self.began.set()
         init = self.init_frame()
-        nothing: list[JsonValue] = []
         styles: list[JsonValue] = ["default"]
         agents: list[JsonValue] = [{"name": name} for name in _texts(init["agents"])]
         facts: JsonObject = {
-            "commands": nothing,
+            "commands": self.commands.objects(),
             "agents": agents,
             "output_style": "default",
             "available_output_styles": styles,

@@ -68,6 +68,21 @@ async def test_an_agent_of_the_host_works_under_the_call_that_began_it(tmp_path:
     assert frames[-1]["result"] == "It is fine."
 
 
+async def test_skills_and_command_files_are_named_and_called(tmp_path: Path) -> None:
+    async with serve(says("Checked.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        commands = phoenix.home / "commands"
+        commands.mkdir()
+        (commands / "check.md").write_text("---\ndescription: Check it\n---\nLook twice at $ARGUMENTS.\n")
+        async with hosted(phoenix) as host:
+            begun = await host.ask("initialize", hooks=None)
+            frames = await host.turn("/check the door")
+    [asked] = [one.body.decode() for one in server.requests if one.method == "POST"]
+    assert [(one["name"], one["description"]) for one in begun["response"]["commands"]] == [("check", "Check it")]
+    assert frames[0]["slash_commands"] == ["check"]
+    assert "Look twice at the door." in asked
+
+
 @pytest.mark.parametrize("agents", [[], {"": {}}, {"a": 7}, {"x" * 101: {}}])
 async def test_agents_that_are_none_refuse_the_handshake(tmp_path: Path, agents: Any) -> None:
     async with serve() as server, hosted(with_claude(tmp_path, server.url)) as host:
