@@ -78,6 +78,7 @@ async def run_control(flags: ControlFlags, setup: Setup) -> Exit:
     connection = Connection(host)
     loop = asyncio.get_running_loop()
     served = ControlRun(flags, setup, host, connection, writer)
+    writer.lost = served.lost
     with behind_the_loop(lambda: loop.call_soon_threadsafe(served.lost)) as written:
         HostLines(connection.take)
         code = await served.perform()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from phoenix_tui.cli.control.frames import fitting
@@ -24,9 +25,21 @@ class FrameWriter:
 
     def __init__(self) -> None:
         self._has_dropped = False
+        self.lost: Callable[[], None] = lambda: None
+        """Called once where the host is gone, or has stopped reading; no frame is written then."""
+        self._is_lost = False
 
     def __call__(self, frame: JsonObject) -> None:
-        """Write one frame. Raises BrokenPipeError where the host is gone, or has stopped reading."""
+        """Write one frame."""
+        if self._is_lost:
+            return
+        try:
+            self._write(frame)
+        except BrokenPipeError:
+            self._is_lost = True
+            self.lost()
+
+    def _write(self, frame: JsonObject) -> None:
         if frame.get("type") == "stream_event" and output_waits() > FEW:
             if not self._has_dropped:
                 self._has_dropped = True

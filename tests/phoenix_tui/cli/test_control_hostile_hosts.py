@@ -14,7 +14,7 @@ from phoenix_tui.cli.control.frames import MOST, fitting
 from phoenix_tui.cli.control.lines import LONGEST, LineFault, parsed, split
 from tests.support.cli import with_claude
 from tests.support.control_host import FLAGS, Frame, hosted
-from tests.support.loopback import serve
+from tests.support.loopback import Talk, serve
 from tests.support.loopback_agents import calls, never_ends, says
 from tests.support.loopback_anthropic import plays, recording, start, stop, text
 from tests.support.waiting import PATIENCE
@@ -154,6 +154,30 @@ async def test_a_slow_reader_loses_pieces_of_replies_and_no_whole_frame(tmp_path
     kinds = [one["type"] for one in lines]
     assert kinds.count("stream_event") < 30
     assert (kinds[-2:], "assistant" in kinds) == (["result", "system"], True)
+
+
+async def test_a_host_that_is_killed_ends_the_run(tmp_path: Path) -> None:
+    endless = plays(recording(start(), text(0, *["x" * 50_000] * 100)))
+
+    async def goes_on(talk: Talk) -> None:
+        await endless(talk)
+        await talk.stall()
+
+    async with serve(goes_on) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        process = await phoenix.start(*FLAGS, "--include-partial-messages", stdin=asyncio.subprocess.PIPE)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(USER)
+        await process.stdout.readline()
+        process.stdin.close()
+        process._transport.get_pipe_transport(1).close()  # type: ignore[attr-defined]  # asyncio: no other way
+        async with asyncio.timeout(PATIENCE):
+            code = await process.wait()
+        assert process.stderr is not None
+        err = await process.stderr.read()
+    assert code == 1
+    assert b"Traceback" not in err
 
 
 def test_frames_are_cut_until_they_fit_and_keep_their_shape() -> None:
