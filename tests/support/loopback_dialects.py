@@ -60,7 +60,7 @@ def deepseek(body: Any) -> tuple[int, Any] | None:
 
 
 def moonshot(body: Any) -> tuple[int, Any] | None:
-    """As DeepSeek for answers with calls, and no strict tools."""
+    """Answers with calls have their reasoning, and no tool is strict or forced."""
     for place, message in enumerate(body["messages"]):
         if message.get("tool_calls") and not message.get("reasoning_content"):
             said = (

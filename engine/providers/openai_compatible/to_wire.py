@@ -38,7 +38,7 @@ IMAGES_OF_TOOLS = "Images that the tools returned:"
 """Tool messages hold text alone, so their images follow in a user message."""
 
 UNSIGNED: Final[JsonObject] = {"google": {"thought_signature": "skip_thought_signature_validator"}}
-"""Stands in for the signature of a call that another model made (ai.google.dev, "Thought signatures")."""
+"""Replacement for the signature of a call that another model made (ai.google.dev, "Thought signatures")."""
 EMPTY: Final[Mapping[str, JsonValue]] = MappingProxyType({})
 _Messages: TypeAlias = "list[JsonObject]"
 
