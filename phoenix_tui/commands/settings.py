@@ -13,50 +13,17 @@ from phoenix_tui.commands.screen_front_end import ScreenFrontEnd, on_screen
 from phoenix_tui.features import model
 from phoenix_tui.features.doctor import doctor
 from phoenix_tui.features.effort import choose_effort
-from phoenix_tui.features.model_rows import ModelRow
 from phoenix_tui.features.permissions import choose_mode, choose_sandbox, use_mode
 from phoenix_tui.features.settings import SettingOrder, SettingsCommands
 from phoenix_tui.features.settings_api import Setting
-from phoenix_tui.modals.model_sheet import ModelSheet
 from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.modals.settings_sheet import RESET, SettingsSheet, ThemeSheet, when
-from phoenix_tui.models.offers import ProviderOffer, ProviderState
 from phoenix_tui.widgets.pasting import provider_of
 
 
 async def use_model(ctx: CommandContext, reference: str) -> None:
     """Use this model here and for new conversations of this session."""
     await model.use_model(ScreenFrontEnd(ctx), reference)
-
-
-async def choose_model(ctx: CommandContext, words: str) -> None:
-    """Use this model, or show all models with what can be done with each."""
-    front = ScreenFrontEnd(ctx)
-    if words:
-        await model.choose_model(front, words)
-        return
-    offers = await front.services.system.offers()
-
-    def marked(reference: str) -> Sequence[ModelRow]:
-        model.mark(front, reference)
-        return model.rows_in(front, offers)
-
-    chosen = await ctx.sheets.show(ModelSheet(model.rows_in(front, offers), marked)) or ""
-    action, _, target = chosen.partition(" ")
-    if action == "key":
-        await _key_of(ctx, target, offers)
-    elif action:
-        await model.do(front, action, target)
-
-
-async def _key_of(ctx: CommandContext, provider: str, offers: Sequence[ProviderOffer]) -> None:
-    offer = next(one for one in offers if one.name == provider)
-    if offer.state is not ProviderState.NO_KEY:
-        ctx.tell(f"{provider} is unreachable: {offer.words}", bad=True)
-        return
-    secret = await ctx.sheets.ask_line(f"Paste an API key of {provider} (it is not shown)", secret=True)
-    if secret:
-        await keep_key(ctx, secret, provider)
 
 
 async def key(ctx: CommandContext, _: str) -> None:
@@ -66,9 +33,9 @@ async def key(ctx: CommandContext, _: str) -> None:
         await keep_key(ctx, secret)
 
 
-async def keep_key(ctx: CommandContext, secret: str, provider: str = "") -> None:
+async def keep_key(ctx: CommandContext, secret: str) -> None:
     """Keep it under the provider it belongs to and use that provider."""
-    provider = provider or provider_of(secret)
+    provider = provider_of(secret)
     if not provider:
         names = [PickerRow(name, name) for name in ("anthropic", "openai")]
         provider = await ctx.sheets.show(PickerSheet("Which provider is this key for?", names)) or ""
@@ -185,7 +152,7 @@ async def change_setting(ctx: CommandContext, name: str) -> None:
 
 
 RUNS: Final[dict[str, CommandFunction]] = {
-    "model": choose_model,
+    "model": on_screen(model.choose_model),
     "effort": on_screen(choose_effort),
     "key": key,
     "permissions": permissions,

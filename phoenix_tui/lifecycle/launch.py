@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from phoenix_tui.features.profiles_api import ProfilesApi
     from phoenix_tui.features.settings_api import SettingsApi
     from phoenix_tui.features.trust_api import TrustApi
-    from phoenix_tui.models.offers import ProviderOffer
-    from phoenix_tui.models.shelf import ModelShelf
     from tools.contract import Enforcement, ProcessRunner
 
 
@@ -43,15 +41,6 @@ class SystemApi(Protocol):
 
     async def models(self) -> Sequence[ModelInfo]:
         """Models on offer now."""
-        ...
-
-    async def offers(self) -> Sequence[ProviderOffer]:
-        """Every provider with its state and models."""
-        ...
-
-    @property
-    def shelf(self) -> ModelShelf:
-        """Favourites, and models chosen last."""
         ...
 
     def efforts(self, reference: str) -> Sequence[Effort]:

@@ -19,8 +19,6 @@ from phoenix_tui.cli.setup import Setup
 from phoenix_tui.lifecycle.launch import CannotOpen, Services
 from phoenix_tui.lifecycle.loading import load
 from phoenix_tui.models.files import ModelFileState
-from phoenix_tui.models.offers import ProviderOffer
-from phoenix_tui.models.shelf import FILE_NAME, ModelShelf
 from phoenix_tui.wiring.backend import Backend, diagnostics_of, open_backend
 from phoenix_tui.wiring.event_retention import remove_old_events
 from phoenix_tui.wiring.expiring import remove_expired
@@ -160,15 +158,6 @@ class SystemChecks:
     async def models(self) -> Sequence[ModelInfo]:
         """Models on offer now."""
         return await self._backend.providers.models()
-
-    async def offers(self) -> Sequence[ProviderOffer]:
-        """Every provider with its state and models."""
-        return await self._backend.providers.offers()
-
-    @property
-    def shelf(self) -> ModelShelf:
-        """Favourites, and models chosen last."""
-        return ModelShelf(self._setup.paths.state / FILE_NAME)
 
     def efforts(self, reference: str) -> Sequence[Effort]:
         """Levels of effort that a model accepts, rising; empty for an unknown provider."""

@@ -64,8 +64,6 @@ from engine.updates import (
 from phoenix_tui.features.onboarding_api import InstallProgress, LocalOffer
 from phoenix_tui.features.settings_api import Setting
 from phoenix_tui.lifecycle.launch import Launch, Services
-from phoenix_tui.models.offers import ProviderOffer, ProviderState
-from phoenix_tui.models.shelf import ModelShelf
 from tests.support.fake_agents import FakeSubAgents
 from tests.support.fake_context import FakeContext
 from tests.support.fake_jobs import FakeJobs
@@ -540,14 +538,6 @@ class FakeSystem:
 
     def __init__(self, models: Sequence[ModelInfo] = MODELS) -> None:
         self.offered = models
-        self.closed: tuple[ProviderOffer, ...] = ()
-        self.shelf = ModelShelf()
-
-    async def offers(self) -> Sequence[ProviderOffer]:
-        names = dict.fromkeys(model.provider for model in self.offered)
-        by_name = {name: tuple(one for one in self.offered if one.provider == name) for name in names}
-        opened = [ProviderOffer(name, ProviderState.READY, "", models) for name, models in by_name.items()]
-        return [*opened, *self.closed]
 
     async def models(self) -> Sequence[ModelInfo]:
         return self.offered
