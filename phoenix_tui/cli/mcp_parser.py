@@ -1,14 +1,26 @@
-"""Arguments of `phoenix mcp`. Imports nothing, as the parser itself."""
+"""Arguments about MCP servers: of a run, and of `phoenix mcp`. Imports nothing, as the parser itself."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False  # as in `parser.py`
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
+    from argparse import ArgumentParser, _ArgumentGroup  # pyright: ignore[reportPrivateUsage] - no public name
     from collections.abc import Callable
     from typing import TypeVar
 
     Commands = TypeVar("Commands")
+
+
+def add_flags(group: _ArgumentGroup) -> None:
+    """Add the flags of a run."""
+    group.add_argument(
+        "--mcp-config",
+        action="append",
+        default=[],
+        metavar="FILE|JSON",
+        help="MCP servers of this run, before all others; repeatable",
+    )
+    group.add_argument("--strict-mcp-config", action="store_true", help="use no MCP servers but those of --mcp-config")
 
 
 def add_servers(actions: Commands, leaf: Callable[..., ArgumentParser]) -> None:

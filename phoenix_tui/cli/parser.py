@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from phoenix_tui.cli.exits import CommandError
-from phoenix_tui.cli.mcp_parser import add_servers
+from phoenix_tui.cli.mcp_parser import add_flags, add_servers
 from phoenix_tui.config.choices import EFFORTS, OUTPUT_FORMATS, PERMISSION_MODES, SANDBOXES, SHELLS
 
 TYPE_CHECKING = False  # importing typing would cost `--help` a third of its time
@@ -155,14 +155,7 @@ def _add_limits(parser: Parser) -> None:
         metavar="LIST",
         help="tools and rules that are denied in every mode; repeatable",
     )
-    group.add_argument(
-        "--mcp-config",
-        action="append",
-        default=[],
-        metavar="FILE|JSON",
-        help="MCP servers of this run, before all others; repeatable",
-    )
-    group.add_argument("--strict-mcp-config", action="store_true", help="use no MCP servers but those of --mcp-config")
+    add_flags(group)
     group.add_argument("--trust", action="store_true", help="trust the Phoenix files of this folder as they are now")
     group.add_argument("--max-turns", type=_count, metavar="N", help="limit the model replies of one run")
     group.add_argument("--max-budget-usd", type=_amount, metavar="X", help="limit the cost of one run")
