@@ -132,6 +132,9 @@ def test_documents_for_users_name_only_commands_and_settings_that_exist() -> Non
     settings = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)(?: = [^`]*)?`", text))
     others = (
         {
+            "list_mcp_resources",
+            "read_mcp_resource",
+            "tool_search",
             "job_output",
             "job_kill",
             "memory_get",
