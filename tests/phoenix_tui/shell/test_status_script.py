@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from phoenix_tui.config.status_line import StatusLineSettings
 from phoenix_tui.features.status_facts import status_facts
 from phoenix_tui.text.script_text import first_line
 from phoenix_tui.workspace.status_script import StatusScript
+from tests.support.cli import ROOT
 from tests.support.processes import Watch, start_plain, watching
 from tests.support.waiting import poll
 from tools.process.start import Processes
@@ -205,3 +208,11 @@ async def test_the_row_is_on_the_screen_below_the_status_line(open_shell: Any, p
         assert shell.text.splitlines()[-1].startswith("   branch x")
     async with open_shell((80, 24)) as shell:
         assert "branch x" not in shell.text
+
+
+def test_the_first_frame_loads_neither_the_program_nor_the_themes_of_others() -> None:
+    program = "import sys, phoenix_tui.app, phoenix_tui.wiring.screen; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    late = {f"phoenix_tui.workspace.{name}" for name in ("status_script", "status_script_row", "theme_control")}
+    late |= {"phoenix_tui.styles.known_themes", "phoenix_tui.widgets.script_row", "phoenix_tui.cli.completion"}
+    assert late & set(ran.stdout.split()) == set()
