@@ -225,9 +225,7 @@ def _actions(
     return command.add_subparsers(dest="action", metavar="ACTION", required=True)
 
 
-def _add_conversations(
-    commands: Commands,
-) -> None:
+def _add_conversations(commands: Commands) -> None:
     actions = _actions(commands, "conversations", "list, find and change conversations")
     listing = _leaf(actions, "list", "list conversations, newest first")
     listing.add_argument("-C", "--cwd", metavar="DIR", help="only conversations of this folder")
@@ -252,9 +250,7 @@ def _add_conversations(
     importing.add_argument("-C", "--cwd", metavar="DIR", help="working directory (default: the current one)")
 
 
-def _add_model(
-    commands: Commands,
-) -> None:
+def _add_model(commands: Commands) -> None:
     actions = _actions(commands, "model", "manage models that run on this machine, and the default model")
     _leaf(actions, "list", "list installed and installable models")
     installing = _leaf(actions, "install", "download a model and verify its checksum")
@@ -266,9 +262,7 @@ def _add_model(
     _leaf(actions, "use", "make PROVIDER/MODEL the default model", "name")
 
 
-def _add_memory(
-    commands: Commands,
-) -> None:
+def _add_memory(commands: Commands) -> None:
     actions = _actions(commands, "memory", "notes that outlast a conversation: of this folder's project, and yours")
     listing = _leaf(actions, "list", "list the notes, newest first")
     listing.add_argument("--all", action="store_true", help="notes of every project")
@@ -277,9 +271,7 @@ def _add_memory(
     deleting.add_argument("--permanently", action="store_true", help="delete it permanently; this cannot be undone")
 
 
-def _add_runs(
-    commands: Commands,
-) -> None:
+def _add_runs(commands: Commands) -> None:
     actions = _actions(commands, "runs", "list, show, wait for and cancel runs, also those of another Phoenix")
     listing = _leaf(actions, "list", "list runs, newest first")
     listing.add_argument("--conversation", metavar="REF", help="only runs of this conversation")
@@ -290,43 +282,33 @@ def _add_runs(
     _leaf(actions, "cancel", "cancel a run, as Esc does", "reference")
 
 
-def _add_events(
-    commands: Commands,
-) -> None:
+def _add_events(commands: Commands) -> None:
     events = _leaf(commands, "events", "print events of runs")
     events.add_argument("--conversation", metavar="REF", help="only events of this conversation")
     events.add_argument("--since", type=_number, metavar="N", help="only events behind number N")
     events.add_argument("-f", "--follow", action="store_true", help="print new events until interrupted")
 
 
-def _add_stats(
-    commands: Commands,
-) -> None:
+def _add_stats(commands: Commands) -> None:
     counting = _leaf(commands, "stats", "tokens and cost of all conversations")
     counting.add_argument("--days", type=_count, metavar="N", help="the last N days (default: all time)")
     choices = ("day", "model", "project", "conversation", "tool", "agent", "purpose")
     counting.add_argument("--by", choices=choices, help="rows of the table (default: purpose)")
 
 
-def _add_trace(
-    commands: Commands,
-) -> None:
+def _add_trace(commands: Commands) -> None:
     trace = _leaf(commands, "trace", "print the calls of one run as a tree")
     trace.add_argument("reference", metavar="RUN|CONVERSATION", help="id of a run, or a conversation: its newest run")
 
 
-def _add_config(
-    commands: Commands,
-) -> None:
+def _add_config(commands: Commands) -> None:
     actions = _actions(commands, "config", "settings and where each comes from")
     _leaf(actions, "show", "show every setting with its value and source")
     _leaf(actions, "path", "print the path of the settings file")
     _leaf(actions, "edit", "open the settings file in $VISUAL or $EDITOR")
 
 
-def _add_serve(
-    commands: Commands,
-) -> None:
+def _add_serve(commands: Commands) -> None:
     serving = _leaf(commands, "serve", "use Phoenix in a browser; each tab runs its own")
     serving.add_argument(
         "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on (default: 127.0.0.1)"
@@ -338,9 +320,7 @@ def _add_serve(
     serving.add_argument("rest", nargs="*", metavar="-- ARGUMENTS", help="options for the Phoenix of each tab")
 
 
-def _add_acp(
-    commands: Commands,
-) -> None:
+def _add_acp(commands: Commands) -> None:
     text = "be the agent of an editor over the Agent Client Protocol, on stdin and stdout"
     agent = commands.add_parser("acp", help=text, description=_sentence(text), allow_abbrev=False)
     agent.add_argument("-m", "--model", metavar="PROVIDER/MODEL", help="model of new conversations")
@@ -352,9 +332,7 @@ def _add_acp(
     _add_debug(agent)
 
 
-def _add_completion(
-    commands: Commands,
-) -> None:
+def _add_completion(commands: Commands) -> None:
     text = "print a script that completes command lines of phoenix"
     script = commands.add_parser("completion", help=text, description=_sentence(text), allow_abbrev=False)
     script.add_argument("shell", choices=SHELLS, metavar="SHELL", help="bash, zsh or fish")

@@ -54,6 +54,7 @@ def manual_page(tables: tuple[CommandTable, ...]) -> str:
 def escaped(text: str) -> str:
     """Text of a line, with nothing in it that roff would take for a request."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
+    text = "".join(sign if sign.isascii() else f"\\[u{ord(sign):04X}]" for sign in text)
     return f"\\&{text}" if text[:1] in {".", "'"} else text
 
 

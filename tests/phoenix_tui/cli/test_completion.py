@@ -252,6 +252,7 @@ def test_the_manual_page_in_the_repository_is_current() -> None:
 
 def test_roff_takes_no_text_for_a_request() -> None:
     assert [escaped(text) for text in (".SH x", "'x", "a\\fB", "--x")] == ["\\&.SH x", "\\&'x", "a\\efB", "\\-\\-x"]
+    assert escaped("A… é") == "A\\[u2026] \\[u00E9]"
 
 
 def test_the_manual_page_is_formatted_without_a_warning(tmp_path: Path) -> None:
@@ -259,7 +260,7 @@ def test_the_manual_page_is_formatted_without_a_warning(tmp_path: Path) -> None:
     page = tmp_path / "page.1"
     page.write_text(manual_page(command_tables()))
     ran = subprocess.run(
-        [groff, "-man", "-Tascii", "-P-cbou", "-ww", str(page)], capture_output=True, text=True, timeout=DEADLINE
+        [groff, "-man", "-Tutf8", "-P-cbou", "-ww", str(page)], capture_output=True, text=True, timeout=DEADLINE
     )
     assert ran.stderr == ""
     assert "phoenix conversations export" in ran.stdout
