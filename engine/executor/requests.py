@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
 from engine.machine.states import State
-from engine.permissions.rules import Rule
 from engine.records import ConversationSummary, PermissionMode
 from engine.records.effort import Effort
 from tools.asked_questions import Answers
 from tools.contract import JsonObject, SandboxMode
+
+if TYPE_CHECKING:
+    from engine.permissions.rules import Rule
 
 
 class Accepted(Struct, frozen=True):

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from engine.machine.states import is_busy
 from phoenix_tui.features.catalogue import BY_NAME, is_command, is_shell_line, split_command
-from phoenix_tui.features.custom_commands import is_custom
 from phoenix_tui.features.prompt_history import ENTRY_LIMIT, remember
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.keys.active_keys import hint
@@ -94,6 +93,8 @@ class ComposerEvents:
 
     async def _send_call(self, ctx: CommandContext, text: str, *, queue: bool = False, interrupt: bool = False) -> None:
         """Send the call of a skill or command file like a message; a command of Phoenix runs at once."""
+        from phoenix_tui.features.custom_commands import is_custom  # noqa: PLC0415 - the first frame needs none of it
+
         name, _ = split_command(text)
         if name not in BY_NAME and await is_custom(ctx.active.services.invocables, ctx.active.folder, text):
             await ctx.sending.send(text, queue=queue, interrupt=interrupt)
