@@ -235,7 +235,7 @@ async def test_rules_of_one_call_do_not_count_for_the_lines_of_the_next(tmp_path
             await running.shows("bash(touch *)", "send it")
             await typing_guard()
             running.type("y")
-            await running.shows("One.")
+            await running.shows("One.", "○ ready")
             await running.send("/second")
             await running.shows("It runs:", "touch made", "send it")
     assert not (phoenix.cwd / "made").exists()
