@@ -28,7 +28,7 @@ from phoenix_tui.cli.control.host_agents import HostAgents
 from phoenix_tui.cli.control.host_commands import HostCommands
 from phoenix_tui.cli.control.host_hooks import HostHooks
 from phoenix_tui.cli.control.host_rules import HostRules, is_whole
-from phoenix_tui.cli.control.host_servers import HostServers, servers_of
+from phoenix_tui.cli.control.host_servers import HostServers
 from phoenix_tui.cli.control.inspection import Inspection
 from phoenix_tui.cli.control.lines import HostLines
 from phoenix_tui.cli.control.names import native_tools
@@ -104,7 +104,7 @@ class ControlRun:
         self._structured = StructuredAnswer(schema) if schema is not None else None
         self._hooks = HostHooks(host)
         self._agents = HostAgents()
-        self._servers = HostServers(host, *servers_of(flags.mcp_config))
+        self._servers = HostServers(host, flags.in_host)
         self._turns: Turns | None = None
 
     @property

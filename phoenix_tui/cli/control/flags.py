@@ -6,9 +6,10 @@ Imports nothing but argparse and the parser of `phoenix`, as that one does.
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec import Struct, field
 
@@ -18,6 +19,7 @@ from phoenix_tui.cli.names import INPUT_FORMAT
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.config.choices import EFFORTS as KNOWN
 from phoenix_tui.config.flag_rules import listed
+from tools.contract import JsonObject, JsonValue
 
 NOBODY: Final = "dontAsk"
 """Mode in which a question is a no, and rules count."""
@@ -49,7 +51,7 @@ _IGNORED: Final = {
 }
 """Flags that are accepted without an effect, and the line on stderr about each."""
 _OWN: Final = (
-    "tools", "allowed_tools", "disallowed_tools", "prompt_tool", "mcp_config", "strict_mcp", "setting_sources",
+    "tools", "allowed_tools", "disallowed_tools", "prompt_tool", "setting_sources",
     "settings_given", "add_dirs", "replay", "thinking", "system_prompt_file", "input_format",
 )  # fmt: skip
 
@@ -64,7 +66,8 @@ class ControlFlags(Struct, frozen=True):
     disallowed: tuple[str, ...] = ()
     prompt_tool: str = ""
     """`stdio`: questions go to the host; empty: every question is a no."""
-    mcp_config: tuple[str, ...] = ()
+    in_host: tuple[str, ...] = ()
+    """Names of the MCP servers inside the host."""
     setting_sources: str | None = None
     settings: str = ""
     """JSON, or the path of a file with it."""
@@ -86,6 +89,7 @@ def control_flags(argv: Sequence[str]) -> ControlFlags:
     given: dict[str, Any] = dict(vars(parsed))
     notices = [line for name, line in _IGNORED.items() if given.pop(name + "_", None) and line]
     own = {name: given.pop(name) for name in _OWN}
+    in_host, given["mcp_config"] = servers_of(given["mcp_config"])
     notices += [f"{one} is unknown here and has no effect." for one in unknown if one.startswith("-")]
     if own["add_dirs"]:
         notices.append("--add-dir has no effect here: calls outside the folder ask.")
@@ -104,7 +108,7 @@ def control_flags(argv: Sequence[str]) -> ControlFlags:
         allowed=_rules(own["allowed_tools"]),
         disallowed=_rules(own["disallowed_tools"]),
         prompt_tool=own["prompt_tool"] or "",
-        mcp_config=tuple(own["mcp_config"]),
+        in_host=tuple(in_host),
         setting_sources=own["setting_sources"],
         settings=own["settings_given"] or "",
         replay=own["replay"],
@@ -129,8 +133,6 @@ def _parser() -> argparse.ArgumentParser:
     add(INPUT_FORMAT, choices=("stream-json",), metavar="FORMAT")
     add("--tools")
     add("--permission-prompt-tool", dest="prompt_tool")
-    add("--mcp-config", action="append", default=[])
-    add("--strict-mcp-config", action="store_true", dest="strict_mcp")
     add("--setting-sources", dest="setting_sources")
     add("--settings", dest="settings_given")
     add("--add-dir", action="append", default=[], dest="add_dirs")
@@ -173,3 +175,35 @@ def _prompts(given: dict[str, Any], file: str | None) -> list[str]:
     told = given["system_prompt"] or given["append_system_prompt"]
     given["system_prompt"] = given["append_system_prompt"] = None
     return ["A resumed conversation keeps its system prompt; the one given has no effect."] if told else []
+
+
+def servers_of(configs: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The servers of `--mcp-config`: names of those inside the host, and the values with all others.
+
+    Raises:
+        CommandError: a value is neither JSON nor a file with it.
+    """
+    own, values = list[str](), list[str]()
+    for text in configs:
+        others: JsonObject = {}
+        for name, config in _servers(text).items():
+            if isinstance(config, dict) and config.get("type") == "sdk":
+                own.append(name)
+            else:
+                others[name] = config
+        if others:
+            values.append(json.dumps({"mcpServers": others}))
+    return own, values
+
+
+def _servers(text: str) -> JsonObject:
+    is_json = text.lstrip().startswith("{")
+    try:
+        value = cast("JsonValue", json.loads(text if is_json else Path(text).read_text("utf-8-sig")))
+    except (OSError, ValueError, RecursionError) as error:
+        place = "--mcp-config" if is_json else f"--mcp-config {text[:200]}"
+        raise CommandError(f"{place} cannot be read: {error}.") from error
+    servers = value.get("mcpServers") if isinstance(value, dict) else None
+    if not isinstance(servers, dict):
+        raise CommandError("--mcp-config needs an object mcpServers.")
+    return servers

@@ -17,7 +17,6 @@ from msgspec import Struct, field
 from engine.ports.extensions import ExtensionPrompt
 from engine.records import ConversationRecord
 from phoenix_tui.cli.control.host import Host, HostError
-from phoenix_tui.cli.exits import CommandError
 from tools.clean import clean, clean_line
 from tools.contract import (
     ImageReader,
@@ -51,7 +50,6 @@ MOST_TEXT: Final = 100_000
 """Characters of a result for the model."""
 MOST_IMAGES: Final = 10
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
-NOT_STARTED: Final = "The MCP server {name} is not of type sdk; Phoenix starts no other servers for hosts yet."
 
 
 class HostServer(Struct, eq=False):
@@ -100,10 +98,9 @@ class HostTool(Struct, eq=False):
 class HostServers:
     """The servers of one host; a source of tools, and a part of the handshake."""
 
-    def __init__(self, host: Host, names: Sequence[str], others: Sequence[str] = ()) -> None:
+    def __init__(self, host: Host, names: Sequence[str]) -> None:
         self._host = host
         self._servers = {name: HostServer(name) for name in names}
-        self._servers |= {name: HostServer(name, NOT_STARTED.format(name=name)) for name in others}
         self._connecting: asyncio.Task[None] | None = None
         self._ids = 0
         self.images: ImageReader | None = None
@@ -191,13 +188,9 @@ class HostServers:
         server = self._servers.get(name)
         if server is None:
             return f"There is no server {name[:60]}."
-        server.connected, server.error = False, "" if name not in self._others else server.error
+        server.connected, server.error = False, ""
         await self._connect_to(server)
         return server.error
-
-    @property
-    def _others(self) -> set[str]:
-        return {one.name for one in self._servers.values() if one.error == NOT_STARTED.format(name=one.name)}
 
     def _connect(self) -> asyncio.Task[None]:
         if self._connecting is None:
@@ -272,33 +265,6 @@ class HostServers:
         if kind == "resource_link":
             return f"[resource {clean_line(str(block.get('uri', '')))}]"
         return f"[left out: a part of type {clean_line(str(kind))[:60]}]"
-
-
-def servers_of(configs: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Names of the servers of `--mcp-config`: those inside the host, and all others.
-
-    Raises:
-        CommandError: a value is neither JSON nor a file with it.
-    """
-    own, others = list[str](), list[str]()
-    for text in configs:
-        for name, config in _servers(text).items():
-            is_own = isinstance(config, dict) and config.get("type") == "sdk"
-            (own if is_own else others).append(name)
-    return own, others
-
-
-def _servers(text: str) -> JsonObject:
-    is_json = text.lstrip().startswith("{")
-    try:
-        value = cast("JsonValue", json.loads(text if is_json else Path(text).read_text("utf-8-sig")))
-    except (OSError, ValueError, RecursionError) as error:
-        place = "--mcp-config" if is_json else f"--mcp-config {text[:200]}"
-        raise CommandError(f"{place} cannot be read: {error}.") from error
-    servers = value.get("mcpServers") if isinstance(value, dict) else None
-    if not isinstance(servers, dict):
-        raise CommandError("--mcp-config needs an object mcpServers.")
-    return servers
 
 
 def _report(server: HostServer) -> JsonObject:
