@@ -6,9 +6,7 @@ TYPE_CHECKING = False  # as in `parser.py`
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _ArgumentGroup  # pyright: ignore[reportPrivateUsage] - no public name
     from collections.abc import Callable
-    from typing import TypeVar
-
-    Commands = TypeVar("Commands")
+    from typing import Any
 
 
 def add_flags(group: _ArgumentGroup) -> None:
@@ -23,7 +21,7 @@ def add_flags(group: _ArgumentGroup) -> None:
     group.add_argument("--strict-mcp-config", action="store_true", help="use no MCP servers but those of --mcp-config")
 
 
-def add_servers(actions: Commands, leaf: Callable[..., ArgumentParser]) -> None:
+def add_servers(actions: Any, leaf: Callable[..., ArgumentParser]) -> None:
     """Add the actions; `leaf` makes the parser of one."""
     leaf(actions, "list", "list the servers that this folder uses")
     leaf(actions, "get", "show one server", "name")

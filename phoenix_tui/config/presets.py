@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -27,7 +27,12 @@ class Preset(Struct, frozen=True):
     """Fields of `Dialect` in which it differs; docs/decisions/providers.md has the sources."""
 
 
-_OPENROUTER: Final = {"reasoning_param": "reasoning", "reasoning_replay": "reasoning_details", "usage_cost": True}
+_Quirks: TypeAlias = "Mapping[str, str | int | bool]"
+_OPENROUTER: Final[_Quirks] = {
+    "reasoning_param": "reasoning",
+    "reasoning_replay": "reasoning_details",
+    "usage_cost": True,
+}
 _AZURE: Final = {"auth_header": "api-key"}
 _GEMINI: Final = {"reasoning_replay": "extra_content", "schema_profile": "gemini"}
 _MISTRAL: Final = {"tool_id_length": 9}
