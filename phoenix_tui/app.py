@@ -36,6 +36,7 @@ from phoenix_tui.terminal.driver import QuietDriver
 from phoenix_tui.terminal.shadow import ShadowScreen, Shortened
 from phoenix_tui.terminal.size import LEAST, drawable, is_too_small
 from phoenix_tui.text.labels import Tone
+from phoenix_tui.widgets.latest_work import run_latest
 from phoenix_tui.widgets.notices import DockNotice
 from phoenix_tui.workspace.screen import WorkspaceScreen
 from phoenix_tui.workspace.slow_start import SlowStart
@@ -253,7 +254,7 @@ class PhoenixApp(App[None]):
     def action_leave(self) -> None:
         """Ctrl+Q: quit, after a question while something runs."""
         if not isinstance(self.screen, Sheet):
-            self.run_worker(self._workspace.startup.leave(), group="leave", exclusive=True)
+            run_latest(self, self._workspace.startup.leave, "leave")
 
     async def on_startup_leaving(self, event: Startup.Leaving) -> None:
         """Quit: nothing is in the way."""

@@ -27,7 +27,7 @@ Look for locks on big tables first.
 """,
     "two words": "Its name cannot be typed.",
     "translate": "---\ndescription: Keeps German and English texts alike.\nmodel: openai/gpt-5\n---\nTranslate.\n",
-    "triage": "---\ndescription: Sorts new issues.\ntools: read_file, Grep\n---\nSort.\n",
+    "triage": "---\ndescription: Sorts new issues.\ntools: read_file, Browse\n---\nSort.\n",
 }
 PROJECTS: Final = "---\ndescription: Knows how relay is released.\npermission_mode: ask\n---\nRelease.\n"
 

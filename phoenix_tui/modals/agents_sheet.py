@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -28,6 +29,7 @@ from phoenix_tui.text.agent_text import counted
 from phoenix_tui.text.labels import Tone, money, short_model, tokens
 from phoenix_tui.widgets.agent_figures import last_words, profile_words, time_used, turns
 from phoenix_tui.widgets.agent_rows import agent_rows, doing, outcome_text, rows_each
+from phoenix_tui.widgets.latest_work import run_latest
 from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.widgets.row_choice import first_visible, moved
 from tools.clean import clean, clean_line
@@ -215,7 +217,7 @@ class AgentsSheet(AnsweringSheet):
 
     def action_hint(self) -> None:
         """Ask for a line that it reads before its next step; a finished one resumes with it."""
-        self.run_worker(self._hint(self._one), group="hint", exclusive=True)
+        run_latest(self, partial(self._hint, self._one), "hint")
 
     async def _hint(self, view: AgentView) -> None:
         name = clean_line(" ".join(view.task.split()))[:40]

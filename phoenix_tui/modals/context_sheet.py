@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -37,6 +38,7 @@ from phoenix_tui.widgets.context_bar import (
     share_of,
     share_rows,
 )
+from phoenix_tui.widgets.latest_work import run_latest
 from phoenix_tui.widgets.row_choice import first_visible, moved
 from tools.clean import clean_line
 from tools.wording import counted
@@ -83,7 +85,7 @@ class ContextSheet(Sheet[str]):
         self._draw()
         await self._measure()
         self._unsubscribe = await self._conversation.subscribe(self._follow)
-        self.run_worker(self._conversation.context.count(), group="count", exclusive=True)
+        run_latest(self, self._conversation.context.count, "count")
 
     def on_unmount(self) -> None:
         """Follow no longer."""
@@ -96,7 +98,7 @@ class ContextSheet(Sheet[str]):
 
     def _follow(self, update: Update) -> None:
         if isinstance(update, ContextChanged | MessageSaved):
-            self.run_worker(self._measure(), group="measure", exclusive=True)
+            run_latest(self, self._measure, "measure")
 
     async def _measure(self) -> None:
         self._report = await self._conversation.context.report()
@@ -136,7 +138,7 @@ class ContextSheet(Sheet[str]):
             edits["part"] = lambda: active.put_back(part) if again else active.omit(part)
             what = "part" if not again else "put_back_part"
             edits[what] = edits["part"]
-        self.run_worker(self._edit(edits[what], WORDS[what]), group="edit", exclusive=True)
+        run_latest(self, partial(self._edit, edits[what], WORDS[what]), "edit")
 
     async def _edit(self, edit: Callable[[], Awaitable[Edited | Refused]], words: str) -> None:
         outcome = await edit()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.segment import Segment
@@ -22,6 +23,7 @@ from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.image_text import size_words
 from phoenix_tui.text.labels import Tone
+from phoenix_tui.widgets.latest_work import run_latest
 from tools.contract import ImageRejected
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class PictureView(Widget):
             box = box_of(image.id, (image.width, image.height), box.columns * most // box.rows, 2.0, large=True)
         self._box, self._words = box, "…"
         self.styles.height = box.rows
-        self.run_worker(self._load(self._source, box), exclusive=True)
+        run_latest(self, partial(self._load, self._source, box), "default")
 
     async def _load(self, source: Pictures, box: Box) -> None:
         try:

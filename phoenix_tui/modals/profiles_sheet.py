@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -22,6 +23,7 @@ from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
 from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.labels import Tone, age
 from phoenix_tui.text.shown_paths import short_path
+from phoenix_tui.widgets.latest_work import run_latest
 from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.workspace.external_editor import open_outside
 from tools.clean import clean, clean_line
@@ -96,7 +98,7 @@ class ProfilesSheet(RowsSheet):
         if one is None:
             return
         if isinstance(one, ProfileTrouble):
-            self.run_worker(self._edit(one.path, one.line), group="edit", exclusive=True)
+            run_latest(self, partial(self._edit, one.path, one.line), "edit")
         elif one.source == BUILT_IN:
             self._toasts.tell(f"{one.name} is built in; {key('profile_new')} creates your own copy.")
         else:
@@ -104,7 +106,7 @@ class ProfilesSheet(RowsSheet):
 
     def action_new(self) -> None:
         """Make a file of the user's and edit it."""
-        self.run_worker(self._new(), group="edit", exclusive=True)
+        run_latest(self, self._new, "edit")
 
     async def _new(self) -> None:
         name = await self.app.push_screen_wait(LineSheet("Name of the new profile"))

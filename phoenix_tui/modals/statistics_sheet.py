@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.app import ComposeResult
@@ -17,6 +18,7 @@ from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.labels import Tone
+from phoenix_tui.widgets.latest_work import run_latest
 from phoenix_tui.widgets.statistics_page import page_rows
 
 if TYPE_CHECKING:
@@ -94,7 +96,7 @@ class StatisticsSheet(Sheet[None]):
         self._first, self._problem = 0, ""
         self._draw()
         if self._wanted not in self._reports:
-            self.run_worker(self._read(*self._wanted), group="statistics", exclusive=True)
+            run_latest(self, partial(self._read, *self._wanted), "statistics")
 
     async def _read(self, by: StatisticsBy, days: int) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -24,6 +25,7 @@ from phoenix_tui.modals.task_actions import TaskActionsSheet
 from phoenix_tui.modals.task_rows import POINTER, TaskLine, content_rows, task_contents, task_heading
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.task_text import shown, title
+from phoenix_tui.widgets.latest_work import run_latest
 
 SHARE_PERCENT: Final = 85
 CHROME: Final = 4
@@ -131,7 +133,7 @@ class TaskSheet(TaskActionsSheet):
         near = self._lines[max(at - AROUND, 0) : at + AROUND]
         missing = [line.seq for line in near if line.seq and self.board.words(line.seq) is None]
         if missing:
-            self.run_worker(self._load_words(missing), group="words", exclusive=True)
+            run_latest(self, partial(self._load_words, missing), "words")
 
     async def _load_words(self, seqs: Sequence[int]) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -31,6 +32,7 @@ from phoenix_tui.modals.task_sheet import DELETED, TaskSheet
 from phoenix_tui.modals.todo_rows import todo_rows
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.task_text import empty_board, left_out, shown
+from phoenix_tui.widgets.latest_work import run_latest
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.row_choice import first_visible
 
@@ -116,7 +118,7 @@ class TasksSheet(TaskActionsSheet):
 
     def _follow(self, update: Update) -> None:
         if isinstance(update, TasksChanged):
-            self.run_worker(self._read(), group="read", exclusive=True)
+            run_latest(self, self._read, "read")
         elif isinstance(update, ConversationChanged):
             self._draw()  # its todo list may be another one
 
@@ -194,7 +196,7 @@ class TasksSheet(TaskActionsSheet):
         rows = in_sight(self._list.rows, self._list.chosen, room)
         missing = [row.seq for row in rows if self.board.words(row.seq) is None]
         if missing:
-            self.run_worker(self._load(missing), group="words", exclusive=True)
+            run_latest(self, partial(self._load, missing), "words")
 
     async def _load(self, seqs: Sequence[int]) -> None:
         try:

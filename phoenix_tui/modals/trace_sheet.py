@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -23,6 +24,7 @@ from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.trace_bars import GAP, TraceRow, trace_rows
 from phoenix_tui.text.trace_text import details, heading, left_out_line, matches, span_words
+from phoenix_tui.widgets.latest_work import run_latest
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.row_choice import first_visible, moved
 from tools.clean import clean
@@ -94,7 +96,7 @@ class TraceSheet(Sheet[TraceSpan]):
 
     def _again(self) -> None:
         if self._trace.root.status is SpanStatus.RUNNING and self.is_current:
-            self.run_worker(self._read_again(), group="trace", exclusive=True)
+            run_latest(self, self._read_again, "trace")
 
     async def _read_again(self) -> None:
         try:
@@ -150,7 +152,7 @@ class TraceSheet(Sheet[TraceSpan]):
     def action_take(self) -> None:
         """Read input and output of the chosen span."""
         if self._one is not None:
-            self.run_worker(self._read(self._one), group="read", exclusive=True)
+            run_latest(self, partial(self._read, self._one), "read")
 
     async def _read(self, span: TraceSpan) -> None:
         try:

@@ -17,6 +17,7 @@ from phoenix_tui.text.ask_form import CHOOSE
 from phoenix_tui.text.labels import invitation
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.composer_keys import is_prose
+from phoenix_tui.widgets.latest_work import run_latest
 from phoenix_tui.widgets.pasting import remark_on
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class ComposerEvents:
     async def _install(self, ctx: CommandContext, welcoming: Welcoming) -> None:
         """Install the model on offer after a yes of its own: one Enter may have been meant for something else."""
         if await ctx.sheets.confirm(welcoming.install_question, "download", "not now"):
-            self._screen.run_worker(welcoming.install(), group="install", exclusive=True)
+            run_latest(self._screen, welcoming.install, "install")
 
     def queue(self, text: str, *, steer: bool = False) -> None:
         """Tab while the agent works: the draft waits, or the running turn reads it; a command needs no waiting."""

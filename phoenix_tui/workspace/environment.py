@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -21,6 +22,7 @@ from phoenix_tui.terminal.attention.attention import Attention, AttentionSetting
 from phoenix_tui.terminal.attention.signals import skills_of
 from phoenix_tui.text.shown_paths import short_path
 from phoenix_tui.text.worktree_text import branch_with, is_in_worktree, sign_of
+from phoenix_tui.widgets.latest_work import run_latest
 from phoenix_tui.workspace.scroll_positions import keep_place
 from phoenix_tui.workspace.suggestions import Suggesting
 from phoenix_tui.workspace.theme_control import BackgroundAsked, ThemeControl
@@ -150,7 +152,7 @@ class Environment:
         where = folder, is_busy(parts.status.status.state)
         if where != self._branch_of:
             self._branch_of = where
-            self._screen.run_worker(self._name_branch(folder), group="branch", exclusive=True)
+            self._name_branch_of(folder)
 
     def _focused(self, focused: bool) -> None:
         if focused:
@@ -159,7 +161,11 @@ class Environment:
     def count_commits(self) -> None:
         """Look at the worktree in view again; elsewhere there is nothing to count."""
         if is_in_worktree(self._active.folder):
-            self._screen.run_worker(self._name_branch(self._active.folder), group="branch", exclusive=True)
+            self._name_branch_of(self._active.folder)
+
+    def _name_branch_of(self, folder: Path) -> None:
+        # The function, not its coroutine: a worker that the next one ends before it began would leave that unawaited.
+        run_latest(self._screen, partial(self._name_branch, folder), "branch")
 
     async def _name_branch(self, folder: Path) -> None:
         """Read the branch again when another conversation is shown, and when a run began or ended; of a worktree the

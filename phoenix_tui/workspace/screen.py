@@ -21,6 +21,7 @@ from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.image_chips import ImageChips
+from phoenix_tui.widgets.latest_work import run_latest
 from phoenix_tui.widgets.question_panel import QuestionPanel
 from phoenix_tui.widgets.queue_panel import QueuePanel
 from phoenix_tui.widgets.status_line import Status, StatusLine
@@ -136,7 +137,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
     @on(Composer.LeaveWanted)
     def _leave(self) -> None:
         """Ctrl+D on an empty text."""
-        self.run_worker(self.startup.leave(), group="leave", exclusive=True)
+        run_latest(self, self.startup.leave, "leave")
 
     @on(Composer.ModeChanged)
     def _name_mode(self) -> None:
