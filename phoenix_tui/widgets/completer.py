@@ -67,6 +67,8 @@ class Completer:
         self.mentions: Mentions = no_mentions
         """Conversations for the text after an `@`; set when the services are open."""
         self._custom_source: CustomSource | None = None
+        self._custom_due = False
+        """True from the "/" of a line until its look at the files has ended: letters typed meanwhile stop it."""
         self.arguments: Mapping[str, Arguments] = {}
         """Completions of a command's argument, by its name; set when the services are open."""
 
@@ -161,10 +163,12 @@ class Completer:
 
         async def look() -> None:
             await source.look()
+            self._custom_due = False
             if (after := source.now()) is not before:
                 self._show(token, custom_completions(token, line, after))
 
-        if token.text == "/" or before is None:
+        self._custom_due = self._custom_due or token.text == "/" or before is None
+        if self._custom_due:
             self._begin(look())
 
     def _show(self, token: Token, found: Sequence[Completion]) -> None:
