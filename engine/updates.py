@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
 from engine.machine.messages import ToolCall, ToolResult
 from engine.machine.states import AgentOutcome, State
-from engine.ports.hooks import HookEvent, HookReply
 from engine.records import ConversationRecord, QueuedMessage, StoredMessage, ToolCallRecord
 from engine.records.model_calls import ModelCall
 from engine.records.tracked_tasks import TrackingStatus
 from engine.routes import RouteCard
 from tools.contract import JobInfo, Progress, ToolClass, ToolRequest
+
+if TYPE_CHECKING:
+    from engine.ports.hooks import HookEvent, HookReply  # the ports take too long for the first frame
 
 
 class AgentView(Struct, frozen=True):

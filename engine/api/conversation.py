@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from engine.executor.requests import Receipt, RunCaps
+from engine.machine.stop_cause import StopCause
 from engine.records import Delivery, QueuedMessage, SideExchange
 
 if TYPE_CHECKING:
@@ -289,8 +290,8 @@ class ConversationApi(ConversationParts, Protocol):
         """Store an image. Raises ImageRejected."""
         ...
 
-    def cancel(self) -> None:
-        """Stop the run; returns at once."""
+    def cancel(self, by: StopCause = StopCause.USER) -> None:
+        """Stop the run; returns at once. `by` is named to whoever looks."""
         ...
 
     async def interrupt_and_say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from engine.executor.requests import ConversationOptions
+from engine.machine.stop_cause import StopCause
 
 if TYPE_CHECKING:
     from engine.api.conversation import ConversationApi, Unsubscribe
@@ -52,7 +53,7 @@ class AgentsApi(Protocol):
         """Number of their results that the conversation's model has not read yet."""
         ...
 
-    def stop(self, agent_ids: Iterable[str]) -> None:
+    def stop(self, agent_ids: Iterable[str], by: StopCause = StopCause.USER) -> None:
         """Stop these; their text so far stays."""
         ...
 

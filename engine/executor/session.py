@@ -116,7 +116,7 @@ class Deliveries(Protocol):
 class AgentStopper(Protocol):
     """Owner of the sub-agents of a conversation."""
 
-    def stop(self, agent_ids: Iterable[str]) -> None:
+    def stop(self, agent_ids: Iterable[str], by: StopCause = StopCause.USER) -> None:
         """Stop these."""
         ...
 

@@ -25,6 +25,7 @@ from engine.machine.states import (
     ToolExecuting,
     ToolRound,
 )
+from engine.machine.stop_cause import StopCause
 from engine.records import AgentFacts, SpawnMode
 from engine.updates import AgentsChanged, AgentView, ApprovalAsked, Question
 
@@ -55,13 +56,13 @@ class FakeSubAgents:
     def results(self, parent_id: str) -> int:
         return self.waiting.get(parent_id, 0)
 
-    def stop(self, agent_ids: Iterable[str]) -> None:
+    def stop(self, agent_ids: Iterable[str], by: StopCause = StopCause.USER) -> None:
         for agent_id in agent_ids:
             self.stopped.append(agent_id)
             parent_id = next(one for one, rows in self.rows.items() if agent_id in rows)
             self.end(parent_id, agent_id, AgentStatus.CANCELLED, reason="cancelled")
 
-    def stop_all(self, parent_id: str) -> None:
+    def stop_all(self, parent_id: str, by: StopCause = StopCause.USER) -> None:
         self.stop([view.id for view in self.views(parent_id) if view.outcome is None])
 
     async def hint(self, agent_id: str, text: str) -> None:

@@ -29,6 +29,7 @@ from engine.machine.states import (
     ToolRound,
     is_busy,
 )
+from engine.machine.stop_cause import StopCause
 from engine.permissions.rules import Rule
 from engine.ports import ConversationChanges, ModelInfo
 from engine.ports.database_waits import DatabaseWaits
@@ -213,7 +214,7 @@ class FakeConversation:
         self.play(RunEnded(RUN.id, "success", "", "", 1))
         self.become(Idle(2))
 
-    def cancel(self) -> None:
+    def cancel(self, by: StopCause = StopCause.USER) -> None:
         self.cancelled += 1
         self.engine.sub_agents.stop_all(self.id)
         if is_busy(self.state):
