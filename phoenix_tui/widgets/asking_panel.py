@@ -80,7 +80,7 @@ class AskingPanel(QuestionPanel):
             self._say_esc()
 
     def _say_esc(self) -> None:
-        if self._question is not None and self.can_focus:
+        if self._question is not None and self.can_focus and not self.line.is_open:  # a line has an Esc of its own
             self.post_message(Opened(CLOSES if self._question.left_open else DECLINES))
 
     def _draw_answers(self) -> None:

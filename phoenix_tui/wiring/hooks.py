@@ -21,6 +21,7 @@ from phoenix_tui.config.hook_files import HookFiles
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from tools.clock import SYSTEM_CLOCK
 from tools.contract import JsonObject, JsonValue
+from tools.files.own_files import make_folder, open_file, write_file
 
 log = logging.getLogger(__name__)
 
@@ -74,12 +75,13 @@ class TranscriptFiles(Struct, eq=False):
 
     def _append(self, path: Path, text: str, *, is_new: bool) -> None:
         if is_new:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(self.folder)
             for left in self.folder.glob("*.jsonl"):
                 if left.stat().st_mtime < time.time() - LEFT_AFTER:
                     left.unlink(missing_ok=True)
-        how = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | (os.O_TRUNC if is_new else os.O_APPEND)
-        with os.fdopen(os.open(path, how, 0o600), "w", encoding="utf-8", errors="replace") as file:
+            write_file(path, text.encode("utf-8", "replace"))
+            return
+        with os.fdopen(open_file(path, os.O_WRONLY | os.O_APPEND), "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
 
 

@@ -133,7 +133,7 @@ async def test_a_message_while_it_works_is_refused_and_stays_in_the_composer(tmp
         await running.send("First")
         await running.shows("Thinking about it")
         await running.send("Second")
-        await running.shows("Still working: Tab queues your message · Esc stops")
+        await running.shows("Still working: Tab queues", "Alt+I")
         assert "┃ Second" in running.text
         assert len(server.requests) == 1
         running.type(b"\x13")  # Ctrl+S: stop and send

@@ -439,7 +439,7 @@ FOCUSED: Final = {
     "Composer": "idle",
     "ConversationList": "listed",
     "LineInput": "key_line",
-    "QuestionPanel": "asked_with_focus",
+    "AskingPanel": "asked_with_focus",
     "QueuePanel": "queued",
     "RoutePanel": "card_with_focus",
     "TodoPanel": "todo_list",
@@ -489,8 +489,9 @@ def focusable() -> set[str]:
         below = waiting.pop().__subclasses__()
         found.update(below)
         waiting += below
-    ours = (one for one in found if one.__module__.startswith("phoenix_tui.") and not issubclass(one, Screen))
-    return {one.__name__ for one in ours if one.can_focus}
+    ours = {one for one in found if one.__module__.startswith("phoenix_tui.") and not issubclass(one, Screen)}
+    bases = {base for one in ours for base in one.__bases__}
+    return {one.__name__ for one in ours - bases if one.can_focus}
 
 
 def test_every_widget_that_can_have_the_keys_has_a_place_in_the_walk() -> None:

@@ -19,6 +19,14 @@ from tools.git.standing import standing_of
 from tools.process.start import ProcessSettings, start_processes
 
 
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home in the repository's own folder: a sandboxed read of the user's name sees no other folder of a test."""
+    folder = tmp_path / "repo" / ".git" / "home"
+    monkeypatch.setenv("HOME", str(folder))
+    return folder
+
+
 @pytest.fixture(params=["plain", "supervised"])
 async def runner(request: pytest.FixtureRequest) -> AsyncIterator[ProcessRunner]:
     if request.param == "plain":
@@ -40,8 +48,10 @@ def arm(folder: Path, program: Path) -> None:
     (folder / ".git" / "info" / "attributes").write_text("* filter=planted diff=planted merge=planted\n", "ascii")
 
 
-async def test_no_key_hook_or_attribute_runs_anything(tmp_path: Path, runner: ProcessRunner) -> None:
+async def test_no_key_hook_or_attribute_runs_anything(tmp_path: Path, home: Path, runner: ProcessRunner) -> None:
     work, program, mark = repository(tmp_path / "repo"), tmp_path / "program", tmp_path / "mark"
+    home.mkdir()
+    (home / ".gitconfig").write_text("[user]\nname = Ann\nemail = ann@example.org\n", "ascii")
     program.write_text(f"#!/bin/sh\necho $0 $* >> {mark}\ncat\n", "ascii")
     program.chmod(0o755)
     git(work, "config", "user.name", "Ann")

@@ -113,13 +113,13 @@ class Traffic:
             self.cause = cause
             self.over.set()
 
-    def touch(self) -> None:
+    def note(self) -> None:
         """Note that bytes came."""
         self.last = asyncio.get_running_loop().time()
 
     async def admits(self, item: SessionMessage | Exception) -> bool:
         """True for a message that the session shall see."""
-        self.touch()
+        self.note()
         if isinstance(item, Exception):
             if self._bucket.admits():
                 self.log("error", f"a message that is not MCP: {type(item).__name__}: {str(item)[:300]}")

@@ -43,7 +43,7 @@ async def _read(
     async with to_session:  # closed last, so that the session finds the cause of its end
         try:
             async for line in pipe.lines():
-                traffic.touch()
+                traffic.note()
                 if line.strip():
                     await to_session.send(_message(line))
         except LineTooLong:

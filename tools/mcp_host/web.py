@@ -50,7 +50,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
             raise NotAllowed(f"a request to {request.url.host} without TLS was refused", request=request)
         request.headers["accept-encoding"] = "identity"
         response = await self._way(request.url).handle_async_request(request)
-        self._traffic.touch()
+        self._traffic.note()
         if own:
             self._refusals.status = response.status_code if response.status_code in REFUSED else 0
         if response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
@@ -89,7 +89,7 @@ class BoundedStream(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size, values = 0, ValueCount()
         async for chunk in self._inner:
-            self._traffic.touch()
+            self._traffic.note()
             if self._counted:
                 size += len(chunk)
                 if size > LONGEST_SERVER_LINE:

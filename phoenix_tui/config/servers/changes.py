@@ -9,6 +9,8 @@ from typing import Any, Final, cast
 from phoenix_tui.config.load import user_layer
 from phoenix_tui.config.servers.server_files import KEY, MOST_BYTES, BadServers, json_servers
 from tools.clean import clean_line, reveal_name
+from tools.files.atomic import replace_file
+from tools.files.location import Location
 from tools.files.own_files import MOST_SETTINGS, read_text, write_file
 
 PROJECT_FILE: Final = ".mcp.json"
@@ -69,7 +71,8 @@ def _read(path: Path) -> tuple[Any, Any]:
 
 def _write(path: Path, document: Any) -> None:
     if path.name == PROJECT_FILE:
-        path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        replace_file(Location(path.parent, (path.name,), path.name), text.encode("utf-8", "replace"))
         return
     import tomlkit  # noqa: PLC0415 - as above
 

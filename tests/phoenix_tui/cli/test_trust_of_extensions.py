@@ -26,6 +26,11 @@ def kept(phoenix: Phoenix) -> Any:
     return folders.get(str(phoenix.cwd), {}).get("sources")
 
 
+def said(err: str) -> list[str]:
+    """Lines but those about the server of the folder, whose program is not installed here."""
+    return [line for line in err.splitlines() if not line.startswith("phoenix: MCP server 'files'")]
+
+
 async def doctor(phoenix: Phoenix) -> list[tuple[str, str]]:
     ran = await phoenix.run("doctor", "--json")
     return [(row["health"], row["text"]) for row in ran.json if row["topic"] == "extensions"]
@@ -38,10 +43,10 @@ async def test_a_run_without_a_screen_names_them_in_one_line_and_trust_uses_them
     assert ran.err.splitlines() == [f"{phoenix.cwd} is not trusted: {COUNTS} left out; {ACCEPTS}"]
     assert kept(phoenix) is None
     ran = await phoenix.run("-p", "help", "--trust")
-    assert ran.err == ""
+    assert said(ran.err) == []
     assert kept(phoenix)["trusted"] is True
     assert stat.S_IMODE((phoenix.home / "trust.json").stat().st_mode) == 0o600
-    assert (await phoenix.run("-p", "help")).err == ""
+    assert said((await phoenix.run("-p", "help")).err) == []
     write(phoenix.cwd / "scripts/lint.py", "import evil\n")
     ran = await phoenix.run("-p", "help")
     because = "Since you trusted this folder scripts/lint.py changed"
@@ -82,7 +87,7 @@ async def test_an_ephemeral_run_keeps_no_answer_about_them_and_trusts_nothing_by
     phoenix = phoenix_in(tmp_path)
     extended(phoenix.cwd)
     assert "left out" in (await phoenix.run("-p", "help", "--ephemeral")).err
-    assert (await phoenix.run("-p", "help", "--ephemeral", "--trust")).err == ""
+    assert said((await phoenix.run("-p", "help", "--ephemeral", "--trust")).err) == []
     assert kept(phoenix) is None
     assert "left out" in (await phoenix.run("-p", "help", "--ephemeral")).err
 
@@ -136,7 +141,7 @@ async def test_the_question_at_the_start_covers_both_and_keeps_one_answer(tmp_pa
     assert kept(phoenix)["trusted"] is True
     assert len(kept(phoenix)["files"]) == 5
     assert json.loads((phoenix.home / "trust.json").read_text())["folders"][str(phoenix.cwd)]["trusted"] is True
-    assert (await phoenix.run("-p", "help")).err == ""
+    assert said((await phoenix.run("-p", "help")).err) == []
 
 
 @pytest.mark.pty
