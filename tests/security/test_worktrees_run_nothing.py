@@ -37,6 +37,12 @@ async def runner(request: pytest.FixtureRequest) -> AsyncIterator[ProcessRunner]
     await processes.close()
 
 
+def name_user(home: Path) -> None:
+    """Tell Git the name of the user, in which a merge is committed."""
+    home.mkdir()
+    (home / ".gitconfig").write_text("[user]\nname = Ann\nemail = ann@example.org\n", "ascii")
+
+
 def arm(folder: Path, program: Path) -> None:
     """Let every key and hook of git name a program; the files of attributes name drivers of each kind."""
     config = folder / ".git" / "config"
@@ -50,8 +56,7 @@ def arm(folder: Path, program: Path) -> None:
 
 async def test_no_key_hook_or_attribute_runs_anything(tmp_path: Path, home: Path, runner: ProcessRunner) -> None:
     work, program, mark = repository(tmp_path / "repo"), tmp_path / "program", tmp_path / "mark"
-    home.mkdir()
-    (home / ".gitconfig").write_text("[user]\nname = Ann\nemail = ann@example.org\n", "ascii")
+    name_user(home)
     program.write_text(f"#!/bin/sh\necho $0 $* >> {mark}\ncat\n", "ascii")
     program.chmod(0o755)
     git(work, "config", "user.name", "Ann")
