@@ -71,6 +71,10 @@ class FolderServers(Struct, frozen=True):
 class ServerDefinitions(Protocol):
     """Definitions of the servers of a folder."""
 
+    def is_quick(self, folder: Path) -> bool:
+        """True where the next look reads no file, so that it may be made on the event loop."""
+        ...
+
     def look(self, folder: Path) -> FolderServers:
         """Read the files as they are now; belongs in a thread. Never raises."""
         ...

@@ -39,7 +39,10 @@ class HookFiles(Struct, eq=False):
         return found[1] if found is not None else NO_HOOKS
 
     async def refresh(self, record: ConversationRecord) -> None:
-        """Look at the files of a folder, in a thread; a folder that is gone has no hooks."""
+        """Look at the files of a folder, in a thread where they have changed; a folder that is gone has no hooks."""
+        known = self._found.get(record.cwd)
+        if known is not None and known[0] is self.sources.current(record.cwd) and self.sources.is_quick(record.cwd):
+            return
         await asyncio.to_thread(self.look, record.cwd)
 
     async def holds(self, record: ConversationRecord, hook: Hook) -> bool:

@@ -42,6 +42,9 @@ class Definitions:
     def __init__(self, root: Path, *servers: ServerDefinition) -> None:
         self.root, self.servers = root, list(servers)
 
+    def is_quick(self, folder: Path) -> bool:
+        return False
+
     def look(self, folder: Path) -> FolderServers:
         """All of them, for every folder."""
         return FolderServers(self.root, tuple(self.servers))

@@ -193,7 +193,8 @@ class McpHub:
             await asyncio.wait(pending, timeout=self._settings.first_wait)
 
     async def _look(self, record: ConversationRecord) -> _Conversation:
-        folder = await asyncio.to_thread(self._definitions.look, record.cwd)
+        files, cwd = self._definitions, record.cwd
+        folder = files.look(cwd) if files.is_quick(cwd) else await asyncio.to_thread(files.look, cwd)
         known = self._conversations.get(record.id)
         if known is None:
             known = self._conversations[record.id] = _Conversation(folder)

@@ -73,6 +73,16 @@ class ServerFiles(Struct, eq=False):
         default_factory=dict[Path, tuple[TrustedSources, FileStamp, FolderServers]]
     )
 
+    def is_quick(self, folder: Path) -> bool:
+        """True where the next look reads no file."""
+        try:
+            real = folder.resolve()
+            kept = self._kept.get(real)
+            same = kept is not None and kept[1] == stamp(self.user_file) and kept[0] is self.sources.current(real)
+            return same and not _has_settings(real) and self.sources.is_quick(real)
+        except OSError:
+            return False
+
     def look(self, folder: Path) -> FolderServers:
         """Read the files as they are now."""
         try:

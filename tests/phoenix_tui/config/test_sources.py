@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from phoenix_tui.config.sources.finding import find_sources, find_users_sources
 from phoenix_tui.config.sources.kinds import SourceGroup, SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources, read_source
 from phoenix_tui.config.trust import Trust, TrustFile
+from tests.support.waiting import PATIENCE
 
 HOOKS = {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "python3 scripts/lint.py --all"}]}]}}
 
@@ -250,3 +253,31 @@ def test_any_json_in_place_of_hooks_is_looked_through_without_a_fault(
     write(root / ".mcp.json", json.dumps(document))
     sources = ProjectSources(root, root, TrustFile(root / "trust.json"))
     assert [file.kind for file in sources.project(root).files][:1] == [SourceKind.SERVERS]
+
+
+def settles(sources: ProjectSources, root: Path) -> bool:
+    """Look until the files are older than the time in which a change could go unseen."""
+    ends = time.monotonic() + PATIENCE
+    while not sources.is_quick(root) and time.monotonic() < ends:
+        sources.look(root)
+    return sources.is_quick(root)
+
+
+def test_a_look_is_quick_only_while_neither_a_file_nor_the_answer_has_changed(
+    root: Path, sources: ProjectSources
+) -> None:
+    assert not sources.is_quick(root)
+    assert settles(sources, root)
+    elsewhere = ProjectSources(sources.config, sources.home, sources.trust)
+    elsewhere.answer(root, trusted=True)
+    assert not sources.is_quick(root)
+    assert settles(sources, root)
+    write(root / "scripts/lint.py", "print('other')")
+    assert not sources.is_quick(root)
+
+
+def test_a_look_is_not_quick_while_another_one_is_under_way(root: Path, sources: ProjectSources) -> None:
+    assert settles(sources, root)
+    with sources._lock, ThreadPoolExecutor(1) as pool:
+        assert not pool.submit(sources.is_quick, root).result()
+    assert sources.is_quick(root)
