@@ -49,14 +49,11 @@ from phoenix_tui.lifecycle.stop_signals import listen
 from phoenix_tui.wiring.backend import Backend, Outside, open_backend
 from phoenix_tui.wiring.choice import full_reference
 from phoenix_tui.wiring.headless import (
-    check_ids,
-    check_sandbox,
     limits_of_runs,
     name_untrusted,
-    open_conversation,
     remove_old_events,
+    started,
 )
-from phoenix_tui.wiring.sandboxes import chosen_sandbox
 from phoenix_tui.wiring.waits import waits_on_stderr
 
 SIGNALS = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED, signal.SIGHUP: Exit.TERMINATED}
@@ -150,13 +147,7 @@ class ControlRun:
         except DatabaseBusy as error:
             raise CommandError(str(error), Exit.RETRYABLE) from error
         try:
-            if not arguments.resumes:
-                await check_sandbox(backend, *chosen_sandbox(setup.settings))
-            await backend.engine.start()
-            await check_ids(backend, arguments)
-            conversation = await open_conversation(backend, arguments, setup)
-            record = conversation.record
-            await check_sandbox(backend, record.sandbox, record.sandbox_required)
+            conversation = await started(backend, arguments, setup)
             for notice in filter(None, (backend.engine.warning, backend.notice)):
                 write_progress(notice)
             yield backend, conversation

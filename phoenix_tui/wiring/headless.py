@@ -59,13 +59,8 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
     except DatabaseBusy as error:
         raise CommandError(str(error), Exit.RETRYABLE) from error
     try:
-        if not arguments.resumes:
-            await check_sandbox(backend, *chosen_sandbox(setup.settings))
-        await backend.engine.start()
-        await check_ids(backend, arguments)
-        conversation = await open_conversation(backend, arguments, setup)
+        conversation = await started(backend, arguments, setup)
         record = conversation.record
-        await check_sandbox(backend, record.sandbox, record.sandbox_required)
         caps = await limits_of_runs(backend, setup, conversation.record)
         outcome = RunOutcome(conversation.id, conversation.record.model, describe=backend.providers.describe)
         for said in filter(None, (backend.engine.warning, backend.notice, *without_effect(setup.allowed_tools))):
@@ -126,6 +121,21 @@ async def check_sandbox(backend: Backend, sandbox: SandboxMode, required: bool) 
         raise CommandError(
             f"{support.sandbox_sentence} Use --sandbox off, or a system where `phoenix doctor` finds a sandbox."
         )
+
+
+async def started(backend: Backend, arguments: RunArguments, setup: Setup) -> Conversation:
+    """Start the engine and open the conversation, once ids and sandbox are checked.
+
+    Raises:
+        CommandError: one of them cannot be.
+    """
+    if not arguments.resumes:
+        await check_sandbox(backend, *chosen_sandbox(setup.settings))
+    await backend.engine.start()
+    await check_ids(backend, arguments)
+    conversation = await open_conversation(backend, arguments, setup)
+    await check_sandbox(backend, conversation.record.sandbox, conversation.record.sandbox_required)
+    return conversation
 
 
 async def open_conversation(backend: Backend, arguments: RunArguments, setup: Setup) -> Conversation:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 
+from phoenix_tui.cli.completion.case_function import case_function
 from phoenix_tui.cli.completion.tables import CommandTable
 
 _HEAD = r"""# Completion of phoenix for bash. Made by: phoenix completion bash
@@ -116,13 +117,13 @@ def _values(tables: tuple[CommandTable, ...]) -> str:
                 names = "|".join(shlex.quote(f"{' '.join(table.path)} {flag}") for flag in option.flags)
                 proposed = ("?" if option.optional else "") + proposal(option.kind, option.choices)
                 lines.append(f"        {names}) REPLY={shlex.quote(proposed)} ;;")
-    return _function("_phoenix_value", '"$1 $2"', lines, "return 1")
+    return case_function("_phoenix_value", '"$1 $2"', lines, "return 1")
 
 
 def _commands(tables: tuple[CommandTable, ...]) -> str:
     below = [shlex.quote(f"{' '.join(table.path)} {name}") for table in tables for name, _ in table.below]
     lines = [f"        {name}) return 0 ;;" for name in below]
-    return _function("_phoenix_is_command", '"$1 $2"', lines, "return 1")
+    return case_function("_phoenix_is_command", '"$1 $2"', lines, "return 1")
 
 
 def _flags(tables: tuple[CommandTable, ...]) -> str:
@@ -130,7 +131,7 @@ def _flags(tables: tuple[CommandTable, ...]) -> str:
     for table in tables:
         flags = " ".join(flag for option in table.options for flag in option.flags)
         lines.append(f"        {shlex.quote(' '.join(table.path))}) REPLY={shlex.quote(flags)} ;;")
-    return _function("_phoenix_flags", '"$1"', lines, "REPLY=''")
+    return case_function("_phoenix_flags", '"$1"', lines, "REPLY=''")
 
 
 def _arguments(tables: tuple[CommandTable, ...]) -> str:
@@ -145,15 +146,4 @@ def _arguments(tables: tuple[CommandTable, ...]) -> str:
             if argument.kind or argument.choices:
                 proposed = shlex.quote(proposal(argument.kind, argument.choices))
                 lines.append(f"        {shlex.quote(f'{path} {place} ')}*) REPLY={proposed} ;;")
-    return _function("_phoenix_argument", '"$1 $2 $3"', lines, "REPLY=''")
-
-
-def _function(name: str, subject: str, lines: list[str], otherwise: str) -> str:
-    return "\n".join((
-        f"{name}() {{",
-        f"    case {subject} in",
-        *lines,
-        f"        *) {otherwise} ;;",
-        "    esac",
-        "}\n",
-    ))
+    return case_function("_phoenix_argument", '"$1 $2 $3"', lines, "REPLY=''")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from phoenix_tui.cli.completion.bash import proposal
+from phoenix_tui.cli.completion.case_function import case_function
 from phoenix_tui.cli.completion.tables import CommandTable, Option
 
 _HEAD = r"""#compdef phoenix
@@ -92,7 +93,7 @@ def _values(tables: tuple[CommandTable, ...]) -> str:
         for option in (one for one in table.options if one.value):
             names = "|".join(quoted(f"{' '.join(table.path)} {flag}") for flag in option.flags)
             lines.append(f"        {names}) REPLY={quoted(_of_option(option))} ;;")
-    return _function("_phoenix_value", '"$1 $2"', lines, "return 1")
+    return case_function("_phoenix_value", '"$1 $2"', lines, "return 1")
 
 
 def _of_option(option: Option) -> str:
@@ -101,7 +102,7 @@ def _of_option(option: Option) -> str:
 
 def _commands(tables: tuple[CommandTable, ...]) -> str:
     below = [f"{' '.join(table.path)} {name}" for table in tables for name, _ in table.below]
-    return _function(
+    return case_function(
         "_phoenix_is_command", '"$1 $2"', [f"        {quoted(one)}) return 0 ;;" for one in below], "return 1"
     )
 
@@ -112,7 +113,7 @@ def _flags(tables: tuple[CommandTable, ...]) -> str:
         words = [word for option in table.options for flag in option.flags for word in (flag, option.help)]
         described = " ".join(quoted(word) for word in words)
         lines.append(f"        {quoted(' '.join(table.path))}) _phoenix_describe {described} ;;")
-    return _function("_phoenix_flags", '"$1"', lines, "return 1")
+    return case_function("_phoenix_flags", '"$1"', lines, "return 1")
 
 
 def _arguments(tables: tuple[CommandTable, ...]) -> str:
@@ -127,15 +128,4 @@ def _arguments(tables: tuple[CommandTable, ...]) -> str:
             if argument.kind or argument.choices:
                 proposed = quoted(proposal(argument.kind, argument.choices))
                 lines.append(f"        {quoted(f'{path} {number} ')}*) _phoenix_propose {proposed} ;;")
-    return _function("_phoenix_argument", '"$1 $2 $3"', lines, "return 1")
-
-
-def _function(name: str, subject: str, lines: list[str], otherwise: str) -> str:
-    return "\n".join((
-        f"{name}() {{",
-        f"    case {subject} in",
-        *lines,
-        f"        *) {otherwise} ;;",
-        "    esac",
-        "}\n",
-    ))
+    return case_function("_phoenix_argument", '"$1 $2 $3"', lines, "return 1")
