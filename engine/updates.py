@@ -281,6 +281,8 @@ class HookStarted(Struct, frozen=True):
     event: HookEvent
     name: str
     call_id: str = ""
+    status: str = ""
+    """Text of its file to show while it runs."""
 
 
 class HookEnded(Struct, frozen=True):

@@ -100,8 +100,8 @@ class _Observer(Struct, frozen=True):
     session: Session
     call_id: str
 
-    def hook_started(self, hook_id: str, event: HookEvent, name: str) -> None:
-        self.session.publisher.publish(HookStarted(hook_id, event, name, self.call_id))
+    def hook_started(self, hook_id: str, event: HookEvent, name: str, status: str = "") -> None:
+        self.session.publisher.publish(HookStarted(hook_id, event, name, self.call_id, status))
 
     def hook_ended(self, hook_id: str, reply: HookReply | None) -> None:
         self.session.publisher.publish(HookEnded(hook_id, reply, self.call_id))

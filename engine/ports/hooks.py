@@ -113,8 +113,8 @@ class RuleTest(Protocol):
 class HookObserver(Protocol):
     """Follows hooks while they run."""
 
-    def hook_started(self, hook_id: str, event: HookEvent, name: str) -> None:
-        """One has begun."""
+    def hook_started(self, hook_id: str, event: HookEvent, name: str, status: str = "") -> None:
+        """One has begun; `status` is the text that its file has it shown with."""
         ...
 
     def hook_ended(self, hook_id: str, reply: HookReply | None) -> None:

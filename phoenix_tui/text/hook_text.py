@@ -39,6 +39,7 @@ def hook_details(hook: Hook) -> str:
         f"matcher: {reveal_line(hook.matcher) or 'everything'}",
         f"if: {reveal_line(hook.condition)}" if hook.condition else "",
         f"timeout: {hook.seconds:g} s",
+        f"shown as: {reveal_line(hook.status)}" if hook.status else "",
         f"from: {hook.source}:{hook.line}, {hook_facts(hook)}",
         "",
         reveal(hook.shown),

@@ -71,7 +71,7 @@ class HookBoard(Struct, frozen=True):
 class _Unwatched:
     """Follows no hook."""
 
-    def hook_started(self, hook_id: str, event: HookEvent, name: str) -> None:
+    def hook_started(self, hook_id: str, event: HookEvent, name: str, status: str = "") -> None:
         """Do nothing."""
 
     def hook_ended(self, hook_id: str, reply: HookReply | None) -> None:

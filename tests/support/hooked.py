@@ -111,7 +111,7 @@ async def hooked_engine(
 class Unwatched:
     """Follows no hook."""
 
-    def hook_started(self, hook_id: str, event: HookEvent, name: str) -> None:
+    def hook_started(self, hook_id: str, event: HookEvent, name: str, status: str = "") -> None:
         """Ignore it."""
 
     def hook_ended(self, hook_id: str, reply: HookReply | None) -> None:

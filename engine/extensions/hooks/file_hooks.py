@@ -152,7 +152,7 @@ class FileHooks(Struct, eq=False):
         hook_id, request, observer = str(uuid4()), occasion.request, occasion.observer
         given = occasion.given[hook.is_users]
         async with occasion.room:
-            observer.hook_started(hook_id, hook.event, hook.name)
+            observer.hook_started(hook_id, hook.event, hook.name, hook.status)
             reply: HookReply | None = None
             try:
                 reply = replace(await self._replied(hook, request, given), id=hook_id, stdin=_start(given))

@@ -10,7 +10,7 @@ from engine.executor.requests import Refused
 from engine.executor.stop_hooks import MOST_TIMES
 from engine.machine.messages import Origin, TextBlock
 from engine.records import Delivery, PermissionMode
-from engine.updates import MessageSaved, RunEnded
+from engine.updates import HookStarted, MessageSaved, RunEnded
 from tests.support.engine import StubTool, until
 from tests.support.hooked import PYTHON, Hooked, bash, group, hooked_engine, says, script, write_hooks
 
@@ -171,3 +171,12 @@ async def test_a_message_that_steers_passes_the_prompt_guard_too(tmp_path: Path)
         assert tool.release is not None
         tool.release.set()
         await conversation.wait_idle()
+
+
+async def test_a_hook_is_announced_with_the_text_of_its_file(tmp_path: Path) -> None:
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=[group("true", statusMessage="looks at it")])
+    async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        assert [(one.name, one.status) for one in hooked.harness.seen(HookStarted)] == [("true", "looks at it")]
