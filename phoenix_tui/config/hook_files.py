@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from engine.extensions.hooks.definitions import NO_HOOKS, Hook, HookFile, HookProblem, HookSet, joined_files
 from engine.extensions.hooks.reading import MOST_BYTES, read_hooks
+from engine.extensions.hooks.toml_reading import read_toml_hooks
 from engine.records import ConversationRecord
 from phoenix_tui.config.sources.kinds import SourceFile, SourceKind
 from phoenix_tui.config.sources.project_sources import ProjectSources, read_source
@@ -80,4 +81,6 @@ def _read(file: SourceFile) -> HookFile:
     content = read_source(file, MOST_BYTES)
     if content is None:
         return HookFile(problems=(HookProblem(source, 1, UNREADABLE),))
+    if file.path.suffix == ".toml":
+        return read_toml_hooks(content, source)
     return read_hooks(content, source, is_users=file.is_users)

@@ -91,8 +91,8 @@ def parse_layer(text: str, path: Path, *, project: bool) -> Layer:
             providers = _providers(value, text, path)
         elif name == "status_line" and not project:
             status_line = _status_line(value, text, path)
-        elif name == "mcp":
-            continue  # `config/servers` reads the tables [mcp.NAME]
+        elif name == "mcp" or (name == "hooks" and not project):
+            continue  # `config/servers` reads the tables [mcp.NAME], `config/hook_files.py` the table [hooks]
         elif name not in known:
             raise ConfigError(f"{where}: unknown key '{name}'. {_known_keys(known, project=project)}")
         else:
@@ -197,7 +197,7 @@ def from_text(key: SettingKey, text: str) -> object:
 def _known_keys(known: Mapping[str, SettingKey], *, project: bool) -> str:
     if project:
         return f"A project can set {', '.join(known)}."
-    return f"Valid keys are {', '.join(known)} [providers.NAME] and [status_line]."
+    return f"Valid keys are {', '.join(known)} [providers.NAME], [status_line] and [hooks]."
 
 
 def _status_line(value: object, text: str, path: Path) -> StatusLineSettings:

@@ -33,6 +33,11 @@ def read_hooks(content: bytes, source: str, *, is_users: bool = True) -> HookFil
         return HookFile(problems=(HookProblem(source, error.line, error.why),))
     if not isinstance(document, LocatedObject):
         return HookFile(problems=(HookProblem(source, 1, "it must be one JSON object"),))
+    return read_document(document, source, is_users=is_users)
+
+
+def read_document(document: LocatedObject, source: str, *, is_users: bool) -> HookFile:
+    """The hooks of a file whose objects know their lines."""
     reader = _Reader(source, is_users)
     disables = document.get("disableAllHooks")
     if not isinstance(disables, bool | None):

@@ -78,6 +78,7 @@ def find_users_sources(
     search = _Search(None, digests, seen)
     for path, kind, suffix in (
         (config / "hooks.json", SourceKind.HOOKS, ""),
+        (config / "config.toml", SourceKind.HOOKS, ""),
         (config / "skills", SourceKind.SKILL, ""),
         (config / "commands", SourceKind.COMMAND, ".md"),
         (home / ".agents" / "skills", SourceKind.SKILL, ""),

@@ -242,3 +242,19 @@ async def test_no_form_of_a_call_passes_a_guard(tmp_path: Path, tool: str, args:
         await conversation.wait_idle()
         assert stub.calls == []
         assert "A hook blocked" in hooked.results()[0]
+
+
+async def test_a_hook_of_config_toml_decides_and_a_change_of_the_file_counts_at_once(tmp_path: Path) -> None:
+    settings = tmp_path / "config" / "config.toml"
+    settings.parent.mkdir()
+    hook = '[[hooks.PreToolUse]]\nhooks = [{ type = "command", command = "echo no >&2; exit 2" }]\n'
+    settings.write_text(hook)
+    async with hooked_engine(tmp_path, bash("ls"), says("done"), bash("ls"), says("done")) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        assert hooked.harness.tool.calls == []
+        settings.write_text("# none\n")
+        await conversation.say("again")
+        await conversation.wait_idle()
+        assert len(hooked.harness.tool.calls) == 1

@@ -190,3 +190,10 @@ def test_a_guard_that_is_no_text_is_a_fault_like_any_other(tmp_path: Path) -> No
 def test_a_project_cannot_change_the_guard(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="unknown key 'input_guard'"):
         parse_layer('input_guard = "off"', tmp_path / "config.toml", project=True)
+
+
+def test_hooks_stand_in_the_users_file_alone(tmp_path: Path) -> None:
+    text = '[[hooks.Stop]]\nhooks = [{ type = "command", command = "true" }]\n'
+    assert parse_layer(text, tmp_path / "config.toml", project=False).values == {}
+    with pytest.raises(ConfigError, match="unknown key 'hooks'"):
+        parse_layer(text, tmp_path / "config.toml", project=True)
