@@ -51,6 +51,10 @@ class RunFacts(Struct, eq=False):
     """Instruction files of folders that a result of this run has, with the number of stored messages at that time."""
     stop_hooks: int = 0
     """Times that hooks let it go on behind an answer."""
+    batch: str = ""
+    """Message with the results that hooks have heard of last."""
+    batch_note: str = ""
+    """Text of hooks about these results, for the request that brings them."""
     todos: TodoTold = field(default_factory=TodoTold)
     rules: tuple[Rule, ...] = ()
     """Rules of skills and commands that the user agreed to for this run."""

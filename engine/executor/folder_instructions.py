@@ -14,6 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.executor.equipment import note_read
+from engine.executor.instruction_hooks import hear_folder_file
 from engine.executor.session import Session
 from engine.machine.messages import ToolResultBlock, text_in
 from engine.machine.views import Omission, OmissionKind
@@ -43,19 +44,24 @@ async def with_folder_instructions(
     if spec.tool_class is not ToolClass.READ or output.is_error or output.display is not None or not request.paths:
         return output
     cwd = session.record.cwd
-    files = [file for path in request.paths for file in await asyncio.to_thread(_beside, session, cwd, path)]
+    files = {
+        file.path: (file, path)
+        for path in request.paths
+        for file in await asyncio.to_thread(_beside, session, cwd, path)
+    }
     if not files:
         return output
     rows = await session.rows()
     seen = _seen(rows, session.record.view.omitted)
     run, added = session.run.folder_files, list[str]()
     room = MOST_CHARACTERS - sum(seen.values())
-    for file in {file.path: file for file in files}.values():
+    for file, read in files.values():
         # The results of a round are stored together at its end.
         if reveal_name(str(file.path)) not in seen and run.get(file.path) != len(rows) and len(file.text) <= room:
             run[file.path] = len(rows)
             room -= len(file.text)
             added.append(_written(file))
+            hear_folder_file(session, file, read)
     return replace(output, text="\n\n".join([output.text, *added])) if added else output
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
@@ -19,5 +20,7 @@ class HookFacts(Struct, eq=False):
     """True while a message waits for them."""
     begun: str = ""
     """Source that they were told the session began from; empty before."""
+    instructions: set[Path] = field(default_factory=set[Path])
+    """Instruction files that they were told of."""
     compacted: bool = False
     """True once older messages were summarized since they heard of a beginning."""

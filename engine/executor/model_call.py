@@ -16,11 +16,13 @@ from engine.context.assemble import Assembly, assemble
 from engine.context.measure import measure
 from engine.context.todo_notes import with_plan
 from engine.executor.asking import broke_off, cost_of, recorded, replied
+from engine.executor.batch_hooks import hear_batch
 from engine.executor.call_arguments import native_calls, offered_name
 from engine.executor.call_log import OpenCall
 from engine.executor.diagnosing import note_failure, note_reply
 from engine.executor.equipment import prepare_extensions, tools_of
 from engine.executor.hooking import ensure_hooks, wants_hooks
+from engine.executor.instruction_hooks import hear_prompt_files
 from engine.executor.pacing import Pacing, paced
 from engine.executor.pruning import pruned
 from engine.executor.reply_text import StoredReply, stored_reply
@@ -90,6 +92,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
         rows = await session.rows()
         await prepare_extensions(session)
         await ensure_hooks(session)
+        await hear_batch(session, rows, ask)
         assembly = await _assembly(session, name, rows, ask)
         request = await assemble(session.ports.store, rows, session.growing, ask, assembly)
         cached = session.calls.cached_tokens(model, clock.monotonic())
@@ -218,9 +221,11 @@ async def _assembly(session: Session, name: str, rows: Sequence[StoredMessage], 
     if run.files_note is None:
         run.files_note = await _files_note(session, rows)
     run.effort = run.effort or run_effort(session)
-    note = "\n".join(filter(None, (run.files_note, told(session, rows, ask.iteration))))
+    note = "\n".join(filter(None, (run.files_note, told(session, rows, ask.iteration), run.batch_note)))
     view = with_plan(record.view, record.plan, record.plan_at)
-    return Assembly(prompt_facts(session), name, session.ports.clock.now(), view, note, run.effort)
+    facts = prompt_facts(session)
+    hear_prompt_files(session, facts.files)
+    return Assembly(facts, name, session.ports.clock.now(), view, note, run.effort)
 
 
 async def _files_note(session: Session, rows: Sequence[StoredMessage]) -> str:

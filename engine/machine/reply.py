@@ -58,6 +58,9 @@ from engine.machine.views import CompactionFacts
 LONGEST_WAIT = 60.0
 """Seconds; a larger Retry-After is not waited for in full (SPEC DEC-10)."""
 
+HOOK_STOPPED = "hook_stopped"
+"""Kind of a failure by which hooks end a run between its tools and the next request."""
+
 DECLINES = {
     StopReason.REFUSAL: ("refusal", texts.DECLINED),
     StopReason.CONTENT_FILTER: ("content_filter", texts.FILTERED),
@@ -220,6 +223,9 @@ def _failed(state: AwaitingLlm, event: LlmFailed) -> Step:
         text = agent_texts.NO_CONTEXT if event.context_overflow else event.message
         return fail_agent(gen, run, event.kind, text, saves, agent_rules.words_of(broken.blocks_of(state)))
     text = event.message
+    if event.kind == HOOK_STOPPED:
+        finish = FinishRun(run.id, RunStatus.FAILURE, run.iteration, text, event.kind, recoverable=True)
+        return Step(Idle(gen), (*saves, SaveNotice(text), finish))
     if event.context_overflow:
         text = texts.overflow(event.message)
     elif event.retryable:

@@ -21,12 +21,14 @@ class HookEvent(StrEnum):
     PERMISSION_REQUEST = "PermissionRequest"
     POST_TOOL_USE = "PostToolUse"
     POST_TOOL_USE_FAILURE = "PostToolUseFailure"
+    POST_TOOL_BATCH = "PostToolBatch"
     STOP = "Stop"
     SUBAGENT_START = "SubagentStart"
     SUBAGENT_STOP = "SubagentStop"
     PRE_COMPACT = "PreCompact"
     POST_COMPACT = "PostCompact"
     NOTIFICATION = "Notification"
+    INSTRUCTIONS_LOADED = "InstructionsLoaded"
     SESSION_END = "SessionEnd"
 
 

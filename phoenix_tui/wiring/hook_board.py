@@ -36,10 +36,16 @@ SAMPLES: Final[dict[HookEvent, JsonObject]] = {
     HookEvent.PERMISSION_REQUEST: _CALL,
     HookEvent.POST_TOOL_USE: {**_CALL, "tool_response": _RAN, "duration_ms": 1},
     HookEvent.POST_TOOL_USE_FAILURE: {**_CALL, "error": "a sample error", "is_interrupt": False},
+    HookEvent.POST_TOOL_BATCH: {"tool_calls": [{**_CALL, "tool_response": "sample"}]},
     HookEvent.STOP: {"stop_hook_active": False, "last_assistant_message": "a sample answer"},
     HookEvent.SUBAGENT_STOP: {"stop_hook_active": False, "last_assistant_message": "a sample result"},
     HookEvent.PRE_COMPACT: {"trigger": "manual", "custom_instructions": ""},
     HookEvent.POST_COMPACT: {"trigger": "manual", "compact_summary": "a sample summary"},
+    HookEvent.INSTRUCTIONS_LOADED: {
+        "file_path": "/sample/AGENTS.md",
+        "memory_type": "Project",
+        "load_reason": "session_start",
+    },
     HookEvent.NOTIFICATION: {"message": "a sample notice", "notification_type": "idle_prompt"},
 }
 

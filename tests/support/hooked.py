@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.executor.engine_settings import EngineSettings
 from engine.extensions.hooks.file_hooks import FileHooks
 from engine.machine.messages import TextBlock
 from engine.ports.hooks import HookEvent, HookReply
@@ -93,7 +94,12 @@ def says(text: str) -> Reply:
 
 @asynccontextmanager
 async def hooked_engine(
-    home: Path, *replies: Reply, tool: StubTool | None = None, off: str = "", confined: bool = False
+    home: Path,
+    *replies: Reply,
+    tool: StubTool | None = None,
+    off: str = "",
+    confined: bool = False,
+    settings: EngineSettings | None = None,
 ) -> AsyncGenerator[Hooked]:
     """An engine whose model gives `replies`."""
     processes = await start_processes(ProcessSettings())
@@ -101,7 +107,7 @@ async def hooked_engine(
     hooks = FileHooks(HookFiles(sources, off), processes.services, SYSTEM_CLOCK)
     try:
         async with engine_harness(
-            home, *replies, tool=tool, hooks=(hooks,), probe=processes if confined else None
+            home, *replies, tool=tool, settings=settings, hooks=(hooks,), probe=processes if confined else None
         ) as harness:
             yield Hooked(harness, hooks, sources, processes, home)
     finally:

@@ -25,6 +25,7 @@ BLOCKABLE: Final = frozenset(HookEvent) - {
     HookEvent.NOTIFICATION,
     HookEvent.SUBAGENT_START,
     HookEvent.POST_COMPACT,
+    HookEvent.INSTRUCTIONS_LOADED,
 }
 """Events at which a block has an effect."""
 NO_REASON: Final = "no reason was given"

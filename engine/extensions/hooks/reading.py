@@ -14,8 +14,6 @@ from engine.ports.hooks import HookEvent
 MOST_BYTES: Final = 256 * 1024
 LONGEST_COMMAND: Final = 8_192
 MOST_ARGUMENTS: Final = 100
-LATER: Final = frozenset({"PostToolBatch", "InstructionsLoaded"})
-"""Events of other programs that do not happen here."""
 OTHER_TYPES: Final = frozenset({"http", "prompt", "agent", "mcp_tool"})
 _EVENTS: Final = {event.value: event for event in HookEvent}
 _FIELDS: Final = frozenset({"type", "command", "args", "timeout", "if", "async", "once", "statusMessage", "on_failure"})
@@ -69,9 +67,7 @@ class _Reader:
             self.note(document.line, "hooks must be an object of events")
             return
         for name, groups in table.items():
-            if name in LATER:
-                self.note(table.line, f"{name} does not happen in Phoenix")
-            elif name not in _EVENTS:
+            if name not in _EVENTS:
                 self.note(table.line, f"there is no event {_short(name)}")
             elif not isinstance(groups, list):
                 self.note(table.line, f"{name} must be a list")

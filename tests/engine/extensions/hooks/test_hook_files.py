@@ -41,7 +41,6 @@ def test_a_command_is_read_with_all_its_fields() -> None:
         (b'{"hooks": {\n"PreToolUse": [\n{"hooks": [\n{"type": "http", "url": "x"}]}]}}', 4, "type command only"),
         (b'{"hooks": {\n"PreToolUse": [\n{"hooks": [\n{"type": "command"}]}]}}', 4, "needs a command"),
         (b'{"hooks":\n{"Odd": []}}', 2, "there is no event Odd"),
-        (b'{"hooks":\n{"PostToolBatch": []}}', 2, "does not happen in Phoenix"),
         (b'{"a": 1,\n"b": {"c": 1,\n"c": 2}}', 2, 'has "c" twice'),
         (b'{"a":\n,}', 2, "no JSON"),
         (b'{"a": NaN}', 1, "no JSON value"),

@@ -1,0 +1,85 @@
+"""Hooks behind all calls of one reply, before the model is asked again: they can end the run there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final, cast
+
+from engine.executor.call_hooks import stop_sentence
+from engine.executor.hooking import ask_hooks, wants_hooks
+from engine.executor.session import Session
+from engine.machine.effects import RequestLlm
+from engine.machine.messages import Role, ToolResultBlock, ToolUseBlock, text_in
+from engine.machine.reply import HOOK_STOPPED
+from engine.ports import ProviderError
+from engine.ports.hooks import HookEvent
+from engine.records import StoredMessage
+from engine.updates import Noticed
+from tools.aliases import to_foreign
+from tools.contract import JsonObject, JsonValue, ToolInputError
+from tools.foreign_names import FOREIGN
+
+BLOCKED: Final = "A hook stopped the run: {reason}"
+_CONTEXT: Final = "[From a hook: {text}]"
+
+
+async def hear_batch(session: Session, rows: Sequence[StoredMessage], ask: RequestLlm) -> None:
+    """Ask the hooks once about the results that the model is about to read; their texts go with that request.
+
+    Raises:
+        ProviderError: one ends the run.
+    """
+    run = session.run
+    if ask.attempt or not wants_hooks(session, HookEvent.POST_TOOL_BATCH):
+        return
+    results, calls = _newest_batch(rows, ask.run_id)
+    if results is None or results.id == run.batch:
+        return
+    run.batch, run.batch_note = results.id, ""
+    fields: JsonObject = {"tool_calls": list(_described(calls, results, session.record.cwd))}
+    asked = await ask_hooks(session, HookEvent.POST_TOOL_BATCH, fields=fields)
+    for row in asked.rows:
+        session.publisher.publish(Noticed(row))
+    verdict = asked.verdict
+    if verdict.stops or verdict.blocks:
+        text = stop_sentence(verdict) or BLOCKED.format(reason=verdict.reason or "it gave no reason")
+        raise ProviderError(text, kind=HOOK_STOPPED, retryable=False)
+    run.batch_note = "\n".join(_CONTEXT.format(text=text) for text in verdict.context)
+
+
+def _newest_batch(rows: Sequence[StoredMessage], run_id: str) -> tuple[StoredMessage | None, Sequence[ToolUseBlock]]:
+    """The newest results of this run behind the newest reply, and the calls of that reply."""
+    results: StoredMessage | None = None
+    for row in reversed(rows):
+        if row.run_id != run_id:
+            break
+        if row.role is Role.ASSISTANT:
+            return results, [block for block in row.blocks if isinstance(block, ToolUseBlock)]
+        if any(isinstance(block, ToolResultBlock) for block in row.blocks):
+            results = row
+    return None, ()
+
+
+def _described(calls: Iterable[ToolUseBlock], results: StoredMessage, cwd: Path) -> Iterable[JsonValue]:
+    """The calls under foreign names, each with its result as the model reads it."""
+    texts = {
+        block.tool_use_id: text_in(block.content) for block in results.blocks if isinstance(block, ToolResultBlock)
+    }
+    for call in calls:
+        name, given = _foreign(call, cwd)
+        yield {"tool_name": name, "tool_input": given, "tool_use_id": call.id, "tool_response": texts.get(call.id, "")}
+
+
+def _foreign(call: ToolUseBlock, cwd: Path) -> tuple[str, JsonObject]:
+    try:
+        given = cast("JsonValue", json.loads(call.input_json or "{}"))
+    except ValueError:
+        given = {}
+    args = given if isinstance(given, dict) else {}
+    try:
+        found = to_foreign(call.name, args, cwd)
+    except ToolInputError:
+        return FOREIGN.get(call.name, call.name), args
+    return found.name, found.input

@@ -1,0 +1,112 @@
+"""Hooks behind all calls of one reply: their input, what they add, and how they end a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.machine.messages import text_in
+from engine.machine.states import Idle
+from engine.updates import MessageSaved, RunEnded
+from tests.support.engine import until
+from tests.support.hooked import PYTHON, bash, group, hooked_engine, says, script, write_hooks
+from tests.support.scripted_provider import Fail, Reply, ScriptedCall, Text
+
+TWO = Reply(tuple(ScriptedCall("bash", json.dumps({"command": command})) for command in ("ls", "pwd")))
+
+
+async def test_they_hear_all_calls_of_a_reply_at_once_with_what_the_model_reads(tmp_path: Path) -> None:
+    seen = tmp_path / "seen.jsonl"
+    write_hooks(tmp_path / "config" / "hooks.json", PostToolBatch=f"cat >> {seen}")
+    async with hooked_engine(tmp_path, TWO, bash("id"), says("done")) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+    first, second = map(json.loads, seen.read_text().splitlines())
+    assert first["hook_event_name"] == "PostToolBatch"
+    assert [(one["tool_name"], one["tool_input"], one["tool_response"]) for one in first["tool_calls"]] == [
+        ("Bash", {"command": "ls"}, "ran ls"),
+        ("Bash", {"command": "pwd"}, "ran pwd"),
+    ]
+    assert all(one["tool_use_id"] for one in first["tool_calls"])
+    assert [one["tool_input"]["command"] for one in second["tool_calls"]] == ["id"]
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        ("echo enough >&2; exit 2", "A hook stopped the run: echo: enough"),
+        ('echo \'{"decision": "block", "reason": "enough"}\'', "A hook stopped the run: echo: enough"),
+        ('echo \'{"continue": false, "stopReason": "enough"}\'', "A hook stopped the run: enough"),
+    ],
+)
+async def test_a_block_ends_the_run_with_all_results_kept(tmp_path: Path, command: str, error: str) -> None:
+    write_hooks(tmp_path / "config" / "hooks.json", PostToolBatch=command)
+    async with hooked_engine(tmp_path, TWO, says("never"), says("on again")) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        (ended,) = hooked.harness.seen(RunEnded)
+        assert (ended.error_code, ended.error) == ("hook_stopped", error)
+        assert isinstance(conversation.state, Idle)
+        assert hooked.results() == ["ran ls", "ran pwd"]
+        assert ended.error in hooked.rows()
+        (tmp_path / "config" / "hooks.json").unlink()
+        await conversation.say("and now")
+        await conversation.wait_idle()
+        assert hooked.harness.seen(RunEnded)[-1].error == ""
+
+
+async def test_a_text_goes_with_the_next_request_alone(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    once = script(
+        tmp_path / "once.py",
+        PYTHON
+        + f"""
+import pathlib
+count = pathlib.Path({str(count)!r})
+count.write_text(count.read_text() + "x" if count.exists() else "x")
+if count.read_text() == "x":
+    specific = {{"hookEventName": "PostToolBatch", "additionalContext": "mind the gap"}}
+    print(json.dumps({{"hookSpecificOutput": specific}}))
+""",
+    )
+    write_hooks(tmp_path / "config" / "hooks.json", PostToolBatch=once)
+    async with hooked_engine(tmp_path, bash("ls"), bash("pwd"), says("done")) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        told = ["[From a hook: mind the gap]" in repr(request.messages) for request in hooked.harness.provider.requests]
+        assert told == [False, True, False]
+    assert count.read_text() == "xx"
+
+
+async def test_a_request_that_is_tried_again_asks_them_once(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    write_hooks(tmp_path / "config" / "hooks.json", PostToolBatch=f"echo x >> {count}")
+    broken = Reply((Fail("overloaded", retryable=True),))
+    async with hooked_engine(tmp_path, bash("ls"), broken, says("done")) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        assert "done" in [text_in(saved.message.blocks) for saved in hooked.harness.seen(MessageSaved)]
+    assert count.read_text() == "x\n"
+
+
+async def test_a_sub_agent_fails_where_they_end_its_run(tmp_path: Path) -> None:
+    seen = tmp_path / "seen.jsonl"
+    guard = f"tee -a {seen} | grep -q agent_id && exit 2; exit 0"
+    write_hooks(tmp_path / "config" / "hooks.json", PostToolBatch=[group(guard)])
+    spawns = Reply((ScriptedCall("spawn_agents", json.dumps({"tasks": [{"task": "TASK look"}]})),), when="begin")
+    calls = Reply((ScriptedCall("bash", '{"command": "ls"}'),), when="TASK look")
+    async with hooked_engine(tmp_path, spawns, calls, Reply((Text("done"),))) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("begin")
+        await conversation.wait_idle()
+        await until(lambda: seen.exists() and seen.read_text().count("\n") == 2)
+        assert "A hook stopped the run" in hooked.results()[-1]
+    own, parents = map(json.loads, seen.read_text().splitlines())
+    assert (own["tool_calls"][0]["tool_name"], parents["tool_calls"][0]["tool_name"]) == ("Bash", "Agent")
+    assert "A hook stopped the run" in parents["tool_calls"][0]["tool_response"]
