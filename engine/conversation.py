@@ -16,6 +16,7 @@ from engine.executor.context_manager import ContextManager
 from engine.executor.effect_runner import EffectRunner
 from engine.executor.expanding import stop_expanding
 from engine.executor.history import MessageRange, read_history, read_last
+from engine.executor.idle_hooks import nothing_waits
 from engine.executor.loop import CLOSED, MoveLoop
 from engine.executor.message_queue import MessageQueue
 from engine.executor.plan_answers import plan_answered, refusal_of
@@ -313,6 +314,7 @@ class Conversation:
                     await self.wait_idle()
         await self._runner.close()
         if session.ports.hooks:
+            nothing_waits(session)
             await end_session(session, "other")
         await self.queue.close()
         self._task.cancel()

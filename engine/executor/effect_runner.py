@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from engine.executor.compacting import cause_of, compact
 from engine.executor.current_run import RunFacts
 from engine.executor.hooking import stop_hooks
+from engine.executor.idle_hooks import nothing_waits
 from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.model_call import call_model
 from engine.executor.prompt_hooks import agent_begins, notify
@@ -176,6 +177,7 @@ class EffectRunner(Struct, eq=False):
         """A run begins: its clock, and its time limit if it has one."""
         session = self.session
         self.calls.clear()
+        nothing_waits(session)
         session.rewritten.clear()
         session.run = RunFacts(session.ports.clock.monotonic(), caps)
         if session.ports.hooks and session.record.agent is not None:

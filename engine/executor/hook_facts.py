@@ -22,5 +22,7 @@ class HookFacts(Struct, eq=False):
     """Source that they were told the session began from; empty before."""
     instructions: set[Path] = field(default_factory=set[Path])
     """Instruction files that they were told of."""
+    idle: asyncio.TimerHandle | None = None
+    """Timer until they hear that the conversation waits for its user."""
     compacted: bool = False
     """True once older messages were summarized since they heard of a beginning."""

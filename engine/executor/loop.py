@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from engine.executor.asking import OF_RUNS
 from engine.executor.effect_runner import FAILED_INSIDE, EffectRunner
 from engine.executor.history import mend
+from engine.executor.idle_hooks import run_is_over
 from engine.executor.inbox import UNWANTED, InboxEntry
 from engine.executor.prompt_hooks import agent_ended
 from engine.executor.question_answers import ends_question
@@ -289,8 +290,14 @@ class MoveLoop(Struct, eq=False):
                     self.session.rewinding.recorder.run_ended(self.session.record)
                 ended = RunEnded(effect.run_id, effect.status.value, effect.error, effect.error_code, effect.iterations)
                 self.session.publisher.publish(ended)
-                if self.session.ports.hooks and self.session.record.agent is not None:
-                    agent_ended(self.session, _result_of(self.session.state))
+                if self.session.ports.hooks:
+                    self._tell_hooks()
+
+    def _tell_hooks(self) -> None:
+        """Tell hooks that a run is over."""
+        run_is_over(self.session)
+        if self.session.record.agent is not None:
+            agent_ended(self.session, _result_of(self.session.state))
 
 
 def _result_of(state: State) -> str:

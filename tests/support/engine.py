@@ -127,10 +127,11 @@ class StubTool:
 
 
 class NoJobs:
-    """No background jobs."""
+    """No background jobs but those of a test's list."""
 
     def __init__(self) -> None:
         self.ended: list[str] = []
+        self.known: tuple[JobInfo, ...] = ()
 
     async def start(self, command: Command, conversation_id: str, title: str) -> JobInfo:
         raise AssertionError("no background job is wanted here")
@@ -139,7 +140,7 @@ class NoJobs:
         raise AssertionError("no command is wanted here")
 
     def jobs(self, conversation_id: str) -> tuple[JobInfo, ...]:
-        return ()
+        return self.known
 
     def output(self, job_id: str) -> Captured:
         raise KeyError(job_id)

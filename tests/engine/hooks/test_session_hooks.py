@@ -6,6 +6,9 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
+
+from engine.executor import idle_hooks
 from engine.executor.requests import Refused
 from engine.executor.stop_hooks import MOST_TIMES
 from engine.machine.messages import Origin, TextBlock
@@ -13,6 +16,7 @@ from engine.records import Delivery, PermissionMode
 from engine.updates import HookStarted, MessageSaved, RunEnded
 from tests.support.engine import StubTool, until
 from tests.support.hooked import PYTHON, Hooked, bash, group, hooked_engine, says, script, write_hooks
+from tools.contract import JobInfo
 
 
 def texts(hooked: Hooked, origin: Origin) -> list[str]:
@@ -180,3 +184,66 @@ async def test_a_hook_is_announced_with_the_text_of_its_file(tmp_path: Path) -> 
         await conversation.say("go")
         await conversation.wait_idle()
         assert [(one.name, one.status) for one in hooked.harness.seen(HookStarted)] == [("true", "looks at it")]
+
+
+async def test_a_conversation_that_waits_for_its_user_is_told_of_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idle_hooks, "AFTER", 0.0)
+    seen = tmp_path / "seen"
+    hooks = [group(f"cat >> {seen}", "idle_prompt"), group(f"cat >> {seen}.other", "permission_prompt")]
+    write_hooks(tmp_path / "config" / "hooks.json", Notification=hooks)
+    async with hooked_engine(tmp_path, says("done")) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        await until(lambda: seen.exists() and seen.read_text().endswith("\n"))
+    (told,) = map(json.loads, seen.read_text().splitlines())
+    assert (told["notification_type"], told["message"]) == ("idle_prompt", "Phoenix is waiting for your input")
+    assert not (tmp_path / "seen.other").exists()
+
+
+async def test_a_new_message_and_the_end_stop_the_wait_for_the_user(tmp_path: Path) -> None:
+    write_hooks(tmp_path / "config" / "hooks.json", Notification="true")
+    tool = StubTool(release=asyncio.Event())
+    assert tool.release is not None
+    async with hooked_engine(tmp_path, says("done"), bash("ls"), says("more"), tool=tool) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        facts = conversation.hooks
+        first = facts.idle
+        assert first is not None
+        await conversation.say("go on")
+        await tool.started.wait()
+        assert first.cancelled()
+        assert facts.idle is None
+        tool.release.set()
+        await conversation.wait_idle()
+        second = facts.idle
+        assert second is not None
+        await hooked.harness.engine.forget(conversation.id)
+        assert second.cancelled()
+
+
+async def test_without_a_hook_for_it_nothing_waits_for_the_user(tmp_path: Path) -> None:
+    write_hooks(tmp_path / "config" / "hooks.json", Stop="true")
+    async with hooked_engine(tmp_path, says("done")) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        assert conversation.hooks.idle is None
+
+
+async def test_a_stop_hook_hears_of_commands_that_run_on(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    write_hooks(tmp_path / "config" / "hooks.json", Stop=f"cat > {seen}")
+    async with hooked_engine(tmp_path, says("done")) as hooked:
+        conversation = await hooked.harness.conversation()
+        job = JobInfo("job_1", conversation.id, "npm run dev", running=True, exit_code=None, elapsed=1.0)
+        over = JobInfo("job_2", conversation.id, "true", running=False, exit_code=0, elapsed=1.0)
+        hooked.harness.jobs.known = (job, over)
+        await conversation.say("go")
+        await conversation.wait_idle()
+    (task,) = json.loads(seen.read_text())["background_tasks"]
+    assert (task["id"], task["type"], task["status"], task["command"]) == ("job_1", "shell", "running", "npm run dev")
