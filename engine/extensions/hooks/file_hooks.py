@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 16
 """Hooks of one occasion that run at the same time."""
+AGENTS: Final = "agent_transcript_path"
+"""Field of the end of a sub-agent, whose own transcript it is; every other field is that of its conversation."""
 OUTPUT: Final = 512 * 1024
 """Bytes kept of stdout, and as many of stderr."""
 CHANGED: Final = "its file, or one that it names, changed after you trusted it"
@@ -106,8 +108,20 @@ class FileHooks(Struct, eq=False):
     async def _inputs(self, hooks: Sequence[Hook], request: HookRequest) -> Mapping[bool, bytes]:
         """Input for the user's hooks, and for those of the project: in a sandbox they cannot read the transcript."""
         readers = {hook.is_users for hook in hooks if hook.is_users or request.sandbox == UNCONFINED}
-        path = await self.transcripts.path_of(request.record) if self.transcripts is not None and readers else ""
-        return {one: hook_text(hook_object(request, path if one in readers else "")) for one in (True, False)}
+        path, agents = await self._transcripts_of(request.record) if readers else ("", "")
+        fields = request.fields | ({AGENTS: agents} if AGENTS in request.fields else {})
+        read = replace(request, fields=fields)
+        given = {True: hook_object(read, path), False: hook_object(request)}
+        return {one: hook_text(given[one in readers]) for one in (True, False)}
+
+    async def _transcripts_of(self, record: ConversationRecord) -> tuple[str, str]:
+        """Paths of the transcript of a conversation, and of the sub-agent that it is of; empty where there is none."""
+        if self.transcripts is None:
+            return "", ""
+        own = await self.transcripts.path_of(record)
+        if record.agent is None:
+            return own, ""
+        return await self.transcripts.path_of(replace(record, id=record.agent.parent_id, agent=None)), own
 
     async def try_out(self, hook: Hook, request: HookRequest, observer: HookObserver) -> HookReply:
         """Run one hook with a sample of its input, matching or not."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from phoenix_tui.wiring.hooks import TranscriptFiles
 from tests.support.engine import until
-from tests.support.hooked import group, hooked_engine, write_hooks
+from tests.support.hooked import PYTHON, group, hooked_engine, script, write_hooks
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 
 SPAWNS = Reply((ScriptedCall("spawn_agents", json.dumps({"tasks": [{"task": "TASK look"}]})),), when="begin")
@@ -48,3 +49,30 @@ async def test_a_guard_holds_for_sub_agents_too(tmp_path: Path) -> None:
         await conversation.say("begin")
         await conversation.wait_idle()
         assert hooked.harness.tool.calls == []
+
+
+async def test_the_end_of_an_agent_has_its_own_transcript_beside_that_of_its_conversation(tmp_path: Path) -> None:
+    seen = tmp_path / "seen.json"
+    copies = script(
+        tmp_path / "copy.py",
+        PYTHON
+        + f"""
+given["own"] = open(given["agent_transcript_path"]).read()
+given["parents"] = open(given["transcript_path"]).read()
+open({str(seen)!r} + ".new", "w").write(json.dumps(given))
+os.rename({str(seen)!r} + ".new", {str(seen)!r})
+""",
+    )
+    write_hooks(tmp_path / "config" / "hooks.json", SubagentStop=copies)
+    async with hooked_engine(tmp_path, SPAWNS, CALLS, SUBMITS, DONE) as hooked:
+        hooked.hooks.transcripts = TranscriptFiles(tmp_path / "transcripts", hooked.harness.store)
+        conversation = await hooked.harness.conversation()
+        await conversation.say("begin")
+        await conversation.wait_idle()
+        await until(seen.exists)
+    found = json.loads(seen.read_text())
+    own, parents = [json.loads(line) for line in found["own"].splitlines()], found["parents"]
+    assert {line["sessionId"] for line in own} == {found["agent_id"]}
+    assert "TASK look" in found["own"]
+    assert {json.loads(line)["sessionId"] for line in parents.splitlines()} == {conversation.id}
+    assert not list((tmp_path / "transcripts").iterdir())
