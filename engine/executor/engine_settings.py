@@ -61,6 +61,8 @@ class EngineSettings(Struct, frozen=True):
     """True when remains of a model's format are removed from the text of its replies (SPEC CLAW-12)."""
     attended: bool = True
     """True where a user can be asked: `ask_user` is offered (SPEC REQ-ASK)."""
+    may_defer: bool = False
+    """True where a run may end with a call that a hook puts off: no screen shows it."""
     memory: bool = True
     """True when agents may search notes and older messages."""
     memory_flush: bool = False

@@ -19,6 +19,8 @@ from engine.executor.call_hooks import (
     stop_sentence,
     subject_of,
 )
+from engine.executor.deferring import CODE as TOOL_DEFERRED
+from engine.executor.deferring import deferred, is_deferred
 from engine.executor.equipment import extension_folders
 from engine.executor.folder_instructions import with_folder_instructions
 from engine.executor.guarding import inspected_result
@@ -81,6 +83,7 @@ class CallFacts(Struct, eq=False):
     """Rows about hooks, for the note below it."""
     stop_reason: str = ""
     """Sentence about a hook that stops the run behind it."""
+    stop_code: str = "hook_stopped"
 
 
 async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
@@ -98,6 +101,9 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
         act, ready = await _heard(session, act, ready, facts)
         limits = await limits_of(session)
         decision = decide_call(session, act, ready, limits, facts.opinion)
+        if facts.opinion is not None and is_deferred(session, facts.opinion):
+            decision, facts.stop_reason = deferred(act.call.name, facts.opinion)
+            facts.stop_code = TOOL_DEFERRED
         if isinstance(decision, Ask) and not act.approved:
             act, ready, decision = await _answered(session, act, ready, limits, facts, decision)
     except ToolInputError as error:
@@ -325,12 +331,14 @@ def _finish(
     result, note, writes = inspected_result(session, act.call, result)
     result = replace(result, text=result.text + verdict.warning)
     note = "\n".join(filter(None, (note, *facts.rows)))
-    stops, reason = verdict.stops or bool(facts.stop_reason), facts.stop_reason
+    stops, reason, code = verdict.stops or bool(facts.stop_reason), facts.stop_reason, facts.stop_code
     message_id, items = session.ports.ids.new(), output.todos
 
     def finished() -> ToolFinished:
         """The event, with the todo list as it is in this very move."""
         settled, todos = taken(session, result, items) if items is not None else (result, None)
-        return ToolFinished(act.gen, settled, message_id, stop_run=stops, note=note, todos=todos, stop_reason=reason)
+        return ToolFinished(
+            act.gen, settled, message_id, stop_run=stops, note=note, todos=todos, stop_reason=reason, stop_code=code
+        )
 
     session.post(finished, writes)

@@ -201,6 +201,8 @@ class ToolFinished(Struct, frozen=True):
     """The quiet row below its call."""
     stop_reason: str = ""
     """Sentence for the user where a hook stops the run; empty where the loop guard does."""
+    stop_code: str = "hook_stopped"
+    """Error code of the run where a hook stops it."""
     todos: TodoList | None = None
     """The todo list from now on; None: it stays as it is."""
 

@@ -83,7 +83,7 @@ def _ended(state: ToolExecuting, event: ToolFinished) -> Step:
         return settle(state.gen + 1, state.run, state.round, event.result, event.message_id, event.note)
     noted = _noted(event.note)
     by_hook = bool(event.stop_reason)
-    code, text = ("hook_stopped", event.stop_reason) if by_hook else ("loop", texts.LOOP)
+    code, text = (event.stop_code, event.stop_reason) if by_hook else ("loop", texts.LOOP)
     skipped = texts.SKIPPED_HOOK if by_hook else texts.SKIPPED_LOOP
     saves = (*noted, *close_round(state.round, event.message_id, event.result, skipped))
     run = state.run

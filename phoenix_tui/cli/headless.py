@@ -111,7 +111,7 @@ class HeadlessRun:
 
     async def _remind(self, caps: RunCaps) -> None:
         """Ask once more for a structured answer that was not handed in, with what is left of the limits."""
-        if self.structured is None or self.outcome.exit_code is not Exit.OK:
+        if self.structured is None or self.outcome.exit_code is not Exit.OK or self.outcome.deferred is not None:
             return
         self.outcome.settle(await self.conversation.wait_idle())
         reminder, left = self.structured.reminder(), self._left(caps)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
+from typing import cast
 
+from engine.executor.deferring import CODE as TOOL_DEFERRED
 from engine.executor.requests import Refused
 from engine.executor.spending import UNKNOWN_PRICE
-from engine.machine.messages import Origin, Role, text_in
+from engine.machine.messages import Origin, Role, ToolCall, text_in
 from engine.machine.states import Errored, Idle, State
 from engine.records import StoredMessage
 from engine.records.model_calls import CallPurpose, ModelCall
@@ -17,13 +20,14 @@ from engine.updates import (
     RunEnded,
     Snapshot,
     StateChanged,
+    ToolStarted,
     Update,
 )
 from phoenix_tui.cli.agent_reports import AgentReports, Denials, Used
 from phoenix_tui.cli.agent_sdk import DescribeModel, framed, model_usage, nothing_known, terminal_reason
 from phoenix_tui.cli.blocks import encode, usage_object
 from phoenix_tui.cli.exits import Exit
-from tools.contract import JsonObject
+from tools.contract import JsonObject, JsonValue
 
 CAPS = {
     "iteration_limit": "error_max_turns",
@@ -77,6 +81,8 @@ class RunOutcome:
     """Stop reason of the last reply; None while none came, or the last call brought none."""
     _worked: State | None = None
     """The last state before it came to rest."""
+    _call: ToolCall | None = None
+    """The newest call of a tool."""
     _is_cut: bool = False
     _state: State | None = None
     _cost_before: float | None = 0.0
@@ -98,6 +104,8 @@ class RunOutcome:
             case StateChanged(state):
                 self._worked = self._worked if isinstance(state, Idle | Errored) else state
                 self._state = state
+            case ToolStarted(call):
+                self._call = call
             case RunEnded():
                 self.ended = update
             case _:
@@ -133,11 +141,16 @@ class RunOutcome:
             return Exit.INTERRUPTED
         if self.capped:
             return Exit.CAP
-        if self.ended.status == "success":
+        if self.ended.status == "success" or self.deferred is not None:
             return Exit.OK
         if self._hit_cap:
             return Exit.CAP
         return _failure_code(self.failed) if self.failed is not None else Exit.FAILED
+
+    @property
+    def deferred(self) -> ToolCall | None:
+        """The call that a hook put off, with which the run ended; None elsewhere."""
+        return self._call if self.ended is not None and self.ended.error_code == TOOL_DEFERRED else None
 
     @property
     def error(self) -> str:
@@ -184,6 +197,11 @@ class RunOutcome:
         }
         if self.structured is not None:
             result |= {"structured_output": self.structured, "result": encode(self.structured)}
+        if self.deferred is not None:
+            call = self.deferred
+            given = cast("JsonValue", json.loads(call.input_json or "{}"))
+            result |= {"deferred_tool_use": {"id": call.id, "name": call.name, "input": given}}
+            result |= {"stop_reason": TOOL_DEFERRED, "terminal_reason": TOOL_DEFERRED}
         if code is not Exit.OK:
             result |= {"error": self.error, "errors": [self.error]}
         return framed(result)

@@ -114,7 +114,7 @@ class TextReporter(OnStderr, eq=False):
         _tell_refused(outcome)
         if outcome.exit_code is Exit.OK or outcome.ended_in_words:
             write_line(outcome.text if outcome.structured is None else encode(outcome.structured))
-        if outcome.exit_code is not Exit.OK:
+        if outcome.exit_code is not Exit.OK or outcome.deferred is not None:
             write_progress(f"phoenix: {without_keys(outcome.error)}")
 
 
@@ -236,7 +236,7 @@ def _retry_object(attempt: int, seconds: float, cause: str) -> JsonObject:
 def write_result(outcome: RunOutcome) -> None:
     """The result object on stdout; why it is none of success also on stderr."""
     write_json_line(outcome.result_object())
-    if outcome.exit_code is not Exit.OK:
+    if outcome.exit_code is not Exit.OK or outcome.deferred is not None:
         write_progress(f"phoenix: {without_keys(outcome.error)}")
 
 

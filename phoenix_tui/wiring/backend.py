@@ -231,6 +231,7 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
         input_guard=GuardAction(settings.text("input_guard")),
         sanitize_replies=settings.flag("sanitize_replies"),
         attended=not unwatched,
+        may_defer=unwatched,
         memory=settings.flag("memory"),
         memory_flush=settings.flag("memory_flush") and not unwatched and not setup.ephemeral,
         auto_title=settings.flag("auto_title") and not unwatched,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
+import json
+from pathlib import Path
+from typing import Final, cast
 
+from engine.machine.messages import ToolCall
 from engine.machine.states import AwaitingApproval, Errored, ToolExecuting
 from phoenix_tui.cli.agent_reports import Used
 from phoenix_tui.cli.agent_sdk import model_usage
-from phoenix_tui.cli.control.names import bare_model, foreign_names
+from phoenix_tui.cli.control.names import bare_model, foreign_call, foreign_names
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.outcome import RunOutcome
-from tools.contract import JsonObject, JsonValue
+from tools.contract import JsonObject, JsonValue, ToolInputError
 
 ERRORS: Final = {
     "auth": "authentication_failed",
@@ -64,6 +67,16 @@ def result_frame(outcome: RunOutcome, whole: Used, cost: float | None, uuids: tu
         result |= {"subtype": "success", "result": outcome.error, "errors": nothing, "api_error_status": None}
         result["terminal_reason"] = "api_error"
     return result
+
+
+def deferred_fields(call: ToolCall, cwd: Path) -> JsonObject:
+    """The call that a hook put off, as the host knows it."""
+    given = cast("JsonObject", json.loads(call.input_json or "{}"))
+    try:
+        name, args = foreign_call(call.name, given, cwd)
+    except ToolInputError:
+        name, args = foreign_names([call.name])[0], given
+    return {"deferred_tool_use": {"id": call.id, "name": name, "input": args}}
 
 
 def _foreign(denial: JsonValue) -> JsonValue:

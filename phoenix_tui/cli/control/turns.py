@@ -18,7 +18,13 @@ from engine.updates import ApprovalAsked, CallEnded, MessageSaved, RunEnded, Sna
 from phoenix_tui.cli.agent_reports import Used
 from phoenix_tui.cli.control.approvals import HostApprovals
 from phoenix_tui.cli.control.reporter import INTERRUPTED, INTERRUPTED_TOOL, ControlReporter
-from phoenix_tui.cli.control.results import failure_kind, interrupted_in_a_tool, is_api_failure, result_frame
+from phoenix_tui.cli.control.results import (
+    deferred_fields,
+    failure_kind,
+    interrupted_in_a_tool,
+    is_api_failure,
+    result_frame,
+)
 from phoenix_tui.cli.control.user_message import HostMessage
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.outcome import RunOutcome
@@ -184,7 +190,8 @@ class Turns:
     async def _next_text(self) -> str:
         """Next text instead of an end; empty for an end."""
         self.outcome.settle(await self.conversation.wait_idle())
-        if self.outcome.exit_code is not Exit.OK or self.stopped_by is not None:
+        is_good = self.outcome.exit_code is Exit.OK and self.outcome.deferred is None
+        if not is_good or self.stopped_by is not None:
             return ""
         structured = self.settings.structured
         return structured.reminder() if structured is not None else ""
@@ -236,7 +243,7 @@ class Turns:
         outcome = self.outcome
         outcome.settle(await self.conversation.wait_idle())
         outcome.stopped_by = self.stopped_by
-        if self.settings.structured is not None:
+        if self.settings.structured is not None and outcome.deferred is None:
             self.settings.structured.settle(outcome)
         outcome.duration_ms = round((monotonic() - self._started) * 1000)
         self._used.add(outcome.whole())
@@ -246,6 +253,8 @@ class Turns:
         elif is_api_failure(outcome):
             self.reporter.failure(outcome.error, failure_kind(outcome.failed))
         result = result_frame(outcome, self._used, self._cost, self._uuids)
+        if outcome.deferred is not None:
+            result |= deferred_fields(outcome.deferred, self.conversation.record.cwd)
         self.reporter.tell(result)
         self._is_error = result["is_error"] is True
         self.last, self.outcome = outcome, outcome.next_one()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.states import Idle
 from engine.records import PermissionMode
@@ -258,3 +259,49 @@ async def test_a_hook_of_config_toml_decides_and_a_change_of_the_file_counts_at_
         await conversation.say("again")
         await conversation.wait_idle()
         assert len(hooked.harness.tool.calls) == 1
+
+
+DEFERS = answer(permissionDecision="defer", permissionDecisionReason="ask me later")
+UNWATCHED = EngineSettings(auto_title=False, may_defer=True)
+
+
+async def test_a_defer_ends_a_run_without_a_screen_before_the_call(tmp_path: Path) -> None:
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=DEFERS)
+    async with hooked_engine(tmp_path, bash("ls"), bash("ls"), says("done"), settings=UNWATCHED) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        ended = hooked.harness.seen(RunEnded)[-1]
+        assert (ended.error_code, ended.error) == (
+            "tool_deferred",
+            "A hook put off the call of bash: echo: ask me later",
+        )
+        assert hooked.harness.tool.calls == []
+        assert "make the same call again" in hooked.results()[0]
+        (tmp_path / "config" / "hooks.json").unlink()
+        await conversation.say("go on")
+        await conversation.wait_idle()
+        assert hooked.harness.tool.calls == [{"command": "ls"}]
+
+
+async def test_a_defer_is_a_question_on_a_screen_and_among_several_calls(tmp_path: Path) -> None:
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=DEFERS)
+    two = Reply(tuple(ScriptedCall("bash", json.dumps({"command": command})) for command in ("ls", "pwd")))
+    for place, (reply, settings) in enumerate(((bash("ls"), None), (two, UNWATCHED))):
+        async with hooked_engine(tmp_path, reply, says("done"), settings=settings) as hooked:
+            conversation = await hooked.harness.conversation()
+            await conversation.say("go")
+            await until(lambda conversation=conversation: conversation.question is not None)
+            assert conversation.question is not None, place
+            assert "ask me later" in conversation.question.reason
+
+
+async def test_a_deny_of_another_hook_counts_before_a_defer(tmp_path: Path) -> None:
+    both = [group(DEFERS), group("echo never >&2; exit 2")]
+    write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=both)
+    async with hooked_engine(tmp_path, bash("ls"), says("done"), settings=UNWATCHED) as hooked:
+        conversation = await hooked.harness.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        assert hooked.harness.seen(RunEnded)[-1].error_code == ""
+        assert "never" in hooked.results()[0]

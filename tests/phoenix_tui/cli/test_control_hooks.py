@@ -197,3 +197,11 @@ async def test_hooks_that_are_none_refuse_the_handshake(tmp_path: Path, hooks: A
     async with serve() as server, hosted(with_claude(tmp_path, server.url)) as host:
         answer = await host.ask("initialize", hooks=hooks)
     assert answer["subtype"] == "error"
+
+
+async def test_a_defer_ends_the_turn_with_the_call_in_the_hosts_names(tmp_path: Path) -> None:
+    host, result, _, ran = await run(tmp_path, hooks_for("PreToolUse"), lambda _: verdict("defer"), *BYPASS)
+    assert (ran, host.requests("can_use_tool")) == (False, [])
+    assert (result["subtype"], result["is_error"], result["terminal_reason"]) == ("success", False, "tool_deferred")
+    call = result["deferred_tool_use"]
+    assert (call["name"], call["input"]["command"]) == ("Bash", "echo one > b.txt; echo done")

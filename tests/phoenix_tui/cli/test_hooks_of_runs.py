@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from pathlib import Path
 
 import pytest
 
-from tests.support.cli import phoenix_in
+from tests.support.cli import phoenix_in, with_claude
 from tests.support.hooked import group, write_hooks
+from tests.support.journeys import calls, says
+from tests.support.loopback import serve
 from tests.support.program import program
 
 ROWS, COLUMNS = 200, 300
@@ -109,3 +112,21 @@ async def test_esc_stops_a_hook_that_a_message_waits_for(tmp_path: Path) -> None
         running.type("\x1b")
         await running.shows("the message was not sent")
         await running.shows("a message")
+
+
+@pytest.mark.parametrize("flags", [(), ("--json-schema", '{"type": "object"}')])
+async def test_a_call_that_a_hook_puts_off_is_the_result_of_the_run(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    own = {"hookEventName": "PreToolUse", "permissionDecision": "defer", "permissionDecisionReason": "later"}
+    async with serve(calls("bash", command="ls"), says("Never.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        say = f"echo '{json.dumps({'hookSpecificOutput': own})}'"
+        write_hooks(phoenix.home / "hooks.json", PreToolUse=[group(say, "Bash")])
+        ran = await phoenix.run("-p", "Go", "--output-format", "json", *flags)
+        assert len(server.requests) == 1
+    result = ran.json
+    assert (ran.code, result["subtype"], result["is_error"]) == (0, "success", False)
+    assert (result["terminal_reason"], result["stop_reason"]) == ("tool_deferred", "tool_deferred")
+    call = result["deferred_tool_use"]
+    assert (call["name"], call["input"]) == ("bash", {"command": "ls"})
+    assert call["id"]
+    assert "A hook put off the call of bash: echo: later" in ran.err
