@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.executor.background_fields import background_tasks
 from engine.executor.hooking import ask_hooks, prepare_hooks, stop_hooks, wants_hooks
 from engine.executor.session import Session
 from engine.machine.messages import Block, TextBlock
@@ -102,7 +103,12 @@ def agent_begins(session: Session) -> None:
 
 def agent_ended(session: Session, text: str) -> None:
     """Tell hooks that a sub-agent has ended, with its result."""
-    fields: JsonObject = {"stop_hook_active": False, "last_assistant_message": text, "agent_transcript_path": ""}
+    fields: JsonObject = {
+        "stop_hook_active": False,
+        "last_assistant_message": text,
+        "agent_transcript_path": "",
+        "background_tasks": background_tasks(session),
+    }
     tell_hooks(session, HookEvent.SUBAGENT_STOP, session.record.profile or "general", fields)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from engine.context.message_cap import MOST
+from engine.executor.background_fields import background_tasks
 from engine.executor.hooking import ask_hooks
 from engine.executor.session import Session
 from engine.machine.effects import AskStopHooks
@@ -19,26 +19,13 @@ MOST_TIMES: Final = 8
 TOO_OFTEN: Final = f"Hooks let this run go on {MOST_TIMES} times; it ends now."
 
 
-def _running(session: Session) -> Iterable[JsonObject]:
-    """Background commands of the conversation that run on."""
-    for job in session.ports.jobs.jobs(session.record.id):
-        if job.running:
-            yield {
-                "id": job.id,
-                "type": "shell",
-                "status": "running",
-                "description": job.command,
-                "command": job.command,
-            }
-
-
 async def decide_stop(session: Session, act: AskStopHooks) -> None:
     """Perform one AskStopHooks; cancelling ends the hooks and answers nothing."""
     run = session.run
     fields: JsonObject = {
         "stop_hook_active": run.stop_hooks > 0,
         "last_assistant_message": act.text,
-        "background_tasks": list(_running(session)),
+        "background_tasks": background_tasks(session),
     }
     asked = await ask_hooks(session, HookEvent.STOP, fields=fields)
     verdict, rows = asked.verdict, list(asked.rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from phoenix_tui.config.trust import TrustFile
 from tests.support.engine import EngineHarness, StubTool, engine_harness
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.clock import SYSTEM_CLOCK
+from tools.contract import Tool
 from tools.process.start import Processes, ProcessSettings, start_processes
 
 PYTHON = "#!/usr/bin/env python3\nimport json, os, sys\ngiven = json.load(sys.stdin)\n"
@@ -100,6 +101,7 @@ async def hooked_engine(
     off: str = "",
     confined: bool = False,
     settings: EngineSettings | None = None,
+    tools: Sequence[Tool] = (),
 ) -> AsyncGenerator[Hooked]:
     """An engine whose model gives `replies`."""
     processes = await start_processes(ProcessSettings())
@@ -107,7 +109,13 @@ async def hooked_engine(
     hooks = FileHooks(HookFiles(sources, off), processes.services, SYSTEM_CLOCK)
     try:
         async with engine_harness(
-            home, *replies, tool=tool, settings=settings, hooks=(hooks,), probe=processes if confined else None
+            home,
+            *replies,
+            tool=tool,
+            settings=settings,
+            tools=tools,
+            hooks=(hooks,),
+            probe=processes if confined else None,
         ) as harness:
             yield Hooked(harness, hooks, sources, processes, home)
     finally:

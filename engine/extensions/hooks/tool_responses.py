@@ -8,7 +8,8 @@ from typing import Final
 from tools.contract import DiffDisplay, JsonObject, JsonValue, TerminalDisplay, ToolOutput
 
 _HUNK: Final = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_NUMBERED: Final = re.compile(r"^ *(\d+)[|:\t]", re.MULTILINE)
+_NUMBERED: Final = re.compile(r"^ *(\d+)[|:\t](.*)$", re.MULTILINE)
+"""A line as `read_file` prints it: its number and its text."""
 
 
 def tool_response(foreign: str, given: JsonObject, output: ToolOutput) -> JsonValue:
@@ -35,16 +36,16 @@ def _bash(output: ToolOutput) -> JsonObject:
 def _read(given: JsonObject, output: ToolOutput) -> JsonObject:
     lines = _NUMBERED.findall(output.text)
     offset = given.get("offset")
-    start = int(lines[0]) if lines else offset if isinstance(offset, int) else 1
+    start = int(lines[0][0]) if lines else offset if isinstance(offset, int) else 1
     count = len(lines) or output.text.count("\n") + 1
     return {
         "type": "text",
         "file": {
             "filePath": given.get("file_path"),
-            "content": output.text,
+            "content": "\n".join(text for _, text in lines) if lines else output.text,
             "numLines": count,
             "startLine": start,
-            "totalLines": max(count, int(lines[-1]) if lines else 0),
+            "totalLines": max(count, int(lines[-1][0]) if lines else 0),
         },
     }
 
