@@ -80,7 +80,7 @@ tour: $(VENV)/.tested
 sdk-parsers: $(VENV)/.tested
 	@$(BIN)/python -m tests.peers.sdk_parsers $(ARGS)
 
-# Needs the network: the official agent SDK for Python as the host of Phoenix. ARGS names scenarios.
+# Needs the network: the official agent SDKs for Python and Node as the hosts of Phoenix. ARGS names scenarios.
 sdk-hosts: $(VENV)/.tested
 	@$(BIN)/python -m tests.peers.sdk_hosts $(ARGS)
 

@@ -23,6 +23,7 @@ from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.control.approvals import HostApprovals
 from phoenix_tui.cli.control.connection import Connection, FrameWriter
 from phoenix_tui.cli.control.flags import ControlFlags
+from phoenix_tui.cli.control.handshake import handshake_of
 from phoenix_tui.cli.control.host import Host
 from phoenix_tui.cli.control.host_agents import HostAgents
 from phoenix_tui.cli.control.host_commands import HostCommands
@@ -30,7 +31,7 @@ from phoenix_tui.cli.control.host_hooks import HostHooks
 from phoenix_tui.cli.control.host_rules import HostRules, is_whole
 from phoenix_tui.cli.control.host_servers import HostServers
 from phoenix_tui.cli.control.inspection import Inspection
-from phoenix_tui.cli.control.lines import HostLines
+from phoenix_tui.cli.control.lines import EndOfInput, HostLines
 from phoenix_tui.cli.control.names import native_tools
 from phoenix_tui.cli.control.permission_updates import PermissionUpdates
 from phoenix_tui.cli.control.reporter import ControlReporter
@@ -97,6 +98,8 @@ class ControlRun:
         self._connection = connection
         self._writer = writer
         self._rules: HostRules | None = None
+        self._stopped_by: Exit | None = None
+        """The signal that came before the first turn could, as its exit code."""
         schema = flags.run.json_schema
         self._structured = StructuredAnswer(schema) if schema is not None else None
         self._hooks = HostHooks(host)
@@ -111,7 +114,7 @@ class ControlRun:
     @property
     def is_stopped(self) -> bool:
         """True where a signal ended it."""
-        return self._turns is not None and self._turns.stopped_by is not None
+        return self._stopped_by is not None or (self._turns is not None and self._turns.stopped_by is not None)
 
     def lost(self) -> None:
         """Stop: stdout has lost its reader."""
@@ -120,16 +123,18 @@ class ControlRun:
 
     async def perform(self) -> Exit:
         """Open everything, serve the host, close everything."""
-        async with self._opened() as (backend, conversation):
-            turns = await self._assemble(backend, conversation)
-            with self._signals(turns):
+        with self._signals():
+            async with self._opened() as (backend, conversation):
+                turns = await self._assemble(backend, conversation)
+                if self._stopped_by is not None:
+                    turns.stop(self._stopped_by)
                 await name_untrusted(backend, self._setup, conversation.record.cwd)
                 await remove_old_events(backend, self._setup)
                 return await turns.perform()
 
     @contextlib.asynccontextmanager
     async def _opened(self) -> AsyncGenerator[tuple[Backend, Conversation]]:
-        setup, arguments = self._setup, self._arguments()
+        setup = self._setup
         try:
             outside = Outside(
                 self._sources,
@@ -147,7 +152,7 @@ class ControlRun:
         except DatabaseBusy as error:
             raise CommandError(str(error), Exit.RETRYABLE) from error
         try:
-            conversation = await started(backend, arguments, setup)
+            conversation = await started(backend, *await self._chosen())
             for notice in filter(None, (backend.engine.warning, backend.notice)):
                 write_progress(notice)
             yield backend, conversation
@@ -160,13 +165,17 @@ class ControlRun:
         finally:
             await backend.close()
 
-    def _arguments(self) -> RunArguments:
-        arguments = self._flags.run
+    async def _chosen(self) -> tuple[RunArguments, Setup]:
+        """The command line and the settings, with what the handshake says about a new conversation."""
+        arguments, setup = self._flags.run, self._setup
+        if not arguments.resumes:
+            told = handshake_of(await self._connection.first())
+            arguments, setup = told.over(arguments), replace(setup, settings=told.added_to(setup.settings))
         model = known_model(arguments.model) if arguments.model else None
         prompt = arguments.system_prompt
         if prompt == "":
             prompt = PLAIN_PROMPT.format(cwd=self._setup.cwd, system=platform.system())
-        return replace(arguments, model=model, system_prompt=prompt)
+        return replace(arguments, model=model, system_prompt=prompt), setup
 
     async def _assemble(self, backend: Backend, conversation: Conversation) -> Turns:
         flags, record = self._flags, conversation.record
@@ -236,11 +245,18 @@ class ControlRun:
         return not any(tool in native_tools(name) for name in listed(flags.tools))
 
     @contextlib.contextmanager
-    def _signals(self, turns: Turns) -> Generator[None]:
+    def _signals(self) -> Generator[None]:
         loop = asyncio.get_running_loop()
-        listen(loop, SIGNALS, lambda number: turns.stop(SIGNALS[number]))
+        listen(loop, SIGNALS, lambda number: self._stop(SIGNALS[number]))
         try:
             yield
         finally:
             for number in SIGNALS:
                 loop.remove_signal_handler(number)
+
+    def _stop(self, code: Exit) -> None:
+        if self._turns is not None:
+            self._turns.stop(code)
+        elif self._stopped_by is None:
+            self._stopped_by = code
+            self._connection.take(EndOfInput())

@@ -1,7 +1,8 @@
-"""`make sdk-hosts`: the official agent SDK for Python drives Phoenix by its path, against servers on loopback.
+"""`make sdk-hosts`: the official agent SDKs drive Phoenix by its path, against servers on loopback.
 
-Installs the SDK from its source archive (its wheel brings a program of hundreds of megabytes along) in a folder that is
-removed afterwards; `--venv` names an environment that has it already. Prints what differs from the expected results.
+Installs the SDK for Python from its source archive (its wheel brings a program of hundreds of megabytes along), and the
+one for Node without its optional programs, in a folder that is removed afterwards; `--venv` and `--packages` name
+places that have them already. Without Node a sentence says so. Prints what differs from the expected results.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import argparse
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from tests.support.cli import ROOT, with_claude
 from tests.support.loopback import Answer, serve
@@ -23,11 +25,15 @@ from tests.support.loopback_agents import calls, never_ends, says
 from tests.support.loopback_anthropic import refuses
 
 PACKAGE: Final = "claude-agent-sdk"
+NODE_PACKAGE: Final = "@anthropic-ai/claude-agent-sdk"
 SCRIPT: Final = Path(__file__).with_name("sdk_host_script.py")
+NODE_SCRIPT: Final = Path(__file__).with_name("sdk_host_script.mjs")
+NO_NODE: Final = "The SDK for Node was not run: node and npm are not on the PATH."
+Scenarios: TypeAlias = Mapping[str, tuple[tuple[Answer, ...], dict[str, Any]]]
 RUNS: Final = calls("bash", {"command": "echo one > made.txt"})
 DONE: Final = says("Done.")
 SUCCESS: Final = {"result": "Done.", "subtype": "success", "is_error": False}
-SCENARIOS: Final[Mapping[str, tuple[tuple[Answer, ...], dict[str, Any]]]] = {
+SCENARIOS: Final[Scenarios] = {
     "query": ((DONE,), SUCCESS),
     "partials": ((DONE,), SUCCESS | {"has_partials": True}),
     "permission": ((RUNS, DONE), SUCCESS | {"asked": [["Bash", "echo one > made.txt"]], "made": "changed\n"}),
@@ -43,11 +49,18 @@ SCENARIOS: Final[Mapping[str, tuple[tuple[Answer, ...], dict[str, Any]]]] = {
     "client": ((says("One."), DONE), SUCCESS | {"first": "One.", "model": "claude-haiku-5-5"}),
     "interruption": ((never_ends, DONE), SUCCESS | {"stopped": "aborted_streaming"}),
 }
+STOPPED: Final = {"subtype": "error_during_execution", "stopped": "aborted_tools", "made": None}
+NODE_SCENARIOS: Final[Scenarios] = {name: SCENARIOS[name] for name in SCENARIOS if name != "failure"} | {
+    "streaming": ((says("One."), DONE), {"results": ["One.", "Done."]}),
+    "refusal": ((RUNS, DONE), STOPPED),
+    "prompt": ((DONE,), SUCCESS),
+    "failure": (SCENARIOS["failure"][0], {"subtype": "success", "is_error": True}),
+}
 
 
-async def differences(python: str, name: str) -> list[str]:
-    """Differences of one scenario from what is expected."""
-    answers, expected = SCENARIOS[name]
+async def differences(host: Sequence[str], name: str, scenario: tuple[tuple[Answer, ...], dict[str, Any]]) -> list[str]:
+    """Differences of one scenario from what is expected; `host` begins its command line."""
+    answers, expected = scenario
     with tempfile.TemporaryDirectory() as folder:
         async with serve(*answers) as server:
             phoenix = with_claude(Path(folder), server.url)
@@ -56,7 +69,7 @@ async def differences(python: str, name: str) -> list[str]:
             program.chmod(0o700)
             own = {name: value for name, value in os.environ.items() if name not in phoenix.environment}
             process = await asyncio.create_subprocess_exec(
-                *(python, str(SCRIPT), name, str(program), str(phoenix.cwd)),
+                *(*host, name, str(program), str(phoenix.cwd)),
                 env=own | phoenix.environment | {"PYTHONPATH": str(ROOT)},
                 stdout=asyncio.subprocess.PIPE,
             )
@@ -70,20 +83,33 @@ async def differences(python: str, name: str) -> list[str]:
         return wrong if not wrong else [*wrong, f"{name}: stderr {found.get('errors')}"]
 
 
-async def compare(python: str, names: list[str]) -> int:
+async def compare(host: Sequence[str], scenarios: Scenarios, names: list[str]) -> int:
     """1 where a scenario differs."""
     failed = 0
-    for name in names or SCENARIOS:
-        wrong = await differences(python, name)
-        failed |= bool(wrong)
-        sys.stdout.write("\n".join(wrong or [f"{name}: as expected"]) + "\n")
+    for name in names or scenarios:
+        if name in scenarios:
+            wrong = await differences(host, name, scenarios[name])
+            failed |= bool(wrong)
+            sys.stdout.write("\n".join(wrong or [f"{host[0]} {name}: as expected"]) + "\n")
     return failed
+
+
+def node_host(packages: str, folder: str) -> tuple[str, ...]:
+    """The begin of the command line of the host in Node; empty where there is none."""
+    if shutil.which("node") is None or (not packages and shutil.which("npm") is None):
+        sys.stdout.write(f"{NO_NODE}\n")
+        return ()
+    if not packages:
+        npm = ("npm", "install", "--prefix", folder, "--no-audit", "--no-fund", "--silent", "--omit=optional")
+        subprocess.run([*npm, NODE_PACKAGE], check=True)
+    return "node", str(NODE_SCRIPT), packages or folder
 
 
 def main() -> int:
     """Every scenario, or those named."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--venv", default="")
+    parser.add_argument("--venv", default="", help="environment of Python with the SDK")
+    parser.add_argument("--packages", default="", help="folder whose node_modules has the SDK")
     parser.add_argument("names", nargs="*")
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -92,7 +118,10 @@ def main() -> int:
             subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
             pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
             subprocess.run([*pip, "--no-binary", PACKAGE, PACKAGE], check=True)
-        return asyncio.run(compare(str(venv / "bin" / "python"), wanted.names))
+        python = str(venv / "bin" / "python"), str(SCRIPT)
+        node = node_host(wanted.packages, folder)
+        failed = asyncio.run(compare(python, SCENARIOS, wanted.names))
+        return failed | (asyncio.run(compare(node, NODE_SCENARIOS, wanted.names)) if node else 0)
 
 
 if __name__ == "__main__":

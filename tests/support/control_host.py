@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -136,9 +136,11 @@ class ControlHost:
 
 
 @contextlib.asynccontextmanager
-async def hosted(phoenix: Phoenix, *flags: str, **answers: Answer) -> AsyncGenerator[ControlHost]:
+async def hosted(
+    phoenix: Phoenix, *flags: str, base: Sequence[str] = FLAGS, **answers: Answer
+) -> AsyncGenerator[ControlHost]:
     """A Phoenix that waits for lines; ended at the end of the block."""
-    process = await phoenix.start(*FLAGS, *flags, stdin=asyncio.subprocess.PIPE)
+    process = await phoenix.start(*base, *flags, stdin=asyncio.subprocess.PIPE)
     host = ControlHost(process, answers)
     readers = [asyncio.ensure_future(host.read()), asyncio.ensure_future(host.read_errors())]
     try:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Final
 
 from phoenix_tui.cli.control.frames import fitting
+from phoenix_tui.cli.control.handshake import decides
 from phoenix_tui.cli.control.host import Host
 from phoenix_tui.cli.control.lines import EndOfInput, HostLine, LineFault
 from phoenix_tui.cli.control.requests import HostRequests
@@ -56,8 +58,13 @@ class Connection:
         self.faults = False
         """True once a line was no message."""
         self._early: list[HostLine] | None = []
+        self._first: asyncio.Future[HostLine] = asyncio.get_running_loop().create_future()
         self._requests: HostRequests | None = None
         self._turns: Turns | None = None
+
+    async def first(self) -> HostLine:
+        """The first line that a conversation can be made for; it is handled once the connection is open."""
+        return await self._first
 
     def open(self, requests: HostRequests, turns: Turns) -> None:
         """Handle lines from now on, and those that came before."""
@@ -71,6 +78,8 @@ class Connection:
         if self._early is not None or self._requests is None or self._turns is None:
             assert self._early is not None, "lines wait until the connection is open"
             self._early.append(line)
+            if not self._first.done() and decides(line):
+                self._first.set_result(line)
             return
         if self.faults:
             return

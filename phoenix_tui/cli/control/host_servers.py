@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from engine.ports.extensions import ExtensionPrompt
 from engine.records import ConversationRecord
+from phoenix_tui.cli.control.handshake import servers_inside
 from phoenix_tui.cli.control.host import Host, HostError
 from tools.clean import clean, clean_line
 from tools.contract import (
@@ -40,6 +41,8 @@ CONNECT_WITHIN: Final = 30.0
 """Seconds for the handshake and the list of one server."""
 CALL_WITHIN: Final = 3_600.0
 """Seconds for one call."""
+MOST_SERVERS: Final = 64
+"""Servers of one handshake."""
 MOST_TOOLS: Final = 500
 """Tools of one server; further ones are left out."""
 MOST_PAGES: Final = 50
@@ -107,8 +110,9 @@ class HostServers:
         """Decoder of images in results; None: they are left out."""
 
     def begin(self, request: JsonObject) -> None:
-        """Start to connect: the handshake does not wait for it."""
-        del request
+        """Take the servers of the handshake and start to connect: the answer does not wait for it."""
+        for name in servers_inside(request)[:MOST_SERVERS]:
+            self._servers.setdefault(name, HostServer(name))
         self._connect()
 
     def init_fields(self) -> JsonObject:

@@ -1,0 +1,99 @@
+"""The handshake of hosts that say there what others say on the command line: prompts, a title, servers inside them."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.phoenix_tui.cli.test_control_servers import ADDS, ALLOWED, adds, bodies, server_with
+from tests.support.cli import with_claude
+from tests.support.control_host import Frame, hosted
+from tests.support.loopback import serve
+from tests.support.loopback_agents import says
+from tests.support.waiting import poll
+
+NO_PROMPT = ("--output-format", "stream-json", "--verbose", "--input-format", "stream-json")
+
+
+def system_of(body: Frame) -> str:
+    return json.dumps(body["system"], ensure_ascii=False)
+
+
+async def test_prompts_of_the_handshake_are_those_of_the_conversation(tmp_path: Path) -> None:
+    async with (
+        serve(says("Arr.")) as server,
+        hosted(with_claude(tmp_path, server.url), base=NO_PROMPT) as host,
+    ):
+        await host.ask("initialize", systemPrompt=["You are a pirate.", "Be brief."], appendSystemPrompt="Say arr.")
+        await host.turn("Hi")
+        [body] = bodies(server)
+    told = system_of(body)
+    assert "You are a pirate.\\n\\nBe brief." in told
+    assert "Say arr." in told
+    assert "Phoenix" not in told
+
+
+async def test_an_empty_prompt_in_the_handshake_is_the_plain_one(tmp_path: Path) -> None:
+    async with (
+        serve(says("Hi.")) as server,
+        hosted(with_claude(tmp_path, server.url), base=NO_PROMPT) as host,
+    ):
+        await host.ask("initialize", systemPrompt=[""])
+        await host.turn("Hi")
+        [body] = bodies(server)
+    assert "You are a helpful agent." in system_of(body)
+
+
+async def test_without_a_prompt_anywhere_it_is_that_of_phoenix_with_what_is_appended(tmp_path: Path) -> None:
+    async with serve(says("Hi.")) as server:
+        phoenix = with_claude(tmp_path, server.url, PHOENIX_APPEND_SYSTEM_PROMPT="From my settings.")
+        async with hosted(phoenix, base=NO_PROMPT) as host:
+            await host.ask("initialize", appendSystemPrompt="From the host.")
+            await host.turn("Hi")
+            [body] = bodies(server)
+    told = system_of(body)
+    assert "You are Phoenix" in told
+    assert "From my settings.\\n\\nFrom the host." in told
+
+
+async def test_a_title_of_the_handshake_names_the_conversation(tmp_path: Path) -> None:
+    async with serve(says("Hi.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix) as host:
+            await host.ask("initialize", title="Review of the parser")
+            await host.turn("Hi")
+            await host.close()
+        ran = await phoenix.run("conversations", "list")
+    assert (ran.code, "Review of the parser" in ran.out) == (0, True)
+
+
+async def test_a_server_that_only_the_handshake_names_is_connected(tmp_path: Path) -> None:
+    async with serve(ADDS, says("Five.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix, *ALLOWED, mcp_message=server_with(adds)) as host:
+            await host.ask("initialize", sdkMcpServers=["calc", 7, ""])
+            frames = await host.turn("Add")
+        _, second = bodies(server)
+    assert frames[0]["mcp_servers"] == [{"name": "calc", "status": "connected"}]
+    assert "sum 5" in json.dumps(second["messages"][-1])
+
+
+@pytest.mark.parametrize("odd", [7, {"a": 1}, [7, None, {"b": 2}], None])
+async def test_odd_prompts_of_a_handshake_are_no_prompts(tmp_path: Path, odd: object) -> None:
+    async with serve(says("Hi.")) as server, hosted(with_claude(tmp_path, server.url)) as host:
+        answer = await host.ask("initialize", systemPrompt=odd, appendSystemPrompt=odd, title=odd, sdkMcpServers=odd)
+        result = (await host.turn("Hi"))[-1]
+    assert (answer["subtype"], result["result"]) == ("success", "Hi.")
+
+
+async def test_a_signal_before_the_first_line_ends_it_with_its_code(tmp_path: Path) -> None:
+    async with serve(says("Hi.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with hosted(phoenix) as host:
+            assert await poll(lambda: list(phoenix.home.rglob("*.db")))
+            host.process.send_signal(signal.SIGTERM)
+            code = await host.end()
+    assert (code, server.requests) == (143, [])
