@@ -133,6 +133,10 @@ class McpServers(Protocol):
         """Sentences about files and entries that are left out."""
         ...
 
+    def give(self, conversation_id: str, servers: Sequence[ServerDefinition]) -> None:
+        """Take the servers that the client of a conversation brings along, until it closes."""
+        ...
+
     async def settle(self, record: ConversationRecord, seconds: float) -> None:
         """Start its servers and wait for their connections, at most `seconds`."""
         ...

@@ -36,6 +36,7 @@ from phoenix_tui.cli.control.names import native_tools
 from phoenix_tui.cli.control.permission_updates import PermissionUpdates
 from phoenix_tui.cli.control.reporter import ControlReporter
 from phoenix_tui.cli.control.requests import HostRequests
+from phoenix_tui.cli.control.server_requests import ServerRequests
 from phoenix_tui.cli.control.session import ControlSession, known_model
 from phoenix_tui.cli.control.turns import Turns, TurnSettings
 from phoenix_tui.cli.exits import CommandError, Exit
@@ -55,6 +56,7 @@ from phoenix_tui.wiring.headless import (
     remove_old_events,
     started,
 )
+from phoenix_tui.wiring.mcp_headless import started_servers
 from phoenix_tui.wiring.waits import waits_on_stderr
 
 SIGNALS = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED, signal.SIGHUP: Exit.TERMINATED}
@@ -204,20 +206,27 @@ class ControlRun:
         turns = Turns(
             backend.engine, conversation, reporter, approvals, outcome, settings, lambda: session.init_frame()
         )
+        servers = ServerRequests(
+            self._servers,
+            backend.mcp,
+            conversation,
+            lambda: started_servers(backend.mcp, conversation.record),
+            os.environ,
+        )
         session = ControlSession(
             conversation,
             turns,
             lambda: (
                 *backend.engine.tool_names,
-                *(name for one in (backend.invocables, *self._sources) for name in one.tools(record)),
+                *(name for one in self._offers(backend) for name in one.tools(conversation.record)),
             ),
             partial(full_reference, providers=backend.providers),
             record.model,
-            self._servers,
+            servers,
             HostCommands(
                 partial(backend.invocables.catalogue, record.cwd), partial(backend.invocables.look, record.cwd)
             ),
-            (self._hooks, self._agents, self._servers),
+            (self._hooks, self._agents, servers),
             unasked=flags.unasked,
             asks=asks,
         )
@@ -227,6 +236,9 @@ class ControlRun:
         handlers = {**session.handlers(), **Inspection(backend.engine, turns).handlers()}
         self._connection.open(HostRequests(self._writer, handlers), turns)
         return turns
+
+    def _offers(self, backend: Backend) -> tuple[ExtensionSource, ...]:
+        return backend.invocables, backend.mcp, *self._sources
 
     def _rules_over(self, book: RuleBook) -> RuleBook:
         self._rules = HostRules(book)

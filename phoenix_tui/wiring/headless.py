@@ -24,6 +24,7 @@ from phoenix_tui.cli.outcome import RunOutcome
 from phoenix_tui.cli.output import write_progress
 from phoenix_tui.cli.partials import Partials
 from phoenix_tui.cli.reporters import JsonReporter, Reporter, StreamReporter, TextReporter
+from phoenix_tui.cli.server_status import server_frame
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.cli.structured import StructuredAnswer
 from phoenix_tui.config.flag_rules import without_effect
@@ -33,7 +34,7 @@ from phoenix_tui.text.trust_text import untrusted
 from phoenix_tui.wiring.backend import Backend, Outside, open_backend
 from phoenix_tui.wiring.choice import choose, full_reference
 from phoenix_tui.wiring.event_retention import remove_now
-from phoenix_tui.wiring.mcp_headless import server_frame, started_servers
+from phoenix_tui.wiring.mcp_headless import started_servers
 from phoenix_tui.wiring.providers import why_no_budget
 from phoenix_tui.wiring.sandboxes import chosen_sandbox, widened
 from phoenix_tui.wiring.settings_board import caps_of, caps_with

@@ -5,22 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from engine.ports.mcp import McpServers, ServerOrigin, ServerState, ServerView
+from engine.ports.mcp import McpServers, ServerState, ServerView
 from engine.records import ConversationRecord
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.output import write_progress
 from phoenix_tui.wiring.mcp import UNATTENDED_WAIT
 from tools.clean import clean_line
-from tools.contract import JsonObject
 
-STATUS: Final = {
-    ServerState.CONNECTED: "connected",
-    ServerState.CONNECTING: "pending",
-    ServerState.WAITING: "pending",
-    ServerState.NEEDS_AUTH: "needs-auth",
-    ServerState.FAILED: "failed",
-    ServerState.OFF: "disabled",
-}
 REQUIRED_WAIT: Final = 30.0
 """Seconds for the connection of a server that a run cannot do without."""
 
@@ -51,9 +42,3 @@ def _told(views: Sequence[ServerView]) -> Sequence[ServerView]:
                 raise CommandError(f"{sentence.replace('is left out', 'is required and failed')}.", Exit.FAILED)
             write_progress(f"phoenix: {sentence.rstrip('.')}.")
     return views
-
-
-def server_frame(view: ServerView) -> JsonObject:
-    """Entry of a server in the first line of stream-json."""
-    source = view.source if view.origin is not ServerOrigin.FLAG or view.source else "--mcp-config"
-    return {"name": view.name, "status": STATUS[view.state], "source": source}

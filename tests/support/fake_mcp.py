@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from engine.ports.mcp import ServerOrigin, ServerState, ServerView
+from engine.ports.mcp import ServerDefinition, ServerOrigin, ServerState, ServerView
 from engine.records import ConversationRecord
 
 
@@ -32,6 +32,7 @@ class FakeServers:
     def __init__(self, *views: ServerView, notices: Sequence[str] = ()) -> None:
         self.all, self.said = list(views), notices
         self.done: list[str] = []
+        self.given: dict[str, tuple[ServerDefinition, ...]] = {}
 
     async def views(self, record: ConversationRecord) -> Sequence[ServerView]:
         """All of them."""
@@ -40,6 +41,10 @@ class FakeServers:
     async def notices(self, record: ConversationRecord) -> Sequence[str]:
         """Sentences of the test."""
         return self.said
+
+    def give(self, conversation_id: str, servers: Sequence[ServerDefinition]) -> None:
+        """Note them."""
+        self.given[conversation_id] = tuple(servers)
 
     async def settle(self, record: ConversationRecord, seconds: float) -> None:
         """Note it."""

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from engine.extensions.mcp.catalogue_cache import CatalogueCache
 from engine.extensions.mcp.connection import McpLimits, ServerConnection
+from engine.extensions.mcp.given import GivenServers
 from engine.extensions.mcp.helper_process import HelperProcess
 from engine.extensions.mcp.offering import Offered, OfferedTool, instructions, is_deferred, names_of, offered_tools
 from engine.ports.extensions import ExtensionPrompt
@@ -105,6 +106,7 @@ class McpHub:
         self._cache = CatalogueCache(folders.cache)
         self._servers: dict[str, ServerConnection] = {}
         self._conversations: dict[str, _Conversation] = {}
+        self._given = GivenServers()
         self._numbers = itertools.count(1)
         self._background: set[asyncio.Task[Any]] = set()
 
@@ -195,6 +197,7 @@ class McpHub:
     async def _look(self, record: ConversationRecord) -> _Conversation:
         files, cwd = self._definitions, record.cwd
         folder = files.look(cwd) if files.is_quick(cwd) else await asyncio.to_thread(files.look, cwd)
+        folder = self._given.over(folder, record)
         known = self._conversations.get(record.id)
         if known is None:
             known = self._conversations[record.id] = _Conversation(folder)
@@ -237,7 +240,8 @@ class McpHub:
     async def may_start(self, server: ServerConnection) -> bool:
         """Look at the definitions right before a start; implements `ConnectionOwner`."""
         folder = await asyncio.to_thread(self._definitions.look, server.folder)
-        same = (one for one in folder.servers if one.name == server.name and one.is_enabled and not one.trouble)
+        defined = (*folder.servers, *self._given.of(server.users))
+        same = (one for one in defined if one.name == server.name and one.is_enabled and not one.trouble)
         return any(one.identity == server.definition.identity for one in same)
 
     def changed(self, server: ServerConnection) -> None:
@@ -249,6 +253,7 @@ class McpHub:
 
     def closed(self, conversation_id: str) -> None:
         """Take the end of a conversation: its servers end a minute later where no other has them."""
+        self._given.forget(conversation_id)
         known = self._conversations.pop(conversation_id, None)
         for server in known.servers if known is not None else ():
             self._leave(server, conversation_id)
@@ -289,6 +294,10 @@ class McpHub:
         task.add_done_callback(self._background.discard)
 
     # For front ends.
+
+    def give(self, conversation_id: str, servers: Sequence[ServerDefinition]) -> None:
+        """Take the servers that the client of a conversation brings along, until it closes."""
+        self._given.put(conversation_id, servers)
 
     async def settle(self, record: ConversationRecord, seconds: float) -> None:
         """Start the servers of a conversation and wait for their connections."""

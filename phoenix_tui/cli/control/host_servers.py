@@ -115,10 +115,26 @@ class HostServers:
             self._servers.setdefault(name, HostServer(name))
         self._connect()
 
-    def init_fields(self) -> JsonObject:
+    def names(self) -> list[str]:
+        """Names of all."""
+        return list(self._servers)
+
+    def has(self, name: str) -> bool:
+        """True for a server of the host."""
+        return name in self._servers
+
+    def statuses(self) -> list[JsonObject]:
         """The servers in the init frame."""
-        servers: list[JsonValue] = [{"name": one.name, "status": one.status} for one in self._servers.values()]
-        return {"mcp_servers": servers}
+        return [{"name": one.name, "status": one.status} for one in self._servers.values()]
+
+    def errors(self) -> dict[str, JsonValue]:
+        """Reasons by name where a server cannot be used."""
+        return {one.name: one.error for one in self._servers.values() if one.error}
+
+    async def replace(self, names: Sequence[str]) -> None:
+        """Have these servers and no others, connected."""
+        self._servers = {name: self._servers.get(name) or HostServer(name) for name in names}
+        await self._connect_all()
 
     async def ready(self) -> None:
         """Wait until each server is connected, or is known to fail."""

@@ -14,9 +14,9 @@ from engine.records import PermissionMode
 from phoenix_tui.cli.agent_sdk import COMPATIBLE_VERSION, MODES
 from phoenix_tui.cli.control.flags import FOREIGN_MODES, NOBODY
 from phoenix_tui.cli.control.host_commands import HostCommands
-from phoenix_tui.cli.control.host_servers import HostServers
 from phoenix_tui.cli.control.names import bare_model, foreign_names
 from phoenix_tui.cli.control.requests import Handler, RequestError, process_facts, text_of
+from phoenix_tui.cli.control.server_requests import ServerRequests
 from phoenix_tui.cli.control.turns import Turns
 from tools.contract import JsonObject, JsonValue
 
@@ -69,7 +69,7 @@ class ControlSession(Struct, eq=False):
     """Native names of the tools of its model."""
     find_model: ModelFinder
     default_model: str
-    servers: HostServers
+    servers: ServerRequests
     commands: HostCommands
     parts: Sequence[InitPart] = ()
     unasked: bool = False
@@ -86,15 +86,14 @@ class ControlSession(Struct, eq=False):
             "interrupt": self._interrupt,
             "set_permission_mode": self._set_mode,
             "set_model": self._set_model,
-            "mcp_status": self._mcp_status,
-            "mcp_toggle": self._mcp_toggle,
-            "mcp_reconnect": self._mcp_reconnect,
+            **self.servers.handlers(),
         }
 
-    async def ready(self) -> None:
-        """Wait for all parts."""
+    async def ready(self) -> str:
+        """Wait for all parts; returns why no turn can begin."""
         for part in (*self.parts, self.commands):
             await part.ready()
+        return self.servers.why_not
 
     def init_frame(self) -> JsonObject:
         """The init frame as it is now."""
@@ -196,21 +195,6 @@ class ControlSession(Struct, eq=False):
         await self.conversation.change(ConversationChanges(model=reference))
         self.turns.reporter.model = reference
         return {"model": bare_model(reference)}
-
-    async def _mcp_status(self, request: JsonObject) -> JsonObject:
-        del request
-        return {"mcpServers": self.servers.report()}
-
-    async def _mcp_toggle(self, request: JsonObject) -> JsonObject:
-        name = text_of(request, "serverName")
-        if not self.servers.turn(name, is_on=request.get("enabled") is True):
-            raise RequestError(f"There is no server {name[:60]}.")
-        return {}
-
-    async def _mcp_reconnect(self, request: JsonObject) -> JsonObject:
-        if why := await self.servers.reconnect(text_of(request, "serverName")):
-            raise RequestError(why)
-        return {}
 
 
 def _texts(value: JsonValue) -> list[str]:

@@ -41,8 +41,9 @@ IMAGE_LEFT_OUT: Final = "[an image was left out: {reason}]"
 NO_MORE_BUDGET: Final = "The --max-budget-usd limit is used up."
 
 
-async def _at_once() -> None:
+async def _at_once() -> str:
     """Wait for nothing."""
+    return ""
 
 
 @dataclass(slots=True)
@@ -54,8 +55,8 @@ class TurnSettings:
     waits_for_agents: bool = True
     structured: StructuredAnswer | None = None
     """The answer of `--json-schema`; None without that flag."""
-    ready: Callable[[], Awaitable[None]] = _at_once
-    """Waits until a turn may begin."""
+    ready: Callable[[], Awaitable[str]] = _at_once
+    """Waits until a turn may begin; returns why it cannot."""
 
 
 @dataclass(slots=True)
@@ -155,15 +156,19 @@ class Turns:
         self._bytes -= len(message.text) + sum(map(len, message.images))
         self.tell_state("running")
         self._begin((message.uuid,))
-        await self.settings.ready()
+        why_not = await self.settings.ready()
         self.reporter.tell(self.init())
         if self.settings.replay:
             replayed: JsonObject = {"type": "user", "message": {"role": "user", "content": message.content}}
             self.reporter.tell(replayed | {"parent_tool_use_id": None, "isReplay": True}, message.uuid)
-        await self._say(message)
+        await (self._refuse(why_not) if why_not else self._say(message))
         await self._owed()
         if not self._waiting:
             self.tell_state("idle")
+
+    async def _refuse(self, reason: str) -> None:
+        self.outcome.refused = Refused(reason)
+        await self._end()
 
     async def _say(self, message: HostMessage) -> None:
         text, image_ids = message.text, list[str]()
