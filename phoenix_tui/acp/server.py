@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,13 +25,13 @@ from phoenix_tui.acp.lines import fields_of
 from phoenix_tui.acp.options import ModelList, change_of, modes_of
 from phoenix_tui.acp.prompts import read_prompt
 from phoenix_tui.acp.replay import replay
+from phoenix_tui.acp.servers import tables_of
 from phoenix_tui.acp.services import AcpServices
 from phoenix_tui.acp.session import AcpSession
 from tools.clean import clean_line, reveal_name
 
 PAGE: Final = 50
 """Sessions of one list."""
-NO_SERVERS: Final = "MCP servers of the editor are not connected: this Phoenix has no MCP client yet."
 NO_FOLDERS: Final = "Additional folders are not used: Phoenix works in one folder, and asks before it leaves it."
 
 
@@ -90,7 +90,7 @@ class AcpServer:
         services, cwd = await self._opening, absolute(request.cwd)
         begun = await services.begin(cwd)
         conversation = await services.engine.create(begun.options)
-        session = await self._enter(conversation, [*begun.notices, *_unused(request)])
+        session = await self._enter(conversation, request, begun.notices)
         options = await self._models.options(conversation.record)
         modes = modes_of(conversation.record)
         greet(session)
@@ -119,7 +119,7 @@ class AcpServer:
         absolute(request.cwd)
         with known(request.session_id):
             conversation = await services.engine.fork(request.session_id)
-        session = await self._enter(conversation, _unused(request))
+        session = await self._enter(conversation, request)
         options = await self._models.options(conversation.record)
         modes = modes_of(conversation.record)
         greet(session)
@@ -211,6 +211,7 @@ class AcpServer:
         services, folder = await self._opening, absolute(cwd)
         async with self._entering:
             if (session := self._sessions.get(session_id)) is not None:
+                session.use_servers(services, tables_of(request))
                 return session
             with known(session_id):
                 conversation = await services.engine.open(session_id)
@@ -218,15 +219,16 @@ class AcpServer:
         if refusal := await asyncio.to_thread(_refusal, conversation, folder):
             await services.engine.forget(session_id)
             raise refusal
-        return await self._enter(conversation, [*await services.notices(own), *_unused(request)])
+        return await self._enter(conversation, request, await services.notices(own))
 
-    async def _enter(self, conversation: ConversationApi, notices: list[str]) -> AcpSession:
+    async def _enter(self, conversation: ConversationApi, request: Any, notices: Sequence[str] = ()) -> AcpSession:
         services = await self._opening
         session = AcpSession(self.client, conversation, self._models.options, services)
         session.caps = lambda: services.caps(conversation.record)
-        session.notices += notices
+        session.notices += [*notices, *_unused(request)]
         self._sessions[session.id] = session
         await session.open()
+        session.use_servers(services, tables_of(request))
         return session
 
     async def _leave(self, session: AcpSession) -> None:
@@ -294,5 +296,4 @@ def absolute(cwd: str) -> Path:
 
 def _unused(request: Any) -> list[str]:
     """Sentences about parts of a request that Phoenix does not use."""
-    said = [NO_SERVERS] if getattr(request, "mcp_servers", None) else []
-    return [*said, NO_FOLDERS] if getattr(request, "additional_directories", None) else said
+    return [NO_FOLDERS] if getattr(request, "additional_directories", None) else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -52,6 +52,14 @@ class AcpServices(Protocol):
 
     async def custom_commands(self, cwd: Path) -> Sequence[CustomCommand]:
         """Skills and command files of a folder, as they are now."""
+        ...
+
+    def use_servers(self, record: ConversationRecord, tables: Mapping[str, object]) -> None:
+        """Give a conversation the MCP servers of its client, by name."""
+        ...
+
+    async def failed_servers(self, record: ConversationRecord) -> list[str]:
+        """Start the MCP servers of a conversation; sentences about those that cannot be used."""
         ...
 
     async def cost(self, conversation: ConversationApi) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Literal
 
 from acp.exceptions import RequestError
@@ -24,6 +24,7 @@ from phoenix_tui.acp.dispatch import INTERNAL
 from phoenix_tui.acp.options import OptionsOf
 from phoenix_tui.acp.prompts import Prompt
 from phoenix_tui.acp.pump import UpdatePump
+from phoenix_tui.acp.services import AcpServices
 from phoenix_tui.acp.translator import Translator
 from tools.contract import ImageRejected
 
@@ -60,6 +61,7 @@ class AcpSession:
         self.agents = AgentsInSession(self.pump, self.translator, self.approvals)
         self._listed: list[AvailableCommand] = []
         """Commands as the client knows them."""
+        self._starting: asyncio.Task[None] | None = None
         self._greeting: asyncio.Task[None] | None = None
         self._leave: Unsubscribe | None = None
         self._turn: asyncio.Future[RunEnded] | None = None
@@ -74,6 +76,25 @@ class AcpSession:
     async def open(self) -> None:
         """Follow the conversation."""
         self._leave = await self.conversation.subscribe(self.follow)
+
+    def use_servers(self, services: AcpServices, tables: Mapping[str, object]) -> None:
+        """Start the MCP servers of the client; the next prompt waits for them, and says what is wrong."""
+        record = self.conversation.record
+        services.use_servers(record, tables)
+
+        async def start() -> None:
+            self.notices += await services.failed_servers(record)
+
+        if self._starting is not None:
+            self._starting.cancel()
+        self._starting = asyncio.get_running_loop().create_task(start()) if tables else None
+
+    async def _servers_started(self) -> None:
+        """Wait for the client's servers, within their bound, or for a cancel."""
+        if self._starting is not None:
+            cancelled = asyncio.get_running_loop().create_task(self._cancelled.wait())
+            await asyncio.wait({self._starting, cancelled}, return_when=asyncio.FIRST_COMPLETED)
+            cancelled.cancel()
 
     def greet(self) -> None:
         """Name the commands, in a task."""
@@ -120,6 +141,7 @@ class AcpSession:
         try:
             self.translator.begin_turn()
             await self.name_commands()
+            await self._servers_started()
             for notice in self.notices:
                 self.translator.notice(notice)
             self.notices.clear()
@@ -185,8 +207,8 @@ class AcpSession:
         if self._leave is not None:
             self._leave()
         self.approvals.close()
-        if self._greeting is not None:
-            self._greeting.cancel()
+        for task in filter(None, (self._greeting, self._starting)):
+            task.cancel()
         if self._turn is not None and not self._turn.done():
             self._turn.set_result(CLOSED)
         await self.pump.close()

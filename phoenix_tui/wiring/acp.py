@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,7 @@ from engine.conversation import Conversation
 from engine.engine import ConversationOptions, Engine
 from engine.executor.requests import RunCaps
 from engine.ports import ModelInfo, ProviderError, StorageError
+from engine.ports.mcp import ServerOrigin, ServerState, ServerView
 from engine.records import ConversationRecord, PermissionMode
 from engine.records.effort import Effort
 from engine.updates import Update
@@ -26,6 +27,8 @@ from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import Setup, prepare, prepare_command
+from phoenix_tui.config.servers.definition import Place, parse_definition
+from phoenix_tui.config.servers.server_files import MOST_SERVERS
 from phoenix_tui.config.sources.report import report_of
 from phoenix_tui.features.custom_commands import CustomCommand, CustomCommands
 from phoenix_tui.text.cost_text import call_lines
@@ -33,11 +36,15 @@ from phoenix_tui.text.labels import money, tokens
 from phoenix_tui.text.trust_text import untrusted
 from phoenix_tui.wiring.backend import Backend, open_backend
 from phoenix_tui.wiring.choice import choose
+from phoenix_tui.wiring.mcp import UNATTENDED_WAIT
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
 from phoenix_tui.wiring.settings_board import caps_of, caps_with
 from phoenix_tui.wiring.trust_board import project_sources
+from tools.clean import clean_line
 
 MISSING: Final = "`phoenix acp` needs agent-client-protocol; install it with `pip install 'phoenix-tui[acp]'`."
+CLIENT: Final = "the editor"
+"""Source of the MCP servers of a client."""
 FLAGS: Final = ("model", "effort", "profile", "permission_mode", "sandbox")
 """Flags of `phoenix acp` that set options of new conversations."""
 
@@ -153,6 +160,20 @@ class _Services(Struct, eq=False):
         await self.backend.invocables.look(cwd)
         return CustomCommands(self.backend.invocables.catalogue(cwd)).matching("")
 
+    def use_servers(self, record: ConversationRecord, tables: Mapping[str, object]) -> None:
+        """Give a conversation the servers of its client, which start without a question: it is the user's program."""
+        place = Place(ServerOrigin.FLAG, CLIENT, record.cwd, is_literal=True)
+        made = [parse_definition(name, table, place)[0] for name, table in list(tables.items())[:MOST_SERVERS]]
+        self.backend.mcp.give(record.id, made)
+
+    async def failed_servers(self, record: ConversationRecord) -> list[str]:
+        """Start the servers of a conversation and wait a while for them."""
+        servers = self.backend.mcp
+        await servers.settle(record, UNATTENDED_WAIT)
+        views = [one for one in await servers.views(record) if one.origin is ServerOrigin.FLAG]
+        failed = (one for one in views if one.state in {ServerState.FAILED, ServerState.NEEDS_AUTH})
+        return [_unusable(one) for one in failed]
+
     async def cost(self, conversation: ConversationApi) -> list[str]:
         """Tokens and cost, in all and by purpose."""
         spent = conversation.record.spent
@@ -178,3 +199,10 @@ class _Services(Struct, eq=False):
         setup = await asyncio.to_thread(prepare, replace(self.arguments, cwd=str(cwd)), os.environ)
         self._setups[setup.cwd] = setup
         return setup
+
+
+def _unusable(view: ServerView) -> str:
+    text = clean_line(view.text or view.state.value).rstrip(".")
+    return (
+        f"{text}." if f"'{view.name}'" in text else f"The MCP server '{clean_line(view.name)}' cannot be used: {text}."
+    )

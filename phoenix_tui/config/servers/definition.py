@@ -49,6 +49,8 @@ class Place(Struct, frozen=True):
     folder: Path
     """Project folder, for `CLAUDE_PROJECT_DIR` and a relative `cwd`."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    is_literal: bool = False
+    """True where texts have no variables."""
 
 
 class Invalid(ValueError):
@@ -78,7 +80,7 @@ def _parsed(name: str, table: dict[str, object], place: Place) -> ServerDefiniti
     transport = _transport(table)
     folder = str(place.folder)
     own = {"CLAUDE_PROJECT_DIR": folder, "PHOENIX_PROJECT_DIR": folder}
-    variables = Variables(place.environment, place.origin is not ServerOrigin.PROJECT, own)
+    variables = Variables(place.environment, place.origin is not ServerOrigin.PROJECT, own, place.is_literal)
     command: tuple[str, ...] = ()
     url = ""
     if transport == "stdio":

@@ -22,12 +22,16 @@ class Variables(Struct):
     may_have_secrets: bool
     own: Mapping[str, str] = field(default_factory=dict[str, str])
     """Variables that stand before those of the environment."""
+    is_literal: bool = False
+    """True where the texts have no variables: they are values already."""
     missing: list[str] = field(default_factory=list[str])
     secrets: list[str] = field(default_factory=list[str])
     """Secret variables that the definition may not have."""
 
     def fill(self, text: str) -> str:
         """The text with its variables; values are not searched for further ones."""
+        if self.is_literal:
+            return text[:LONGEST]
         return _VARIABLE.sub(self._value, text)[:LONGEST]
 
     def _value(self, match: re.Match[str]) -> str:
