@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.config.credentials import Credentials, load_credentials
+from phoenix_tui.config.file_sources import FileSources, file_sources
 from phoenix_tui.config.load import Layer, environment_layer, flag_layer, merge, parse_layer, user_layer
 from phoenix_tui.config.paths import Paths, find_paths
 from phoenix_tui.config.profile_layer import chosen_profile, instructed, open_profiles, with_profile
@@ -57,6 +58,13 @@ class Setup(Struct, frozen=True):
     """Values of `--allowedTools` and `--disallowedTools`, checked."""
     mcp_config: tuple[str, ...] = ()
     strict_mcp_config: bool = False
+    files: FileSources | None = None
+    """Whose files count in this run; None: the user's, and those of trusted folders."""
+
+    @property
+    def users_folder(self) -> Path:
+        """Folder of the user's files that extend or instruct; an empty one where they do not count in this run."""
+        return self.paths.config if self.files is None or self.files.users else self.files.folder
 
     @property
     def cwd(self) -> Path:
@@ -95,8 +103,10 @@ def wide_folder(cwd: Path, sandbox: str) -> str:
     return f"Phoenix was started in {name}: commands {reach} everything below it; start in a project folder instead."
 
 
-def prepare(arguments: RunArguments, environment: Mapping[str, str]) -> Setup:
+def prepare(arguments: RunArguments, environment: Mapping[str, str], setting_sources: str | None = None) -> Setup:
     """Read the inputs of a run; the working directory's own files count only when it is trusted.
+
+    `setting_sources`: whose files count, as checked by `file_sources`; None: what the user has answered.
 
     Raises:
         CommandError: the folder is unusable or a setting is wrong.
@@ -104,8 +114,12 @@ def prepare(arguments: RunArguments, environment: Mapping[str, str]) -> Setup:
     folder = checked_folder(arguments.folder())
     try:
         paths = _made(find_paths(environment))
+        files = file_sources(setting_sources, _passing_folder(paths.state)) if setting_sources is not None else None
         project = find_project(folder)
-        trust = _trust(paths, project, give=arguments.trust)
+        if files is not None:
+            paths = replace(paths, trust_of_run=files.folder / "trust.json")
+            project = project if files.projects else Project(project.folder)
+        trust = _trust(paths, project, give=arguments.trust or files is not None)
         asked = (environment_layer(environment), flag_layer(_flags(arguments)))
         narrowing = _project_layer(project) if trust.trust is Trust.GIVEN else Layer()
         settings_now = partial(_merged, paths, project.folder, narrowing, asked)
@@ -131,6 +145,7 @@ def prepare(arguments: RunArguments, environment: Mapping[str, str]) -> Setup:
         strict_mcp_config=arguments.strict_mcp_config,
         gives_trust=arguments.trust,
         no_hooks=arguments.no_hooks,
+        files=files,
     )
 
 
@@ -240,12 +255,12 @@ def _made(paths: Paths) -> Paths:
     return paths if os.access(paths.state, os.W_OK) else replace(paths, state=_passing_folder())
 
 
-def _passing_folder() -> Path:
+def _passing_folder(within: Path | None = None) -> Path:
     import atexit  # noqa: PLC0415 - rare
     import shutil  # noqa: PLC0415 - as above
     import tempfile  # noqa: PLC0415 - as above
 
-    folder = Path(tempfile.mkdtemp(prefix="phoenix-"))
+    folder = Path(tempfile.mkdtemp(prefix="phoenix-", dir=within))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 

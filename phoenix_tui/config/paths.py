@@ -16,6 +16,8 @@ class Paths(Struct, frozen=True):
     config: Path
     data: Path
     state: Path
+    trust_of_run: Path | None = None
+    """File of answers that hold for this run alone, and take the place of the user's; None: there is none."""
 
     @property
     def config_file(self) -> Path:
@@ -34,8 +36,8 @@ class Paths(Struct, frozen=True):
 
     @property
     def trust_file(self) -> Path:
-        """Folders whose own files are interpreted."""
-        return self.config / "trust.json"
+        """Folders whose own files are interpreted, in this run."""
+        return self.trust_of_run or self.config / "trust.json"
 
     @property
     def servers_file(self) -> Path:

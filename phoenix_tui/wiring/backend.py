@@ -33,6 +33,7 @@ from engine.rewind.turn_recorder import TurnRecorder
 from engine.store import BUSY_SECONDS, SqliteStore, StorePaths, open_ephemeral_store, open_store
 from engine.store.remains import Remains
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.file_sources import OnlyDenials
 from phoenix_tui.config.flag_rules import with_flags
 from phoenix_tui.config.instructions import Instructions
 from phoenix_tui.config.paths import Paths
@@ -181,7 +182,10 @@ async def _backend(
 def _rules(setup: Setup) -> RuleBook:
     """The rules of the user's file, kept in memory for a run that writes nothing, and those of the flags."""
     file = RuleFile(setup.paths.rules_file)
-    return with_flags(file.in_memory() if setup.ephemeral else file, setup.allowed_tools, setup.denied_tools)
+    book: RuleBook = file.in_memory() if setup.ephemeral else file
+    if setup.files is not None and not setup.files.users:
+        book = OnlyDenials(book)
+    return with_flags(book, setup.allowed_tools, setup.denied_tools)
 
 
 def _engine(ports: Ports, settings: EngineSettings, outside: Outside | None) -> Engine:
@@ -221,7 +225,7 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
     """The numbers and choices of this setup that hold for every conversation."""
     paths, settings = setup.paths, setup.settings
     return EngineSettings(
-        instructions=Instructions(paths.config, trust),
+        instructions=Instructions(setup.users_folder, trust),
         spills=(paths.outputs,),
         own=own_paths(paths, setup.cwd),
         home=Path.home(),
@@ -280,6 +284,7 @@ def own_paths(paths: Paths, cwd: Path) -> tuple[Path, ...]:
         paths.credentials_file,
         paths.rules_file,
         paths.config / "hooks.json",
+        paths.config / "trust.json",
         paths.trust_file,
         paths.keymap_file,
         *paths.prompt_files,

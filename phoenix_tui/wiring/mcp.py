@@ -30,9 +30,8 @@ MOST_OUTPUT: Final = 128 * 1024
 
 def server_files(setup: Setup, environment: Mapping[str, str], sources: ProjectSources) -> ServerFiles:
     """The definitions of servers of this start."""
-    return ServerFiles(
-        sources, setup.paths.config_file, environment, setup.mcp_config, only_given=setup.strict_mcp_config
-    )
+    users = setup.users_folder / setup.paths.config_file.name
+    return ServerFiles(sources, users, environment, setup.mcp_config, only_given=setup.strict_mcp_config)
 
 
 def open_hub(

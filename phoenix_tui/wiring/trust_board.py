@@ -34,13 +34,16 @@ def project_sources(setup: Setup, *, may_give: bool = True) -> ProjectSources:
     """
     if setup.sources is not None:
         return setup.sources
+    files, trust = setup.files, TrustFile(setup.paths.trust_file)
+    trusts = setup.gives_trust and may_give if files is None else files.trusts
     return ProjectSources(
-        setup.paths.config,
-        Path.home(),
-        TrustFile(setup.paths.trust_file),
+        setup.users_folder,
+        Path.home() if files is None or files.users else setup.users_folder,
+        trust,
         claude_hooks=setup.settings.flag("claude_hooks"),
-        trusts=setup.cwd if setup.gives_trust and may_give else None,
-        keeps_answers=not setup.ephemeral,
+        trusts=setup.cwd if trusts else None,
+        keeps_answers=not setup.ephemeral and files is None,
+        counts=None if files is None else files.counts,
     )
 
 

@@ -18,6 +18,7 @@ from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.names import INPUT_FORMAT
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.config.choices import EFFORTS as KNOWN
+from phoenix_tui.config.file_sources import check_sources
 from phoenix_tui.config.flag_rules import listed
 from tools.contract import JsonObject, JsonValue
 
@@ -94,7 +95,10 @@ def control_flags(argv: Sequence[str]) -> ControlFlags:
     if own["add_dirs"]:
         notices.append("--add-dir has no effect here: calls outside the folder ask.")
     if own["setting_sources"] is not None:
-        notices.append("--setting-sources has no effect here: a project's files count once they are trusted.")
+        try:
+            check_sources(own["setting_sources"])
+        except ValueError as error:
+            raise CommandError(str(error)) from error
     mode, notice = _mode(given["permission_mode"])
     notices += [notice] if notice else []
     unasked = given["permission_mode"] == NOBODY

@@ -23,7 +23,7 @@ def start_control(argv: Sequence[str]) -> int:
     """
     flags = with_settings(control_flags(argv))
     harden(debuggable=flags.run.allow_debugger)
-    setup = prepare(flags.run, os.environ)
+    setup = prepare(flags.run, os.environ, flags.setting_sources)
     import asyncio  # noqa: PLC0415 - 30 ms, not for a wrong command line
 
     from phoenix_tui.cli.logs import start_log  # noqa: PLC0415 - as above

@@ -9,11 +9,12 @@ from __future__ import annotations
 import difflib
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from phoenix_tui.config.live_files import FileStamp, stamp
 from phoenix_tui.config.project import places_of
@@ -52,6 +53,8 @@ class ProjectSources(Struct, eq=False):
     """Folder that the command line trusts with its files as they are at the first look; a real path."""
     keeps_answers: bool = True
     """False: an answer holds until the program ends, and is not written."""
+    counts: Callable[[Path], bool] | None = None
+    """True for files of a project that count in this run; None: all."""
     _digests: Digests = field(default_factory=Digests)
     _looks: dict[Path, TrustedSources] = field(default_factory=dict[Path, TrustedSources])
     _found: dict[Path, _Found] = field(default_factory=dict[Path, "_Found"])
@@ -123,6 +126,8 @@ class ProjectSources(Struct, eq=False):
         seen = Fingerprint()
         users = find_users_sources(self.config, self.home, self._digests, seen, claude_hooks=self.claude_hooks)
         files = find_sources(real, self._digests, seen)
+        if self.counts is not None:
+            files = replace(files, files=tuple(file for file in files.files if self.counts(file.path)))
         project = with_programs(files, named_programs(files.files, real, root, seen), root, self._digests, seen)
         if len(self._found) >= MOST_FOLDERS:
             self._found.clear()

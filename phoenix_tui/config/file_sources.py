@@ -1,0 +1,80 @@
+"""`--setting-sources`: whose files count in one run, whatever the user has answered about a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from engine.permissions.denials import DENY
+from engine.permissions.rules import KeptRule, RuleBook
+
+NAMES: Final = ("user", "project", "local")
+LOCAL: Final = frozenset({"CLAUDE.local.md", "settings.local.json"})
+"""Files of a project that its owner keeps for themselves."""
+UNKNOWN: Final = "There is no setting source {name}; use user, project, local, or an empty list."
+
+
+class FileSources(Struct, frozen=True):
+    """Whose files count; those of a project count untold, because the caller has named it."""
+
+    users: bool
+    projects: bool
+    locals: bool
+    folder: Path
+    """Empty folder of this run: its trust is kept there and goes with it."""
+
+    @property
+    def trusts(self) -> bool:
+        """True where files of the working directory count."""
+        return self.projects or self.locals
+
+    def counts(self, path: Path) -> bool:
+        """True for a file of a project that counts."""
+        return self.locals if path.name in LOCAL else self.projects
+
+
+def check_sources(text: str) -> None:
+    """Check a value of the flag. Raises ValueError with a sentence."""
+    for name in _listed(text):
+        if name not in NAMES:
+            raise ValueError(UNKNOWN.format(name=name[:60]))
+
+
+def file_sources(text: str, folder: Path) -> FileSources:
+    """The sources that a checked value names."""
+    users, projects, own = (name in _listed(text) for name in NAMES)
+    return FileSources(users, projects, own, folder)
+
+
+def _listed(text: str) -> list[str]:
+    return [name for one in text.split(",") if (name := one.strip())]
+
+
+class OnlyDenials:
+    """The user's rules where their files do not count: those that deny still hold, those that allow do not."""
+
+    def __init__(self, base: RuleBook) -> None:
+        self._base = base
+
+    def rules(self) -> Sequence[KeptRule]:
+        """The rules that deny."""
+        return [one for one in self._base.rules() if one.text.startswith(DENY)]
+
+    def trouble(self) -> str:
+        """Error of reading them."""
+        return self._base.trouble()
+
+    def unreadable(self) -> str:
+        """The file, if rules that deny may stand in it and cannot be read."""
+        return self._base.unreadable()
+
+    def add(self, rule: KeptRule) -> None:
+        """Keep one for the user. Raises OSError."""
+        self._base.add(rule)
+
+    def remove(self, rule: KeptRule) -> None:
+        """Keep one no longer. Raises OSError."""
+        self._base.remove(rule)
