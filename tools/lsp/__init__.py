@@ -1,0 +1,1 @@
+"""Language servers that check edited files (docs/decisions/diagnostics.md)."""
