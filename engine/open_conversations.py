@@ -198,6 +198,8 @@ class OpenConversations:
             for source in self.ports.extensions:
                 if isinstance(source, ClosingSource):
                     source.closed(conversation_id)
+            if self.ports.edit_checks is not None:
+                self.ports.edit_checks.closed(conversation_id)
             if self.sub_agents is not None and conversation.record.agent is None:
                 await self.sub_agents.leave(conversation)
         finally:

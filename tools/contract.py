@@ -12,6 +12,7 @@ from msgspec.structs import force_setattr
 
 from tools.asked_questions import AskedQuestion
 from tools.clean import reveal_line
+from tools.edit_checks import EditCheck
 from tools.images.contract import ImageReader as ImageReader
 from tools.images.contract import ImageRejected as ImageRejected
 from tools.images.contract import PreparedImage as PreparedImage
@@ -122,6 +123,8 @@ class DiffDisplay(Struct, frozen=True, tag="diff"):
     added: int
     removed: int
     created: bool = False
+    checks: tuple[EditCheck, ...] = ()
+    """Findings of language servers about it, as the model reads them."""
 
 
 class ImageDisplay(Struct, frozen=True, tag="image"):

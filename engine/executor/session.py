@@ -36,6 +36,7 @@ from engine.permissions.asked import AskedCall
 from engine.permissions.rules import Rule, RuleBook
 from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store, Write
 from engine.ports.agent_store import AgentStore
+from engine.ports.edit_checks import EditChecker
 from engine.ports.extensions import ExtensionSource
 from engine.ports.hooks import HookRunner
 from engine.ports.invocables import Invocables
@@ -99,6 +100,8 @@ class Ports(Struct, frozen=True):
     """Says how far this system can enforce a sandbox."""
     trace_export: Closable | None = None
     """Export of traces, which ends before the store."""
+    edit_checks: EditChecker | None = None
+    """Language servers that check edited files; None: there are none."""
 
 
 class Deliveries(Protocol):

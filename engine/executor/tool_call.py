@@ -21,6 +21,7 @@ from engine.executor.call_hooks import (
 )
 from engine.executor.deferring import CODE as TOOL_DEFERRED
 from engine.executor.deferring import deferred, is_deferred
+from engine.executor.edit_checks import begin_check, with_checks
 from engine.executor.equipment import extension_folders
 from engine.executor.folder_instructions import with_folder_instructions
 from engine.executor.guarding import inspected_result
@@ -116,7 +117,7 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
                 return
             await _look_before(session, ready, decision)
             facts.started = session.ports.clock.monotonic()
-            output = await _run(session, act.call, ready, decision, facts)
+            output = await _checked(session, act.call, ready, decision, facts)
             output = await with_folder_instructions(session, ready.tool.spec, ready.request, output)
             output = await _commented(session, act.call, ready, output, facts)
             if output.agents:
@@ -250,6 +251,16 @@ async def _run(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow,
     except Exception as error:  # one of the two places where a fault of a tool becomes an error result
         log.exception("tool %s failed", call.name)
         return ToolOutput(f"{call.name} failed: {type(error).__name__}: {error}", is_error=True)
+
+
+async def _checked(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow, facts: CallFacts) -> ToolOutput:
+    """Run it; the outcome of an edit has what language servers say about it."""
+    if session.ports.edit_checks is None:
+        return await _run(session, call, ready, grant, facts)
+    begun = await begin_check(session, ready.tool.spec, ready.request)
+    output, rows = await with_checks(session, begun, await _run(session, call, ready, grant, facts))
+    facts.rows += rows
+    return output
 
 
 def _context(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow, report: Report) -> ToolContext:

@@ -29,6 +29,7 @@ from tools.contract import (
     TerminalDisplay,
     ToolRequest,
 )
+from tools.edit_checks import check_lines
 from tools.exit_plan import NAME as EXIT_PLAN
 from tools.todo_write import NAME as TODO_WRITE
 
@@ -125,6 +126,8 @@ def shown(display: Display | None, text: str) -> list[Content]:
             return [text_part(f"{name}, {width}x{height}")]
         case AgentsDisplay(agents):
             return [text_part(f"**{one.task}**: {one.status}\n\n{one.text or one.reason}") for one in agents]
+        case DiffDisplay(checks=checks) if checks:
+            return [code_part("\n".join(row for check in checks for row in check_lines(check)))]
         case DiffDisplay() | None:
             return [code_part(text)] if text else []
 

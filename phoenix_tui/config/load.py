@@ -91,8 +91,8 @@ def parse_layer(text: str, path: Path, *, project: bool) -> Layer:
             providers = _providers(value, text, path)
         elif name == "status_line" and not project:
             status_line = _status_line(value, text, path)
-        elif name == "mcp" or (name == "hooks" and not project):
-            continue  # `config/servers` reads the tables [mcp.NAME], `config/hook_files.py` the table [hooks]
+        elif name == "mcp" or (name in {"hooks", "lsp", "format"} and not project):
+            continue  # `config/servers` reads [mcp.NAME], `hook_files.py` [hooks], `language_servers.py` the others
         elif name not in known:
             raise ConfigError(f"{where}: unknown key '{name}'. {_known_keys(known, project=project)}")
         else:

@@ -145,6 +145,7 @@ KEYS = {
         ),
         SettingKey("sanitize_replies", bool, True, meaning="remove stray call and thinking tags from answers"),
         SettingKey("turn_summaries", bool, True, meaning="let the model summarize each turn for the list of turns"),
+        SettingKey("language_servers", bool, True, meaning="let installed language servers check edited files"),
         SettingKey("claude_hooks", bool, False, meaning="use the hooks of ~/.claude/settings.json too"),
         SettingKey("trace_verbose", bool, False, meaning="keep whole inputs of model and tool calls in traces"),
         SettingKey("otel", bool, False, meaning="export traces to the collector of OTEL_EXPORTER_OTLP_ENDPOINT"),

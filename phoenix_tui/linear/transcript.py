@@ -44,6 +44,7 @@ from phoenix_tui.text.labels import TROUBLES, clock
 from phoenix_tui.text.route_text import card_lines
 from tools.clean import clean_line, reveal
 from tools.contract import DiffDisplay, PlainDisplay, TerminalDisplay
+from tools.edit_checks import check_lines
 from tools.todo_write import NAME as TODO_WRITE
 from tools.wording import counted
 
@@ -198,4 +199,6 @@ class LinearTranscript:
         parts += [clock(duration)] if duration >= 1 else []
         own, failed = is_own_call(result.call_id), result.status is ToolStatus.ERROR
         shown = rows[:OWN_ROWS] if own or name == TODO_WRITE else rows[-FAILED_ROWS:] if failed else []
+        checks = display.checks if isinstance(display, DiffDisplay) else ()
+        shown = [*shown, *(row for check in checks for row in check_lines(check))]
         return [", ".join(parts), *(f"  {clean_line(row)}" for row in shown)]

@@ -33,6 +33,7 @@ from engine.rewind.turn_recorder import TurnRecorder
 from engine.store import BUSY_SECONDS, SqliteStore, StorePaths, open_ephemeral_store, open_store
 from engine.store.remains import Remains
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.allowed_folders import FILE as ALLOWED
 from phoenix_tui.config.file_sources import OnlyDenials
 from phoenix_tui.config.flag_rules import with_flags
 from phoenix_tui.config.instructions import Instructions
@@ -49,6 +50,7 @@ from phoenix_tui.models.offers import LISTS_FILE, KeptLists
 from phoenix_tui.models.own_file import own_file
 from phoenix_tui.wiring.hooks import OpenedHooks, file_hooks
 from phoenix_tui.wiring.invocable_source import InvocableSource
+from phoenix_tui.wiring.language_servers import LanguageServerBoard, open_checks
 from phoenix_tui.wiring.mcp import CACHE, FOLDER, keeps_in, open_hub
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings_board import DefaultModel
@@ -96,6 +98,8 @@ class Backend(Struct, frozen=True):
     mcp: McpHub
     notice: str = ""
     """Sentence about something that is switched on and cannot work; empty without."""
+    checks: LanguageServerBoard | None = None
+    """Language servers; None where they are switched off."""
 
     async def close(self) -> None:
         """Stop every run, close the store, end every program."""
@@ -105,6 +109,8 @@ class Backend(Struct, frozen=True):
     async def end_programs(self) -> None:
         """End every program: MCP servers first, which see the end of their input."""
         await self.mcp.close()
+        if self.checks is not None:
+            await self.checks.close()
         await self.processes.close()
 
 
@@ -173,10 +179,11 @@ async def _backend(
         invocables=invocables,
         probe=processes,
         trace_export=export,
+        edit_checks=(checks := open_checks(setup, environment, processes)),
     )
     engine = _engine(ports, engine_settings(setup, trust, unwatched=strict_guide), outside)
     opened = engine, store.library, registry, models, processes, engine.tool_names, profiles
-    return Backend(*opened, store.events, sources, hooks, invocables, hub, notice)
+    return Backend(*opened, store.events, sources, hooks, invocables, hub, notice, checks)
 
 
 def _rules(setup: Setup) -> RuleBook:
@@ -286,6 +293,7 @@ def own_paths(paths: Paths, cwd: Path) -> tuple[Path, ...]:
         paths.config / "hooks.json",
         paths.config / "trust.json",
         paths.trust_file,
+        paths.config / ALLOWED,
         paths.keymap_file,
         *paths.prompt_files,
         paths.profiles,

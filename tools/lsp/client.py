@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -13,7 +14,7 @@ from msgspec import Struct, field
 
 from tools.clean import clean_line
 from tools.lsp.definitions import LanguageServer
-from tools.lsp.frames import FrameChannel
+from tools.lsp.frames import FrameChannel, StalledError
 from tools.lsp.problems import ServerProblem, problems_of
 from tools.lsp.wire import METHOD_NOT_FOUND, answer, initialize_params, path_of
 
@@ -125,7 +126,8 @@ class LanguageClient:
             self._channel.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
             return await waiting
         except asyncio.CancelledError:
-            self.notify("$/cancelRequest", {"id": number})
+            with suppress(StalledError):
+                self.notify("$/cancelRequest", {"id": number})
             raise
         finally:
             self._asked.pop(number, None)

@@ -34,9 +34,7 @@ def new_problems(
     return sorted(found, key=lambda one: (one.line, one.character))
 
 
-def _untouched(
-    before: Sequence[ServerProblem], old: str, new: str
-) -> Counter[tuple[int, tuple[int, str, str, str]]]:
+def _untouched(before: Sequence[ServerProblem], old: str, new: str) -> Counter[tuple[int, tuple[int, str, str, str]]]:
     """Earlier problems in lines that both texts begin or end with, by their line in the new text."""
     one, other = old.split("\n"), new.split("\n")
     head = _equal(one, other)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
-from enum import StrEnum
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -15,6 +14,7 @@ from tools.clean import clean_line
 from tools.contract import Captured, Sandbox
 from tools.edit_checks import CodeProblem, EditCheck
 from tools.lsp.client import ENDED, LanguageClient, OpenDocument, RequestError
+from tools.lsp.contract import EditedText, LanguageServerState
 from tools.lsp.definitions import LanguageServer
 from tools.lsp.frames import FrameChannel, FrameError, StalledError
 from tools.lsp.matching import new_problems
@@ -72,15 +72,6 @@ class ProgramStarter(Protocol):
         ...
 
 
-class LanguageServerState(StrEnum):
-    """State of a server as the user sees it."""
-
-    WAITING = "not started"
-    STARTING = "starting"
-    READY = "ready"
-    FAILED = "failed"
-
-
 class StartPlan(Struct, frozen=True):
     """How a server is started."""
 
@@ -89,19 +80,6 @@ class StartPlan(Struct, frozen=True):
     root: Path
     sandbox: Sandbox
     environment: Mapping[str, str]
-
-
-class EditedText(Struct, frozen=True):
-    """One edit of a file."""
-
-    path: Path
-    shown: str
-    """The file as the call names it."""
-    before: str
-    """Text before the edit; empty for a new file."""
-    after: str
-    created: bool
-    conversation_id: str
 
 
 class CheckFailed(Exception):
@@ -116,8 +94,8 @@ class RunningServer:
     ) -> None:
         self.plan = plan
         self.state, self.text = LanguageServerState.WAITING, ""
-        self.used = 0.0
-        """Loop time of the last check."""
+        self.is_slow = False
+        """True where it did not answer in time last."""
         self._programs, self._on_late, self._idle = programs, on_late, idle
         self._client: LanguageClient | None = None
         self._program: RunningProgram | None = None
@@ -305,11 +283,9 @@ class RunningServer:
         return program
 
     def _postpone_end(self) -> None:
-        loop = asyncio.get_running_loop()
-        self.used = loop.time()
         if self._idling is not None:
             self._idling.cancel()
-        self._idling = loop.call_later(self._idle, self._end_idle)
+        self._idling = asyncio.get_running_loop().call_later(self._idle, self._end_idle)
 
     def _end_idle(self) -> None:
         if self._turn.locked():
@@ -356,9 +332,7 @@ def report_of(name: str, shown: str, found: list[ServerProblem], text: str, enco
     """What is told of new problems: the first errors, and how many there are."""
     errors = [one for one in found if one.severity == ERROR]
     problems = tuple(
-        CodeProblem(
-            one.line + 1, column_of(text, one.line, one.character, encoding), one.message, one.source, one.code
-        )
+        CodeProblem(one.line + 1, column_of(text, one.line, one.character, encoding), one.message, one.source, one.code)
         for one in errors[:MOST_SHOWN]
     )
     warnings = sum(one.severity == WARNING for one in found)

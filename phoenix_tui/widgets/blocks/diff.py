@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from phoenix_tui.markdown.lines import MARGIN, QUIET, Span, StyledLine, TextStyle, TextTone, spans_width
 from phoenix_tui.markdown.wrap import ellipsize
+from phoenix_tui.widgets.blocks.check_rows import check_rows
 from phoenix_tui.widgets.blocks.diff_colours import DiffColours
 from phoenix_tui.widgets.blocks.diff_folding import folded
 from phoenix_tui.widgets.blocks.diff_layout import DiffLayout
@@ -43,6 +44,7 @@ def diff_block(display: DiffDisplay, width: int, *, is_open: bool, action: str =
     if hidden := _lines_in(rows) - _lines_in(shown):
         text = f"{' ' * layout.digits} … +{counted(hidden, 'line')}"
         lines.append(StyledLine((_INDENT, Span(text, QUIET, "" if is_open else action))))
+    lines.extend(check_rows(display.checks, width, is_open=is_open, action=action))
     return DiffBlock(lines, colours)
 
 

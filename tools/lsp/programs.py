@@ -1,0 +1,62 @@
+"""The program of a language server: outside of the repository, unless the user lets the project's own run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from tools.lsp.definitions import LanguageServer
+from tools.process.programs import SEARCH_PATHS, find_program, outside_entries, trusted_folders
+
+
+def program_of(server: LanguageServer, root: Path, folder: Path, *, allowed: bool) -> tuple[str, ...]:
+    """The program of a server with its arguments, none where it is not found; belongs in a thread.
+
+    `allowed`: what lies in the working folder `folder` may run. Elsewhere only folders of `PATH` count that neither lie
+    in a repository nor can be written by everybody.
+    """
+    name, *arguments = server.command
+    if allowed and (found := _of_project(server, name, root, folder)):
+        return (found, *arguments)
+    if os.sep in name:
+        usable = Path(name).is_absolute() and os.access(name, os.X_OK) and not _is_below(name, folder)
+        return (name, *arguments) if usable else ()
+    found = find_program(name, folder)
+    return (found, *arguments) if found else ()
+
+
+def _of_project(server: LanguageServer, name: str, root: Path, folder: Path) -> str:
+    """Path of a program in the project; empty without one."""
+    for base in dict.fromkeys((root, folder)):
+        for place in server.project_command:
+            path = base / place / Path(name).name
+            if path.is_file() and os.access(path, os.X_OK):
+                return str(path)
+    return ""
+
+
+def _is_below(name: str, folder: Path) -> bool:
+    return Path(name).resolve().is_relative_to(folder)
+
+
+def server_environment(environment: Mapping[str, str], folder: Path, *, allowed: bool) -> dict[str, str]:
+    """Variables to add: where the project is not to run, no list of folders leads into it."""
+    if allowed:
+        return {}
+    confined = {
+        name: outside_entries(value, folder)
+        for name, value in environment.items()
+        if name in SEARCH_PATHS and name != "PATH"
+    }
+    return confined | {"PATH": os.pathsep.join(trusted_folders(folder)) or os.defpath, "VIRTUAL_ENV": ""}
+
+
+def root_of(server: LanguageServer, path: Path, folder: Path) -> Path:
+    """The root of a file: the outermost folder from the working folder down that has a mark, else that folder."""
+    inner = path.parent.relative_to(folder).parts
+    for depth in range(len(inner) + 1):
+        place = folder.joinpath(*inner[:depth])
+        if any((place / mark).exists() for mark in server.roots):
+            return place
+    return folder
