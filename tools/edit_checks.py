@@ -12,9 +12,9 @@ class CodeProblem(Struct, frozen=True):
     """An error that a language server reports; texts are cleaned, each one line."""
 
     line: int
-    """From 1."""
+    """Line, counted from 1."""
     column: int
-    """From 1, in characters."""
+    """Column in characters, counted from 1."""
     message: str
     source: str = ""
     code: str = ""
@@ -51,7 +51,7 @@ def check_row(check: EditCheck) -> str:
 
 
 def found_words(check: EditCheck) -> str:
-    """What was found, in words, or why nothing was."""
+    """Counts of a check in words, or the reason for having none."""
     if check.note:
         return check.note
     errors = f"{counted(check.errors, 'new error')}" if check.errors else "no new errors"

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from engine.executor.session import Session
 from tools.contract import DiffDisplay, Sandbox, ToolClass, ToolOutput, ToolRequest, ToolSpec
-from tools.edit_checks import EditCheck, check_row, check_text
+from tools.edit_checks import EditCheck, check_lines, check_text
 from tools.lsp.contract import CheckPlace, EditBegun
 
 MOST_TEXT: Final = 8_000
@@ -27,24 +27,24 @@ async def begin_check(session: Session, spec: ToolSpec, request: ToolRequest) ->
     return await checker.begin(CheckPlace(record.id, record.cwd, sandbox), Path(request.paths[0]))
 
 
-async def with_checks(
-    session: Session, begun: EditBegun | None, output: ToolOutput
-) -> tuple[ToolOutput, tuple[str, ...]]:
-    """The output with the checks of its edit, and those of earlier edits that came meanwhile; rows about the latter
-    where the output has no diff to show them.
+async def with_checks(session: Session, begun: EditBegun | None, output: ToolOutput, rows: list[str]) -> ToolOutput:
+    """The output with the checks of its edit, and those of earlier edits that came meanwhile.
+
+    Where it has no diff to show the latter, `rows` get one for each.
     """
     checker = session.ports.edit_checks
     if checker is None:
-        return output, ()
+        return output
     checks: list[EditCheck] = [*checker.late(session.record.id)]
     if begun is not None and not output.is_error and isinstance(output.display, DiffDisplay):
         checks += await checker.finish(begun, output.display.path)
     if not checks:
-        return output, ()
+        return output
     output = replace(output, text=f"{output.text}\n\n{_joined(checks)}")
     if isinstance(output.display, DiffDisplay):
-        return replace(output, display=replace(output.display, checks=tuple(checks))), ()
-    return output, tuple(check_row(check) for check in checks)
+        return replace(output, display=replace(output.display, checks=tuple(checks)))
+    rows += (row for check in checks for row in check_lines(check))
+    return output
 
 
 def _joined(checks: Sequence[EditCheck]) -> str:

@@ -117,7 +117,9 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
                 return
             await _look_before(session, ready, decision)
             facts.started = session.ports.clock.monotonic()
-            output = await _checked(session, act.call, ready, decision, facts)
+            begun = await begin_check(session, ready.tool.spec, ready.request)
+            output = await _run(session, act.call, ready, decision, facts)
+            output = await with_checks(session, begun, output, facts.rows)
             output = await with_folder_instructions(session, ready.tool.spec, ready.request, output)
             output = await _commented(session, act.call, ready, output, facts)
             if output.agents:
@@ -251,16 +253,6 @@ async def _run(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow,
     except Exception as error:  # one of the two places where a fault of a tool becomes an error result
         log.exception("tool %s failed", call.name)
         return ToolOutput(f"{call.name} failed: {type(error).__name__}: {error}", is_error=True)
-
-
-async def _checked(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow, facts: CallFacts) -> ToolOutput:
-    """Run it; the outcome of an edit has what language servers say about it."""
-    if session.ports.edit_checks is None:
-        return await _run(session, call, ready, grant, facts)
-    begun = await begin_check(session, ready.tool.spec, ready.request)
-    output, rows = await with_checks(session, begun, await _run(session, call, ready, grant, facts))
-    facts.rows += rows
-    return output
 
 
 def _context(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow, report: Report) -> ToolContext:

@@ -1,4 +1,4 @@
-"""All language servers of a process: which one checks a file, with what limits, and what conversations are told."""
+"""All language servers of a process: the choice of one for a file, its limits, and its findings by conversation."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class LanguageServerChecks:
         self._late: dict[str, list[EditCheck]] = {}
         self._pending: dict[tuple[RunningServer, Path], tuple[asyncio.Task[EditCheck | None], EditedText]] = {}
         self._said: set[tuple[str, str]] = set()
-        """Notes that a conversation was told, by server."""
+        """Conversations, each with a note that it has had."""
         self._tasks: set[asyncio.Task[EditCheck | None]] = set()
 
     # Around an edit.
@@ -132,7 +132,7 @@ class LanguageServerChecks:
         task = self._begin_check(server, edit)
         try:
             await asyncio.wait({task}, timeout=waits)
-        finally:  # also where the caller is stopped, what is found is told later
+        finally:  # a caller that is stopped leaves the findings to a later result
             if not task.done():
                 task.add_done_callback(lambda done: self._came_late(edit.conversation_id, done))
         if task.done():
@@ -167,7 +167,7 @@ class LanguageServerChecks:
             return self._once(server.name, edit, str(error))
 
     def _once(self, name: str, edit: EditedText, why: str) -> EditCheck | None:
-        """A note that a conversation is told once; None where there is nothing to tell."""
+        """A note that a conversation gets once; None for an empty or a known one."""
         told = (edit.conversation_id, f"{name} {why}")
         if not why or told in self._said:
             return None

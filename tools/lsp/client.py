@@ -51,7 +51,7 @@ class OpenDocument(Struct, eq=False):
     text: str
     version: int = 1
     problems: tuple[ServerProblem, ...] = ()
-    """As the server has them last."""
+    """Newest problems of the server."""
     pushed: int = 0
     """Version that the pushed problems are about."""
     arrived: asyncio.Event = field(default_factory=asyncio.Event)

@@ -18,7 +18,7 @@ class LanguageServerState(StrEnum):
     WAITING = "not started"
     FAILED = "failed"
     NEEDS_YES = "needs your yes"
-    """It runs what a project contains, which the user has not allowed in this folder."""
+    """The user has not allowed in this folder what the server does: run what the project contains."""
     MISSING = "not installed"
     OFF = "off"
 
@@ -47,7 +47,7 @@ class CheckPlace(Struct, frozen=True):
 
     conversation_id: str
     folder: Path
-    """Its working folder, resolved: files outside of it are not checked."""
+    """Working folder, resolved: files outside of it are not checked."""
     sandbox: Sandbox
     """Limits of its commands."""
 

@@ -27,7 +27,7 @@ class LanguageServer(Struct, frozen=True, kw_only=True):
     roots: tuple[str, ...] = ()
     """Files that mark a root below the working folder."""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Its `initializationOptions`."""
+    """Value of `initializationOptions`."""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Answers to its questions about settings."""
     passed_over: tuple[str, ...] = ()

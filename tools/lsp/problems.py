@@ -24,7 +24,7 @@ class ServerProblem(Struct, frozen=True):
 
     line: int
     character: int
-    """In the units that were agreed with the server."""
+    """Place in the units that were agreed with the server."""
     severity: int
     message: str
     source: str = ""
@@ -32,7 +32,7 @@ class ServerProblem(Struct, frozen=True):
 
     @property
     def kind(self) -> tuple[int, str, str, str]:
-        """What is equal for the same problem on another line."""
+        """Facts that are equal for the same problem on another line."""
         return (self.severity, self.source, self.code, self.message)
 
 

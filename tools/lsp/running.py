@@ -73,7 +73,7 @@ class ProgramStarter(Protocol):
 
 
 class StartPlan(Struct, frozen=True):
-    """How a server is started."""
+    """Program, limits and root of a server."""
 
     server: LanguageServer
     argv: tuple[str, ...]
@@ -296,22 +296,30 @@ class RunningServer:
         task.add_done_callback(self._background.discard)
 
     async def end(self, grace: float = END_GRACE) -> None:
-        """End the server: it is told, then its whole tree is killed."""
+        """Tell the server to end, then kill its whole tree."""
         if self._idling is not None:
             self._idling.cancel()
         if self._starting is not None and not self._starting.done():
             self._starting.cancel()
-        client = self._client
-        if client is not None and grace:
-            try:
-                async with asyncio.timeout(SHUTDOWN):
-                    await client.request("shutdown", None)
-                client.notify("exit", None)
-            except (TimeoutError, RequestError, StalledError):
-                pass
-        if (program := self._released()) is not None:
-            await program.end(grace)
+        client, channel = self._client, self._channel
+        self._channel = None  # closed below, after the goodbye
+        program = self._released()
         self.state, self.text = LanguageServerState.WAITING, ""
+        if client is not None and grace:
+            await _say_goodbye(client)
+        if channel is not None:
+            channel.close()
+        if program is not None:
+            await program.end(grace)
+
+
+async def _say_goodbye(client: LanguageClient) -> None:
+    try:
+        async with asyncio.timeout(SHUTDOWN):
+            await client.request("shutdown", None)
+        client.notify("exit", None)
+    except (TimeoutError, RequestError, StalledError):
+        pass  # its input is closed next
 
 
 MOST_KNOWN: Final = 32
@@ -329,7 +337,7 @@ class _Known(Struct, frozen=True):
 
 
 def report_of(name: str, shown: str, found: list[ServerProblem], text: str, encoding: str) -> EditCheck:
-    """What is told of new problems: the first errors, and how many there are."""
+    """The first of the new errors, and counts of all."""
     errors = [one for one in found if one.severity == ERROR]
     problems = tuple(
         CodeProblem(one.line + 1, column_of(text, one.line, one.character, encoding), one.message, one.source, one.code)

@@ -1,4 +1,4 @@
-"""What Phoenix says of itself to a language server, and its answers to the questions of one."""
+"""Introduction of Phoenix to a language server, and answers to the questions of one."""
 
 from __future__ import annotations
 
