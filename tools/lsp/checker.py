@@ -288,7 +288,7 @@ class LanguageServerChecks:
     async def restart(self, place: CheckPlace, name: str) -> None:
         """End a server of a folder; its next use starts it again."""
         self._found.clear()
-        for server in self._in(place.folder):
+        for server in self.servers_of(place.folder):
             if server.name == name:
                 await server.end()
                 server.forgive()
@@ -305,12 +305,13 @@ class LanguageServerChecks:
         """
         await asyncio.to_thread(self._answers.answer, folder, allowed=allowed)
         self._found.clear()
-        ending = self._in(folder)
+        ending = self.servers_of(folder)
         self._running = OrderedDict((key, one) for key, one in self._running.items() if one not in ending)
         self._said.clear()
         await asyncio.gather(*(server.end(0) for server in ending))
 
-    def _in(self, folder: Path) -> list[RunningServer]:
+    def servers_of(self, folder: Path) -> list[RunningServer]:
+        """Servers whose root is this folder or lies in it, the one used least recently first."""
         return [one for one in self._running.values() if one.plan.root.is_relative_to(folder)]
 
     async def close(self) -> None:
