@@ -17,6 +17,7 @@ from tools.images.contract import ImageReader as ImageReader
 from tools.images.contract import ImageRejected as ImageRejected
 from tools.images.contract import PreparedImage as PreparedImage
 from tools.todo_items import TodoItem
+from tools.web.contract import WebModel
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = "dict[str, JsonValue]"
@@ -278,6 +279,8 @@ class ToolContext(Struct, frozen=True):
     """Further folders whose files a reading tool may open."""
     line_sandboxes: tuple[Sandbox, ...] = ()
     """Limits of each shell line of the request."""
+    web: WebModel | None = None
+    """Models that search and read for a web tool; None: there are none."""
 
 
 class Tool(Protocol):

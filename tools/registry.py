@@ -21,6 +21,7 @@ from tools.search import Search
 from tools.think import Think
 from tools.todo_write import TodoWrite
 from tools.web_fetch import WebFetch
+from tools.web_search import SearchService, WebSearch
 from tools.write_file import WriteFile
 
 
@@ -33,6 +34,8 @@ class ToolDependencies(Struct, frozen=True):
     ledger: ReadLedger
     spill_folder: Path
     """Folder of outputs too long for a result; read_file and search may look there."""
+    search: SearchService | None = None
+    """The service that searches the web; None: the provider of a model, where it can."""
 
 
 def build_tools(dependencies: ToolDependencies) -> dict[str, Tool]:
@@ -53,5 +56,6 @@ def build_tools(dependencies: ToolDependencies) -> dict[str, Tool]:
         ExitPlan(),
         AskUser(),
         WebFetch(dependencies.runner, dependencies.images),
+        WebSearch(dependencies.search),
     )
     return {tool.spec.name: tool for tool in tools}

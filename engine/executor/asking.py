@@ -32,8 +32,10 @@ from engine.ports import (
 )
 from engine.records.model_calls import PREVIEW, CallPurpose, CallStatus
 
-OF_RUNS: Final = frozenset({CallPurpose.REPLY, CallPurpose.ROUTING, CallPurpose.COMPACTION, CallPurpose.MEMORY})
-"""Purposes that the machine requests and its abort ends; all others run beside runs."""
+OF_WEB: Final = frozenset({CallPurpose.WEB_SEARCH, CallPurpose.WEB_PAGE})
+"""Purposes of a tool's calls: part of its run, and ended with the tool."""
+OF_RUNS: Final = OF_WEB | {CallPurpose.REPLY, CallPurpose.ROUTING, CallPurpose.COMPACTION, CallPurpose.MEMORY}
+"""Purposes of calls that belong to a run; all others run beside runs."""
 
 
 class ModelAnswer(Struct, frozen=True):

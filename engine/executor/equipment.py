@@ -6,21 +6,33 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from engine.executor.session import Session
+from engine.executor.web_model import search_model
 from engine.ports.extensions import ExtensionPrompt, FolderSource, ReadListener
 from tools.contract import Tool, ToolClass, ToolOutput, ToolRequest, ToolSpec
+from tools.web_search import NAME as WEB_SEARCH
+from tools.web_search import WebSearch
 
 
 def tools_of(session: Session) -> Mapping[str, Tool]:
     """Tools by name; a name of Phoenix's own tools is never another's, and a profile's list holds for all."""
-    sources = session.ports.extensions
+    sources, own = session.ports.extensions, _own_tools(session)
     if not sources:
-        return session.tools
-    found, profile = dict(session.tools), session.profile
+        return own
+    found, profile = dict(own), session.profile
     for source in sources:
         for name, tool in source.tools(session.record).items():
             if name not in session.ports.tools and (profile is None or profile.allows(name)):
                 found.setdefault(name, tool)
     return found
+
+
+def _own_tools(session: Session) -> Mapping[str, Tool]:
+    """Phoenix's own tools; web_search where there is something to search with."""
+    tools = session.tools
+    search = tools.get(WEB_SEARCH)
+    if not isinstance(search, WebSearch) or search.service is not None or search_model(session):
+        return tools
+    return {name: tool for name, tool in tools.items() if name != WEB_SEARCH}
 
 
 def extension_prompts(session: Session) -> tuple[ExtensionPrompt, ...]:

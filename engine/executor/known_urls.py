@@ -1,7 +1,7 @@
 """URLs that a conversation has seen: one that its model made up could carry data out, so it asks in every mode.
 
-Seen are those in messages of the user and in results of web tools. A result of another tool may hold whatever the model
-wrote itself.
+Seen are those in messages of the user, on pages and in lists of search results. A result of another tool may hold
+whatever the model wrote itself, and so may the words of a model about a page or a search.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from engine.machine.messages import Origin, TextBlock, ToolResultBlock, ToolUseB
 from engine.permissions.tool_names import WEB
 from engine.records import StoredMessage
 from tools.contract import ToolRequest
+from tools.web.known_links import known_text
 
 
 async def with_known_url(session: Session, request: ToolRequest) -> ToolRequest:
@@ -31,10 +32,11 @@ def is_known(url: str, rows: Sequence[StoredMessage]) -> bool:
 
 
 def _texts(rows: Sequence[StoredMessage]) -> Iterator[str]:
-    web = {block.id for row in rows for block in row.blocks if isinstance(block, ToolUseBlock) and block.name in WEB}
+    calls = (block for row in rows for block in row.blocks if isinstance(block, ToolUseBlock))
+    web = {block.id: block.name for block in calls if block.name in WEB}
     for row in rows:
         for block in row.blocks:
             if isinstance(block, ToolResultBlock) and block.tool_use_id in web:
-                yield text_in(block.content)
+                yield known_text(web[block.tool_use_id], text_in(block.content))
             elif isinstance(block, TextBlock) and row.origin is Origin.HUMAN:
                 yield block.text

@@ -31,6 +31,7 @@ from engine.executor.ready_calls import ReadyCall, decide_call, is_typed, prepar
 from engine.executor.rewritten_calls import as_it_runs, rewrite
 from engine.executor.session import Session
 from engine.executor.todo_lists import taken
+from engine.executor.web_model import SessionWebModel
 from engine.machine.agent_texts import heading_of
 from engine.machine.effects import ExecTool
 from engine.machine.events import AgentsStarted, ApprovalNeeded, ToolFinished
@@ -268,6 +269,7 @@ def _context(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow, r
         admitted=request.paths if is_file else None,
         kept_out=place_of(session).kept_out(request) if is_file else (),
         readable=extension_folders(session) if ready.tool.spec.tool_class is ToolClass.READ else (),
+        web=SessionWebModel(session) if ready.tool.spec.tool_class is ToolClass.NET else None,
     )
 
 

@@ -150,12 +150,14 @@ class ToolResult(Struct, frozen=True):
 
 
 class Usage(Struct, frozen=True):
-    """Tokens of one reply, as the provider counted them."""
+    """Tokens of one reply and its searches, as the provider counted them."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_creation_tokens: int = 0
     cache_read_tokens: int = 0
+    web_searches: int = 0
+    """Searches of the web by the server, which it charges apart from tokens."""
 
     @property
     def context_tokens(self) -> int:
@@ -169,6 +171,7 @@ class Usage(Struct, frozen=True):
             self.output_tokens + other.output_tokens,
             self.cache_creation_tokens + other.cache_creation_tokens,
             self.cache_read_tokens + other.cache_read_tokens,
+            self.web_searches + other.web_searches,
         )
 
 

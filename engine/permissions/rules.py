@@ -186,7 +186,9 @@ def suggest(spec: ToolSpec, request: ToolRequest, working_dir: Path) -> Rule | N
         return Rule(spec.name, "*")
     if spec.tool_class is ToolClass.NET:
         host = host_name(request.host)
-        return Rule(spec.name, f"{DOMAIN}{host}" if host else request.summary)
+        if host:
+            return Rule(spec.name, f"{DOMAIN}{host}")
+        return Rule(spec.name, request.summary if request.url else "*")  # no two searches are equal
     if not request.paths:
         return Rule(spec.name, request.summary)
     first, *more = request.paths

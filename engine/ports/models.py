@@ -11,6 +11,7 @@ from engine.machine.messages import Block, Role, StopReason, Usage
 from engine.ports.rate_limits import LimitsTold, RateLimit
 from engine.records.effort import Effort
 from tools.contract import ToolSpec
+from tools.web.contract import WebQuery, WebSource
 
 
 class ModelMessage(Struct, frozen=True):
@@ -30,6 +31,16 @@ class ImageBytes(Struct, frozen=True):
         return f"{type(self).__name__}({self.media_type}, {len(self.data)} bytes)"
 
 
+class ServerSearch(Struct, frozen=True):
+    """A search of the web by the server of the model itself, within one request."""
+
+    query: WebQuery
+    most: int
+    """Searches that the model may make."""
+    forced: bool = True
+    """True where the model has to begin with a search."""
+
+
 class ModelRequest(Struct, frozen=True):
     """One call of a model. `model` is the part after the provider's name."""
 
@@ -43,6 +54,8 @@ class ModelRequest(Struct, frozen=True):
     max_tokens: int | None = None
     """Limit of output tokens; None for the model's maximum, else 8,192 (SPEC BED-006)."""
     effort: Effort = Effort.DEFAULT
+    search: ServerSearch | None = None
+    """Only for a model whose `ModelInfo.searches` is true."""
 
 
 class TextDelta(Struct, frozen=True):
@@ -90,6 +103,10 @@ class ModelReply(Struct, frozen=True):
     usage_estimated: bool = False
     cost_usd: float | None = None
     """US dollars that the service charges by its own statement; None: the price list decides."""
+    sources: tuple[WebSource, ...] = ()
+    """Results of the searches that `ModelRequest.search` asked for."""
+    search_error: str = ""
+    """Word of the server for a search that failed; empty without one."""
 
 
 StreamItem: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | UsageTold | LimitsTold | ProviderNotice | ModelReply
@@ -142,6 +159,8 @@ class ModelInfo(Struct, frozen=True):
     price_in: float | None = None
     """US dollars per million tokens of input, for lists; None where unknown."""
     price_out: float | None = None
+    searches: bool = False
+    """True when its server searches the web within a request."""
 
     @property
     def reference(self) -> str:

@@ -24,7 +24,7 @@ MEMORY_TOOLS: Final = ("memory_search", "memory_get")
 STANDARD_TOOLS: Final = (*READ_TOOLS, "write_file", "patch", "bash", *JOB_TOOLS)
 SPAWN_TOOLS: Final = ("spawn_agents", "spawn_task")
 """Tools that only a conversation of the user has: sub-agents cannot spawn (SPEC BED-009)."""
-WEB_TOOLS: Final = ("web_fetch",)
+WEB_TOOLS: Final = ("web_fetch", "web_search")
 """Tools that ask the web."""
 PLAN_TOOLS: Final = ("todo_write", "exit_plan")
 """Tools for the list and the plan of the conversation itself; a sub-agent has no plan to hand over."""

@@ -17,6 +17,8 @@ from engine.providers.hosting import HOSTS, host_of, runs_free
 from engine.providers.names import bare_name
 
 PER_MILLION = 1_000_000
+SEARCH = 0.01
+"""US dollars of one search by Anthropic's server (platform.claude.com, "Pricing")."""
 _SHORT = 1_000
 """Tokens of a prompt to which no higher price of long ones applies."""
 
@@ -75,12 +77,13 @@ def price(provider: str, model: str, usage: Usage, *, local: bool = False) -> fl
     if local and runs_free(provider, model):
         return 0.0
     name = _DATED.sub("", bare_name(model))
-    own = _PRICES.get(name)
+    searches, own = usage.web_searches * SEARCH, _PRICES.get(name)
     if own is not None:
         threshold, dearer = _LONG_PROMPT.get(name, (0, own))
         prompt = usage.input_tokens + usage.cache_creation_tokens + usage.cache_read_tokens
-        return (dearer if prompt > threshold else own).of(usage)
-    return _looked_up(provider, model, usage) if "genai_prices" in sys.modules else None
+        return (dearer if prompt > threshold else own).of(usage) + searches
+    found = _looked_up(provider, model, usage) if "genai_prices" in sys.modules else None
+    return None if found is None else found + searches
 
 
 def with_list_price(info: ModelInfo) -> ModelInfo:

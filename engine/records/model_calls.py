@@ -30,6 +30,10 @@ class CallPurpose(StrEnum):
     ASIDE = "aside"
     TRACKING = "tracking"
     """Tasks of the task board, found in messages."""
+    WEB_SEARCH = "web_search"
+    """Search of the web by the provider's server."""
+    WEB_PAGE = "web_page"
+    """Answer about a fetched page."""
     EARLIER = "earlier"
     """Usage of a conversation before its calls were recorded, in one row."""
 
@@ -88,3 +92,5 @@ class CallSum(Struct, frozen=True):
     """Number of `calls` that repeated a failed one."""
     estimated: int = 0
     """Number of `calls` whose server counted no tokens, or not to the end."""
+    web_searches: int = 0
+    """Searches of the web that servers made in `calls`."""

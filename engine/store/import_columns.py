@@ -251,6 +251,7 @@ TAKEN: Final[Mapping[str, Mapping[str, Check]]] = {
         "started_at": _TIME,
         "duration_ms": number(),
         "error": text(),
+        "web_searches": number(),
     },
     "copied_rows": {"id": _ROW, "origin": _ROW},
     "traces": {

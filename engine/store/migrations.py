@@ -30,6 +30,7 @@ from engine.store.schema_steps import (
 )
 from engine.store.schema_traces import add_rejected_spans, add_trace_columns
 from engine.store.schema_tracking import add_task_tracking, add_tracking_problem
+from engine.store.schema_web import add_web_calls
 
 Migration: TypeAlias = Callable[[sqlite3.Connection], None]
 
@@ -66,6 +67,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     add_copied_rows,
     add_delivery_column,
     add_mcp_columns,
+    add_web_calls,
 )
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 

@@ -13,12 +13,16 @@ from engine.records.totals import Totals
 
 _INSERT: Final = """INSERT INTO model_calls (id, conversation_id, run_id, message_id, purpose, status, provider, model,
     iteration, attempt, input_tokens, output_tokens, cache_creation_tokens, cache_read_tokens, estimated, cost_usd,
-    started_at, duration_ms, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+    started_at, duration_ms, error, web_searches) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_EARLIER: Final = """INSERT INTO model_calls (id, conversation_id, run_id, message_id, purpose, status, provider, model,
+    iteration, attempt, input_tokens, output_tokens, cache_creation_tokens, cache_read_tokens, estimated, cost_usd,
+    started_at, duration_ms, error)"""
 _OF_RUN: Final = "SELECT * FROM model_calls WHERE run_id = ? ORDER BY rowid"
 _BY_PURPOSE: Final = """SELECT purpose, count(*) AS calls, sum(status = 'failed') AS failed,
     sum(status = 'cancelled') AS cancelled, sum(attempt > 0) AS retries, sum(estimated) AS estimated,
     sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
     sum(cache_creation_tokens) AS cache_creation_tokens, sum(cache_read_tokens) AS cache_read_tokens,
+    sum(web_searches) AS web_searches,
     CASE WHEN count(*) = count(cost_usd) THEN sum(cost_usd) END AS cost_usd
     FROM model_calls WHERE conversation_id = ? GROUP BY purpose"""
 _COPIED: Final = "c.branch_of IS NOT NULL AND m.seq <= c.branch_seq"
@@ -50,6 +54,7 @@ def record(connection: sqlite3.Connection, conversation_id: str, call: ModelCall
             call.started_at,
             call.duration_ms,
             call.error,
+            used.web_searches,
         ),
     )
     row = connection.execute("SELECT totals_json FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
@@ -76,6 +81,7 @@ def by_purpose(connection: sqlite3.Connection, conversation_id: str) -> list[Cal
             row["cancelled"],
             row["retries"],
             row["estimated"],
+            row["web_searches"],
         )
         for purpose in CallPurpose
         if (row := found.get(purpose.value)) is not None
@@ -104,12 +110,18 @@ def fill_in(connection: sqlite3.Connection) -> None:
 
 
 def _usage(row: sqlite3.Row) -> Usage:
-    return Usage(row["input_tokens"], row["output_tokens"], row["cache_creation_tokens"], row["cache_read_tokens"])
+    return Usage(
+        row["input_tokens"],
+        row["output_tokens"],
+        row["cache_creation_tokens"],
+        row["cache_read_tokens"],
+        row["web_searches"],
+    )
 
 
 def _fill_in_replies(connection: sqlite3.Connection, conversation_id: str) -> None:
     connection.execute(
-        f"""INSERT INTO model_calls SELECT lower(hex(randomblob(16))), m.conversation_id, m.run_id, m.id, 'reply', 'ok',
+        f"""{_EARLIER} SELECT lower(hex(randomblob(16))), m.conversation_id, m.run_id, m.id, 'reply', 'ok',
             '', m.model, 0, 0, COALESCE(m.usage_json ->> '$.input_tokens', 0),
             COALESCE(m.usage_json ->> '$.output_tokens', 0), COALESCE(m.usage_json ->> '$.cache_creation_tokens', 0),
             COALESCE(m.usage_json ->> '$.cache_read_tokens', 0), 0, m.cost_usd,
@@ -123,7 +135,7 @@ def _fill_in_replies(connection: sqlite3.Connection, conversation_id: str) -> No
 
 def _fill_in_rest(connection: sqlite3.Connection, conversation_id: str) -> None:
     connection.execute(
-        """WITH sums AS (SELECT conversation_id, sum(input_tokens) AS input, sum(output_tokens) AS output,
+        f"""WITH sums AS (SELECT conversation_id, sum(input_tokens) AS input, sum(output_tokens) AS output,
                 sum(cache_creation_tokens) AS written, sum(cache_read_tokens) AS cached, sum(cost_usd) AS cost
             FROM model_calls GROUP BY conversation_id),
         rest AS (SELECT c.id, c.created_at,
@@ -136,7 +148,7 @@ def _fill_in_rest(connection: sqlite3.Connection, conversation_id: str) -> None:
                     ELSE max(0, round(COALESCE(c.totals_json ->> '$.cost_usd', 0) - COALESCE(sums.cost, 0), 12))
                 END AS more_cost
             FROM conversations AS c LEFT JOIN sums ON sums.conversation_id = c.id WHERE :id = '' OR c.id = :id)
-        INSERT INTO model_calls SELECT lower(hex(randomblob(16))), id, NULL, NULL, 'earlier', 'ok', '', '', 0, 0,
+        {_EARLIER} SELECT lower(hex(randomblob(16))), id, NULL, NULL, 'earlier', 'ok', '', '', 0, 0,
             more_input, more_output, more_written, more_cached, 0, more_cost, created_at, 0, '' FROM rest
         WHERE more_input <> 0 OR more_output <> 0 OR more_written <> 0 OR more_cached <> 0 OR more_cost <> 0""",
         {"id": conversation_id},

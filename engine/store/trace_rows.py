@@ -176,8 +176,14 @@ def placed(span: TraceSpan, depth: int) -> TraceSpan:
 
 
 def usage_of(row: sqlite3.Row) -> Usage:
-    """The tokens of a row, or of a sum of rows."""
-    return Usage(row["input_tokens"], row["output_tokens"], row["cache_creation_tokens"], row["cache_read_tokens"])
+    """The tokens and searches of a row, or of a sum of rows."""
+    return Usage(
+        row["input_tokens"],
+        row["output_tokens"],
+        row["cache_creation_tokens"],
+        row["cache_read_tokens"],
+        row["web_searches"],
+    )
 
 
 def _seconds(row: sqlite3.Row, now: float) -> float:

@@ -37,13 +37,15 @@ _RUNS: Final = f"""WITH RECURSIVE below (run_id, conversation_id, tool_use_id, a
     LEFT JOIN messages AS m ON m.id = r.trigger_message_id LIMIT ?2"""
 _SUMS: Final = """SELECT run_id, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
     sum(cache_creation_tokens) AS cache_creation_tokens, sum(cache_read_tokens) AS cache_read_tokens,
+    sum(web_searches) AS web_searches,
     CASE WHEN count(*) = count(cost_usd) THEN sum(cost_usd) END AS cost_usd, max(estimated) AS estimated
     FROM model_calls WHERE run_id IN (SELECT value FROM json_each(?)) GROUP BY run_id"""
 _FROM_SPANS: Final = """FROM spans AS s JOIN traces AS c ON c.id = s.trace_id JOIN runs AS r ON r.id = c.run_id"""
 SPAN_COLUMNS: Final = """SELECT s.rowid AS place, s.id, s.kind, s.name, s.status, s.error, s.output_preview,
     s.started_at, s.duration_ms, s.iteration, s.provider, s.model, s.tool_use_id, s.input_tokens AS span_input,
     s.output_tokens AS span_output, r.id AS run_id, r.conversation_id, k.id AS call, k.input_tokens, k.output_tokens,
-    k.cache_creation_tokens, k.cache_read_tokens, k.cost_usd, k.estimated, k.attempt, k.purpose, m.seq"""
+    k.cache_creation_tokens, k.cache_read_tokens, k.web_searches, k.cost_usd, k.estimated, k.attempt, k.purpose,
+    m.seq"""
 SPAN_TABLES: Final = f"""{_FROM_SPANS} LEFT JOIN model_calls AS k ON k.id = s.id
     LEFT JOIN tool_calls AS t ON s.tool_use_id <> '' AND t.conversation_id = r.conversation_id
         AND t.tool_use_id = s.tool_use_id

@@ -49,6 +49,7 @@ KINDS: Final[dict[str, Kind]] = {
     "job_kill": "execute",
     "think": "think",
     "web_fetch": "fetch",
+    "web_search": "fetch",
     EXIT_PLAN: "switch_mode",
 }
 """Kinds of the tools; others have the kind `other`."""

@@ -70,7 +70,7 @@ def _of_model(model: str, total: ModelTotal, describe: DescribeModel) -> JsonObj
         "outputTokens": total.usage.output_tokens,
         "cacheReadInputTokens": total.usage.cache_read_tokens,
         "cacheCreationInputTokens": total.usage.cache_creation_tokens,
-        "webSearchRequests": 0,
+        "webSearchRequests": total.usage.web_searches,
         "costUSD": total.cost_usd,
         "contextWindow": known.context_window if known is not None else 0,
         "maxOutputTokens": known.max_output if known is not None else 0,

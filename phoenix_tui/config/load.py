@@ -26,6 +26,7 @@ from phoenix_tui.config.settings import (
 )
 from phoenix_tui.config.sizes import AUTO, megabytes
 from phoenix_tui.config.status_line import StatusLineError, StatusLineSettings, status_line_of
+from phoenix_tui.config.web_table import WebSettings, WebTableError, web_settings_of
 from tools.files.own_files import MOST_SETTINGS, read_text
 
 LINES = "screen_reader"
@@ -40,6 +41,7 @@ class Layer(Struct, frozen=True):
     sources: dict[str, str] = field(default_factory=dict[str, str])
     providers: tuple[ProviderSettings, ...] = ()
     status_line: StatusLineSettings | None = None
+    web: WebSettings | None = None
     notices: list[str] = field(default_factory=list[str])
     """Sentences about values that were replaced."""
 
@@ -85,19 +87,22 @@ def parse_layer(text: str, path: Path, *, project: bool) -> Layer:
     known = {name: key for name, key in KEYS.items() if key.projects or not project}
     providers: list[ProviderSettings] = []
     status_line: StatusLineSettings | None = None
+    web: WebSettings | None = None
     for name, value in document.items():
         where = f"{path}:{line_of(text, name)}"
         if name == "providers" and not project:
             providers = _providers(value, text, path)
         elif name == "status_line" and not project:
             status_line = _status_line(value, text, path)
+        elif name == "web" and not project:
+            web = _web(value, text, path)
         elif name == "mcp" or (name in {"hooks", "lsp", "format"} and not project):
             continue  # `config/servers` reads [mcp.NAME], `hook_files.py` [hooks], `language_servers.py` the others
         elif name not in known:
             raise ConfigError(f"{where}: unknown key '{name}'. {_known_keys(known, project=project)}")
         else:
             layer.take(known[name], value, where)
-    return Layer(layer.values, layer.sources, tuple(providers), status_line, layer.notices)
+    return Layer(layer.values, layer.sources, tuple(providers), status_line, web, layer.notices)
 
 
 def environment_layer(environment: Mapping[str, str]) -> Layer:
@@ -144,7 +149,7 @@ def merge(user: Layer, project: Layer, environment: Layer, flags: Layer) -> Sett
     for layer in (environment, flags):
         values |= layer.values
         sources |= layer.sources
-    return Settings(values, sources, user.providers, user.status_line, tuple(notices))
+    return Settings(values, sources, user.providers, user.status_line, user.web, tuple(notices))
 
 
 def check(key: SettingKey, value: object, where: str) -> SettingValue:
@@ -197,7 +202,8 @@ def from_text(key: SettingKey, text: str) -> object:
 def _known_keys(known: Mapping[str, SettingKey], *, project: bool) -> str:
     if project:
         return f"A project can set {', '.join(known)}."
-    return f"Valid keys are {', '.join(known)} [providers.NAME], [status_line] and [hooks]."
+    tables = "[providers.NAME], [mcp.NAME], [lsp.NAME], [format], [web], [status_line] and [hooks]"
+    return f"Valid keys are {', '.join(known)}, and tables {tables}."
 
 
 def _status_line(value: object, text: str, path: Path) -> StatusLineSettings:
@@ -207,6 +213,14 @@ def _status_line(value: object, text: str, path: Path) -> StatusLineSettings:
         line = line_of(text, error.key, "status_line") if error.key else 1
         line = line if line > 1 else line_of(text, "status_line")
         raise ConfigError(f"{path}:{line}: {error}") from error
+
+
+def _web(value: object, text: str, path: Path) -> WebSettings:
+    try:
+        return web_settings_of(value)
+    except WebTableError as error:
+        line = line_of(text, error.key, "web") if error.key else 1
+        raise ConfigError(f"{path}:{line if line > 1 else line_of(text, 'web')}: {error}") from error
 
 
 def _providers(value: object, text: str, path: Path) -> list[ProviderSettings]:

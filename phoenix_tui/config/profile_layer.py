@@ -104,7 +104,7 @@ def _source(profile: Profile, key: str) -> str:
 def _laid(base: Layer, layer: Layer, names: list[str]) -> Layer:
     values = {name: layer.values[name] for name in names}
     sources = base.sources | {name: layer.sources[name] for name in names}
-    return Layer(base.values | values, sources, base.providers, base.status_line)
+    return Layer(base.values | values, sources, base.providers, base.status_line, base.web)
 
 
 def _widens(name: str, layer: Layer, user: Layer) -> bool:

@@ -20,6 +20,7 @@ from phoenix_tui.config.choices import (
 )
 from phoenix_tui.config.presets import PRESETS, Preset
 from phoenix_tui.config.status_line import StatusLineSettings
+from phoenix_tui.config.web_table import WebSettings
 
 SettingValue: TypeAlias = str | int | float | bool
 
@@ -376,6 +377,7 @@ class Settings(Struct, frozen=True):
     """Key to source: default, a file with its line, a variable or a flag."""
     providers: tuple[ProviderSettings, ...] = ()
     status_line: StatusLineSettings | None = None
+    web: WebSettings | None = None
     notices: tuple[str, ...] = ()
     """Notices for the user, such as a project's setting that was too wide."""
 

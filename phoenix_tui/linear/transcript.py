@@ -46,6 +46,7 @@ from tools.clean import clean_line, reveal
 from tools.contract import DiffDisplay, PlainDisplay, TerminalDisplay
 from tools.edit_checks import check_lines
 from tools.todo_write import NAME as TODO_WRITE
+from tools.web_search import NAME as WEB_SEARCH
 from tools.wording import counted
 
 Lines: TypeAlias = Sequence[str]
@@ -193,6 +194,8 @@ class LinearTranscript:
         if result.agents:
             parts.append(succeeded(result.agents))
         rows = self.last_output.strip().splitlines()
+        is_search = name == WEB_SEARCH and result.status is ToolStatus.SUCCESS and bool(rows)
+        parts += [clean_line(rows[0])] if is_search else []
         printed = display.lines if isinstance(display, TerminalDisplay) else 0
         parts += [counted(printed or len(rows), "line")] if rows and not isinstance(display, DiffDisplay) else []
         parts += [f"{counted(ended, 'process', 'processes')} ended"] if ended else []

@@ -115,6 +115,8 @@ def _figures(span: TraceSpan) -> dict[str, Attribute]:
             "gen_ai.usage.cache_creation.input_tokens": used.cache_creation_tokens,
             "phoenix.usage.estimated": span.estimated,
         }
+        if used.web_searches:
+            facts["phoenix.web_searches"] = used.web_searches
     if span.cost_usd is not None:
         facts["phoenix.cost_usd"] = span.cost_usd
     return facts

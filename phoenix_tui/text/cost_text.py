@@ -19,6 +19,8 @@ PURPOSES: Final = {
     CallPurpose.SUGGESTION: "suggested messages",
     CallPurpose.ASIDE: "side questions (/btw)",
     CallPurpose.TRACKING: "task board",
+    CallPurpose.WEB_SEARCH: "web searches",
+    CallPurpose.WEB_PAGE: "answers about web pages",
     CallPurpose.EARLIER: "before calls were recorded separately",
 }
 
@@ -42,6 +44,7 @@ def _line(one: CallSum) -> str:
         f"{tokens(used.input_tokens)} in",
         f"{tokens(used.output_tokens)} out",
         *([f"{tokens(cached)} cached"] if cached else []),
+        *([counted(one.web_searches, "search", "searches")] if one.web_searches else []),
         "price unknown" if used.cost_usd is None else money(used.cost_usd) or "$0.00",
     ]
     if one.purpose is CallPurpose.EARLIER:

@@ -57,6 +57,7 @@ from phoenix_tui.wiring.settings_board import DefaultModel
 from phoenix_tui.wiring.system import RandomIds
 from phoenix_tui.wiring.trace_export import open_trace_export
 from phoenix_tui.wiring.trust_board import project_sources
+from phoenix_tui.wiring.web_search import search_service
 from tools.clock import SYSTEM_CLOCK
 from tools.contract import ProcessRunner
 from tools.files.ledger import ReadLedger
@@ -161,7 +162,7 @@ async def _backend(
         library=store.library,
         queue=store.queue,
         providers=registry,
-        tools=build_tools(ToolDependencies(processes.runner, processes.jobs, images, ReadLedger(), paths.outputs)),
+        tools=build_tools(_tool_dependencies(setup, processes, images)),
         jobs=processes.jobs,
         images=images,
         rules=_rules(setup),
@@ -184,6 +185,11 @@ async def _backend(
     engine = _engine(ports, engine_settings(setup, trust, unwatched=strict_guide), outside)
     opened = engine, store.library, registry, models, processes, engine.tool_names, profiles
     return Backend(*opened, store.events, sources, hooks, invocables, hub, notice, checks)
+
+
+def _tool_dependencies(setup: Setup, processes: Processes, images: ImageDecoder) -> ToolDependencies:
+    search = search_service(setup.settings.web, setup.credentials)
+    return ToolDependencies(processes.runner, processes.jobs, images, ReadLedger(), setup.paths.outputs, search)
 
 
 def _rules(setup: Setup) -> RuleBook:

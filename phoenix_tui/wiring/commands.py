@@ -50,6 +50,7 @@ from phoenix_tui.wiring.settings_board import DefaultModel
 from phoenix_tui.wiring.trace_export import export_findings
 from phoenix_tui.wiring.trust_board import project_sources, source_findings
 from phoenix_tui.wiring.waits import waits_on_stderr
+from phoenix_tui.wiring.web_search import search_findings
 from phoenix_tui.wiring.worktree_findings import worktree_finding
 from tools.contract import SandboxMode
 from tools.process.start import Processes, start_processes
@@ -178,6 +179,7 @@ async def doctor(setup: Setup, arguments: CommandArguments) -> Exit:
 async def findings(setup: Setup) -> list[Finding]:
     """Run all checks of the doctor."""
     found = await machine_findings(setup.paths, setup.credentials, os.environ)
+    found += search_findings(setup.settings.web, setup.credentials)
     async with _processes(setup) as processes:
         support = await processes.probe()
     found.append(Finding("processes", Health.OK, support.supervision_sentence))

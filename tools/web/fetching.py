@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import importlib
 import zlib
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin
 
 from msgspec import Struct
 
+from tools.clean import clean_line
 from tools.contract import ToolInputError
 from tools.failure import ToolFailure
 from tools.web.addresses import Reach, WebAddress, admitted_address, parse_url
@@ -42,6 +45,26 @@ class FetchedPage(Struct, frozen=True):
     """True where the page has more bytes than are read."""
 
 
+class HttpAsk(Struct, frozen=True):
+    """A request besides its address."""
+
+    method: str = "GET"
+    headers: dict[str, str] = {}
+    content: bytes = b""
+
+
+class HttpAnswer(Struct, frozen=True):
+    """The answer to one request: a redirect has no content."""
+
+    status: int
+    media_type: str
+    charset: str
+    content: bytes = b""
+    cut: bool = False
+    location: str = ""
+    """Address of a redirect as it was sent."""
+
+
 class Redirected(Struct, frozen=True):
     """A redirect to another host, which is not followed."""
 
@@ -55,16 +78,32 @@ async def fetch(address: WebAddress, reach: Reach) -> FetchedPage | Redirected:
     Raises:
         ToolFailure: it cannot be had, in a sentence.
     """
+    async with _bounds(address, "the page"):
+        return await _followed(address, reach)
+
+
+async def ask(address: WebAddress, reach: Reach, request: HttpAsk) -> HttpAnswer:
+    """Ask a service once, within the bounds of a page; a redirect is not followed.
+
+    Raises:
+        ToolFailure: it cannot be asked, in a sentence.
+    """
+    async with _bounds(address, "an answer"):
+        return await _exchange(address, reach, request)
+
+
+@asynccontextmanager
+async def _bounds(address: WebAddress, what: str) -> AsyncGenerator[None]:
     await asyncio.to_thread(importlib.import_module, "httpx2")
     import httpx2  # noqa: PLC0415 - 110 ms, in the thread above
 
     try:
         async with asyncio.timeout(SECONDS):
-            return await _followed(address, reach)
+            yield
     except TimeoutError:
-        raise ToolFailure(f"{address.host} did not send the page within {SECONDS:.0f} s.") from None
+        raise ToolFailure(f"{address.host} did not send {what} within {SECONDS:.0f} s.") from None
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        reason = str(error).strip() or type(error).__name__
+        reason = clean_line(str(error)).strip() or type(error).__name__
         raise ToolFailure(f"{address.host} cannot be reached: {reason[:300]}") from error
 
 
@@ -84,27 +123,40 @@ async def _followed(address: WebAddress, reach: Reach) -> FetchedPage | Redirect
 
 
 async def _ask(address: WebAddress, reach: Reach) -> FetchedPage | Redirected:
+    answer = await _exchange(address, reach, HttpAsk(headers={"Accept": _ACCEPT}))
+    if answer.location:
+        return Redirected(address.url, _joined(address, answer.location))
+    return FetchedPage(address.url, answer.media_type, answer.charset, answer.content, answer.status, answer.cut)
+
+
+async def _exchange(address: WebAddress, reach: Reach, request: HttpAsk) -> HttpAnswer:
     """Send one request to the IP address that was checked, under the host's own name; a proxy gets the name."""
     import httpx2  # noqa: PLC0415 - `fetch` has loaded it
 
     proxy = reach.proxy(address.scheme, address.host)
     ip = await admitted_address(address, reach, proxied=bool(proxy))
     place = httpx2.URL(address.url) if proxy else httpx2.URL(address.url).copy_with(host=ip)
-    headers = {"Host": _host_header(address), "User-Agent": USER_AGENT, "Accept": _ACCEPT, "Accept-Encoding": "gzip"}
+    headers = {"Host": _host_header(address), "User-Agent": USER_AGENT, "Accept-Encoding": "gzip", **request.headers}
     context = await asyncio.to_thread(httpx2.create_ssl_context)
     async with httpx2.AsyncClient(
         verify=context, trust_env=False, proxy=proxy or None, follow_redirects=False, timeout=SECONDS
     ) as client:
-        request = client.build_request("GET", place, headers=headers, extensions={"sni_hostname": address.host})
-        response = await client.send(request, stream=True)
+        built = client.build_request(
+            request.method,
+            place,
+            headers=headers,
+            content=request.content or None,
+            extensions={"sni_hostname": address.host},
+        )
+        response = await client.send(built, stream=True)
+        kind = _content_type(response.headers.get("content-type", ""))
         try:
             if response.status_code in _REDIRECTS and (to := response.headers.get("location")):
-                return Redirected(address.url, _joined(address, to))
+                return HttpAnswer(response.status_code, *kind, location=to)
             content, cut = await _bounded(response)
         finally:
             await response.aclose()
-    media_type, charset = _content_type(response.headers.get("content-type", ""))
-    return FetchedPage(address.url, media_type, charset, content, response.status_code, cut)
+    return HttpAnswer(response.status_code, *kind, content, cut)
 
 
 async def _bounded(response: httpx2.Response) -> tuple[bytes, bool]:

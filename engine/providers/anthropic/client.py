@@ -12,16 +12,18 @@ import msgspec
 from msgspec import structs
 
 from engine.machine.messages import ThinkingBlock, ToolUseBlock
-from engine.ports import LimitsTold, ModelInfo, ModelReply, ModelRequest, ProviderError, StreamItem
+from engine.ports import LimitsTold, ModelInfo, ModelReply, ModelRequest, ProviderError, ProviderNotice, StreamItem
 from engine.providers import catalogue, prices
 from engine.providers.anthropic.anthropic_effort import efforts_of
 from engine.providers.anthropic.anthropic_settings import DEFAULT_BASE_URL, AnthropicSettings
 from engine.providers.anthropic.from_wire import AnthropicReplyBuilder
+from engine.providers.anthropic.server_search import refuses_search, unforced
 from engine.providers.anthropic.to_wire import count_body, encode_request, settle
 from engine.providers.events import WireModel, drain, post_events, read_models
 from engine.providers.failures import broken, missing_key
 from engine.providers.hosting import is_closed
 from engine.providers.http import Head, HttpService
+from engine.providers.names import bare_name
 from engine.providers.rate_headers import set_limits
 from engine.providers.refused_efforts import RefusedEfforts, without_effort
 from engine.providers.wire import tool_ids
@@ -72,6 +74,8 @@ class AnthropicProvider:
         """Models whose calls the server parses itself: their text contains no calls."""
         self._windows: dict[str, int] = {}
         """Windows by model, from /v1/models."""
+        self._no_search: set[str] = set()
+        """Models whose server has refused to search the web."""
 
     @property
     def name(self) -> str:
@@ -88,25 +92,37 @@ class AnthropicProvider:
             raise missing_key(self._service)
         request = self._efforts.allowed(request, efforts_of(request.model))
         while True:
-            started, known = False, len(self._foreign)
+            started = False
             try:
                 async with aclosing(self._ask(request)) as items:
                     async for item in items:
                         started = started or not isinstance(item, LimitsTold)
                         yield item
             except ProviderError as error:
-                if started:
+                changed = None if started else self._changed(request, error)
+                if changed is None:
                     raise
-                if _is_about_thinking(error):
-                    self._foreign |= _signatures(request)
-                if len(self._foreign) == known:
-                    notice = self._efforts.notice(request, error)
-                    if notice is None:
-                        raise
+                request, notice = changed
+                if notice is not None:
                     yield notice
-                    request = without_effort(request)
             else:
                 return
+
+    def _changed(
+        self, request: ModelRequest, error: ProviderError
+    ) -> tuple[ModelRequest, ProviderNotice | None] | None:
+        """The request without what was refused, and a sentence for the user; None where nothing can be left out."""
+        known = len(self._foreign)
+        if _is_about_thinking(error):
+            self._foreign |= _signatures(request)
+        if len(self._foreign) > known:
+            return request, None
+        if (again := unforced(request, error)) is not None:
+            return again, None
+        if refuses_search(request, error):
+            self._no_search.add(request.model)
+        notice = self._efforts.notice(request, error)
+        return None if notice is None else (without_effort(request), notice)
 
     def describe(self, model: str) -> ModelInfo:
         """Describe `model` from the settings, the server and the catalogue, in this order."""
@@ -114,7 +130,18 @@ class AnthropicProvider:
         info = catalogue.describe(self.name, model, window=given.window or self._windows.get(model, 0))
         limits = set_limits(given.tokens_per_minute, given.requests_per_minute, counts_cached=False)
         efforts = self._efforts.of(model, efforts_of(model))
-        return structs.replace(info, max_output=given.max_tokens or info.max_output, limits=limits, efforts=efforts)
+        return structs.replace(
+            info,
+            max_output=given.max_tokens or info.max_output,
+            limits=limits,
+            efforts=efforts,
+            searches=self._searches(model),
+        )
+
+    def _searches(self, model: str) -> bool:
+        """True for a model of Claude whose server has refused no search; Bedrock has none."""
+        is_claude = is_closed(model) and bare_name(model).startswith("claude-")
+        return is_claude and self._settings.backend != "bedrock" and model not in self._no_search
 
     async def models(self) -> list[ModelInfo]:
         """List the models of the server; remembers the windows it names."""

@@ -8,10 +8,17 @@ from msgspec.structs import replace
 
 from engine.machine.messages import Block, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta, UsageTold
+from engine.providers.anthropic.server_search import SearchResults
 from engine.providers.bounds import MOST_NAME, ByteTally, tokens
 from engine.providers.failures import ServerRefusal, Service, refused, unreadable
 from engine.providers.http import ErrorBody, ErrorDetail, error_in
 from engine.providers.wire import decoded, parse_object, unique_tool_id
+
+
+class ServerToolUse(msgspec.Struct, gc=False):
+    """Uses of the server's own tools."""
+
+    web_search_requests: int | None = None
 
 
 class MessageUsage(msgspec.Struct, gc=False):
@@ -21,6 +28,7 @@ class MessageUsage(msgspec.Struct, gc=False):
     output_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
     cache_read_input_tokens: int | None = None
+    server_tool_use: ServerToolUse | None = None
 
 
 class WireMessage(msgspec.Struct, gc=False):
@@ -42,6 +50,8 @@ class WireBlock(msgspec.Struct, gc=False):
     id: str = ""
     name: str = ""
     input: msgspec.Raw = msgspec.Raw()
+    content: msgspec.Raw = msgspec.Raw()
+    """Results of a tool of the server."""
 
 
 class MessageDelta(msgspec.Struct, gc=False):
@@ -109,6 +119,7 @@ class AnthropicReplyBuilder:
         self._usage = MessageUsage()
         self._stop = ""
         self._tally = ByteTally()
+        self._results = SearchResults()
 
     def feed(self, payload: bytes) -> StreamItem | None:
         """Feed one event; returns the visible addition, if any.
@@ -152,6 +163,8 @@ class AnthropicReplyBuilder:
             model=self._message.model[:MOST_NAME] or self._model,
             truncated_call=cut,
             usage_estimated=self._usage.input_tokens is None,
+            sources=tuple(self._results.sources),
+            search_error=self._results.error,
         )
 
     def _frame(self, event: WireEvent) -> StreamItem:
@@ -182,29 +195,30 @@ class AnthropicReplyBuilder:
             return
         known = self._usage
         self._usage = MessageUsage(
-            *(
-                old if new is None else new
-                for new, old in (
-                    (usage.input_tokens, known.input_tokens),
-                    (usage.output_tokens, known.output_tokens),
-                    (usage.cache_creation_input_tokens, known.cache_creation_input_tokens),
-                    (usage.cache_read_input_tokens, known.cache_read_input_tokens),
-                )
-            )
+            _newer(usage.input_tokens, known.input_tokens),
+            _newer(usage.output_tokens, known.output_tokens),
+            _newer(usage.cache_creation_input_tokens, known.cache_creation_input_tokens),
+            _newer(usage.cache_read_input_tokens, known.cache_read_input_tokens),
+            usage.server_tool_use or known.server_tool_use,
         )
 
     def _told(self) -> Usage:
+        server = self._usage.server_tool_use
         return Usage(
             input_tokens=tokens(self._usage.input_tokens),
             output_tokens=tokens(self._usage.output_tokens),
             cache_creation_tokens=tokens(self._usage.cache_creation_input_tokens),
             cache_read_tokens=tokens(self._usage.cache_read_input_tokens),
+            web_searches=tokens(server.web_search_requests if server is not None else None),
         )
 
     def _start(self, index: int, block: WireBlock) -> StreamItem | None:
         block = replace(block, name=block.name[:MOST_NAME])
         self._check(self._tally.block(len(self._blocks) + 1))
         self._check(self._tally.text(block.text, block.thinking, block.signature, block.data))
+        if bytes(block.content):
+            self._results.take(block.type, block.content)
+            block = replace(block, content=msgspec.Raw())
         self._blocks[index] = _OpenBlock(block, signature=block.signature)
         match block.type:
             case "tool_use":
@@ -255,6 +269,10 @@ class AnthropicReplyBuilder:
                 return ToolUseBlock(unique_tool_id(start.id, self._used_ids, spare), start.name, _input(block))
             case _:
                 return None
+
+
+def _newer(new: int | None, old: int | None) -> int | None:
+    return old if new is None else new
 
 
 def _input(block: _OpenBlock) -> str:

@@ -10,6 +10,7 @@ import msgspec
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelRequest
 from engine.providers.anthropic.anthropic_effort import effort_fields
+from engine.providers.anthropic.server_search import search_fields
 from engine.providers.carried import is_carried
 from engine.providers.catalogue import known_model
 from engine.providers.wire import (
@@ -96,6 +97,8 @@ def request_body(
         ]
         _mark_cached(tools)
         body["tools"] = tools
+    if request.search is not None:
+        return body | search_fields(request.search)
     return body | effort_fields(request.model, request.effort, thinking_budget, max_tokens)
 
 

