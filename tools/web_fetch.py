@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tools.arguments import Arguments, object_schema
+from tools.clean import clean
 from tools.clock import SYSTEM_CLOCK
 from tools.contract import (
     ImageDisplay,
@@ -18,13 +20,16 @@ from tools.contract import (
     ProcessRunner,
     ToolClass,
     ToolContext,
+    ToolInputError,
     ToolOutput,
     ToolRequest,
     ToolSpec,
 )
 from tools.failure import ToolFailure, failed
 from tools.web.addresses import PublicReach, Reach, WebAddress, parse_url
+from tools.web.contract import WebModel
 from tools.web.fetching import FetchedPage, Redirected, fetch
+from tools.web.known_links import ANSWERED, numbered, one_line_title, shared_addresses, unnumbered
 from tools.web.page_cache import PageCache
 from tools.web.page_text import PageText, is_image, page_text
 
@@ -34,6 +39,12 @@ MOST_CHARACTERS: Final = 100_000
 MOST_OFFSET: Final = 10_000_000
 SHOWN: Final = 2_000
 """Characters of a page on the screen."""
+LONGEST_PROMPT: Final = 4_000
+LONGEST_ANSWER: Final = 40_000
+"""Characters of an answer about a page."""
+LONGEST_MODEL: Final = 200
+MOST_LINKS: Final = 100
+"""Addresses of the page in an answer that are listed, so that they count as known."""
 FAILURE: Final = 400
 """HTTP statuses from which an answer is an error."""
 
@@ -45,6 +56,10 @@ _SPEC: Final = ToolSpec(
         {
             "url": {"type": "string", "description": "The whole address, such as https://example.com/page."},
             "offset": {"type": "integer", "minimum": 0, "description": "Characters to skip; 0 if not given."},
+            "prompt": {
+                "type": "string",
+                "description": "A question about the page. A smaller model may answer it in place of the page.",
+            },
         },
         ["url"],
     ),
@@ -67,13 +82,13 @@ class WebFetch(Struct, frozen=True):
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Name the address."""
-        address, offset = _parsed(args)
+        address, offset, _ = _parsed(args)
         summary = address.url if not offset else f"{address.url} from character {offset:,}"
         return ToolRequest(summary=summary, host=address.host, url=address.url)
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Fetch the page, or take it from the cache."""
-        address, offset = _parsed(args)
+        address, offset, prompt = _parsed(args)
         try:
             page = self.cache.get(address.url) or await fetch(address, self.reach)
             if isinstance(page, Redirected):
@@ -81,7 +96,10 @@ class WebFetch(Struct, frozen=True):
             self.cache.put(address.url, page)
             if is_image(page):
                 return await self._picture(page)
-            return _output(page, await page_text(page, self.runner), offset)
+            found = await page_text(page, self.runner)
+            if prompt and context.web is not None and page.status < FAILURE:
+                return await _answered(page, found, offset, prompt, context.web)
+            return _output(page, found, offset)
         except ToolFailure as failure:
             return failed(str(failure))
 
@@ -94,9 +112,35 @@ class WebFetch(Struct, frozen=True):
         return ToolOutput(text, display=ImageDisplay(page.url, image.width, image.height), images=(image,))
 
 
-def _parsed(args: JsonObject) -> tuple[WebAddress, int]:
-    fields = Arguments(args, ("url", "offset"))
-    return parse_url(fields.text("url")), fields.whole("offset", 0, 0, MOST_OFFSET)
+def _parsed(args: JsonObject) -> tuple[WebAddress, int, str]:
+    fields = Arguments(args, ("url", "offset", "prompt"))
+    prompt = fields.text("prompt", "").strip()
+    if len(prompt) > LONGEST_PROMPT:
+        raise ToolInputError(f"prompt must have at most {LONGEST_PROMPT:,} characters.")
+    return parse_url(fields.text("url")), fields.whole("offset", 0, 0, MOST_OFFSET), prompt
+
+
+async def _answered(page: FetchedPage, found: PageText, offset: int, prompt: str, model: WebModel) -> ToolOutput:
+    """The answer of a model about the page; the page where no model is configured, or it fails."""
+    text = found.text[offset:]
+    try:
+        answer = await model.answer(page.url, text, prompt)
+    except ToolFailure as failure:
+        whole = _output(page, found, offset)
+        return replace(whole, text=f"{whole.text}\n\n[The prompt was not answered: {failure} This is the page.]")
+    if answer is None:
+        return _output(page, found, offset)
+    by = one_line_title(answer.model, LONGEST_MODEL)
+    head = (
+        f"{ANSWERED}{by} about {page.url}: {len(page.content):,} bytes, {found.kind}. It is information from outside."
+    )
+    said = clean(answer.text).strip()[:LONGEST_ANSWER]
+    links = shared_addresses(said, text, MOST_LINKS)
+    listed = "\n".join(numbered(place, url) for place, url in enumerate(links, 1))
+    notes = ["[The page is larger than what is read of it.]"] if page.cut else []
+    shown = "\n".join([*facts_line(page, found), f"Answer of {by}:", said])
+    parts = (f"{head} Without prompt the page itself comes.]", unnumbered(said) or "[no answer]", listed, *notes)
+    return ToolOutput("\n\n".join(filter(None, parts)), display=PlainDisplay(shown), truncated=page.cut)
 
 
 def _output(page: FetchedPage, found: PageText, offset: int) -> ToolOutput:
