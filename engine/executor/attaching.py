@@ -21,7 +21,7 @@ from engine.permissions.policy import Allow, decide
 from engine.permissions.rules import RuledCall
 from engine.ports import ProviderError, StorageError
 from tools.clean import reveal_name
-from tools.contract import Tool, ToolContext, ToolInputError, ToolOutput, ToolRequest
+from tools.contract import PreparedImage, Tool, ToolContext, ToolInputError, ToolOutput, ToolRequest
 from tools.files.location import resolve, shown
 from tools.images.contract import IMAGE_SUFFIXES
 from tools.wording import counted
@@ -50,7 +50,7 @@ async def attachments(session: Session, text: str) -> tuple[Block, ...]:
         async with asyncio.timeout_at(deadline):
             found = await asyncio.to_thread(named_files, text, cwd)
     except TimeoutError:
-        return (_not_attached("its folder does not respond"),)
+        return (not_attached("its folder does not respond"),)
     room = min(MOST_CHARACTERS, session.record.context_window or MOST_CHARACTERS)
     blocks: list[Block] = []
     for path in found[:MOST_FILES]:
@@ -58,17 +58,18 @@ async def attachments(session: Session, text: str) -> tuple[Block, ...]:
             room -= len(block.text) if isinstance(block, TextBlock) else 0
             blocks.append(block)
     if (left := len(found) - MOST_FILES) > 0:
-        blocks.append(_not_attached(f"{counted(left, 'more file')}, since a message attaches {MOST_FILES}"))
+        blocks.append(not_attached(f"{counted(left, 'more file')}, since a message attaches {MOST_FILES}"))
     return tuple(sorted(blocks, key=lambda block: not isinstance(block, ImageBlock)))
 
 
 def named_files(text: str, cwd: Path) -> list[Path]:
     """Real paths of existing files behind an `@`, without folders, each once."""
-    found = (_file_of(word, cwd) for word in _words(text))
+    found = (_file_of(word, cwd) for word in named_words(text))
     return list(dict.fromkeys(path for path in found if path is not None))
 
 
-def _words(text: str) -> Iterator[str]:
+def named_words(text: str) -> Iterator[str]:
+    """Words behind an `@`, each once, without quotation marks."""
     seen: set[str] = set()
     for match in NAMED.finditer(text):
         word = match[1] or match[2]
@@ -94,29 +95,29 @@ async def _attached(session: Session, path: Path, room: int, deadline: float) ->
     """The blocks of one file, read until `deadline` on the clock of the loop."""
     is_image = path.suffix.lower() in IMAGE_SUFFIXES
     name = reveal_name(shown(path, session.record.cwd))
-    if is_image and not _sees(session):
-        return (_not_attached(f"{name}, since {session.record.model} cannot see images"),)
+    if is_image and not sees(session):
+        return (not_attached(f"{name}, since {session.record.model} cannot see images"),)
     if room <= 0:
-        return (_not_attached(f"{name}, since the files before it use up the limit"),)
+        return (not_attached(f"{name}, since the files before it use up the limit"),)
     tool = session.ports.tools.get("read_image" if is_image else "read_file")
     if tool is None:
         return ()
     try:
         async with asyncio.timeout_at(deadline):
             output = await _read(session, tool, path)
-            images = [await _stored(session, output)] if output.images else []
+            images = [await stored_image(session, output.images[0])] if output.images else []
     except TimeoutError:
-        return (_not_attached(f"{name} was not read within {PATIENCE:.0f} s"),)
+        return (not_attached(f"{name} was not read within {PATIENCE:.0f} s"),)
     except (ToolInputError, StorageError) as error:
-        return (_not_attached(str(error)),)
+        return (not_attached(str(error)),)
     if output.is_error:
-        return (_not_attached(output.text),)
+        return (not_attached(output.text),)
     if is_image:
         return (*images, TextBlock(f"[Image {output.text}]", name))
     return (_excerpt(name, output, room),)
 
 
-def _sees(session: Session) -> bool:
+def sees(session: Session) -> bool:
     """False where it is known that the model cannot see images."""
     try:
         provider, name = session.ports.providers.resolve(session.record.model)
@@ -167,8 +168,8 @@ def _why_not(session: Session, tool: Tool, request: ToolRequest) -> str:
     return f"{name} is outside the working directory."
 
 
-async def _stored(session: Session, output: ToolOutput) -> ImageBlock:
-    [image] = output.images
+async def stored_image(session: Session, image: PreparedImage) -> ImageBlock:
+    """An image, stored for the message that it goes with. Raises StorageError."""
     stored = await session.ports.store.add_attachment(session.record.id, image, session.ports.clock.now())
     return ImageBlock(stored.id, stored.width, stored.height)
 
@@ -187,7 +188,7 @@ def _excerpt(name: str, output: ToolOutput, room: int) -> TextBlock:
 _NUMBER = re.compile(r" *\d+\t")
 
 
-def _not_attached(why: str) -> TextBlock:
+def not_attached(why: str) -> TextBlock:
     """Replacement of a file that is not attached: the message contains its path alone."""
     sentence = why.rstrip(".")
     return TextBlock(f"[Not attached: {sentence}.]", f"not attached: {sentence.partition('; ')[0]}")

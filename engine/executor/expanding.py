@@ -21,7 +21,7 @@ from engine.executor.run_model import chosen_model
 from engine.executor.session import Session
 from engine.extensions.bodies import Body, asked_rules, body_of, with_outputs, wrapped
 from engine.extensions.calls import CALL, why_not_called
-from engine.machine.messages import TextBlock
+from engine.machine.messages import Block, TextBlock
 from engine.machine.states import is_busy
 from engine.machine.texts import BUSY
 from engine.permissions.policy import Ask, Deny
@@ -46,7 +46,7 @@ UNKNOWN: Final = "[Phoenix: there is no command /{name} here, so the message abo
 class Expansion(Struct, frozen=True):
     """Blocks behind the words of a message, the text whose `@` files count, and what holds for its run."""
 
-    blocks: tuple[TextBlock, ...]
+    blocks: tuple[Block, ...]
     text: str
     caps: RunCaps
 

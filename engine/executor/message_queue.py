@@ -8,10 +8,10 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from engine.executor.expanding import calls
 from engine.executor.guarding import refusal
 from engine.executor.loop import MoveLoop
 from engine.executor.requests import Accepted, Receipt, Refused, RunCaps, shell_line
+from engine.executor.server_prompts import calls_something
 from engine.executor.session import Session
 from engine.executor.steering import Steering
 from engine.executor.user_requests import run_shell, send
@@ -76,7 +76,7 @@ class MessageQueue:
         if not self.waiting:
             self.held = isinstance(self._session.state, Errored)  # the former reason for holding is over
         self._caps = caps or RunCaps()
-        waits = is_shell or calls(self._session, text)
+        waits = is_shell or calls_something(self._session, text)
         steers = delivery is Delivery.TOOL and not waits and is_busy(self._session.state)
         chosen = Delivery.TOOL if steers else Delivery.IDLE
         message = QueuedMessage(self._session.ports.ids.new(), text, tuple(image_ids), is_shell, chosen)
@@ -93,7 +93,7 @@ class MessageQueue:
             return Refused(GONE)
         if delivery is Delivery.TOOL and found.is_shell:
             return Refused(SHELL_WAITS)
-        if delivery is Delivery.TOOL and calls(self._session, found.text):
+        if delivery is Delivery.TOOL and calls_something(self._session, found.text):
             return Refused(CALL_WAITS)
         if delivery is Delivery.TOOL and not is_busy(self._session.state):
             return Refused(NOT_WORKING)

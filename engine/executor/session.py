@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -42,6 +42,7 @@ from engine.ports.hooks import HookRunner
 from engine.ports.invocables import Invocables
 from engine.ports.profiles import Profile, Profiles
 from engine.ports.run_store import RunStore
+from engine.ports.server_texts import ServerTexts
 from engine.ports.statistics import StatisticsStore
 from engine.ports.task_store import MessageTracking, TaskStore
 from engine.ports.trace_export import Closable
@@ -96,6 +97,8 @@ class Ports(Struct, frozen=True):
     """Sources of hooks: files, and a host."""
     invocables: Invocables | None = None
     """Skills and command files; None: there are none."""
+    server_texts: ServerTexts | None = None
+    """Prompts and resources of MCP servers; None: there are no servers."""
     probe: SandboxProbe = NO_SANDBOX
     """Says how far this system can enforce a sandbox."""
     trace_export: Closable | None = None
@@ -195,8 +198,8 @@ class Session(Struct, eq=False):
     """Tokens from which old tool results are looked at again for pruning."""
     summarizing: asyncio.Task[None] | None = None
     """The summary that is being made in the background."""
-    expanding: asyncio.Future[str] | None = None
-    """The call of a skill or command whose shell lines run."""
+    expanding: asyncio.Future[Any] | None = None
+    """The call of a skill or command whose shell lines run, or of a server's prompt that is being fetched."""
     tracking: MessageTracking = MessageTracking.DISABLED
     """Progress of new messages through task tracking; its tracker sets it."""
     calibration: Calibration = field(default_factory=Calibration)

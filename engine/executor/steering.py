@@ -13,6 +13,7 @@ from engine.executor.guarding import inspected
 from engine.executor.mentions import UnknownMention, digests
 from engine.executor.prompt_hooks import heard_prompt
 from engine.executor.requests import Refused
+from engine.executor.resource_mentions import resources
 from engine.executor.session import Session
 from engine.executor.user_requests import message_blocks, why_not_sent, with_attachments
 from engine.machine.effects import DrainInbox, Save, StartRun
@@ -74,7 +75,8 @@ class Steering(Struct, eq=False):
         heard = await heard_prompt(session, queued.text)
         if heard.refusal:
             return Refused(heard.refusal)
-        blocks = with_attachments(blocks, (*await attachments(session, queued.text), *heard.attached))
+        named = (*await attachments(session, queued.text), *await resources(session, queued.text))
+        blocks = with_attachments(blocks, (*named, *heard.attached))
         message_id, length, run = session.ports.ids.new(), words_length(blocks), run_of(session.state)
         blocks, suspected, writes = inspected(session, blocks, message_id, run.id if run is not None else "")
         message = NewMessage(

@@ -15,6 +15,8 @@ from engine.executor.inbox import InboxEntry, Priority
 from engine.executor.mentions import UnknownMention, digests
 from engine.executor.prompt_hooks import heard_prompt
 from engine.executor.requests import Receipt, Refused, RunCaps
+from engine.executor.resource_mentions import resources
+from engine.executor.server_prompts import prompted
 from engine.executor.session import Session
 from engine.executor.spending import refused_spending
 from engine.machine import texts
@@ -101,7 +103,7 @@ async def send(
     heard = await heard_prompt(session, text)
     if heard.refusal:
         return Refused(heard.refusal)
-    expansion = await expanded(session, text, caps or RunCaps())
+    expansion = await prompted(session, text, caps or RunCaps()) or await expanded(session, text, caps or RunCaps())
     if isinstance(expansion, Refused):
         return expansion
     blocks = await message_blocks(session, text, image_ids)
@@ -113,9 +115,10 @@ async def send(
         return Refused(str(error))
     caps, whole = caps or RunCaps(), text
     if expansion is not None:
-        blocks += expansion.blocks
+        blocks = with_attachments(blocks, expansion.blocks)
         caps, whole = expansion.caps, f"{text}\n{expansion.text}"
-    blocks = with_attachments(blocks, (*await attachments(session, whole), *heard.attached))
+    named = (*await attachments(session, whole), *await resources(session, text))
+    blocks = with_attachments(blocks, (*named, *heard.attached))
     message_id, length = session.ports.ids.new(), words_length(blocks)
     run_id = caps.run_id or session.ports.ids.new()
     blocks, suspected, found = inspected(session, blocks, message_id, run_id)

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from msgspec import Struct, field
 
+from engine.ports.server_texts import ServerTexts
 from engine.records import ConversationRecord
 from tools.secret_fields import SecretFields
 
@@ -109,6 +110,7 @@ class ServerView(Struct, frozen=True):
     left_out: tuple[str, ...] = ()
     """Tools that are not offered, each with the reason."""
     prompts: tuple[str, ...] = ()
+    """Prompts as they are typed."""
     instructions: str = ""
     tokens: int = 0
     """Tokens of its schemas in a request, estimated."""
@@ -124,6 +126,11 @@ class ServerView(Struct, frozen=True):
 
 class McpServers(Protocol):
     """The servers of conversations, for front ends."""
+
+    @property
+    def texts(self) -> ServerTexts:
+        """Prompts and resources of the servers."""
+        ...
 
     async def views(self, record: ConversationRecord) -> Sequence[ServerView]:
         """Servers of a conversation, sorted by name, as the files are now."""

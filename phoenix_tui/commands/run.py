@@ -61,14 +61,19 @@ NOT_IN_SUB_AGENTS: Final = frozenset({
     "undo",
 })
 """Commands that would change a transcript that belongs to a parent's call."""
+PROMPTS: Final = "mcp__"
+"""Beginning of the names of servers' prompts."""
 _MODULE_OF: Final = {name: module for module, names in MODULES.items() for name in names}
 
 
 async def run_line(ctx: CommandContext, line: str) -> bool:
-    """Run a typed line: a command of Phoenix, else a skill or command file; False when there is no such command."""
+    """Run a typed line: a command of Phoenix, else a skill, a command file or a prompt of a server; False when there is
+    no such command.
+    """
     name, argument = split_command(line)
     active = ctx.active
-    if name not in _MODULE_OF and await is_custom(active.services.invocables, active.folder, line):
+    is_prompt = name.startswith(PROMPTS)
+    if name not in _MODULE_OF and (is_prompt or await is_custom(active.services.invocables, active.folder, line)):
         await ctx.sending.send(line)
         return True
     return await run_command(ctx, name, argument)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -11,6 +12,7 @@ from engine.ports.invocables import EMPTY
 from engine.records import ConversationQuery, ConversationSummary, PermissionMode
 from engine.records.effort import LEVELS, Effort
 from phoenix_tui.commands.command_context import CommandContext
+from phoenix_tui.commands.server_completions import ServerCompletions
 from phoenix_tui.features.custom_commands import CustomCommands, InvocablesApi, question
 from phoenix_tui.features.effort import MEANINGS
 from phoenix_tui.text.labels import MODE_MEANINGS, SANDBOX_MEANINGS, age
@@ -30,20 +32,24 @@ REFERENCE: Final = "@conversation:"
 
 def join(ctx: CommandContext) -> None:
     """Give the composer its sources of completions."""
+    servers = ServerCompletions(ctx.active)
 
     async def mentions(query: str) -> Sequence[Completion]:
+        if (of_server := await servers.mentions(query)) is not None:
+            return of_server
         wanted = query.removeprefix(REFERENCE[1:])
         if len(wanted) < FEWEST_LETTERS:
             return ()
         engine = ctx.active.services.engine
         found = await engine.list(ConversationQuery(title_contains=wanted, limit=MOST_MENTIONS + 1))
         here = ctx.active.conversation.id if ctx.active.conversation is not None else ""
-        return [_mention(one) for one in found if one.id != here][:MOST_MENTIONS]
+        others = [_mention(one) for one in found if one.id != here][:MOST_MENTIONS]
+        return [*servers.names(query), *others]
 
     ctx.dock.completer.mentions = mentions
     ctx.dock.completer.arguments = _arguments(ctx)
     if ctx.active.services.invocables is not None:
-        ctx.dock.completer.offer_custom(_Custom(ctx, ctx.active.services.invocables))
+        ctx.dock.completer.offer_custom(_Custom(ctx, ctx.active.services.invocables, servers))
 
     async def agrees(needs: NeedsYes) -> bool:
         return await ctx.sheets.confirm(question(needs), "send it", "do not")
@@ -52,10 +58,10 @@ def join(ctx: CommandContext) -> None:
 
 
 class _Custom:
-    """Skills and command files of the folder in view, with a list made once for each catalogue."""
+    """Skills, command files and prompts of servers in view, with a list made once for each catalogue."""
 
-    def __init__(self, ctx: CommandContext, invocables: InvocablesApi) -> None:
-        self._ctx = ctx
+    def __init__(self, ctx: CommandContext, invocables: InvocablesApi, servers: ServerCompletions) -> None:
+        self._ctx, self._servers = ctx, servers
         self._invocables = invocables
         self._made: CustomCommands | None = None
 
@@ -64,13 +70,18 @@ class _Custom:
         catalogue = self._invocables.catalogue(self._ctx.active.folder)
         if catalogue is EMPTY:
             return None
-        if self._made is None or self._made.catalogue is not catalogue:
-            self._made = CustomCommands(catalogue)
-        return self._made
+        prompts, made = self._servers.prompts(), self._made
+        if made is None or made.catalogue is not catalogue or made.prompts is not prompts:
+            self._made = made = CustomCommands(catalogue, prompts)
+        return made
 
     async def look(self) -> None:
         """Look at the files."""
-        await self._invocables.look(self._ctx.active.folder)
+        await asyncio.gather(self._invocables.look(self._ctx.active.folder), self._servers.look())
+
+    async def values(self, line: str) -> Sequence[Completion]:
+        """Values for the last argument of a prompt."""
+        return await self._servers.values(line)
 
 
 def _mention(one: ConversationSummary) -> Completion:

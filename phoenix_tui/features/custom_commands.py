@@ -15,10 +15,12 @@ from tools.wording import one_line
 
 if TYPE_CHECKING:
     from engine.executor.requests import NeedsYes
+    from engine.ports.server_texts import ServerPrompt
 
 MOST_FOUND: Final = 50
 LONGEST_MEANING: Final = 200
 """Characters of a description in a row."""
+PROMPT: Final = "prompt of a server"
 
 
 class InvocablesApi(Protocol):
@@ -63,13 +65,14 @@ class CustomCommand(Struct, frozen=True):
 
 
 class CustomCommands:
-    """The names of one catalogue, made once for it: a search over 500 takes half a millisecond."""
+    """Names of one catalogue and of prompts of servers, made once: a search over 500 takes half a millisecond."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self.catalogue = catalogue
+    def __init__(self, catalogue: Catalogue, prompts: Sequence[ServerPrompt] = ()) -> None:
+        self.catalogue, self.prompts = catalogue, prompts
         plain = {id(one) for name, one in catalogue.by_call.items() if name == one.name}
         found = catalogue.by_call.items()
         self._all = [_command(name, one) for name, one in found if name == one.name or id(one) not in plain]
+        self._all += [_of_prompt(one) for one in prompts]
         self._all.sort(key=lambda one: one.name)
         self._by_name = {one.name: one for one in self._all}
         self._prefixed = [_command(name, one) for name, one in found if name not in self._by_name]
@@ -119,6 +122,11 @@ def _command(name: str, one: Invocable) -> CustomCommand:
     tag = one.origin.value if one.kind is InvocableKind.COMMAND else f"{one.origin.value} skill"
     meaning = f"{one_line(one.description, LONGEST_MEANING)} · {tag}" if one.description else tag
     return CustomCommand(name, meaning, one.argument_hint, name.lower(), one.description.lower())
+
+
+def _of_prompt(one: ServerPrompt) -> CustomCommand:
+    meaning = f"{one.description} · {PROMPT}" if one.description else PROMPT
+    return CustomCommand(one.command, meaning, one.hint, one.command.lower(), one.description.lower())
 
 
 def _rank(wanted: str, one: CustomCommand) -> int | None:

@@ -40,6 +40,10 @@ class CustomSource(Protocol):
         """Look at the files."""
         ...
 
+    async def values(self, line: str) -> Sequence[Completion]:
+        """Values for the last argument of a call, within a bound."""
+        ...
+
 
 class CompletionOffer(Protocol):
     """Shows completions; `chosen` is the row that Enter takes."""
@@ -159,7 +163,11 @@ class Completer:
         from phoenix_tui.widgets.completions import custom_completions  # noqa: PLC0415 - as in `look`
 
         before = source.now()
-        self._show(token, custom_completions(token, line, before))
+        found = custom_completions(token, line, before)
+        self._show(token, found)
+        if token.start != 0:
+            self._begin(self._valued(source, token, line, found))
+            return
 
         async def look() -> None:
             await source.look()
@@ -170,6 +178,13 @@ class Completer:
         self._custom_due = self._custom_due or token.text == "/" or before is None
         if self._custom_due:
             self._begin(look())
+
+    async def _valued(self, source: CustomSource, token: Token, line: str, hint: Sequence[Completion]) -> None:
+        """Offer values behind the hint: Enter sends what is written, Tab takes the first."""
+        written = line[: token.end]
+        values = [one for one in await source.values(written) if one.text != written.partition(" ")[2]]
+        if values:
+            self._offer([*hint, *values])
 
     def _show(self, token: Token, found: Sequence[Completion]) -> None:
         """Offer the completions, except for a file that is written in full; a command stays to be run."""

@@ -178,6 +178,7 @@ async def _backend(
         hooks=((hooks := file_hooks(setup, sources, processes.services, store)).runner,),
         extensions=(invocables, hub),
         invocables=invocables,
+        server_texts=hub.texts,
         probe=processes,
         trace_export=export,
         edit_checks=(checks := open_checks(setup, environment, processes)),

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from engine.extensions.mcp.hub import McpHub
 from engine.ports.mcp import FolderServers
-from engine.records import ConversationRecord, PermissionMode
-from engine.records.totals import Totals
+from engine.records import ConversationRecord
+from engine.records.unstored import unstored_record
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.findings import Finding, Health
@@ -49,32 +49,7 @@ async def _hub(setup: Setup) -> AsyncGenerator[McpHub]:
 def _record(setup: Setup) -> ConversationRecord:
     """A conversation of this folder that is not stored: its servers run as those of a new one would."""
     sandbox, required = chosen_sandbox(setup.settings)
-    return ConversationRecord(
-        id="mcp",
-        title="",
-        cwd=setup.cwd,
-        model="",
-        profile="",
-        permission_mode=PermissionMode.ASK,
-        system_prompt="",
-        append_system_prompt="",
-        context_window=0,
-        context_tokens=0,
-        context_estimated=False,
-        totals=Totals(),
-        draft="",
-        scroll_seq=0,
-        context_start_seq=1,
-        summary="",
-        archived=False,
-        deleted=False,
-        created_at=0.0,
-        updated_at=0.0,
-        message_count=0,
-        owner_pid=None,
-        sandbox=sandbox,
-        sandbox_required=required,
-    )
+    return unstored_record(setup.cwd, sandbox, required=required)
 
 
 async def mcp_findings(setup: Setup) -> list[Finding]:

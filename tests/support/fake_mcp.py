@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
 from engine.ports.mcp import ServerDefinition, ServerOrigin, ServerState, ServerView
+from engine.ports.server_texts import PromptField, ServerPrompt, ServerResource, ServerTextError
 from engine.records import ConversationRecord
+from tools.contract import ToolOutput
 
 
 def a_server(name: str = "files", state: ServerState = ServerState.CONNECTED, text: str = "") -> ServerView:
@@ -26,11 +28,63 @@ def a_server(name: str = "files", state: ServerState = ServerState.CONNECTED, te
     )
 
 
+GREET = ServerPrompt("mcp__files__greet", "files", "greet", "Greets.", (PromptField("tone", required=True),))
+PLAN = ServerPrompt("mcp__files__plan", "files", "plan")
+
+
+class FakeTexts:
+    """Implements `engine.ports.server_texts.ServerTexts` for a server `files`."""
+
+    def __init__(self, *prompts: ServerPrompt, resources: Sequence[ServerResource] = ()) -> None:
+        self.all, self.listed = prompts, resources
+        self.trouble = ""
+
+    def prompts(self, record: ConversationRecord) -> Sequence[ServerPrompt]:
+        """All of them."""
+        return self.all
+
+    async def look(self, record: ConversationRecord) -> None:
+        """Find nothing new."""
+
+    async def prompt(self, record: ConversationRecord, command: str) -> ServerPrompt | None:
+        """One by its command."""
+        return next((one for one in self.all if one.command == command), None)
+
+    async def render(self, record: ConversationRecord, prompt: ServerPrompt, values: Mapping[str, str]) -> ToolOutput:
+        """Name it and its values."""
+        return ToolOutput(f"{prompt.prompt} {dict(values)}")
+
+    async def values(
+        self, record: ConversationRecord, prompt: ServerPrompt, field: str, value: str, others: Mapping[str, str]
+    ) -> Sequence[str]:
+        """Tones."""
+        return [one for one in ("warm", "wary", "very cold") if one.startswith(value)]
+
+    def names(self, record: ConversationRecord) -> Sequence[str]:
+        """The server."""
+        return ["files"]
+
+    def resource_servers(self, record: ConversationRecord) -> Sequence[str]:
+        """The server, where it has any."""
+        return ["files"] if self.listed or self.trouble else []
+
+    async def resources(self, record: ConversationRecord, server: str) -> Sequence[ServerResource]:
+        """All of them."""
+        if self.trouble:
+            raise ServerTextError(self.trouble)
+        return self.listed
+
+    async def read(self, record: ConversationRecord, server: str, uri: str) -> ToolOutput:
+        """Name it."""
+        return ToolOutput(f"content of {uri}")
+
+
 class FakeServers:
     """Implements `engine.ports.mcp.McpServers`."""
 
-    def __init__(self, *views: ServerView, notices: Sequence[str] = ()) -> None:
+    def __init__(self, *views: ServerView, notices: Sequence[str] = (), texts: FakeTexts | None = None) -> None:
         self.all, self.said = list(views), notices
+        self.texts = texts or FakeTexts()
         self.done: list[str] = []
         self.given: dict[str, tuple[ServerDefinition, ...]] = {}
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
@@ -23,17 +23,21 @@ from tools.contract import Captured, JsonObject, Report, Sandbox, SandboxMode
 from tools.mcp_host.protocol import (
     AnyRequest,
     Call,
+    Complete,
+    Completions,
     Connect,
     Connected,
     Content,
     Disconnect,
     Failure,
+    GetPrompt,
     Item,
     Items,
     LeftOut,
     ListItems,
     Log,
     Progress,
+    PromptText,
     Read,
     Root,
     Status,
@@ -102,6 +106,8 @@ class ServerConnection:
         self.left_out: list[LeftOut] = []
         self.users: set[str] = set()
         """Conversations that have it."""
+        self.completes = False
+        """True where it completes arguments of prompts."""
         self.last_ms = -1
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.ending: asyncio.TimerHandle | None = None
@@ -177,6 +183,19 @@ class ServerConnection:
         """Content of a resource."""
         return await self.ask(Read(id=0, server=self.key, uri=uri, text_limit=self._limits.text_bytes), Content)
 
+    async def get_prompt(self, prompt: str, values: Mapping[str, str]) -> PromptText:
+        """A prompt with its arguments."""
+        limit = self._limits.text_bytes
+        request = GetPrompt(id=0, server=self.key, prompt=prompt, args=dict(values), text_limit=limit)
+        return await self.ask(request, PromptText)
+
+    async def complete(self, prompt: str, argument: str, value: str, others: Mapping[str, str]) -> Sequence[str]:
+        """Values of an argument of a prompt that go on from `value`."""
+        if not self.completes:
+            return ()
+        request = Complete(id=0, server=self.key, ref=prompt, argument=argument, value=value, context=dict(others))
+        return (await self.ask(request, Completions)).values
+
     async def ask(self, request: AnyRequest, kind: type[T], progress: Callable[[Progress], None] | None = None) -> T:
         """The answer to a request about this server, connecting first.
 
@@ -214,6 +233,7 @@ class ServerConnection:
             await self._fail(f"it cannot be started: {reason or error}")
         else:
             self.state = ServerState.CONNECTED
+            self.completes = "completions" in connected.has
             catalogue = replace(self.catalogue or Catalogue(), instructions=connected.instructions)
             catalogue = replace(catalogue, has_resources="resources" in connected.has)
             if "prompts" not in connected.has:

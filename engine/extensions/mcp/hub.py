@@ -16,7 +16,9 @@ from engine.extensions.mcp.catalogue_cache import CatalogueCache
 from engine.extensions.mcp.connection import McpLimits, ServerConnection
 from engine.extensions.mcp.given import GivenServers
 from engine.extensions.mcp.helper_process import HelperProcess
+from engine.extensions.mcp.hub_texts import HubTexts
 from engine.extensions.mcp.offering import Offered, OfferedTool, instructions, is_deferred, names_of, offered_tools
+from engine.extensions.mcp.views import view_of
 from engine.ports.extensions import ExtensionPrompt
 from engine.ports.mcp import (
     FolderServers,
@@ -37,7 +39,6 @@ Keep: TypeAlias = Callable[[str, tuple[str, ...]], Awaitable[None]]
 """Stores the tools that the model of a conversation has loaded."""
 LINGER: Final = 60.0
 """Seconds that a server runs on after its last conversation closed."""
-OFF_HERE: Final = "switched off in this conversation"
 
 
 class HubSettings(Struct, frozen=True):
@@ -104,6 +105,8 @@ class McpHub:
         self._folders, self._settings, self._keep = folders, settings, keep
         self._helpers = HelperProcess(services, folders.helper)
         self._cache = CatalogueCache(folders.cache)
+        self.texts = HubTexts(self, images, folders.outputs)
+        """Prompts and resources for messages of the user."""
         self._servers: dict[str, ServerConnection] = {}
         self._conversations: dict[str, _Conversation] = {}
         self._given = GivenServers()
@@ -178,6 +181,14 @@ class McpHub:
     def _of(self, record: ConversationRecord) -> list[ServerConnection]:
         known = self._conversations.get(record.id)
         return known.servers if known is not None else []
+
+    def connections(self, record: ConversationRecord) -> Sequence[ServerConnection]:
+        """Servers of a conversation as they were at the last look."""
+        return tuple(self._of(record))
+
+    async def looked_at(self, record: ConversationRecord) -> Sequence[ServerConnection]:
+        """Servers of the definitions as they are now; nothing is started."""
+        return tuple((await self._look(record)).servers)
 
     async def prepare(self, record: ConversationRecord) -> None:
         """Look at the definitions again, start what is new, and wait once for what was never connected."""
@@ -255,6 +266,7 @@ class McpHub:
         """Take the end of a conversation: its servers end a minute later where no other has them."""
         self._given.forget(conversation_id)
         known = self._conversations.pop(conversation_id, None)
+        self.texts.closed(conversation_id)
         for server in known.servers if known is not None else ():
             self._leave(server, conversation_id)
 
@@ -313,7 +325,7 @@ class McpHub:
         offered = {server.name: (server, tools) for server, tools in self._offered(record)}
         live = {server.name: server for server in conversation.servers}
         return tuple(
-            _view(
+            view_of(
                 one,
                 live.get(one.name),
                 offered[one.name][1] if one.name in offered else Offered(),
@@ -349,41 +361,3 @@ class McpHub:
 
     def _named(self, record: ConversationRecord, name: str) -> ServerConnection | None:
         return next((server for server in self._of(record) if server.name == name), None)
-
-
-def _view(
-    definition: ServerDefinition, server: ServerConnection | None, offered: Offered, *, is_on: bool
-) -> ServerView:
-    if server is None:
-        state = ServerState.FAILED if definition.trouble and is_on else ServerState.OFF
-        text = definition.trouble or (OFF_HERE if definition.is_enabled else "enabled = false")
-        return ServerView(
-            definition.name,
-            state,
-            text,
-            definition.source,
-            definition.origin,
-            definition.transport,
-            definition.shown,
-            is_required=definition.is_required,
-            is_on=is_on,
-        )
-    catalogue = server.catalogue
-    hidden = tuple(f"{one.name}: {one.reason}" for one in server.left_out)
-    return ServerView(
-        definition.name,
-        server.state,
-        server.text,
-        definition.source,
-        definition.origin,
-        definition.transport,
-        definition.shown,
-        tools=tuple(one.spec.name for one in offered.tools),
-        left_out=(*offered.left_out, *hidden),
-        prompts=tuple(one.name for one in catalogue.prompts) if catalogue is not None else (),
-        instructions=catalogue.instructions if catalogue is not None else "",
-        tokens=sum(one.tokens for one in offered.tools),
-        pid=server.pid,
-        last_ms=server.last_ms,
-        is_required=definition.is_required,
-    )

@@ -15,7 +15,10 @@ from phoenix_tui.lifecycle.launch import Services
 from tests.support.fake_engine import FakeEngine, FakeOnboarding, FakeSettings, launch, services
 from tests.support.shell import Shell
 
-BEHIND = ("runner", "programs", "warning", "system", "kept", "notes", "trust", "mcp", "statistics", "diagnostics")
+BEHIND = (
+    *("runner", "programs", "warning", "system", "kept", "notes"),
+    *("trust", "mcp", "invocables", "statistics", "diagnostics"),
+)
 """Services that a test may replace."""
 OpenShell = Callable[..., AbstractAsyncContextManager[Shell]]
 

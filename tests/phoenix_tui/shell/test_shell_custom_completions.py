@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from phoenix_tui.features.custom_commands import CustomCommands
+from phoenix_tui.widgets.completion_popup import Completion
 from tests.phoenix_tui.writing.test_custom_completions import custom, one
 
 
@@ -22,6 +24,9 @@ class SlowSource:
     async def look(self) -> None:
         await self.released.wait()
         self.found = custom(one("fix-issue", "Fixes it."))
+
+    async def values(self, line: str) -> Sequence[Completion]:
+        return ()
 
 
 async def test_letters_typed_before_the_files_were_looked_at_leave_no_command_out(open_shell: Any) -> None:

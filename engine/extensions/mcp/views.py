@@ -1,0 +1,51 @@
+"""Servers of a conversation as front ends see them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.extensions.mcp.connection import ServerConnection
+from engine.extensions.mcp.hub_texts import usages
+from engine.extensions.mcp.offering import Offered
+from engine.ports.mcp import ServerDefinition, ServerState, ServerView
+
+OFF_HERE: Final = "switched off in this conversation"
+
+
+def view_of(
+    definition: ServerDefinition, server: ServerConnection | None, offered: Offered, *, is_on: bool
+) -> ServerView:
+    """One server; `server` is None where it is not used."""
+    if server is None:
+        state = ServerState.FAILED if definition.trouble and is_on else ServerState.OFF
+        text = definition.trouble or (OFF_HERE if definition.is_enabled else "enabled = false")
+        return ServerView(
+            definition.name,
+            state,
+            text,
+            definition.source,
+            definition.origin,
+            definition.transport,
+            definition.shown,
+            is_required=definition.is_required,
+            is_on=is_on,
+        )
+    catalogue = server.catalogue
+    hidden = tuple(f"{one.name}: {one.reason}" for one in server.left_out)
+    return ServerView(
+        definition.name,
+        server.state,
+        server.text,
+        definition.source,
+        definition.origin,
+        definition.transport,
+        definition.shown,
+        tools=tuple(one.spec.name for one in offered.tools),
+        left_out=(*offered.left_out, *hidden),
+        prompts=usages(definition.name, catalogue) if catalogue is not None else (),
+        instructions=catalogue.instructions if catalogue is not None else "",
+        tokens=sum(one.tokens for one in offered.tools),
+        pid=server.pid,
+        last_ms=server.last_ms,
+        is_required=definition.is_required,
+    )
