@@ -33,6 +33,11 @@ class EditChecker(Protocol):
 class LanguageServers(Protocol):
     """The language servers of folders, for front ends."""
 
+    @property
+    def notices(self) -> Sequence[str]:
+        """Sentences about settings that are left out, once the servers were listed."""
+        ...
+
     async def views(self, place: CheckPlace) -> Sequence[LanguageServerView]:
         """All servers that are known or configured, those that run first."""
         ...

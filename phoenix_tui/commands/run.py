@@ -36,6 +36,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "hooks": ("hooks",),
     "skills": ("commands", "skills"),
     "mcp": ("mcp",),
+    "language_servers": ("lsp",),
     "statistics": ("stats",),
     "plan": ("plan", "todo"),
     "stash": ("stash",),

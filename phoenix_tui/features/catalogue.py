@@ -47,6 +47,9 @@ COMMANDS: Final[tuple[SlashCommand, ...]] = (
     SlashCommand("skills", "skills of this folder and yours: read, switch off"),
     SlashCommand("commands", "command files of this folder and yours"),
     SlashCommand("mcp", "MCP servers: state, tools, log; connect again, end"),
+    SlashCommand(
+        "lsp", "language servers that check edits: state, log; let them run what this folder contains", "NAME"
+    ),
     SlashCommand("memory", "notes of this project and yours: read, edit, delete"),
     SlashCommand("plan", "show the approved plan, or begin plan mode; on, off", "on|off"),
     SlashCommand("todo", "todo list: add TEXT, done N, drop N, edit N TEXT, clear", "WHAT"),

@@ -40,11 +40,15 @@ async def language_servers(front: FrontEnd, name: str) -> None:
     views = list(await servers.views(place))
     notices = servers.notices
     if not name:
-        options = [Option(f"server {view.name}", clean_line(view.name), (_facts(view),)) for view in views if is_there(view)]
+        options = [
+            Option(f"server {view.name}", clean_line(view.name), (_facts(view),)) for view in views if is_there(view)
+        ]
         options += [_folder_option(servers, place.folder)]
         options += [Option(f"notice {number}", notice) for number, notice in enumerate(notices)]
         options += [
-            Option(f"server {view.name}", clean_line(view.name), (_facts(view),)) for view in views if not is_there(view)
+            Option(f"server {view.name}", clean_line(view.name), (_facts(view),))
+            for view in views
+            if not is_there(view)
         ]
         name = await front.pick(HEADING, options)
     kind, _, rest = name.partition(" ")

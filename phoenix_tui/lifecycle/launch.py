@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from engine.api.statistics import StatisticsApi
     from engine.diagnostics import Diagnostics
     from engine.ports import ModelInfo
+    from engine.ports.edit_checks import LanguageServers
     from engine.ports.mcp import McpServers
     from engine.ports.services import ServiceRunner
     from engine.records import Recovery
@@ -77,6 +78,8 @@ class Services(Struct, frozen=True):
     """Skills and command files."""
     mcp: McpServers | None = None
     """MCP servers of conversations."""
+    language_servers: LanguageServers | None = None
+    """Language servers that check edits; None where they are switched off."""
     statistics: StatisticsApi | None = None
     """Sums over all conversations."""
     diagnostics: Diagnostics | None = None

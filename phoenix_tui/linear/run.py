@@ -16,6 +16,7 @@ from phoenix_tui.linear import (
     hooks,
     images,
     jobs,
+    language_servers,
     mcp,
     memory,
     plan,
@@ -107,4 +108,5 @@ RUNS: Final[dict[str, LineCommand]] = {
     **worktree.RUNS,
     **skills.RUNS,
     **mcp.RUNS,
+    **language_servers.RUNS,
 }

@@ -43,6 +43,7 @@ from phoenix_tui.wiring.backend import (
 from phoenix_tui.wiring.choice import choose
 from phoenix_tui.wiring.expiring import cutoff as expires_before
 from phoenix_tui.wiring.hook_board import hook_findings
+from phoenix_tui.wiring.language_servers import language_server_findings
 from phoenix_tui.wiring.mcp_commands import mcp_findings
 from phoenix_tui.wiring.profile_board import profile_files, profile_findings
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
@@ -182,12 +183,14 @@ async def findings(setup: Setup) -> list[Finding]:
     found += search_findings(setup.settings.web, setup.credentials)
     async with _processes(setup) as processes:
         support = await processes.probe()
+        servers = await language_server_findings(setup, processes)
     found.append(Finding("processes", Health.OK, support.supervision_sentence))
     found.append(Finding("sandbox", Health.OK if support.sandbox else Health.NOTE, support.sandbox_sentence))
     found += profile_findings(profile_files(setup), setup.cwd)
     found += await asyncio.to_thread(_extensions, setup)
     found.append(await asyncio.to_thread(worktree_finding, setup.cwd))
     found += await mcp_findings(setup)
+    found += servers
     found.append(_sub_agents(setup.settings))
     found.append(Finding("memory", Health.OK, memory_limit.in_words(memory_limit.MemoryLimit.of(setup.settings))))
     found.append(_checkpoints(setup))

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.allowed_folders import FILE, AllowedFolders
 from phoenix_tui.lifecycle.loading import load
+from phoenix_tui.text.language_server_text import summary
+from phoenix_tui.wiring.sandboxes import chosen_sandbox
+from tools.clean import clean_line
+from tools.contract import Sandbox
 from tools.edit_checks import EditCheck
-from tools.lsp.contract import CheckPlace, EditBegun, LanguageServerView
+from tools.lsp.contract import CheckPlace, EditBegun, LanguageServerState, LanguageServerView
 from tools.process.start import Processes
 
 if TYPE_CHECKING:
     from tools.lsp.checker import LanguageServerChecks
+
+TOPIC: Final = "lsp"
 
 
 class LanguageServerBoard:
@@ -26,8 +34,12 @@ class LanguageServerBoard:
         self._answers = AllowedFolders(setup.paths.config / FILE, keeps=not setup.ephemeral)
         self._checks: LanguageServerChecks | None = None
         self._opening = asyncio.Lock()
-        self.notices: tuple[str, ...] = ()
+        self._notices: tuple[str, ...] = ()
+
+    @property
+    def notices(self) -> Sequence[str]:
         """Sentences about tables of config.toml that are left out; known once a file was edited."""
+        return self._notices
 
     async def begin(self, place: CheckPlace, path: Path) -> EditBegun | None:
         """Keep a file as it is before an edit."""
@@ -80,7 +92,7 @@ class LanguageServerBoard:
         from tools.lsp.checker import CheckerSettings, LanguageServerChecks  # noqa: PLC0415 - the same
 
         tables = read_tables(self._setup.paths.config_file)
-        self.notices = tables.notices
+        self._notices = tables.notices
         processes = self._processes
         return LanguageServerChecks(
             CheckerSettings(tables.servers),
@@ -89,6 +101,26 @@ class LanguageServerBoard:
             self._answers,
             self._environment,
         )
+
+
+async def language_server_findings(setup: Setup, processes: Processes) -> list[Finding]:
+    """Findings about the servers of this folder; none is started."""
+    board = open_checks(setup, os.environ, processes)
+    if board is None:
+        return [Finding(TOPIC, Health.OK, "switched off (language_servers)")]
+    sandbox, _ = chosen_sandbox(setup.settings)
+    views = await board.views(CheckPlace("", setup.cwd, Sandbox(sandbox)))
+    allowed = "; they may run what this folder contains" if board.is_allowed(setup.cwd) else ""
+    found = [Finding(TOPIC, Health.OK, f"{summary(views)}{allowed}")]
+    found += [
+        Finding(TOPIC, Health.NOTE, f"{clean_line(view.name)}: {view.text}") for view in views if _is_absent(view)
+    ]
+    return [*found, *(Finding(TOPIC, Health.NOTE, clean_line(notice)) for notice in board.notices)]
+
+
+def _is_absent(view: LanguageServerView) -> bool:
+    """True for a server that the user's settings name and that is not installed."""
+    return view.state is LanguageServerState.MISSING and bool(view.text)
 
 
 def open_checks(setup: Setup, environment: Mapping[str, str], processes: Processes) -> LanguageServerBoard | None:

@@ -101,6 +101,7 @@ class ServiceOpener(SecretFields, Struct, eq=False):
             hooks=HookBoard(backend.hooks.runner, backend.hooks.files),
             invocables=backend.invocables,
             mcp=backend.mcp,
+            language_servers=backend.checks,
             diagnostics=diagnostics_of(setup),
             recoveries=recoveries,
             warning=await self._warning(backend),

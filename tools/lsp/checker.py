@@ -36,6 +36,7 @@ LOOK_AGAIN: Final = 60.0
 STARTING: Final = "starting; what it finds comes with a later result"
 WORKING: Final = "still at work; what it finds comes with a later result"
 NO_YES: Final = "not started: it runs what the project contains; /lsp allows that in this folder"
+IN_PROJECT: Final = "not started: its program lies in the project; /lsp allows that in this folder"
 NO_SANDBOX: Final = "not started: this system can confine no program; /lsp allows it in this folder"
 NOT_FOUND: Final = "its program '{name}' was not found outside of the project"
 
@@ -212,6 +213,8 @@ class LanguageServerChecks:
 
     async def _choice(self, server: LanguageServer, root: Path, place: CheckPlace, *, allowed: bool) -> _Choice:
         found = self._found[server.name, root, place.folder, allowed][1]
+        if not found and not allowed and self._found[server.name, root, place.folder, True][1]:
+            return _Choice(server, why=IN_PROJECT, state=LanguageServerState.NEEDS_YES)
         if not found:
             why = NOT_FOUND.format(name=server.command[0]) if server.is_users else ""
             return _Choice(server, why=why, state=LanguageServerState.MISSING)
@@ -233,13 +236,10 @@ class LanguageServerChecks:
         ]
         if not new:
             return
-        argvs = await asyncio.to_thread(
-            lambda: [program_of(server, root, folder, allowed=allowed) for server, root in new]
-        )
+        found = await asyncio.to_thread(_programs, new, folder)
         if len(self._found) >= MOST_FOUND:
             self._found.clear()
-        for (server, root), argv in zip(new, argvs, strict=True):
-            self._found[server.name, root, folder, allowed] = (now, argv)
+        self._found |= {key: (now, argv) for key, argv in found.items()}
 
     async def _sandbox(self, place: CheckPlace, *, allowed: bool) -> Sandbox | None:
         """Limits of a server: those of the conversation where the project may run, else reading alone; None where the
@@ -319,6 +319,17 @@ class LanguageServerChecks:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*(server.end(0) for server in self._running.values()), return_exceptions=True)
+
+
+def _programs(
+    wanted: Sequence[tuple[LanguageServer, Path]], folder: Path
+) -> dict[tuple[str, Path, Path, bool], tuple[str, ...]]:
+    """Programs with and without those of the project."""
+    return {
+        (server.name, root, folder, allowed): program_of(server, root, folder, allowed=allowed)
+        for server, root in wanted
+        for allowed in (False, True)
+    }
 
 
 def _read(path: Path) -> tuple[bytes | None, bool]:

@@ -28,11 +28,12 @@ def program_of(server: LanguageServer, root: Path, folder: Path, *, allowed: boo
 
 def _of_project(server: LanguageServer, name: str, root: Path, folder: Path) -> str:
     """Path of a program in the project; empty without one."""
-    for base in dict.fromkeys((root, folder)):
-        for place in server.project_command:
-            path = base / place / Path(name).name
-            if path.is_file() and os.access(path, os.X_OK):
-                return str(path)
+    places = [base / place for base in dict.fromkeys((root, folder)) for place in server.project_command]
+    entries = (Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep) if entry.startswith("/"))
+    for place in (*places, *(entry for entry in entries if entry.is_relative_to(folder))):
+        path = place / Path(name).name
+        if path.is_file() and os.access(path, os.X_OK):
+            return str(path)
     return ""
 
 

@@ -15,7 +15,7 @@ from tests.support.processes import SHAPES, Shape, Watch, watching
 from tests.support.waiting import poll
 from tools.contract import Enforcement
 from tools.edit_checks import EditCheck
-from tools.lsp.checker import MOST_BYTES, MOST_SERVERS, NO_SANDBOX, NO_YES, STARTING, WORKING
+from tools.lsp.checker import IN_PROJECT, MOST_BYTES, MOST_SERVERS, NO_SANDBOX, NO_YES, STARTING, WORKING
 from tools.lsp.contract import LanguageServerState
 from tools.services import ServiceCommand
 
@@ -197,8 +197,9 @@ async def test_a_program_of_the_project_is_started_after_a_yes_alone(tmp_path: P
         enforcement=Enforcement.FULL,
         programs=lambda _: recorder,  # type: ignore[arg-type,return-value]  # it opens nothing
     ) as checks:
-        await checks.edit(WRONG)
+        found = await checks.edit(WRONG)
         assert [command.argv for command in recorder.commands] == ([(str(planted),)] if allowed else [])
+        assert [check.note for check in found] == ["it cannot be started: only recorded" if allowed else IN_PROJECT]
 
 
 async def test_before_a_yes_a_server_only_reads_and_has_no_network_and_no_path_into_the_project(tmp_path: Path) -> None:
