@@ -20,6 +20,7 @@ from engine.memory.memory import Memory
 from engine.memory.note_files import NoteFolder
 from engine.permissions.rules import KeptRule
 from engine.ports import Provider, ProviderError
+from engine.ports.edit_checks import EditChecker
 from engine.ports.extensions import ExtensionSource
 from engine.ports.hooks import HookRunner
 from engine.ports.profiles import GENERAL, Profile, ProfileError
@@ -238,6 +239,7 @@ async def engine_harness(
     extensions: Sequence[ExtensionSource] = (),
     hooks: Sequence[HookRunner] = (),
     probe: SandboxProbe | None = None,
+    edit_checks: EditChecker | None = None,
 ) -> AsyncIterator[EngineHarness]:
     """An engine whose model answers with `replies`, in order, or as `provider` does; `board` has background jobs.
 
@@ -268,6 +270,7 @@ async def engine_harness(
         extensions=tuple(extensions),
         hooks=tuple(hooks),
         probe=probe or NO_SANDBOX,
+        edit_checks=edit_checks,
     )
     engine = Engine(ports, settings)
     cwd = home / "project"
