@@ -13,6 +13,7 @@ from tools.failure import ToolFailure
 from tools.files.changing import change_file, change_request, foresee_change
 from tools.files.content import TextContent
 from tools.files.edits import FileEdit, Operation, apply_edits
+from tools.files.formatting import TextFormatter
 from tools.files.ledger import ReadLedger
 
 _EDIT_SCHEMA = object_schema(
@@ -75,6 +76,7 @@ class Patch(Struct, frozen=True):
     """The tool."""
 
     ledger: ReadLedger
+    formatter: TextFormatter | None = None
 
     @property
     def spec(self) -> ToolSpec:
@@ -93,7 +95,7 @@ class Patch(Struct, frozen=True):
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Make all edits, or none."""
         wanted = PatchInput.parse(args)
-        return await change_file(wanted.path, context, self.ledger, wanted.change)
+        return await change_file(wanted.path, context, self.ledger, wanted.change, self.formatter)
 
 
 def _edit(entry: JsonObject, where: str) -> FileEdit:

@@ -10,6 +10,7 @@ from tools.ask_user import AskUser
 from tools.bash import Bash
 from tools.contract import ImageReader, ProcessRunner, Tool
 from tools.exit_plan import ExitPlan
+from tools.files.formatting import TextFormatter
 from tools.files.ledger import ReadLedger
 from tools.job_board import JobBoard
 from tools.job_tools import JobKill, JobOutput
@@ -36,6 +37,8 @@ class ToolDependencies(Struct, frozen=True):
     """Folder of outputs too long for a result; read_file and search may look there."""
     search: SearchService | None = None
     """The service that searches the web; None: the provider of a model, where it can."""
+    formatter: TextFormatter | None = None
+    """Formatters of the user; None: there are none."""
 
 
 def build_tools(dependencies: ToolDependencies) -> dict[str, Tool]:
@@ -48,8 +51,8 @@ def build_tools(dependencies: ToolDependencies) -> dict[str, Tool]:
         ReadFile(dependencies.ledger, spills),
         ListFiles(),
         Search(dependencies.runner, spills),
-        WriteFile(dependencies.ledger),
-        Patch(dependencies.ledger),
+        WriteFile(dependencies.ledger, dependencies.formatter),
+        Patch(dependencies.ledger, dependencies.formatter),
         ReadImage(dependencies.images),
         Think(),
         TodoWrite(),

@@ -11,6 +11,7 @@ from tools.arguments import Arguments, object_schema
 from tools.contract import JsonObject, ToolClass, ToolContext, ToolOutput, ToolRequest, ToolSpec
 from tools.files.changing import change_file, change_request, foresee_change
 from tools.files.content import TextContent
+from tools.files.formatting import TextFormatter
 from tools.files.ledger import ReadLedger
 
 _SCHEMA = object_schema(
@@ -54,6 +55,7 @@ class WriteFile(Struct, frozen=True):
     """The tool."""
 
     ledger: ReadLedger
+    formatter: TextFormatter | None = None
 
     @property
     def spec(self) -> ToolSpec:
@@ -72,4 +74,4 @@ class WriteFile(Struct, frozen=True):
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Write it."""
         wanted = WriteFileInput.parse(args)
-        return await change_file(wanted.path, context, self.ledger, wanted.change)
+        return await change_file(wanted.path, context, self.ledger, wanted.change, self.formatter)

@@ -48,9 +48,10 @@ from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.offers import LISTS_FILE, KeptLists
 from phoenix_tui.models.own_file import own_file
+from phoenix_tui.wiring.formatters import UserFormatters
 from phoenix_tui.wiring.hooks import OpenedHooks, file_hooks
 from phoenix_tui.wiring.invocable_source import InvocableSource
-from phoenix_tui.wiring.language_servers import LanguageServerBoard, open_checks
+from phoenix_tui.wiring.language_servers import LanguageServerBoard, allowed_folders, open_checks
 from phoenix_tui.wiring.mcp import CACHE, FOLDER, keeps_in, open_hub
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings_board import DefaultModel
@@ -155,6 +156,7 @@ async def _backend(
     sources = project_sources(setup)
     invocables = _invocables(setup, sources, processes.runner, attended=not strict_guide)
     keep = keeps_in(store)
+    allowed = allowed_folders(setup)
     hub = open_hub(setup, environment, sources, processes, images, keep, unattended=strict_guide)
     export, notice = await open_trace_export(setup.settings, environment, store.trace_queue)
     ports = Ports(
@@ -162,7 +164,17 @@ async def _backend(
         library=store.library,
         queue=store.queue,
         providers=registry,
-        tools=build_tools(_tool_dependencies(setup, processes, images)),
+        tools=build_tools(
+            ToolDependencies(
+                processes.runner,
+                processes.jobs,
+                images,
+                ReadLedger(),
+                paths.outputs,
+                search_service(setup.settings.web, setup.credentials),
+                UserFormatters(paths.config_file, environment, processes, allowed),
+            )
+        ),
         jobs=processes.jobs,
         images=images,
         rules=_rules(setup),
@@ -181,16 +193,11 @@ async def _backend(
         server_texts=hub.texts,
         probe=processes,
         trace_export=export,
-        edit_checks=(checks := open_checks(setup, environment, processes)),
+        edit_checks=(checks := open_checks(setup, environment, processes, allowed)),
     )
     engine = _engine(ports, engine_settings(setup, trust, unwatched=strict_guide), outside)
     opened = engine, store.library, registry, models, processes, engine.tool_names, profiles
     return Backend(*opened, store.events, sources, hooks, invocables, hub, notice, checks)
-
-
-def _tool_dependencies(setup: Setup, processes: Processes, images: ImageDecoder) -> ToolDependencies:
-    search = search_service(setup.settings.web, setup.credentials)
-    return ToolDependencies(processes.runner, processes.jobs, images, ReadLedger(), setup.paths.outputs, search)
 
 
 def _rules(setup: Setup) -> RuleBook:

@@ -29,9 +29,10 @@ TOPIC: Final = "lsp"
 class LanguageServerBoard:
     """Implements `engine.ports.edit_checks.EditChecker` and `LanguageServers`."""
 
-    def __init__(self, setup: Setup, environment: Mapping[str, str], processes: Processes) -> None:
-        self._setup, self._environment, self._processes = setup, environment, processes
-        self._answers = AllowedFolders(setup.paths.config / FILE, keeps=not setup.ephemeral)
+    def __init__(
+        self, setup: Setup, environment: Mapping[str, str], processes: Processes, answers: AllowedFolders
+    ) -> None:
+        self._setup, self._environment, self._processes, self._answers = setup, environment, processes, answers
         self._checks: LanguageServerChecks | None = None
         self._opening = asyncio.Lock()
         self._notices: tuple[str, ...] = ()
@@ -105,7 +106,7 @@ class LanguageServerBoard:
 
 async def language_server_findings(setup: Setup, processes: Processes) -> list[Finding]:
     """Findings about the servers of this folder; none is started."""
-    board = open_checks(setup, os.environ, processes)
+    board = open_checks(setup, os.environ, processes, allowed_folders(setup))
     if board is None:
         return [Finding(TOPIC, Health.OK, "switched off (language_servers)")]
     sandbox, _ = chosen_sandbox(setup.settings)
@@ -123,8 +124,15 @@ def _is_absent(view: LanguageServerView) -> bool:
     return view.state is LanguageServerState.MISSING and bool(view.text)
 
 
-def open_checks(setup: Setup, environment: Mapping[str, str], processes: Processes) -> LanguageServerBoard | None:
+def allowed_folders(setup: Setup) -> AllowedFolders:
+    """Folders in which language servers and formatters may run what the project contains."""
+    return AllowedFolders(setup.paths.config / FILE, keeps=not setup.ephemeral)
+
+
+def open_checks(
+    setup: Setup, environment: Mapping[str, str], processes: Processes, answers: AllowedFolders
+) -> LanguageServerBoard | None:
     """The language servers; None where they are switched off. It reads no file and starts nothing before an edit."""
     if not setup.settings.flag("language_servers"):
         return None
-    return LanguageServerBoard(setup, environment, processes)
+    return LanguageServerBoard(setup, environment, processes, answers)

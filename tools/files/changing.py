@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tools.contract import DiffDisplay, ToolContext, ToolInputError, ToolOutput, ToolRequest
 from tools.failure import ToolFailure, explain, failed
+from tools.files.formatting import NotedChange, TextFormatter, with_format
 from tools.files.ledger import ReadLedger
 from tools.files.location import Location, admit, resolve, shown
 from tools.files.writing import Change, preview, read_existing, rewrite
@@ -50,16 +51,22 @@ def _check_seen(path: str, context: ToolContext, ledger: ReadLedger) -> None:
         ledger.check(context.conversation_id, location.path, existing.version, location.shown)
 
 
-async def change_file(path: str, context: ToolContext, ledger: ReadLedger, change: Change) -> ToolOutput:
+async def change_file(
+    path: str, context: ToolContext, ledger: ReadLedger, change: Change, formatter: TextFormatter | None = None
+) -> ToolOutput:
     """Make a change and describe it; a failure leaves the file unchanged."""
+    noted = NotedChange(change)
     try:
         location = await asyncio.to_thread(admit, path, context)
-        difference = await rewrite(location, context, ledger, change)
+        difference = await rewrite(location, context, ledger, noted)
     except ToolFailure as failure:
         return failed(str(failure))
     except OSError as error:
         return failed(explain(error, path))
-    return ToolOutput(_summary(difference), display=difference)
+    output = ToolOutput(_summary(difference), display=difference)
+    if formatter is None:
+        return output
+    return await with_format(output, noted, location, context, ledger, formatter)
 
 
 def _summary(difference: DiffDisplay) -> str:
