@@ -40,6 +40,10 @@ def run_command(parsed: Namespace) -> int:
         from phoenix_tui.cli.serve_command import run_serve  # noqa: PLC0415 - as above
 
         return run_serve(arguments)
+    if arguments.command == "update":
+        from phoenix_tui.wiring.update_watch import update  # noqa: PLC0415 - as above
+
+        return asyncio.run(update(prepare_command(os.environ), os.environ, as_json=arguments.json))
     return asyncio.run(_run(arguments))
 
 

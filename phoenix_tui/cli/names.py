@@ -18,6 +18,7 @@ COMMANDS = (
     "model",
     "config",
     "doctor",
+    "update",
     "serve",
     "acp",
     "completion",

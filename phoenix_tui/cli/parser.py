@@ -43,6 +43,7 @@ def run_parser() -> Parser:
         "  models                               list available models\n"
         "  model list|install|remove|use        manage models on this machine\n"
         "  doctor                               check this installation\n"
+        "  update                               look for a newer Phoenix\n"
         "  config show|path|edit                show or edit settings\n"
         "  mcp list|get|add|add-json|remove|test\n"
         "                                       MCP servers\n"
@@ -191,6 +192,7 @@ def command_parser() -> Parser:
     bundle_help = "write a redacted archive for a bug report, without transcripts; shows its contents and asks first"
     checking.add_argument("--bundle", nargs="?", const="", metavar="FILE", help=bundle_help)
     checking.add_argument("-y", "--yes", action="store_true", help="write it without asking")
+    _leaf(commands, "update", "look for a newer Phoenix, and print the command that installs it")
     _add_config(commands)
     _add_serve(commands)
     _add_acp(commands)

@@ -216,6 +216,8 @@ KEYS = {
         ),
         SettingKey("vim", bool, False, meaning="vim keys in the composer", live=True),
         SettingKey("busy_enter", str, "refuse", BUSY_ENTER, meaning="what Enter does while the agent works"),
+        SettingKey("update_check", bool, False, meaning="ask a package index once a day for a newer Phoenix"),
+        SettingKey("update_index", str, "", meaning="address of that index, up to /simple; empty: that of pip or uv"),
         SettingKey("screen_reader", bool, False, meaning="use plain lines instead of a full screen"),
         SettingKey(
             "diagnostics",
@@ -247,6 +249,7 @@ EMPTY = dict.fromkeys(("max_turns", "max_budget_usd", "timeout", "agent_budget_u
     "otel_endpoint": "no export",
     "task_criteria": "as the model judges",
     "task_tracking_tokens": "no limit",
+    "update_index": "that of pip or uv",
     "retention_days": "never",
     "event_retention_days": "never",
     "checkpoint_total_mb": "no checkpoints of files",

@@ -50,6 +50,7 @@ from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings_board import DefaultModel
 from phoenix_tui.wiring.trace_export import export_findings
 from phoenix_tui.wiring.trust_board import project_sources, source_findings
+from phoenix_tui.wiring.update_watch import update_findings
 from phoenix_tui.wiring.waits import waits_on_stderr
 from phoenix_tui.wiring.web_search import search_findings
 from phoenix_tui.wiring.worktree_findings import worktree_finding
@@ -197,6 +198,7 @@ async def findings(setup: Setup) -> list[Finding]:
     found.append(Finding("sqlite", Health.OK, f"{sqlite3.sqlite_version}, journal mode {journal_mode()}"))
     found.append(await asyncio.to_thread(_database, setup.paths.database))
     found += await asyncio.to_thread(export_findings, setup.settings, os.environ, setup.paths.database)
+    found += await asyncio.to_thread(update_findings, setup.settings, os.environ)
     found += await asyncio.to_thread(_put_away, setup.paths.database, setup.settings.number("retention_days"))
     return found
 

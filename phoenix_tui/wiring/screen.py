@@ -91,7 +91,18 @@ def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink, n
         state.say(f"{app.shutdown.crash_note}\n")
     elif app.shutdown.note and SERVED not in os.environ:
         state.say(f"{app.shutdown.note}\n", output=1)
+    _tell_of_update(setup, crashed=bool(app.shutdown.crash_note))
     return app.return_code or 0
+
+
+def _tell_of_update(setup: Setup, *, crashed: bool) -> None:
+    """Print the line about a newer release, where the user wants to know."""
+    if crashed or SERVED in os.environ or not setup.settings.flag("update_check"):
+        return
+    from phoenix_tui.wiring.update_watch import update_notice  # noqa: PLC0415 - only where the user wants it
+
+    if notice := update_notice(setup, os.environ):
+        state.say(f"{notice}\n", output=1)
 
 
 def _begins_nothing(arguments: RunArguments) -> bool:
@@ -124,7 +135,12 @@ class LateServices(Struct):
         """Open all services behind the screens. Raises CannotOpen."""
         module = await load("phoenix_tui.wiring.services")
         opener: ServiceOpener = module.ServiceOpener(
-            self.setup, os.environ, self.link, self.choice.reference, self._notices()
+            self.setup,
+            os.environ,
+            self.link,
+            self.choice.reference,
+            self._notices(),
+            watches_updates=SERVED not in os.environ,
         )
         self._opener = opener
         return await opener.open()

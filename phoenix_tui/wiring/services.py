@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from engine.engine import EngineError
+from engine.engine import Engine, EngineError
 from engine.ports import ModelInfo, ProviderError, StorageError
 from engine.ports.files import FilesError
 from engine.records.effort import Effort
@@ -57,11 +57,14 @@ class ServiceOpener(SecretFields, Struct, eq=False):
     """Model of new conversations."""
     notices: tuple[str, ...] = ()
     """Notices from before the screen opened, such as a fallback."""
+    watches_updates: bool = False
+    """True where a newer Phoenix is looked for, if the user wants that at all."""
     _backend: Backend | None = None
     _warming: asyncio.Task[None] | None = None
     _indexing: asyncio.Task[None] | None = None
     _expiring: asyncio.Task[None] | None = None
     _event_retention: asyncio.Task[None] | None = None
+    _update: asyncio.Task[None] | None = None
 
     async def open(self) -> Services:
         """Open everything.
@@ -113,11 +116,13 @@ class ServiceOpener(SecretFields, Struct, eq=False):
         self._expiring = asyncio.create_task(remove_expired(backend.library, days))
         event_days = setup.settings.number("event_retention_days")
         self._event_retention = asyncio.create_task(remove_old_events(backend.events, event_days))
+        if self.watches_updates and setup.settings.flag("update_check"):
+            self._update = asyncio.create_task(_watch_for_update(setup, self.environment, backend.engine))
         return services
 
     async def close(self, *, crashed: bool) -> None:
         """End every program; the engine too where the app crashed and did not close it."""
-        for task in (self._warming, self._indexing, self._expiring, self._event_retention):
+        for task in (self._warming, self._indexing, self._expiring, self._event_retention, self._update):
             if task is not None:
                 task.cancel()
         if self._backend is None:
@@ -175,6 +180,12 @@ class SystemChecks:
 
         found = await findings(self._setup)
         return "\n".join(f"{each.health.value:5}{each.topic:14} {each.text}" for each in found)
+
+
+async def _watch_for_update(setup: Setup, environment: Mapping[str, str], engine: Engine) -> None:
+    from phoenix_tui.wiring.update_watch import watch_for_update  # noqa: PLC0415 - only where the user wants it
+
+    await watch_for_update(setup, environment, engine)
 
 
 async def _settle(backend: Backend) -> None:

@@ -51,6 +51,8 @@ class HttpAsk(Struct, frozen=True):
     method: str = "GET"
     headers: dict[str, str] = {}
     content: bytes = b""
+    most: int = 0
+    """Bytes of the answer, decoded; 0: as many as of a page."""
 
 
 class HttpAnswer(Struct, frozen=True):
@@ -63,6 +65,7 @@ class HttpAnswer(Struct, frozen=True):
     cut: bool = False
     location: str = ""
     """Address of a redirect as it was sent."""
+    etag: str = ""
 
 
 class Redirected(Struct, frozen=True):
@@ -153,27 +156,27 @@ async def _exchange(address: WebAddress, reach: Reach, request: HttpAsk) -> Http
         try:
             if response.status_code in _REDIRECTS and (to := response.headers.get("location")):
                 return HttpAnswer(response.status_code, *kind, location=to)
-            content, cut = await _bounded(response)
+            content, cut = await _bounded(response, request.most or MOST_BYTES)
         finally:
             await response.aclose()
-    return HttpAnswer(response.status_code, *kind, content, cut)
+    return HttpAnswer(response.status_code, *kind, content, cut, etag=response.headers.get("etag", ""))
 
 
-async def _bounded(response: httpx2.Response) -> tuple[bytes, bool]:
-    """The decoded content up to the limit, and True where there is more."""
+async def _bounded(response: httpx2.Response, most: int) -> tuple[bytes, bool]:
+    """The decoded content up to `most` bytes, and True where there is more."""
     encoding = response.headers.get("content-encoding", "identity").strip().lower() or "identity"
     if encoding != "identity" and encoding not in _WINDOWS:
         raise ToolFailure(f"The page is encoded as '{encoding[:40]}', which was not asked for.")
     decoder = zlib.decompressobj(_WINDOWS[encoding]) if encoding in _WINDOWS else None
     content = bytearray()
     async for piece in response.aiter_raw():
-        room = MOST_BYTES - len(content)
+        room = most - len(content)
         try:
             content += decoder.decompress(piece, room + 1) if decoder is not None else piece[: room + 1]
         except zlib.error as error:
             raise ToolFailure("The page is damaged: it cannot be decoded.") from error
-        if len(content) > MOST_BYTES:
-            return bytes(content[:MOST_BYTES]), True
+        if len(content) > most:
+            return bytes(content[:most]), True
     return bytes(content), False
 
 

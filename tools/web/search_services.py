@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final, TypeAlias
-from urllib.parse import urlencode, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Struct
 
 from tools.failure import ToolFailure
 from tools.secret_fields import SecretFields
-from tools.web.addresses import PublicReach, Reach, WebAddress
+from tools.web.addresses import Reach
+from tools.web.chosen_hosts import ChosenReach, chosen_address
 from tools.web.contract import WebFindings, WebQuery, WebSource
 from tools.web.fetching import HttpAnswer, HttpAsk, ask
 
@@ -53,21 +53,6 @@ class _Answer(msgspec.Struct):
 _DECODER: Final = msgspec.json.Decoder(_Answer)
 
 
-class ServiceReach(PublicReach, frozen=True):
-    """A host that the user named, wherever it is; a proxy is not asked for hosts that it is not meant for."""
-
-    def admits(self, address: str) -> bool:
-        """True: the user chose it."""
-        return True
-
-    def proxy(self, scheme: str, host: str) -> str:
-        """Read the environment; a host of this machine has no proxy."""
-        if host in {"localhost", "127.0.0.1", "::1"}:
-            return ""
-        found = getproxies().get(scheme, "")
-        return "" if not found or proxy_bypass(host) else found
-
-
 class ConfiguredSearch(SecretFields, Struct, frozen=True):
     """Implements `tools.web_search.SearchService`."""
 
@@ -77,13 +62,13 @@ class ConfiguredSearch(SecretFields, Struct, frozen=True):
     """brave, searxng or tavily."""
     url: str
     key: str = ""
-    reach: Reach = ServiceReach()
+    reach: Reach = ChosenReach()
 
     async def search(self, query: WebQuery) -> WebFindings:
         """See `SearchService.search`."""
         words = self._words(query)
         request = _REQUESTS[self.kind](self, query, words)
-        answer = await ask(_address(request.url), self.reach, request.ask)
+        answer = await ask(chosen_address(request.url), self.reach, request.ask)
         return WebFindings(_sources(self._checked(answer)), by=self.kind)
 
     def _words(self, query: WebQuery) -> str:
@@ -147,13 +132,6 @@ _REQUESTS: Final[Mapping[str, _Builder]] = {"brave": _brave, "searxng": _searxng
 
 def _with_query(url: str, fields: Mapping[str, str]) -> str:
     return f"{url}{'&' if '?' in url else '?'}{urlencode(fields)}"
-
-
-def _address(url: str) -> WebAddress:
-    """The address of a service as it was configured: any host, and http where the user wrote it."""
-    parts = urlsplit(url)
-    default = 443 if parts.scheme == "https" else 80
-    return WebAddress(url, parts.scheme, parts.hostname or "", parts.port or default)
 
 
 def _sources(content: bytes) -> tuple[WebSource, ...]:
