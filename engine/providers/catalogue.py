@@ -116,6 +116,10 @@ _FAMILIES: tuple[tuple[re.Pattern[str], CatalogueModel], ...] = tuple(
 )
 SMALLEST_WINDOW = min(model.window for _, model in _FAMILIES)
 """Assumed window of an unknown model: a meter that warns too early beats a request that is refused (SPEC T-CTX)."""
+CALL_TOOLS = "claude-"
+"""Beginning of the names of models that all call tools (platform.claude.com, "Models overview"); of others their server
+says it.
+"""
 ESTIMATED_WINDOW = "context window estimated"
 """The note of a model whose window is assumed; the meter shows it with a tilde."""
 
@@ -143,4 +147,5 @@ def describe(provider: str, model: str, *, window: int = 0, local: bool = False)
         vision=known.vision if known else None,
         local=local and not is_hosted(model),
         note="" if size else ESTIMATED_WINDOW,
+        tools=True if bare_name(model).startswith(CALL_TOOLS) else None,
     )

@@ -10,6 +10,7 @@ from typing import cast
 
 from msgspec import Struct, convert, field
 
+from phoenix_tui.config.model_filter import check_patterns
 from phoenix_tui.config.presets import PRESETS
 from phoenix_tui.config.provider_tables import TABLES, check_table
 from phoenix_tui.config.settings import (
@@ -30,6 +31,8 @@ from phoenix_tui.config.web_table import WebSettings, WebTableError, web_setting
 from tools.files.own_files import MOST_SETTINGS, read_text
 
 LINES = "screen_reader"
+FILTER = "models"
+"""Key of a provider's table with the filter of its list of models."""
 DUMB = "TERM=dumb"
 """Source of a setting that such a terminal decides: it can draw no screen."""
 
@@ -239,10 +242,12 @@ def _provider(name: str, table: object, text: str, path: Path) -> ProviderSettin
         where = f"{path}:{line_of(text, key, heading)}"
         if key in TABLES:
             fields[key] = check_table(key, value, where)
+        elif key == FILTER:
+            fields[key] = check_patterns(value, where)
         elif key in PROVIDER_KEYS:
             fields[key] = check(PROVIDER_KEYS[key], value, where)
         else:
-            known = ", ".join((*PROVIDER_KEYS, *TABLES))
+            known = ", ".join((*PROVIDER_KEYS, FILTER, *TABLES))
             raise ConfigError(f"{where}: unknown key '{key}' in [{heading}]. Valid keys are {known}.")
     _check_kind(name, fields, lambda key: f"{path}:{line_of(text, key, heading)}")
     address = fields.get("base_url", "")

@@ -363,6 +363,8 @@ class ProviderSettings(Struct, frozen=True):
     """Put behind the address of each request."""
     extra_body: dict[str, Any] = field(default_factory=dict[str, Any])
     """Fields for the body of each request, replacing Phoenix's own of the same name."""
+    models: tuple[str, ...] = ()
+    """Patterns of the models that lists show; empty: all of them."""
     preset: str = ""
     """The service whose key, and address where it names none, it has."""
 

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from engine.ports import ModelInfo
+from phoenix_tui.config.file_lock import locked
 from tools.files.own_files import read_regular, write_file
 
 CACHE_SECONDS: Final = 24 * 3600.0
@@ -27,6 +28,8 @@ class ProviderState(StrEnum):
     READY = "ready"
     NO_KEY = "no key"
     UNREACHABLE = "unreachable"
+    ASKING = "asking"
+    """Not asked yet, though it has a key."""
 
 
 class ProviderOffer(Struct, frozen=True):
@@ -36,6 +39,8 @@ class ProviderOffer(Struct, frozen=True):
     state: ProviderState
     words: str = ""
     models: tuple[ModelInfo, ...] = ()
+    is_expected: bool = True
+    """False for a server of this machine that the user did not name: it may well not run."""
 
 
 class KeptList(Struct, frozen=True):
@@ -62,21 +67,33 @@ class KeptLists(Struct, eq=False):
         age = self.clock() - kept.at
         return kept.models if stale or 0 <= age < CACHE_SECONDS else None
 
+    def load(self) -> None:
+        """Read the file; 8 MB take 40 ms, so for threads."""
+        self._read()
+
     def keep(self, provider: str, address: str, models: Sequence[ModelInfo]) -> None:
-        """Store a list; a file that cannot be written keeps it for this process alone."""
-        lists = self._read() | {provider: KeptList(self.clock(), address, tuple(models))}
-        self._lists = lists
-        if self.path is not None:
-            try:
+        """Store a list; a file that cannot be written keeps it for this process alone.
+
+        Other processes write the same file, and a process several lists at a time.
+        """
+        mine = {provider: KeptList(self.clock(), address, tuple(models))}
+        if self.path is None:
+            self._lists = self._read() | mine
+            return
+        try:
+            with locked(self.path):
+                self._lists = lists = self._on_disk(self.path) | mine
                 write_file(self.path, msgspec.json.encode(lists))
-            except OSError:
-                return
+        except OSError:
+            self._lists = self._read() | mine
 
     def _read(self) -> dict[str, KeptList]:
         if self._lists is None:
-            content = read_regular(self.path, FILE_LIMIT) if self.path is not None else None
-            try:
-                self._lists = msgspec.json.decode(content or b"{}", type=dict[str, KeptList])
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                self._lists = {}
+            self._lists = self._on_disk(self.path) if self.path is not None else {}
         return self._lists
+
+    def _on_disk(self, path: Path) -> dict[str, KeptList]:
+        try:
+            return msgspec.json.decode(read_regular(path, FILE_LIMIT) or b"{}", type=dict[str, KeptList])
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return {}

@@ -17,6 +17,7 @@ from engine.providers import prices
 from engine.providers.addresses import is_loopback
 from engine.providers.hosting import runs_free
 from phoenix_tui.config.credentials import Credentials, variable_of
+from phoenix_tui.config.model_filter import admits
 from phoenix_tui.config.presets import PRESETS, Preset
 from phoenix_tui.config.provider_tables import expanded
 from phoenix_tui.config.settings import ConfigError, ProviderSettings, Settings
@@ -33,6 +34,9 @@ DEFAULT_OPENAI_MODEL = "gpt-5.2"
 """Default for OpenAI's own service, whose list of models has no useful order."""
 LOCAL_SERVERS = {one.kind.value: one.base_url for one in endpoints_of({})}
 """Servers on this machine and where they listen by default."""
+
+OLD_LIST = "no answer now, this is its last list"
+"""Note of a list that stands in for a server that is down."""
 
 Factory = Callable[[], Provider]
 
@@ -122,46 +126,73 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
     async def offers(self, only: str = "", *, refresh: bool = False) -> list[ProviderOffer]:
         """Every provider with its state and models; `only` one of them; `refresh` asks for lists that are kept."""
         names = [name for name in self.names() if only in {"", name}]
-        return list(await asyncio.gather(*(self._offer(name, refresh=refresh) for name in names)))
+        return list(await asyncio.gather(*(self.offer(name, refresh=refresh) for name in names)))
 
-    async def _offer(self, name: str, *, refresh: bool) -> ProviderOffer:
+    def known_offer(self, name: str) -> ProviderOffer:
+        """A provider with the models of its kept list, however old, without a request and without prices of lists."""
+        if not self._is_set_up(name):
+            return ProviderOffer(name, ProviderState.NO_KEY, f"set {self._variable(name)}")
+        kept = self.lists.of(name, self._address_of(name), stale=True)
+        if kept is None:
+            return ProviderOffer(name, ProviderState.ASKING, is_expected=self._is_expected(name))
+        return self._ready(name, kept)
+
+    async def offer(self, name: str, *, refresh: bool = False) -> ProviderOffer:
+        """A provider with its state and models; asks it unless its list is kept and `refresh` is false."""
         if not self._is_set_up(name):
             return ProviderOffer(name, ProviderState.NO_KEY, f"set {self._variable(name)}")
         try:
-            models = await self._listed(name, refresh=refresh)
+            models, note = await self._listed(name, refresh=refresh)
         except ProviderError as error:
             state = ProviderState.NO_KEY if error.kind == "auth" else ProviderState.UNREACHABLE
-            return ProviderOffer(name, state, error.message)
-        found = tuple(await asyncio.to_thread(lambda: [prices.with_list_price(one) for one in models]))
-        source = self.credentials.source(name, self._variable(name))
-        return ProviderOffer(name, ProviderState.READY, f"key from {source}" if source else "", found)
+            return ProviderOffer(name, state, error.message, is_expected=self._is_expected(name))
+        priced = await asyncio.to_thread(lambda: [prices.with_list_price(one) for one in models])
+        return self._ready(name, priced, note)
 
-    async def _listed(self, name: str, *, refresh: bool) -> Sequence[ModelInfo]:
+    def _ready(self, name: str, models: Sequence[ModelInfo], note: str = "") -> ProviderOffer:
+        """The models that the user's filter of this provider admits."""
+        found = tuple(one for one in models if admits(self._settings_of(name).models, one.name))
+        source = self.credentials.source(name, self._variable(name))
+        hidden = f"its filter in config.toml hides all {len(models)}" if models and not found else ""
+        words = ", ".join(filter(None, (f"key from {source}" if source else "", note, hidden)))
+        return ProviderOffer(name, ProviderState.READY, words, found)
+
+    async def _listed(self, name: str, *, refresh: bool) -> tuple[Sequence[ModelInfo], str]:
+        """The models of a provider, and a note where they are those of an earlier answer."""
         provider, _ = self.resolve(f"{name}/any")
-        address = self._shared_address(name)
-        if address and not refresh and (kept := self.lists.of(name, address)) is not None:
-            return kept
+        address = self._address_of(name)
+        is_shared = self._settings_of(name).service is not None
+        if is_shared and not refresh and (kept := self.lists.of(name, address)) is not None:
+            return kept, ""
         try:
             models = await provider.models()
         except ProviderError as error:
-            old = self.lists.of(name, address, stale=True) if address and error.retryable else None
+            old = self.lists.of(name, address, stale=True) if error.retryable else None
             if old is None:
                 raise
-            return old
-        if address and models and not any(model.local for model in models):
+            return old, OLD_LIST
+        if models and not any(model.local for model in models):
             await asyncio.to_thread(self.lists.keep, name, address, models)
-        return models
+        return models, ""
+
+    def _settings_of(self, name: str) -> ProviderSettings:
+        """Settings of a provider; those without any where the user wrote none."""
+        return next((one for one in self.settings.providers if one.name == name), ProviderSettings(name))
+
+    def _is_expected(self, name: str) -> bool:
+        return name not in LOCAL_SERVERS or any(added.name == name for added in self.settings.providers)
 
     def _variable(self, name: str) -> str:
         """The variable that holds the key of a provider."""
-        added = next((one for one in self.settings.providers if one.name == name), ProviderSettings(name))
+        added = self._settings_of(name)
         preset = added.service
         return added.api_key_env or (self.credentials.variable(preset) if preset is not None else variable_of(name))
 
-    def _shared_address(self, name: str) -> str:
-        """The address of a known service whose list changes seldom; empty for any other provider."""
-        added = next((one for one in self.settings.providers if one.name == name), ProviderSettings(name))
-        return "" if added.service is None else added.base_url or added.service.base_url
+    def _address_of(self, name: str) -> str:
+        """Address under which a list is kept: that of the settings or the service, a variable, or the name itself."""
+        added = self._settings_of(name)
+        service = added.service.base_url if added.service is not None else ""
+        return added.base_url or service or self.environment.get(f"{name.upper()}_BASE_URL") or name
 
     async def forget(self, name: str) -> None:
         """Create the provider again with its next use: its key has changed."""

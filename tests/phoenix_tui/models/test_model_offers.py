@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -137,3 +138,36 @@ async def test_a_kept_list_stands_in_for_a_service_that_is_down() -> None:
     (offer,) = await made.offers("openrouter", refresh=True)
     await made.close()
     assert [replace(one) for one in offer.models] == list(KEPT)
+    assert (offer.state, offer.words) == (ProviderState.READY, "no answer now, this is its last list")
+
+
+def test_processes_and_threads_that_keep_lists_lose_none(tmp_path: Path) -> None:
+    path = tmp_path / "lists.json"
+    first, second = KeptLists(path), KeptLists(path)
+    assert first.of("a", "x") is None
+    with ThreadPoolExecutor(8) as threads:
+        tasks = [
+            threads.submit(lists.keep, f"{n}-{number}", "x", KEPT)
+            for n, lists in enumerate((first, second))
+            for number in range(8)
+        ]
+        for task in tasks:
+            task.result()
+    found = KeptLists(path)
+    assert all(found.of(f"{n}-{number}", "x") == KEPT for n in range(2) for number in range(8))
+
+
+async def test_a_filter_in_the_settings_hides_models_and_says_when_it_hides_all() -> None:
+    other = ENTRY | {"id": "z-ai/glm-5:free"}
+    async with serve(lists(ENTRY, other), lists(ENTRY, other)) as server:
+        for patterns, names, words in (
+            ('["z-ai/*", "!*:free"]', ["z-ai/glm-4.7"], "key from OPENROUTER_API_KEY"),
+            ('["gpt-*"]', [], "key from OPENROUTER_API_KEY, its filter in config.toml hides all 2"),
+        ):
+            made = registry(f"{router(server)}models = {patterns}\n", OPENROUTER_API_KEY="k" * 9)
+            (offer,) = await made.offers("openrouter")
+            assert ([one.name for one in offer.models], offer.words) == (names, words)
+            made.lists.keep("openrouter", f"{server.url}/v1", (KEPT[0], *offer.models))
+            assert [one.name for one in made.known_offer("openrouter").models] == names
+            assert made.resolve("openrouter/z-ai/glm-5:free")[1] == "z-ai/glm-5:free", "a filter is about lists alone"
+            await made.close()
