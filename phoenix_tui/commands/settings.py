@@ -13,9 +13,11 @@ from phoenix_tui.commands.screen_front_end import ScreenFrontEnd, on_screen
 from phoenix_tui.features import model
 from phoenix_tui.features.doctor import doctor
 from phoenix_tui.features.effort import choose_effort
+from phoenix_tui.features.model_list import ModelList
 from phoenix_tui.features.permissions import choose_mode, choose_sandbox, use_mode
 from phoenix_tui.features.settings import SettingOrder, SettingsCommands
 from phoenix_tui.features.settings_api import Setting
+from phoenix_tui.modals.model_sheet import ModelSheet
 from phoenix_tui.modals.picker_sheet import PickerRow, PickerSheet
 from phoenix_tui.modals.settings_sheet import RESET, SettingsSheet, ThemeSheet, when
 from phoenix_tui.widgets.pasting import provider_of
@@ -26,11 +28,49 @@ async def use_model(ctx: CommandContext, reference: str) -> None:
     await model.use_model(ScreenFrontEnd(ctx), reference)
 
 
-async def key(ctx: CommandContext, _: str) -> None:
+async def choose_model(ctx: CommandContext, words: str) -> None:
+    """Use or mark the model that is named, else show all of them, or those with these words."""
+    front = ScreenFrontEnd(ctx)
+    if await model.do_named(front, words):
+        return
+    models = ModelList(await front.services.models.known(), front, words)
+    chosen = await ctx.sheets.show(ModelSheet(front, models)) or ""
+    action, _, target = chosen.partition(" ")
+    match action:
+        case "use":
+            await model.use_model(front, target)
+        case "default":
+            await model.use_by_default(front, target)
+        case "effort":
+            await model.use_with_effort(front, target)
+        case "key":
+            await key(ctx, target)
+        case _:
+            return
+
+
+async def key(ctx: CommandContext, provider: str) -> None:
     """Keep an API key; it is never shown."""
+    if provider and ctx.active.services.models.has_provider(provider):
+        await _key_of(ctx, provider)
+        return
     secret = await ctx.sheets.ask_line("Paste an API key (it is not shown)", secret=True)
     if secret:
         await keep_key(ctx, secret)
+
+
+async def _key_of(ctx: CommandContext, provider: str) -> None:
+    """Keep a key of this provider, then show its models."""
+    secret = await ctx.sheets.ask_line(f"Paste an API key of {provider} (it is not shown)", secret=True)
+    if not secret:
+        return
+    try:
+        await ctx.active.services.onboarding.save_key(provider, secret)
+    except EngineError as error:
+        ctx.tell(str(error), bad=True)
+        return
+    ctx.tell(f"Key of {provider} saved.")
+    await choose_model(ctx, provider)
 
 
 async def keep_key(ctx: CommandContext, secret: str) -> None:
@@ -152,7 +192,7 @@ async def change_setting(ctx: CommandContext, name: str) -> None:
 
 
 RUNS: Final[dict[str, CommandFunction]] = {
-    "model": on_screen(model.choose_model),
+    "model": choose_model,
     "effort": on_screen(choose_effort),
     "key": key,
     "permissions": permissions,

@@ -15,6 +15,7 @@ from phoenix_tui.commands.command_context import CommandContext
 from phoenix_tui.commands.server_completions import ServerCompletions
 from phoenix_tui.features.custom_commands import CustomCommands, InvocablesApi, question
 from phoenix_tui.features.effort import MEANINGS
+from phoenix_tui.models.offers import ProviderState
 from phoenix_tui.text.labels import MODE_MEANINGS, SANDBOX_MEANINGS, age
 from phoenix_tui.widgets.completion_popup import Completion
 from tools.clean import clean_line
@@ -95,7 +96,11 @@ def _ago(one: ConversationSummary) -> str:
 
 def _arguments(ctx: CommandContext) -> Mapping[str, Arguments]:
     async def models() -> Sequence[Completion]:
-        offered = await ctx.active.services.system.models()
+        board = ctx.active.services.models
+        offers = {one.name: one for one in await board.known()}
+        if any(one.state is ProviderState.ASKING for one in offers.values()):
+            offers |= {one.name: one async for one in board.asked()}
+        offered = [one for offer in offers.values() for one in offer.models]
         return [Completion(f"{one.provider}/{one.name}", one.note, runs=True) for one in offered]
 
     async def themes() -> Sequence[Completion]:

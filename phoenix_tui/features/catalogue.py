@@ -32,9 +32,9 @@ COMMANDS: Final[tuple[SlashCommand, ...]] = (
     SlashCommand("pane", "go to another pane: next, previous, 1 to 4", "WHERE"),
     SlashCommand("close", "close this pane; its conversation keeps running"),
     SlashCommand("rename", "give this conversation a title", "TITLE"),
-    SlashCommand("model", "choose the model", "PROVIDER/MODEL"),
+    SlashCommand("model", "choose the model: search, favourites, prices", "WORD"),
     SlashCommand("effort", "choose how much the model reasons before it answers", "LEVEL"),
-    SlashCommand("key", "paste an API key"),
+    SlashCommand("key", "paste an API key", "PROVIDER"),
     SlashCommand("profile", "agent profiles: use, read, edit, create", "NAME"),
     SlashCommand(
         "route", "let a supervisor choose who answers: on, off; start or alone: answer its question", "on|off"

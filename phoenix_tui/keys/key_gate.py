@@ -30,6 +30,7 @@ HARMLESS: Final = frozenset({
     *("changes_set_before", "changes_set_after", "changes_turn", "changes_close", "hit_stay", "hit_previous"),
     *("hit_next", "image_previous", "image_next", "image_close", "help_outside", "text_up", "text_down", "text_close"),
     *("profile_read", "todo_up", "todo_down", "trust_show", "ask_toggle"),
+    *("task_filter", "trace_filter", "model_filter"),
 })
 """Actions whose letters need not wait: they move, show, mark or close, and change nothing that lasts.
 

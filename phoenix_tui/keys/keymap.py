@@ -7,6 +7,7 @@ from typing import Final
 
 from textual.binding import Binding, BindingType
 
+from phoenix_tui.keys.key_words import WORDS
 from phoenix_tui.keys.scopes import Key, Scope
 
 A, W, C, L, Q, U = Scope.APP, Scope.WORKSPACE, Scope.COMPOSER, Scope.LIST, Scope.QUESTION, Scope.QUEUE
@@ -240,6 +241,13 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("note_new", "n", "new", "write your own note of today in $EDITOR", Scope.NOTES, priority=False),
     Key("note_remove", "x,delete", "remove", "delete the note", Scope.NOTES, priority=False),
     Key("note_undo", "u", "undo", "restore the note deleted last", Scope.NOTES, priority=False),
+    Key("model_default", "d", "want('default')", "use it here and in new conversations", Scope.MODELS, priority=False),
+    Key("model_effort", "e", "want('effort')", "use it here and choose its effort", Scope.MODELS, priority=False),
+    Key("model_mark", "asterisk", "mark", "mark as a favourite, or unmark", Scope.MODELS, priority=False),
+    Key(
+        "model_filter", "slash,tab", "filter", "filter as you type; Tab: back to the rows", Scope.MODELS, priority=False
+    ),
+    Key("model_refresh", "r", "refresh", "ask all providers for their lists again", Scope.MODELS, priority=False),
     Key("trust_yes", "y", "answer(True)", "use all of these files", Scope.TRUST, priority=False),
     Key("trust_no", "n", "answer(False)", "use none of these files", Scope.TRUST, priority=False),
     Key("trust_show", "s", "take", "show the file, or its difference", Scope.TRUST, priority=False),
@@ -292,6 +300,7 @@ BESIDE: Final[dict[Scope, tuple[Scope, ...]]] = {
         Scope.REWIND,
         Scope.PROFILES,
         Scope.NOTES,
+        Scope.MODELS,
         Scope.TRUST,
         Scope.MCP,
         Scope.STATISTICS,
@@ -300,7 +309,7 @@ BESIDE: Final[dict[Scope, tuple[Scope, ...]]] = {
         Scope.JOBS,
         Scope.TRACES,
     ),
-    Scope.TYPED: (Scope.HISTORY, Scope.FIND, Scope.SEARCH, Scope.SETTINGS, Scope.TASKS),
+    Scope.TYPED: (Scope.HISTORY, Scope.FIND, Scope.SEARCH, Scope.SETTINGS, Scope.TASKS, Scope.MODELS),
     Scope.QUESTION: (Scope.APPROVALS, Scope.AGENTS),
     Scope.APPROVALS: (Scope.AGENTS,),
 }
@@ -319,23 +328,6 @@ ANSWER_KEYS: Final = (
 KEYS_BY_ID: Final[dict[str, Key]] = {key.id: key for key in KEYS}
 UNBOUND: Final = "none"
 """A key that no keyboard has: takes an action its key."""
-WORDS: Final[dict[str, str]] = {
-    "escape": "Esc",
-    "pageup": "PgUp",
-    "pagedown": "PgDn",
-    "question_mark": "?",
-    "underscore": "_",
-    "vertical_line": "|",
-    "delete": "Del",
-    "left_square_bracket": "[",
-    "right_square_bracket": "]",
-    "slash": "/",
-    "comma": ",",
-    "full_stop": ".",
-    "minus": "-",
-    "plus": "+",
-    "equals_sign": "=",
-}
 
 
 def bindings(scope: Scope, *only: str, **actions: str) -> list[BindingType]:

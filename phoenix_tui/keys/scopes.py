@@ -36,6 +36,7 @@ class Scope(StrEnum):
     SETTINGS = "Settings"
     PROFILES = "Agent profiles"
     NOTES = "Notes"
+    MODELS = "Models"
     TRUST = "Extensions of a folder"
     MCP = "MCP servers"
     STATISTICS = "Statistics"

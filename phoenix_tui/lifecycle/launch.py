@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from engine.api.notes import NotesApi
     from engine.api.statistics import StatisticsApi
     from engine.diagnostics import Diagnostics
-    from engine.ports import ModelInfo
     from engine.ports.edit_checks import LanguageServers
     from engine.ports.mcp import McpServers
     from engine.ports.services import ServiceRunner
     from engine.records import Recovery
     from phoenix_tui.features.custom_commands import InvocablesApi
     from phoenix_tui.features.hooks_api import HooksApi
+    from phoenix_tui.features.models_api import ModelsApi
     from phoenix_tui.features.onboarding_api import Onboarding
     from phoenix_tui.features.profiles_api import ProfilesApi
     from phoenix_tui.features.settings_api import SettingsApi
@@ -39,10 +39,6 @@ class CannotOpen(Exception):
 
 class SystemApi(Protocol):
     """Findings about this machine and the models it can use."""
-
-    async def models(self) -> Sequence[ModelInfo]:
-        """Models on offer now."""
-        ...
 
     def efforts(self, reference: str) -> Sequence[Effort]:
         """Levels of effort that a model accepts, rising, without a request; empty for an unknown provider."""
@@ -67,6 +63,7 @@ class Services(Struct, frozen=True):
     system: SystemApi
     settings: SettingsApi
     profiles: ProfilesApi
+    models: ModelsApi
     rewinding: RewindApi | None = None
     notes: NotesApi | None = None
     """Notes of the user and of projects."""

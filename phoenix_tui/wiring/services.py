@@ -11,7 +11,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from engine.engine import Engine, EngineError
-from engine.ports import ModelInfo, ProviderError, StorageError
+from engine.ports import ProviderError, StorageError
 from engine.ports.files import FilesError
 from engine.records.effort import Effort
 from phoenix_tui.cli.logs import start_log
@@ -19,12 +19,14 @@ from phoenix_tui.cli.setup import Setup
 from phoenix_tui.lifecycle.launch import CannotOpen, Services
 from phoenix_tui.lifecycle.loading import load
 from phoenix_tui.models.files import ModelFileState
+from phoenix_tui.models.preferred import FILE_NAME, PreferredModels
 from phoenix_tui.wiring.backend import Backend, diagnostics_of, open_backend
 from phoenix_tui.wiring.event_retention import remove_old_events
 from phoenix_tui.wiring.expiring import remove_expired
 from phoenix_tui.wiring.hook_board import HookBoard
 from phoenix_tui.wiring.indexing import index_older
 from phoenix_tui.wiring.leftovers import end_leftovers
+from phoenix_tui.wiring.model_board import ModelBoard
 from phoenix_tui.wiring.onboarding import ModelOffers
 from phoenix_tui.wiring.profile_board import ProfileBoard
 from phoenix_tui.wiring.providers import why_no_budget
@@ -100,6 +102,7 @@ class ServiceOpener(SecretFields, Struct, eq=False):
             system=SystemChecks(setup, backend),
             settings=SettingsBoard(setup),
             profiles=ProfileBoard(setup, backend.profiles),
+            models=ModelBoard(backend.providers, _preferred(setup)),
             trust=TrustBoard(backend.sources),
             hooks=HookBoard(backend.hooks.runner, backend.hooks.files),
             invocables=backend.invocables,
@@ -154,16 +157,17 @@ class ServiceOpener(SecretFields, Struct, eq=False):
         return " ".join(sentence for sentence in sentences if sentence)
 
 
+def _preferred(setup: Setup) -> PreferredModels:
+    """Favourites and recent models; an ephemeral session keeps them in memory."""
+    return PreferredModels(None if setup.ephemeral else setup.paths.state / FILE_NAME)
+
+
 class SystemChecks:
     """Findings about this machine and the models it can use."""
 
     def __init__(self, setup: Setup, backend: Backend) -> None:
         self._setup = setup
         self._backend = backend
-
-    async def models(self) -> Sequence[ModelInfo]:
-        """Models on offer now."""
-        return await self._backend.providers.models()
 
     def efforts(self, reference: str) -> Sequence[Effort]:
         """Levels of effort that a model accepts, rising; empty for an unknown provider."""

@@ -41,7 +41,7 @@ from engine.records import (
     SideExchange,
     StoredMessage,
 )
-from engine.records.effort import LEVELS, Effort
+from engine.records.effort import Effort
 from engine.records.model_calls import CallSum
 from engine.records.runs import RunRecord
 from engine.records.totals import Totals
@@ -69,6 +69,7 @@ from tests.support.fake_agents import FakeSubAgents
 from tests.support.fake_context import FakeContext
 from tests.support.fake_jobs import FakeJobs
 from tests.support.fake_library import FakeLibrary
+from tests.support.fake_models import MODELS, FakeModels
 from tests.support.fake_profiles import FakeProfiles
 from tests.support.fake_queue import FakeQueue
 from tests.support.fake_routing import FakeRouting
@@ -528,26 +529,14 @@ class NoPrograms:
         raise FileNotFoundError(command.argv[0])
 
 
-MODELS = (
-    ModelInfo("anthropic", "claude-sonnet-5-5", 200_000, 64_000, vision=True, efforts=LEVELS[2:]),
-    ModelInfo("demo", "guide", local=True, note="answers about Phoenix"),
-)
-
-
 class FakeSystem:
     """A machine on which everything works."""
-
-    def __init__(self, models: Sequence[ModelInfo] = MODELS) -> None:
-        self.offered = models
-
-    async def models(self) -> Sequence[ModelInfo]:
-        return self.offered
 
     async def doctor(self) -> str:
         return "everything works"
 
     def efforts(self, reference: str) -> tuple[Effort, ...]:
-        return next((model.efforts for model in self.offered if model.reference == reference), ())
+        return next((model.efforts for model in MODELS if model.reference == reference), ())
 
     async def enforcement(self) -> Enforcement:
         return Enforcement.FULL
@@ -565,6 +554,7 @@ def services(engine: FakeEngine, onboarding: FakeOnboarding | None = None, **cha
         FakeSystem(),
         settings,
         profiles=profiles,
+        models=FakeModels(),
     )
     return replace(made, **changes)
 

@@ -17,7 +17,7 @@ from tests.support.shell import Shell
 
 BEHIND = (
     *("runner", "programs", "warning", "system", "kept", "notes"),
-    *("trust", "mcp", "invocables", "statistics", "diagnostics"),
+    *("trust", "mcp", "models", "invocables", "statistics", "diagnostics"),
 )
 """Services that a test may replace."""
 OpenShell = Callable[..., AbstractAsyncContextManager[Shell]]

@@ -64,16 +64,16 @@ def test_a_path_is_a_message(text: str) -> None:
     assert not is_command(text)
 
 
-async def test_the_model_picker_begins_with_the_model_in_use_even_where_no_server_offers_it(open_shell: Any) -> None:
+async def test_the_list_of_models_begins_at_the_model_in_use_even_where_no_server_offers_it(open_shell: Any) -> None:
     async with open_shell(model="anthropic/claude-opus") as shell:
         await shell.type("/model")
         await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.top, PickerSheet))
         await shell.until(lambda: "› anthropic/claude-opus" in shell.text)
         rows = [line.strip() for line in shell.text.splitlines()]
-        first = next(place for place, row in enumerate(rows) if row.startswith("› anthropic/claude-opus"))
-        assert rows[first].endswith("in use")
-        assert rows[first + 1].startswith("anthropic/claude-sonnet-5-5")
+        first = next(place for place, row in enumerate(rows) if row.startswith("› anthropic/claude-opus · in use"))
+        assert rows[first - 1].startswith("Recent")
+        assert rows[first + 1] == "anthropic"
+        assert rows[first + 2].startswith("claude-sonnet-5-5")
 
 
 def test_what_is_wrapped_in_the_welcome_goes_on_under_its_own_words() -> None:
