@@ -55,6 +55,10 @@ class RunArguments(Struct, frozen=True):
     base: str | None = None
     mcp_config: tuple[str, ...] = ()
     strict_mcp_config: bool = False
+    resume_at: str | None = None
+    """Id of the message that a copy of the resumed conversation ends with."""
+    drops_one_turn: bool = False
+    """True: at most one prompt may come after that message."""
 
     @property
     def resumes(self) -> bool:

@@ -22,6 +22,7 @@ from engine.records import PermissionMode
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.control.approvals import HostApprovals
 from phoenix_tui.cli.control.connection import Connection, FrameWriter
+from phoenix_tui.cli.control.fallback import Fallback
 from phoenix_tui.cli.control.flags import ControlFlags
 from phoenix_tui.cli.control.handshake import handshake_of
 from phoenix_tui.cli.control.host import Host
@@ -32,12 +33,13 @@ from phoenix_tui.cli.control.host_rules import HostRules, is_whole
 from phoenix_tui.cli.control.host_servers import HostServers
 from phoenix_tui.cli.control.inspection import Inspection
 from phoenix_tui.cli.control.lines import EndOfInput, HostLines
+from phoenix_tui.cli.control.model_finder import known_model
 from phoenix_tui.cli.control.names import native_tools
 from phoenix_tui.cli.control.permission_updates import PermissionUpdates
 from phoenix_tui.cli.control.reporter import ControlReporter
 from phoenix_tui.cli.control.requests import HostRequests
 from phoenix_tui.cli.control.server_requests import ServerRequests
-from phoenix_tui.cli.control.session import ControlSession, known_model
+from phoenix_tui.cli.control.session import ControlSession
 from phoenix_tui.cli.control.turns import Turns, TurnSettings
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.outcome import RunOutcome
@@ -202,7 +204,9 @@ class ControlRun:
             asks and not flags.unasked,
         )
         outcome = RunOutcome(record.id, record.model, describe=backend.providers.describe)
-        settings = TurnSettings(caps, flags.replay, flags.run.wait_agents, self._structured)
+        find_model = partial(full_reference, providers=backend.providers)
+        fallback = Fallback(flags.fallback_model, find_model, write_progress)
+        settings = TurnSettings(caps, flags.replay, flags.run.wait_agents, self._structured, fallback)
         turns = Turns(
             backend.engine, conversation, reporter, approvals, outcome, settings, lambda: session.init_frame()
         )
@@ -220,7 +224,7 @@ class ControlRun:
                 *backend.engine.tool_names,
                 *(name for one in self._offers(backend) for name in one.tools(conversation.record)),
             ),
-            partial(full_reference, providers=backend.providers),
+            find_model,
             record.model,
             servers,
             HostCommands(

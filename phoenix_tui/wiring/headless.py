@@ -36,6 +36,7 @@ from phoenix_tui.wiring.choice import choose, full_reference
 from phoenix_tui.wiring.event_retention import remove_now
 from phoenix_tui.wiring.mcp_headless import started_servers
 from phoenix_tui.wiring.providers import why_no_budget
+from phoenix_tui.wiring.resume_at import place_of
 from phoenix_tui.wiring.sandboxes import chosen_sandbox, widened
 from phoenix_tui.wiring.settings_board import caps_of, caps_with
 from phoenix_tui.wiring.waits import waits_on_stderr
@@ -150,7 +151,12 @@ async def open_conversation(backend: Backend, arguments: RunArguments, setup: Se
         if not latest:
             raise CommandError(f"There is no conversation in {setup.cwd} yet; leave -c out to start one.")
         conversation_id = latest[0].id
-    if arguments.fork:
+    if arguments.resume_at:
+        store, one_turn = engine.ports.store, arguments.drops_one_turn
+        conversation = await engine.fork(
+            conversation_id, await place_of(store, conversation_id, arguments.resume_at, one_turn=one_turn)
+        )
+    elif arguments.fork:
         conversation = await engine.fork(conversation_id)
     else:
         conversation = await engine.open(conversation_id)

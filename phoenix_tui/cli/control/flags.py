@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from phoenix_tui.cli.arguments import RunArguments, run_arguments
 from phoenix_tui.cli.exits import CommandError
@@ -44,16 +45,14 @@ _IGNORED: Final = {
     "thinking_display": "--thinking-display has no effect here.",
     "max_thinking_tokens": "--max-thinking-tokens has no effect here; use --effort.",
     "session_mirror": "--session-mirror has no effect here: Phoenix stores conversations itself.",
-    "fallback_model": "--fallback-model has no effect here.",
     "plugin_dir": "--plugin-dir has no effect here.",
-    "resume_session_at": "--resume-session-at has no effect here.",
-    "resume_drops_turn": "--resume-drops-turn has no effect here.",
     "verbose": "",
 }
 """Flags that are accepted without an effect, and the line on stderr about each."""
 _OWN: Final = (
     "tools", "allowed_tools", "disallowed_tools", "prompt_tool", "setting_sources",
-    "settings_given", "add_dirs", "replay", "thinking", "system_prompt_file", "input_format",
+    "settings_given", "add_dirs", "replay", "fallback_model", "not_stored", "thinking", "system_prompt_file",
+    "input_format", "resume_session_at", "resume_drops_turn",
 )  # fmt: skip
 
 
@@ -74,6 +73,8 @@ class ControlFlags(Struct, frozen=True):
     """JSON, or the path of a file with it."""
     replay: bool = False
     add_dirs: tuple[str, ...] = ()
+    fallback_model: str = ""
+    """Model for a turn whose own one is overloaded; empty: none."""
     unasked: bool = False
     """Mode `dontAsk`: a question is a no even where the host could be asked."""
     notices: tuple[str, ...] = field(default_factory=tuple)
@@ -104,10 +105,11 @@ def control_flags(argv: Sequence[str]) -> ControlFlags:
     unasked = given["permission_mode"] == NOBODY
     given |= {"allowed_tools": [], "disallowed_tools": []}  # checked less strictly: hosts name tools of other programs
     given |= {"permission_mode": mode, "prompt": None, "headless": True, "output_format": "stream-json"}
+    given["ephemeral"] = given["ephemeral"] or own["not_stored"]
     given["effort"] = _effort(given["effort"], own["thinking"])
     notices += _prompts(given, own["system_prompt_file"])
     return ControlFlags(
-        run=run_arguments(argparse.Namespace(**given)),
+        run=_resumed(run_arguments(argparse.Namespace(**given)), own),
         tools=own["tools"],
         allowed=_rules(own["allowed_tools"]),
         disallowed=_rules(own["disallowed_tools"]),
@@ -117,9 +119,20 @@ def control_flags(argv: Sequence[str]) -> ControlFlags:
         settings=own["settings_given"] or "",
         replay=own["replay"],
         add_dirs=tuple(own["add_dirs"]),
+        fallback_model=own["fallback_model"] or "",
         unasked=unasked,
         notices=tuple(notices),
     )
+
+
+def _resumed(run: RunArguments, own: dict[str, Any]) -> RunArguments:
+    """The flags with the message that a resumed conversation goes on after."""
+    at, drops = own["resume_session_at"], own["resume_drops_turn"]
+    if at and not run.resumes:
+        raise CommandError("--resume-session-at needs --resume with the conversation.")
+    if drops and not at:
+        raise CommandError("--resume-drops-turn needs --resume-session-at.")
+    return replace(run, resume_at=at or None, drops_one_turn=bool(drops))
 
 
 def _rules(texts: Sequence[str]) -> tuple[str, ...]:
@@ -141,6 +154,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--settings", dest="settings_given")
     add("--add-dir", action="append", default=[], dest="add_dirs")
     add("--replay-user-messages", action="store_true", dest="replay")
+    add("--resume-session-at", dest="resume_session_at")
+    add("--resume-drops-turn", dest="resume_drops_turn")
+    add("--fallback-model", dest="fallback_model")
+    add("--no-session-persistence", action="store_true", dest="not_stored")
     add("--thinking")
     add("--system-prompt-file", dest="system_prompt_file")
     for name in _IGNORED:

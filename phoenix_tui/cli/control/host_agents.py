@@ -10,8 +10,8 @@ from engine.ports.profiles import KNOWN_TOOLS, Profile, Profiles
 from engine.records import PermissionMode
 from engine.records.effort import Effort
 from phoenix_tui.cli.control.flags import EFFORTS, FOREIGN_MODES
+from phoenix_tui.cli.control.model_finder import known_model
 from phoenix_tui.cli.control.requests import RequestError
-from phoenix_tui.cli.control.session import known_model
 from tools.contract import JsonObject, JsonValue
 from tools.foreign_names import native_names
 

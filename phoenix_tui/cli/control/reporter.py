@@ -49,8 +49,9 @@ class ControlReporter(Struct, eq=False):
 
     def follow(self, update: Update) -> None:
         """Report an update of the conversation."""
+        own = update.message.id if isinstance(update, MessageSaved) else ""
         for line in self.stream.objects(update, self.stream.partials, self.model, self.session_id):
-            self.tell(line)
+            self.tell(line, own if line["type"] in {"assistant", "user"} else "")
         if isinstance(update, AgentsChanged):
             for line in self._tasks(update.agents):
                 self.tell(line)

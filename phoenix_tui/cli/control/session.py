@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 from msgspec import Struct, field
 
@@ -14,27 +14,12 @@ from engine.records import PermissionMode
 from phoenix_tui.cli.agent_sdk import COMPATIBLE_VERSION, MODES
 from phoenix_tui.cli.control.flags import FOREIGN_MODES, NOBODY
 from phoenix_tui.cli.control.host_commands import HostCommands
+from phoenix_tui.cli.control.model_finder import LINES, ModelFinder, known_model
 from phoenix_tui.cli.control.names import bare_model, foreign_names
 from phoenix_tui.cli.control.requests import Handler, RequestError, process_facts, text_of
 from phoenix_tui.cli.control.server_requests import ServerRequests
 from phoenix_tui.cli.control.turns import Turns
 from tools.contract import JsonObject, JsonValue
-
-LINES: Final = {
-    "sonnet": "anthropic/claude-sonnet-5-5",
-    "opus": "anthropic/claude-opus-5-5",
-    "haiku": "anthropic/claude-haiku-5-5",
-    "fable": "anthropic/claude-fable-5",
-}
-"""Newest model of each line of Claude, by the line's name."""
-
-
-class ModelFinder(Protocol):
-    """Finds models."""
-
-    async def __call__(self, reference: str) -> str:
-        """PROVIDER/MODEL of a reference. Raises ProviderError."""
-        ...
 
 
 class InitPart(Protocol):
@@ -51,13 +36,6 @@ class InitPart(Protocol):
     async def ready(self) -> None:
         """Wait until the first turn may begin, within the part's own bound; never raises."""
         ...
-
-
-def known_model(reference: str) -> str:
-    """A reference as Phoenix writes it: lines of Claude by their newest model, bare Claude models with a provider."""
-    if reference in LINES:
-        return LINES[reference]
-    return f"anthropic/{reference}" if reference.startswith("claude-") and "/" not in reference else reference
 
 
 class ControlSession(Struct, eq=False):

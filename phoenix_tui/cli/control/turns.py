@@ -17,6 +17,7 @@ from engine.machine.states import is_busy
 from engine.updates import ApprovalAsked, CallEnded, MessageSaved, RunEnded, Snapshot, Update
 from phoenix_tui.cli.agent_reports import Used
 from phoenix_tui.cli.control.approvals import HostApprovals
+from phoenix_tui.cli.control.fallback import Fallback
 from phoenix_tui.cli.control.reporter import INTERRUPTED, INTERRUPTED_TOOL, ControlReporter
 from phoenix_tui.cli.control.results import (
     deferred_fields,
@@ -55,6 +56,7 @@ class TurnSettings:
     waits_for_agents: bool = True
     structured: StructuredAnswer | None = None
     """The answer of `--json-schema`; None without that flag."""
+    fallback: Fallback | None = None
     ready: Callable[[], Awaitable[str]] = _at_once
     """Waits until a turn may begin; returns why it cannot."""
 
@@ -163,6 +165,9 @@ class Turns:
             self.reporter.tell(replayed | {"parent_tool_use_id": None, "isReplay": True}, message.uuid)
         await (self._refuse(why_not) if why_not else self._say(message))
         await self._owed()
+        if self.settings.fallback is not None:
+            await self.settings.fallback.leave(self.conversation)
+            self.reporter.model = self.conversation.record.model
         if not self._waiting:
             self.tell_state("idle")
 
@@ -189,8 +194,21 @@ class Turns:
                 self.outcome.refused = receipt
                 break
             await self._over.wait()
+            while await self._falls_back(caps):
+                await self._over.wait()
             text, image_ids = await self._next_text(), []
         await self._end()
+
+    async def _falls_back(self, caps: RunCaps) -> bool:
+        """Run again with the other model where the turn failed for want of this one."""
+        self.outcome.settle(await self.conversation.wait_idle())
+        fallback = self.settings.fallback
+        if fallback is None or self.stopped_by is not None or self.outcome.exit_code is Exit.OK:
+            return False
+        self._over.clear()
+        tries = await fallback.tries(self.conversation, self.outcome.failed, caps)
+        self.reporter.model = self.conversation.record.model
+        return tries
 
     async def _next_text(self) -> str:
         """Next text instead of an end; empty for an end."""
