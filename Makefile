@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test quick one check pyright mypy lint collect structure index bench screenshots snapshots tour sdk-parsers sdk-hosts litellm llama clean
+.PHONY: run test quick one check pyright mypy lint collect structure index bench screenshots snapshots tour sdk-parsers sdk-hosts trial litellm llama clean
 BESIDE := $(MAKE) --no-print-directory -j 2 -O
 
 $(VENV)/.installed: pyproject.toml
@@ -83,6 +83,10 @@ sdk-parsers: $(VENV)/.tested
 # Needs the network: the official agent SDKs for Python and Node as the hosts of Phoenix. ARGS names scenarios.
 sdk-hosts: $(VENV)/.tested
 	@$(BIN)/python -m tests.peers.sdk_hosts $(ARGS)
+
+# make trial DIR=FOLDER: skills and hook scripts that others wrote, unchanged; ARGS="--screen": in a terminal too.
+trial: $(VENV)/.tested
+	@$(BIN)/python -m tests.peers.trial $(or $(DIR),$(error which? make trial DIR=FOLDER)) $(ARGS)
 
 # Needs the network: LiteLLM's proxy stands between Phoenix and a scripted upstream. ARGS names scenarios.
 litellm: $(VENV)/.tested

@@ -24,9 +24,10 @@ ends, text direction, zero width, tags.
 """
 
 
-def encode(value: JsonValue, *, indent: int | None = None) -> str:
-    """Encode `value` as JSON with every control character escaped (FAULTS 59)."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
+def encode(value: JsonValue, *, indent: int | None = None, compact: bool = False) -> str:
+    """Encode `value` as JSON with every control character escaped (FAULTS 59); `compact`: without blanks."""
+    between = (",", ":") if compact else None
+    text = json.dumps(value, ensure_ascii=False, indent=indent, separators=between)
     return RAW.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 

@@ -45,7 +45,10 @@ def file_hooks(setup: Setup, sources: ProjectSources, services: ServiceRunner, s
 
 
 class TranscriptFiles(Struct, eq=False):
-    """One JSONL file a conversation, which only the user can read; it grows when a hook runs."""
+    """One JSONL file a conversation, which only the user can read; it grows when a hook runs.
+
+    Its lines have no blanks between their parts: scripts look for `"role":"assistant"` in them.
+    """
 
     folder: Path
     store: Store
@@ -60,7 +63,7 @@ class TranscriptFiles(Struct, eq=False):
             after = self._written.get(record.id, 0)
             try:
                 rows = await self.store.messages(record.id, first_seq=after + 1)
-                text = "".join(f"{encode(_row(record, row))}\n" for row in rows)
+                text = "".join(f"{encode(_row(record, row), compact=True)}\n" for row in rows)
                 await asyncio.to_thread(self._append, path, text, is_new=not after)
             except (StorageError, OSError) as error:
                 log.info("the transcript for hooks could not be written: %s", error)

@@ -63,7 +63,7 @@ async def test_the_transcript_is_private_and_goes_with_the_conversation(tmp_path
     write_hooks(phoenix.home / "hooks.json", Stop=f"{look} -p {tmp_path}/copy.jsonl")
     await phoenix.run("-p", "help")
     assert stat.S_IMODE((tmp_path / "copy.jsonl").stat().st_mode) == 0o600
-    assert '"type": "assistant"' in (tmp_path / "copy.jsonl").read_text()
+    assert '"message":{"role":"assistant"' in (tmp_path / "copy.jsonl").read_text()
     assert list((phoenix.home / "transcripts").iterdir()) == []
 
 
