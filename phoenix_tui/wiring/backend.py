@@ -34,6 +34,7 @@ from engine.store import BUSY_SECONDS, SqliteStore, StorePaths, open_ephemeral_s
 from engine.store.remains import Remains
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.allowed_folders import FILE as ALLOWED
+from phoenix_tui.config.allowed_folders import AllowedFolders
 from phoenix_tui.config.file_sources import OnlyDenials
 from phoenix_tui.config.flag_rules import with_flags
 from phoenix_tui.config.instructions import Instructions
@@ -60,7 +61,7 @@ from phoenix_tui.wiring.trace_export import open_trace_export
 from phoenix_tui.wiring.trust_board import project_sources
 from phoenix_tui.wiring.web_search import search_service
 from tools.clock import SYSTEM_CLOCK
-from tools.contract import ProcessRunner
+from tools.contract import ProcessRunner, Tool
 from tools.files.ledger import ReadLedger
 from tools.images.decoder import ImageDecoder
 from tools.process.link import ZygoteLink
@@ -164,17 +165,7 @@ async def _backend(
         library=store.library,
         queue=store.queue,
         providers=registry,
-        tools=build_tools(
-            ToolDependencies(
-                processes.runner,
-                processes.jobs,
-                images,
-                ReadLedger(),
-                paths.outputs,
-                search_service(setup.settings.web, setup.credentials),
-                UserFormatters(paths.config_file, environment, processes, allowed),
-            )
-        ),
+        tools=_own_tools(setup, environment, processes, images, allowed),
         jobs=processes.jobs,
         images=images,
         rules=_rules(setup),
@@ -198,6 +189,28 @@ async def _backend(
     engine = _engine(ports, engine_settings(setup, trust, unwatched=strict_guide), outside)
     opened = engine, store.library, registry, models, processes, engine.tool_names, profiles
     return Backend(*opened, store.events, sources, hooks, invocables, hub, notice, checks)
+
+
+def _own_tools(
+    setup: Setup,
+    environment: Mapping[str, str],
+    processes: Processes,
+    images: ImageDecoder,
+    allowed: AllowedFolders,
+) -> dict[str, Tool]:
+    """Phoenix's own tools, by name."""
+    paths = setup.paths
+    return build_tools(
+        ToolDependencies(
+            processes.runner,
+            processes.jobs,
+            images,
+            ReadLedger(),
+            paths.outputs,
+            search_service(setup.settings.web, setup.credentials),
+            UserFormatters(paths.config_file, environment, processes, allowed),
+        )
+    )
 
 
 def _rules(setup: Setup) -> RuleBook:
