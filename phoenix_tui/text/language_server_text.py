@@ -19,8 +19,8 @@ ALLOWED: Final = (
 FORBIDDEN: Final = "Language servers run nothing of {folder} any more: they only read it, without the network."
 WARNING: Final = (
     "Some language servers run what a project contains: build scripts, compiler plug-ins, programs in .venv or "
-    "node_modules. A yes lets them do that in {folder}, within the sandbox of the conversation. Say yes only where you "
-    "would run its tests."
+    "node_modules. A yes lets them do that in {folder}, in the sandbox of the conversation if it has one. Say yes only "
+    "where you would run its tests."
 )
 _SHOWN_AS_MISSING: Final = frozenset({LanguageServerState.MISSING, LanguageServerState.OFF})
 
