@@ -26,6 +26,7 @@ MODES: Final = (
     "deaf",
     "asks",
     "late",
+    "only-changes",
     "hostile-text",
 )
 
@@ -42,7 +43,7 @@ class Server:
         self.mode = mode
         self.texts: dict[str, tuple[int, str]] = {}
         self.answers: dict[Any, Any] = {}
-        self.configured: Any = None
+        self.pushed: dict[str, list[dict[str, Any]]] = {}
 
     def run(self) -> None:
         """Serve until the end of stdin."""
@@ -101,6 +102,8 @@ class Server:
                 self.changed(document["uri"])
             case "textDocument/didSave" if self.mode == "late":
                 self.push(params["textDocument"]["uri"], [self.problem(0, 0, 1, "the build fails")], wait=0.6)
+            case "textDocument/hover" if self.mode != "hangs":
+                self.reply(message, None)
             case "textDocument/didClose":
                 del self.texts[params["textDocument"]["uri"]]
             case "textDocument/diagnostic":
@@ -112,29 +115,36 @@ class Server:
     def changed(self, uri: str) -> None:
         """Push what is wrong with a text."""
         version, text = self.texts[uri]
+        if self.mode in {"pull", "hangs"} or (version > 1 and self.breaks()):
+            return
+        if self.mode == "slow":
+            pause(float(os.environ.get("SLOW", "0.6")))
+        elif self.mode == "deaf":
+            threading.Event().wait()
+        found = self.problems(text)
+        if self.mode == "only-changes" and found == self.pushed.get(uri, []):
+            return
+        self.pushed[uri] = found
+        self.push(uri, found)
+
+    def breaks(self) -> bool:
+        """Break the protocol, or end; False in other modes."""
+        out = sys.stdout.buffer
         match self.mode:
-            case "pull" | "hangs":
-                return
-            case "slow":
-                pause(float(os.environ.get("SLOW", "0.6")))
-            case "deaf":
-                threading.Event().wait()
-            case "dies" if version > 1:
+            case "dies":
                 sys.exit("Segmentation fault (core dumped)")
-            case "garbage" if version > 1:
-                sys.stdout.buffer.write(b"this is no frame\r\n\r\n")
-                sys.stdout.buffer.flush()
-                return
-            case "huge" if version > 1:
-                sys.stdout.buffer.write(b"Content-Length: 999999999\r\n\r\n")
-                while True:
-                    sys.stdout.buffer.write(b"x" * 65536)
-            case "endless-head" if version > 1:
-                while True:
-                    sys.stdout.buffer.write(b"X-Header: " + b"x" * 65536)
+            case "garbage":
+                out.write(b"this is no frame\r\n\r\n")
+                out.flush()
+                return True
+            case "huge":
+                out.write(b"Content-Length: 999999999\r\n\r\n")
+            case "endless-head":
+                out.write(b"X-Header: ")
             case _:
-                pass
-        self.push(uri, self.problems(text))
+                return False
+        while True:
+            out.write(b"x" * 65536)
 
     def problems(self, text: str) -> list[dict[str, Any]]:
         """The problems of a text."""

@@ -20,6 +20,9 @@ from tools.lsp.wire import METHOD_NOT_FOUND, answer, initialize_params, path_of
 
 SETTLE: Final = 0.2
 """Seconds without further problems after which those of a server that pushes them count as all."""
+QUIET: Final = 0.6
+"""Seconds after a server has read a text in which it pushes its problems, if they are others than before."""
+SMALL: Final = "textDocument/hover"
 MOST_OPEN: Final = 16
 """Documents open in one server; the one used least recently is closed."""
 LOG_LINES: Final = 50
@@ -210,11 +213,8 @@ class LanguageClient:
         raise RequestError("it cancelled every question about problems")
 
     async def _pushed(self, document: OpenDocument) -> None:
-        while document.pushed < document.version:
-            if self.ended:
-                raise RequestError(ENDED)
-            document.arrived.clear()
-            await document.arrived.wait()
+        if not await self._answered(document):
+            return
         while not self.ended:  # some push what the syntax has first, and the rest with a second list
             document.arrived.clear()
             try:
@@ -222,6 +222,29 @@ class LanguageClient:
                     await document.arrived.wait()
             except TimeoutError:
                 return
+
+    async def _answered(self, document: OpenDocument) -> bool:
+        """Wait for the problems of the present text; False where the server has read it and pushes nothing: some do
+        not repeat what they have pushed before. What comes later is taken by `on_push`.
+        """
+        document.arrived.clear()
+        if document.pushed < document.version:
+            reading = asyncio.create_task(self._read_by_server(document))
+            pushing = asyncio.create_task(document.arrived.wait())
+            try:
+                await asyncio.wait({reading, pushing}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({pushing}, timeout=QUIET)
+            finally:
+                reading.cancel()
+                pushing.cancel()
+        if self.ended:
+            raise RequestError(ENDED)
+        return document.pushed >= document.version
+
+    async def _read_by_server(self, document: OpenDocument) -> None:
+        """Wait for the answer to a small question, which is behind the text in the stream."""
+        with suppress(RequestError, StalledError):
+            await self.request(SMALL, {"textDocument": {"uri": document.uri}, "position": {"line": 0, "character": 0}})
 
     def _close_oldest(self) -> None:
         if len(self._open) >= MOST_OPEN:

@@ -11,15 +11,15 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from tools.clean import clean_line
-from tools.contract import Captured, Sandbox
-from tools.edit_checks import CodeProblem, EditCheck
+from tools.contract import Captured, Sandbox, SandboxMode
+from tools.edit_checks import EditCheck
 from tools.lsp.client import ENDED, LanguageClient, OpenDocument, RequestError
 from tools.lsp.contract import EditedText, LanguageServerState
 from tools.lsp.definitions import LanguageServer
 from tools.lsp.frames import FrameChannel, FrameError, StalledError
 from tools.lsp.matching import new_problems
-from tools.lsp.problems import ERROR, WARNING, ServerProblem
-from tools.lsp.wire import column_of
+from tools.lsp.problems import ServerProblem
+from tools.lsp.reports import decoded, last_words, report_of, stamp_of, start_failure
 from tools.services import ProgramExit, ServiceCommand
 
 MOST_STARTS: Final = 3
@@ -27,12 +27,9 @@ IN_SECONDS: Final = 300.0
 """Starts within this time; a further one is refused until the user asks for it."""
 IDLE: Final = 600.0
 """Seconds without a check after which a server ends."""
-MOST_SHOWN: Final = 10
-"""Errors that a result names; the rest is counted."""
 SHUTDOWN: Final = 1.0
 """Seconds for the answer to `shutdown`."""
 END_GRACE: Final = 1.0
-LONGEST_WORDS: Final = 200
 STALLED: Final = "it does not read what it is sent"
 
 
@@ -124,7 +121,7 @@ class RunningServer:
         """Newest lines of its log and of its stderr."""
         lines = list(self._client.log) if self._client is not None else []
         if self._program is not None:
-            lines += [clean_line(row) for row in _decoded(self._program.stderr).splitlines()[-20:]]
+            lines += [clean_line(row) for row in decoded(self._program.stderr).splitlines()[-20:]]
         return tuple(lines)
 
     def forgive(self) -> None:
@@ -187,7 +184,7 @@ class RunningServer:
         after = await client.problems(document)
         if len(self._known) > MOST_KNOWN:
             self._known.pop(next(iter(self._known)))
-        self._known[edit.path] = _Known(edit.after, after, edit.shown, edit.conversation_id, _stamp(edit.path))
+        self._known[edit.path] = _Known(edit.after, after, edit.shown, edit.conversation_id, stamp_of(edit.path))
         found = new_problems(known.problems, after, edit.before, edit.after)
         return report_of(self.name, edit.shown, found, edit.after, client.encoding)
 
@@ -195,7 +192,7 @@ class RunningServer:
         """Close documents that another program has changed: the server reads them from the disk again."""
         for document in client.open_documents:
             known = self._known.get(document.path)
-            if document.path != path and (known is None or known.stamp != _stamp(document.path)):
+            if document.path != path and (known is None or known.stamp != stamp_of(document.path)):
                 client.saved(document, created=False)
                 client.close_document(document)
                 self._known.pop(document.path, None)
@@ -230,7 +227,10 @@ class RunningServer:
         try:
             self._program = await self._programs.open(command)
         except OSError as error:
-            self.state, self.text = LanguageServerState.FAILED, f"it cannot be started: {error.strerror or error}"
+            self.state, self.text = (
+                LanguageServerState.FAILED,
+                start_failure(error, plan.argv[0], is_confined=plan.sandbox.mode is not SandboxMode.OFF),
+            )
             return
         self._channel = FrameChannel(self._program.stdout, self._program.stdin)
         client = LanguageClient(self._channel, plan.server, plan.root)
@@ -270,7 +270,7 @@ class RunningServer:
             await asyncio.shield(self._failing)
 
     async def _explain(self, why: str, program: RunningProgram | None) -> None:
-        words = _last_words((await program.end(0)).stderr) if program is not None else ""
+        words = last_words((await program.end(0)).stderr) if program is not None else ""
         self.text = f"{why}: {words}" if words else why
 
     def _released(self) -> RunningProgram | None:
@@ -334,32 +334,3 @@ class _Known(Struct, frozen=True):
     shown: str = ""
     conversation_id: str = ""
     stamp: tuple[int, int] = (0, 0)
-
-
-def report_of(name: str, shown: str, found: list[ServerProblem], text: str, encoding: str) -> EditCheck:
-    """The first of the new errors, and counts of all."""
-    errors = [one for one in found if one.severity == ERROR]
-    problems = tuple(
-        CodeProblem(one.line + 1, column_of(text, one.line, one.character, encoding), one.message, one.source, one.code)
-        for one in errors[:MOST_SHOWN]
-    )
-    warnings = sum(one.severity == WARNING for one in found)
-    return EditCheck(name, shown, problems, len(errors), warnings)
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    try:
-        status = path.stat()
-    except OSError:
-        return (0, 0)
-    return status.st_mtime_ns, status.st_size
-
-
-def _decoded(captured: Captured) -> str:
-    return (captured.head + captured.tail)[-8_192:].decode("utf-8", "replace")
-
-
-def _last_words(captured: Captured) -> str:
-    """The last line of its stderr that says something."""
-    rows = [row for row in map(clean_line, _decoded(captured).splitlines()) if row.strip()]
-    return rows[-1][:LONGEST_WORDS] if rows else ""

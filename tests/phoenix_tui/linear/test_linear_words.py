@@ -18,6 +18,7 @@ from phoenix_tui.linear.transcript import LinearTranscript
 from tests.support.fake_engine import question
 from tests.support.screens import message
 from tools.contract import DiffDisplay, JobInfo, TerminalDisplay, ToolRequest
+from tools.edit_checks import CodeProblem, EditCheck
 
 
 def spoken(*pieces: str) -> list[str]:
@@ -73,6 +74,17 @@ def test_no_line_holds_anything_that_acts(text: str) -> None:
         *question_lines(question(text)),
     ]
     assert all(unicodedata.category(letter) != "Cc" or letter == "\t" for line in lines for letter in line)
+
+
+def test_new_errors_of_an_edit_are_read_out_below_it() -> None:
+    shown = LinearTranscript()
+    check = EditCheck("ruff", "a.py", (CodeProblem(2, 5, "x is not defined", code="F821"),), 1)
+    display = encode_display(DiffDisplay("a.py", "@@ -1 +1 @@\n-a\n+x", 1, 1, checks=(check,)))
+    assert shown.follow(ToolEnded(ToolResult("c", "Changed", ToolStatus.SUCCESS, display_json=display), 0.1)) == [
+        "Tool call, finished, a.py, 1 line added, 1 removed",
+        "  ruff: 1 new error",
+        "    2:5 x is not defined [F821]",
+    ]
 
 
 def test_a_change_is_asked_about_line_by_line() -> None:

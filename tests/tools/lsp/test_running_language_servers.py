@@ -14,7 +14,8 @@ from tools.edit_checks import CodeProblem
 from tools.lsp.client import MOST_OPEN
 from tools.lsp.contract import LanguageServerState
 from tools.lsp.problems import LONGEST_MESSAGE, MOST
-from tools.lsp.running import MOST_SHOWN, MOST_STARTS, CheckFailed
+from tools.lsp.reports import MOST_SHOWN
+from tools.lsp.running import MOST_STARTS, CheckFailed
 
 NEW = CodeProblem(2, 9, "this is wrong is wrong", "scripted", "E1")
 
@@ -136,6 +137,18 @@ async def test_errors_that_come_after_a_check_are_told_late_and_once(tmp_path: P
         assert await poll(lambda: one.late)
         assert [problem.message for problem in one.late[0].problems] == ["the build fails"]
         assert (await one.edit(f"{CLEAN}\n")).errors == 0
+
+
+async def test_a_server_that_pushes_nothing_while_nothing_changes_is_not_waited_for_in_vain(tmp_path: Path) -> None:
+    async with one_server(tmp_path, scripted("only-changes")) as one:
+        assert [(await one.edit(text)).errors for text in (CLEAN, f"{CLEAN}\n", WRONG, f"{WRONG}\n", CLEAN, WRONG)] == [
+            0,
+            0,
+            1,
+            0,
+            0,
+            1,
+        ]
 
 
 async def test_a_document_that_another_program_changed_is_read_from_the_disk_again(tmp_path: Path) -> None:
