@@ -27,7 +27,13 @@ def test_without_tables_the_known_servers_are_in_force(tmp_path: Path) -> None:
     names = [server.name for server in KNOWN_SERVERS]
     assert len(set(names)) == len(names)
     for server in KNOWN_SERVERS:
-        assert all(pattern.startswith("*.") for pattern in server.languages)
+        assert all("." in pattern for pattern in server.languages)
+    json = next(server for server in KNOWN_SERVERS if server.name == "json")
+    assert [json.language_of(name) for name in ("a.json", "tsconfig.base.json", "b.jsonc")] == [
+        "json",
+        "jsonc",
+        "jsonc",
+    ]
 
 
 def test_a_table_changes_a_known_server_or_adds_one_before_all_others(tmp_path: Path) -> None:

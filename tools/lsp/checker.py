@@ -17,7 +17,7 @@ from tools.edit_checks import EditCheck
 from tools.files.own_files import read_regular
 from tools.lsp.contract import CheckPlace, EditBegun, EditedText, LanguageServerState, LanguageServerView
 from tools.lsp.definitions import LanguageServer
-from tools.lsp.programs import program_of, root_of, server_environment
+from tools.lsp.programs import program_of, root_of, server_environment, with_packages
 from tools.lsp.running import IDLE, CheckFailed, ProgramStarter, RunningServer, StartPlan
 
 WARM_WAIT: Final = 1.5
@@ -224,7 +224,8 @@ class LanguageServerChecks:
         if sandbox is None:
             return _Choice(server, why=NO_SANDBOX, state=LanguageServerState.NEEDS_YES)
         environment = server_environment(self._environment, place.folder, allowed=allowed)
-        return _Choice(server, StartPlan(server, found, root, sandbox, environment))
+        fitted = with_packages(server, root, place.folder, allowed=allowed)
+        return _Choice(server, StartPlan(fitted, found, root, sandbox, environment))
 
     async def _look(self, wanted: Sequence[tuple[LanguageServer, Path]], folder: Path, *, allowed: bool) -> None:
         """Look for the programs that were not looked for in the last minute, in one thread."""

@@ -32,6 +32,8 @@ class LanguageServer(Struct, frozen=True, kw_only=True):
     """Answers to its questions about settings."""
     passed_over: tuple[str, ...] = ()
     """Codes of problems that do not count."""
+    unresolved: tuple[str, ...] = ()
+    """Codes of problems that come of packages in a virtual environment of the project that the server may not use."""
     pulls: bool = True
     """False where what it answers to a question about problems is not all that it finds."""
     timeout: float = 60.0

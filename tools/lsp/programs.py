@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
 
 from tools.lsp.definitions import LanguageServer
 from tools.process.programs import SEARCH_PATHS, find_program, outside_entries, trusted_folders
+
+VIRTUAL_ENVIRONMENTS: Final = (".venv", "venv")
 
 
 def program_of(server: LanguageServer, root: Path, folder: Path, *, allowed: bool) -> tuple[str, ...]:
@@ -17,11 +22,11 @@ def program_of(server: LanguageServer, root: Path, folder: Path, *, allowed: boo
     in a repository nor can be written by everybody.
     """
     name, *arguments = server.command
+    if os.sep in name:
+        usable = Path(name).is_absolute() and os.access(name, os.X_OK) and (allowed or not _is_below(name, folder))
+        return (name, *arguments) if usable else ()
     if allowed and (found := _of_project(server, name, root, folder)):
         return (found, *arguments)
-    if os.sep in name:
-        usable = Path(name).is_absolute() and os.access(name, os.X_OK) and not _is_below(name, folder)
-        return (name, *arguments) if usable else ()
     found = find_program(name, folder)
     return (found, *arguments) if found else ()
 
@@ -51,6 +56,18 @@ def server_environment(environment: Mapping[str, str], folder: Path, *, allowed:
         if name in SEARCH_PATHS and name != "PATH"
     }
     return confined | {"PATH": os.pathsep.join(trusted_folders(folder)) or os.defpath, "VIRTUAL_ENV": ""}
+
+
+def with_packages(server: LanguageServer, root: Path, folder: Path, *, allowed: bool) -> LanguageServer:
+    """The server with the virtual environment of the project, or deaf to what it cannot know without it."""
+    places = (base / name for base in dict.fromkeys((root, folder)) for name in VIRTUAL_ENVIRONMENTS)
+    found = next((place for place in places if (place / "pyvenv.cfg").is_file()), None) if server.unresolved else None
+    if found is None:
+        return server
+    if not allowed:
+        return replace(server, passed_over=(*server.passed_over, *server.unresolved))
+    python = {"pythonPath": str(found / "bin" / "python")} | dict(server.settings.get("python", {}))
+    return replace(server, settings={**server.settings, "python": python})
 
 
 def root_of(server: LanguageServer, path: Path, folder: Path) -> Path:

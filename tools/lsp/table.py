@@ -42,6 +42,7 @@ KNOWN_SERVERS: Final = (
         languages=_PYTHON,
         roots=_PYTHON_ROOTS,
         settings=_PYRIGHT,
+        unresolved=("reportMissingImports", "reportMissingModuleSource"),
         project_command=(*_VENV, *_NODE),
     ),
     LanguageServer(
@@ -50,6 +51,7 @@ KNOWN_SERVERS: Final = (
         languages=_PYTHON,
         roots=_PYTHON_ROOTS,
         settings=_PYRIGHT,
+        unresolved=("reportMissingImports", "reportMissingModuleSource"),
         project_command=_VENV,
     ),
     LanguageServer(
@@ -142,7 +144,7 @@ KNOWN_SERVERS: Final = (
     LanguageServer(
         name="json",
         command=("vscode-json-language-server", "--stdio"),
-        languages={"*.json": "json", "*.jsonc": "jsonc"},
+        languages={"tsconfig*.json": "jsonc", "jsconfig*.json": "jsonc", "*.json": "json", "*.jsonc": "jsonc"},
         options={"provideFormatter": False},
     ),
     LanguageServer(
