@@ -77,7 +77,11 @@ def _folder_option(servers: LanguageServers, folder: Path) -> Option:
 
 
 def _facts(view: LanguageServerView) -> str:
-    return f"{state_of(view)} · {view.files}" if is_there(view) else view.state.value
+    """State and files; the cause of a state that no action of the list explains."""
+    if not is_there(view):
+        return view.state.value
+    state = view.state.value if view.state is LanguageServerState.NEEDS_YES else state_of(view)
+    return f"{state} · {view.files}"
 
 
 async def _answer(front: FrontEnd, servers: LanguageServers, folder: Path, *, allowed: bool) -> None:
