@@ -244,9 +244,8 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("model_default", "d", "want('default')", "use it here and in new conversations", Scope.MODELS, priority=False),
     Key("model_effort", "e", "want('effort')", "use it here and choose its effort", Scope.MODELS, priority=False),
     Key("model_mark", "asterisk", "mark", "mark as a favourite, or unmark", Scope.MODELS, priority=False),
-    Key(
-        "model_filter", "slash,tab", "filter", "filter as you type; Tab: back to the rows", Scope.MODELS, priority=False
-    ),
+    Key("model_filter", "slash", "filter", "filter as you type; Esc shows all", Scope.MODELS, priority=False),
+    Key("model_rows", "tab", "filter", "from the filter to its rows, for other keys", Scope.MODELS, priority=False),
     Key("model_refresh", "r", "refresh", "ask all providers for their lists again", Scope.MODELS, priority=False),
     Key("trust_yes", "y", "answer(True)", "use all of these files", Scope.TRUST, priority=False),
     Key("trust_no", "n", "answer(False)", "use none of these files", Scope.TRUST, priority=False),
