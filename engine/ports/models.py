@@ -153,9 +153,9 @@ class ModelInfo(Struct, frozen=True):
     efforts: tuple[Effort, ...] = ()
     """Levels of effort that it accepts, rising; empty for a model without, which is never sent one."""
     tools: bool | None = None
-    """True when it calls tools, by the server's statement."""
+    """True when it calls tools, by the server's statement, else the catalogue."""
     reasoning: bool | None = None
-    """True when it reasons, by the server's statement."""
+    """True when it reasons, by the server's statement, else the catalogue."""
     price_in: float | None = None
     """US dollars per million tokens of input, for lists; None where unknown."""
     price_out: float | None = None

@@ -147,5 +147,6 @@ def describe(provider: str, model: str, *, window: int = 0, local: bool = False)
         vision=known.vision if known else None,
         local=local and not is_hosted(model),
         note="" if size else ESTIMATED_WINDOW,
+        reasoning=True if known is not None and known.thinking is not Thinking.NONE else None,
         tools=True if bare_name(model).startswith(CALL_TOOLS) else None,
     )

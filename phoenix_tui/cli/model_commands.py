@@ -52,7 +52,7 @@ def _model_object(model: ModelInfo, default: str) -> JsonObject:
         "vision": model.vision,
         "local": model.local,
         "tools": model.tools,
-        "reasoning": model.reasoning if model.reasoning is not None else bool(model.efforts) or None,
+        "reasoning": model.reasoning,
         "price_in": model.price_in,
         "price_out": model.price_out,
         "note": model.note,

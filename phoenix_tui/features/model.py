@@ -11,7 +11,7 @@ from phoenix_tui.features.effort import choose_effort
 from phoenix_tui.features.front_end import FrontEnd, Option
 from phoenix_tui.features.model_change import change_sentence
 from phoenix_tui.features.model_list import ModelList
-from phoenix_tui.features.model_rows import ModelRow
+from phoenix_tui.features.model_rows import ModelRow, once
 from phoenix_tui.models.offers import ProviderState
 from phoenix_tui.models.preferred import can_be_kept
 from phoenix_tui.text.model_text import facts_line
@@ -36,7 +36,7 @@ async def choose_model(front: FrontEnd, words: str) -> None:
     if not models.found:
         front.tell(f"No model has “{words}”. /model lists all; /model PROVIDER/MODEL uses one as typed.", bad=True)
         return
-    options = [Option(one.key, _words(models, one), _facts(one)) for one in models.found if one.key]
+    options = [Option(one.key, _words(models, one), _facts(one)) for one in once(models.found) if one.key]
     if len(options) > front.most_options:
         front.tell(f"The first {front.most_options} of {counted(len(options), 'model')}; /model WORD finds others.")
     _tell_closed(front, models)

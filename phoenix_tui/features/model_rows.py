@@ -37,9 +37,9 @@ class ModelRow(Struct, frozen=True):
 
 
 def provider_rows(offer: ProviderOffer) -> list[ModelRow]:
-    """Rows of one provider; none for a server that the user did not name and that does not answer."""
+    """Rows of one provider; none for one that the user did not name and that has no models."""
     if not offer.models:
-        return [_closed(offer)] if _is_shown(offer) else []
+        return [_closed(offer)] if offer.is_expected else []
     heading = " · ".join(filter(None, (offer.name, offer.words)))
     return [_row(heading, one.reference, one.name, one) for one in offer.models]
 
@@ -70,16 +70,20 @@ def narrowed(rows: Sequence[ModelRow], query: str) -> list[ModelRow]:
     found = [row for row in rows if first in row.found]
     for word in others:
         found = [row for row in found if word in row.found]
-    return list({row.key or row.name: row for row in reversed(found)}.values())[::-1]
+    return once(found)
+
+
+def once(rows: Sequence[ModelRow]) -> list[ModelRow]:
+    """Each model at its first place alone."""
+    found: dict[str, ModelRow] = {}
+    for row in rows:
+        found.setdefault(row.key or row.name, row)
+    return list(found.values())
 
 
 def _row(section: str, key: str, name: str, info: ModelInfo | None) -> ModelRow:
     words = filter_words(info) if info is not None else ""
     return ModelRow(section, key, name, f"{key} {words}".lower(), info)
-
-
-def _is_shown(offer: ProviderOffer) -> bool:
-    return offer.is_expected or offer.state is ProviderState.READY
 
 
 def _closed(offer: ProviderOffer) -> ModelRow:

@@ -40,7 +40,7 @@ class ProviderOffer(Struct, frozen=True):
     words: str = ""
     models: tuple[ModelInfo, ...] = ()
     is_expected: bool = True
-    """False for a server of this machine that the user did not name: it may well not run."""
+    """False for a server of this machine that the user did not name, and for installed models: there may be none."""
 
 
 class KeptList(Struct, frozen=True):

@@ -44,14 +44,9 @@ def window_text(model: ModelInfo) -> str:
     return "none" if model.reference == "demo/guide" else UNKNOWN
 
 
-def reasons(model: ModelInfo) -> bool | None:
-    """True for a model that reasons, by its server or by the levels of effort that it has; None where it is unknown."""
-    return True if model.efforts else model.reasoning
-
-
 def filter_words(model: ModelInfo) -> str:
     """Words that find a model in a list, behind its name."""
-    able = (("image vision", model.vision), ("reasoning", reasons(model)), ("tools", model.tools))
+    able = (("image vision", model.vision), ("reasoning", model.reasoning), ("tools", model.tools))
     words = [word for word, yes in able if yes]
     words += ["on this machine"] * model.local + ["free"] * (price_text(model) == "free")
     return " ".join((*words, model.note))
@@ -59,7 +54,7 @@ def filter_words(model: ModelInfo) -> str:
 
 def facts_line(model: ModelInfo) -> tuple[str, ...]:
     """The same facts as words, for rows without columns; unknown ones are named."""
-    able = (("images", model.vision), ("reasoning", reasons(model)), ("tools", model.tools))
+    able = (("images", model.vision), ("reasoning", model.reasoning), ("tools", model.tools))
     price = price_text(model)
     return tuple(
         part
@@ -102,6 +97,6 @@ COLUMNS: Final[tuple[ModelColumn, ...]] = (
     ModelColumn("window", 7, 2, lambda model: f"{window_text(model):>7}"),
     ModelColumn("$/M in/out", 13, 2, _price_column),
     ModelColumn("image", 5, 2, lambda model: YES[model.vision]),
-    ModelColumn("reason", 6, 1, lambda model: YES[reasons(model)]),
+    ModelColumn("reason", 6, 1, lambda model: YES[model.reasoning]),
     ModelColumn("tools", 5, 1, lambda model: YES[model.tools]),
 )

@@ -155,7 +155,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
         source = self.credentials.source(name, self._variable(name))
         hidden = f"its filter in config.toml hides all {len(models)}" if models and not found else ""
         words = ", ".join(filter(None, (f"key from {source}" if source else "", note, hidden)))
-        return ProviderOffer(name, ProviderState.READY, words, found)
+        return ProviderOffer(name, ProviderState.READY, words, found, is_expected=self._is_expected(name))
 
     async def _listed(self, name: str, *, refresh: bool) -> tuple[Sequence[ModelInfo], str]:
         """The models of a provider, and a note where they are those of an earlier answer."""
@@ -180,7 +180,7 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
         return next((one for one in self.settings.providers if one.name == name), ProviderSettings(name))
 
     def _is_expected(self, name: str) -> bool:
-        return name not in LOCAL_SERVERS or any(added.name == name for added in self.settings.providers)
+        return name not in {*LOCAL_SERVERS, "local"} or any(added.name == name for added in self.settings.providers)
 
     def _variable(self, name: str) -> str:
         """The variable that holds the key of a provider."""

@@ -10,7 +10,9 @@ from phoenix_tui.models.offers import ProviderOffer, ProviderState
 from phoenix_tui.models.preferred import PreferredModels
 
 MODELS = (
-    ModelInfo("anthropic", "claude-sonnet-5-5", 200_000, 64_000, vision=True, efforts=LEVELS[2:]),
+    ModelInfo(
+        "anthropic", "claude-sonnet-5-5", 200_000, 64_000, vision=True, efforts=LEVELS[2:], reasoning=True, tools=True
+    ),
     ModelInfo("demo", "guide", local=True, note="answers about Phoenix"),
 )
 

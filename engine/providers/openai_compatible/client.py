@@ -20,7 +20,13 @@ from engine.providers.openai_compatible.from_wire import OpenAiReplyBuilder
 from engine.providers.openai_compatible.json_protocol import StepReader
 from engine.providers.openai_compatible.nearest_models import names_no_model, nearest_models
 from engine.providers.openai_compatible.offers import SHORT_PATIENCE, Offers
-from engine.providers.openai_compatible.openai_effort import EffortParameter, effort_fields, efforts_of, parameter_of
+from engine.providers.openai_compatible.openai_effort import (
+    EffortParameter,
+    effort_fields,
+    efforts_of,
+    known_to_reason,
+    parameter_of,
+)
 from engine.providers.openai_compatible.openai_settings import OPENAI_BASE_URL, OpenAiCompatibleSettings
 from engine.providers.openai_compatible.text_calls import CallSpotter
 from engine.providers.openai_compatible.to_wire import encode_request, settle
@@ -105,6 +111,9 @@ class OpenAiCompatibleProvider:
         given, told = self._settings, self._offers.of(model)
         info = catalogue.describe(self.name, model, window=given.window or told.window, local=given.local)
         vision = info.vision if told.vision is None else told.vision
+        tools, reasoning = told.takes("tools"), told.takes("reasoning")
+        if reasoning is None and known_to_reason(model):
+            reasoning = True
         limits = set_limits(given.tokens_per_minute, given.requests_per_minute, counts_cached=True)
         efforts = self._efforts.of(model, efforts_of(self._parameter, model))
         most = given.max_tokens or info.max_output
@@ -115,8 +124,8 @@ class OpenAiCompatibleProvider:
             max_output=most,
             limits=limits,
             efforts=efforts,
-            tools=told.takes("tools"),
-            reasoning=told.takes("reasoning"),
+            tools=info.tools if tools is None else tools,
+            reasoning=info.reasoning if reasoning is None else reasoning,
             price_in=price_in,
             price_out=price_out,
         )

@@ -97,6 +97,12 @@ def parameter_of(name: str, base_url: str) -> EffortParameter:
     return _HOSTS.get(host) or _NAMES.get(name, EffortParameter.EFFORT)
 
 
+def known_to_reason(model: str) -> bool:
+    """True for a model of a family that takes levels of effort."""
+    name = bare_name(model)
+    return bool(next((words for pattern, words in _FAMILIES if pattern.match(name)), NONE))
+
+
 def efforts_of(parameter: EffortParameter, model: str) -> tuple[Effort, ...]:
     """The levels that a model accepts there, rising."""
     words = _words(parameter, model)

@@ -6,7 +6,6 @@ import pytest
 from rich.cells import cell_len
 
 from engine.ports import ModelInfo
-from engine.records.effort import LEVELS
 from phoenix_tui.features.model_change import change_text
 from phoenix_tui.features.model_rows import ModelRow, all_rows, narrowed, preferred_rows, provider_rows
 from phoenix_tui.modals.model_lines import ModelLines, cut_middle, detail
@@ -15,7 +14,7 @@ from phoenix_tui.models.preferred import Preferred
 from phoenix_tui.text.model_text import facts_line, price_text, window_text
 
 GLM = ModelInfo("openrouter", "z-ai/glm-4.7", 131_072, vision=False, tools=True, price_in=0.4, price_out=1.75)
-CLAUDE = ModelInfo("anthropic", "claude-sonnet-5-5", 1_000_000, 64_000, vision=True, efforts=LEVELS[2:])
+CLAUDE = ModelInfo("anthropic", "claude-sonnet-5-5", 1_000_000, 64_000, vision=True, reasoning=True)
 HOSTILE = (
     "evil\x1b[31m\x1b]52;c;QUFB\x07\u202egnp.exe",
     "z-ai/" + "x" * 300 + "-end:free",
@@ -61,6 +60,12 @@ def test_favourites_come_first_then_recent_ones_then_providers_and_last_those_wi
 def test_a_filter_finds_rows_with_every_word_and_each_model_once() -> None:
     assert [row.key for row in narrowed(rows(), "GLM tools")] == [GLM.reference]
     assert [row.section for row in narrowed(rows(), "glm")] == ["Favourites"]
+    assert [(row.section, row.key) for row in narrowed(rows(), "l")][:4] == [
+        ("Favourites", GLM.reference),
+        ("Favourites", "gone/model"),
+        ("Recent", CLAUDE.reference),
+        ("Asking for models …", ""),
+    ]
     assert narrowed(rows(), "glm vision") == []
     assert [row.key for row in narrowed(rows(), "image")] == [CLAUDE.reference]
     assert [row.name for row in narrowed(rows(), "no key")] == ["gemini: set GEMINI_API_KEY"]
