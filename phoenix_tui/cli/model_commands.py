@@ -11,15 +11,21 @@ from msgspec import Struct
 from engine.ports import ModelInfo
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import CommandError, Exit
-from phoenix_tui.cli.output import write_json, write_line, write_progress, write_table
-from phoenix_tui.models.choice import GUIDE
+from phoenix_tui.cli.output import terminal_columns, write_json, write_line, write_progress, write_table
 from phoenix_tui.models.files import ModelChoice, ModelFile, ModelFiles, ModelFileState
 from phoenix_tui.models.known import KNOWN_MODELS
 from phoenix_tui.models.partial_file import ModelFileError
-from phoenix_tui.text.model_text import price_text
+from phoenix_tui.text.model_text import LEAST_NAME, UNKNOWN, price_text, window_text
+from tools.clean import clean_line
 from tools.contract import JsonObject
 
 MEBIBYTE = 1024 * 1024
+NOTE_COLUMNS = 100
+"""Columns of a terminal that has room for the notes."""
+LEAST_NOTE = 16
+"""Cells of a note, at least."""
+OTHER_COLUMNS = 38
+"""Cells of the columns beside the name in `phoenix models`, without the last one."""
 
 
 def show_models(models: Sequence[ModelInfo], default: str, *, as_json: bool) -> Exit:
@@ -30,17 +36,28 @@ def show_models(models: Sequence[ModelInfo], default: str, *, as_json: bool) -> 
     rows = [
         (
             "*" if model.reference == default else "",
-            model.reference,
-            f"{model.context_window:,}" if model.context_window else "none" if model.reference == GUIDE else "unknown",
+            _name(model.reference),
+            f"{model.context_window:,}" if model.context_window else window_text(model),
             {True: "yes", False: "no", None: "unknown"}[model.vision],
-            "this machine" if model.local else "",
-            price_text(model),
-            model.note,
+            price_text(model) or UNKNOWN,
+            ", ".join(filter(None, ("this machine" if model.local else "", model.note))),
         )
         for model in models
     ]
-    write_table(("", "MODEL", "WINDOW", "IMAGES", "WHERE", "$/M IN/OUT", "NOTE"), rows)
+    shown = 5 if 0 < terminal_columns() < NOTE_COLUMNS else 6
+    write_table(("", "MODEL", "WINDOW", "IMAGES", "$/M IN/OUT", "NOTE")[:shown], [row[:shown] for row in rows])
     return Exit.OK
+
+
+def _name(reference: str) -> str:
+    """A reference of which a terminal leaves out the middle, where the columns behind it would not be seen."""
+    columns = terminal_columns()
+    room = max(columns - OTHER_COLUMNS - (LEAST_NOTE if columns >= NOTE_COLUMNS else 0), LEAST_NAME)
+    if not columns or len(reference) <= room // 2:
+        return reference
+    from phoenix_tui.text.cells import cut_middle  # noqa: PLC0415 - 9 ms of rich, for long names
+
+    return cut_middle(clean_line(reference), room)
 
 
 def _model_object(model: ModelInfo, default: str) -> JsonObject:

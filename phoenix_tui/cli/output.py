@@ -63,11 +63,32 @@ def write_document(text: str) -> None:
 def write_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Columns as wide as their cells; the last one is cut at the terminal's edge."""
     cells = [[clean_line(cell) for cell in row] for row in (headings, *rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
-    room = terminal_size()[0] if sys.stdout.isatty() else 10_000
+    widths = [max(_width(row[column]) for row in cells) for column in range(len(headings))]
     for row in cells:
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        _write(line[:room] + "\n")
+        line = "  ".join(cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)).rstrip()
+        _write(_within(line) + "\n")
+
+
+def terminal_columns() -> int:
+    """Columns of the terminal that stdout is; 0 where it is none."""
+    return terminal_size()[0] if sys.stdout.isatty() else 0
+
+
+def _within(line: str) -> str:
+    """The line as far as the terminal shows it."""
+    room = terminal_columns()
+    while room and _width(line) > room:
+        line = line[: room if line.isascii() else -1]
+    return line
+
+
+def _width(text: str) -> int:
+    """Cells of a text on a terminal."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # noqa: PLC0415 - 9 ms, seldom needed
+
+    return cell_len(text)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from textual.content import Content
 
 from engine.ports import ModelInfo
 from phoenix_tui.features.model_rows import ModelRow
+from phoenix_tui.text.cells import cut_middle
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.text.model_text import ModelColumn, columns_within, price_text, width_of, window_text
 from tools.clean import clean_line
@@ -18,7 +19,6 @@ SIGN: Final = 2
 """Cells before a name."""
 IN_USE: Final = " · in use"
 MARK: Final = " *"
-CUT: Final = "…"
 NOT_LISTED: Final = "  not in a list"
 HEADING: Final = f"bold {Tone.YOU.value}"
 
@@ -110,26 +110,6 @@ def detail(row: ModelRow | None, now: str) -> str:
             price if price == "free" else f"${price}" if price else "price unknown",
         ]
     return clean_line(" · ".join(parts))
-
-
-def cut_middle(text: str, cells: int) -> str:
-    """The text within so many cells; the middle of a longer one goes, since names differ at their ends."""
-    if cell_len(text) <= cells:
-        return text
-    if cells < len(CUT) + 2:
-        return CUT[: max(cells, 0)]
-    tail = _within(text[::-1], (cells - 1) * 3 // 5)[::-1]
-    return f"{_within(text, cells - 1 - cell_len(tail))}{CUT}{tail}"
-
-
-def _within(text: str, cells: int) -> str:
-    """The longest beginning of at most so many cells."""
-    used = 0
-    for place, letter in enumerate(text):
-        used += cell_len(letter)
-        if used > cells:
-            return text[:place]
-    return text
 
 
 def cut_end(text: str, cells: int) -> str:

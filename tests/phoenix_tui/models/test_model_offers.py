@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from rich.cells import cell_len
 
 from engine.ports import ModelInfo
 from engine.providers.events import WirePricing
@@ -18,6 +19,7 @@ from phoenix_tui.models.offers import CACHE_SECONDS, KeptLists, ProviderState
 from tests.phoenix_tui.wiring.test_provider_registry import registry
 from tests.support.cli import phoenix_in
 from tests.support.loopback import Loopback, Talk, serve
+from tests.support.program import program
 
 ENTRY = {
     "id": "z-ai/glm-4.7",
@@ -171,3 +173,22 @@ async def test_a_filter_in_the_settings_hides_models_and_says_when_it_hides_all(
             assert [one.name for one in made.known_offer("openrouter").models] == names
             assert made.resolve("openrouter/z-ai/glm-5:free")[1] == "z-ai/glm-5:free", "a filter is about lists alone"
             await made.close()
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+async def test_the_table_of_models_fits_a_terminal_and_stays_whole_in_a_pipe(tmp_path: Path, columns: int) -> None:
+    long, wide = ENTRY | {"id": "x/" + "y" * 150 + "-end:free"}, ENTRY | {"id": "日本語モデル/最終版", "pricing": {}}
+    async with serve(*[lists(ENTRY, long, wide)] * 2) as server:
+        phoenix = phoenix_in(tmp_path, OPENROUTER_API_KEY="k" * 9)
+        (phoenix.home / "config.toml").write_text(router(server))
+        piped = await phoenix.run("models", "--provider", "openrouter")
+        async with program(phoenix, "models", "--provider", "openrouter", rows=20, columns=columns) as running:
+            await running.shows("openrouter/日本語モデル/最終版")
+            head, *rows = [line for line in running.text.splitlines() if line.strip()]
+    assert "y" * 150 in piped.out
+    assert all(cell_len(row) <= columns for row in rows)
+    assert ("NOTE" in head, "this machine" in rows[0]) == (columns == 120, columns == 120)
+    assert {cell_len(row.partition("131,072")[0]) for row in rows} == {head.index("WINDOW")}
+    assert "…" in rows[1]
+    assert "-end:free" in rows[1]
+    assert rows[2].split()[-1 if columns == 80 else -3] == "unknown"
