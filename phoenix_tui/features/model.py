@@ -70,7 +70,7 @@ async def use_model(front: FrontEnd, reference: str) -> None:
     """Use this model here and for new conversations of this session; says what the change costs."""
     before, conversation = front.model, front.conversation
     front.prefer(model=reference)
-    await _remember(front, reference)
+    await _remember(front, reference, before)
     if reference.startswith("local/"):
         front.tell("This is a small local model; check its work.")
     if conversation is not None:
@@ -125,14 +125,14 @@ async def mark(front: FrontEnd, reference: str) -> tuple[bool, str]:
         return False, f"Favourites cannot be saved: {error.strerror}."
 
 
-async def _remember(front: FrontEnd, reference: str) -> None:
+async def _remember(front: FrontEnd, reference: str, before: str) -> None:
     """Keep the choice for lists, and consent to a server of this machine."""
     try:
         await front.services.onboarding.accept_server(reference)
     except EngineError as error:
         front.tell(str(error), bad=True)
     try:
-        await asyncio.to_thread(front.services.models.preferred.used, reference)
+        await asyncio.to_thread(front.services.models.preferred.used, reference, before)
     except OSError as error:
         front.tell(f"Recent models cannot be saved: {error.strerror}.", bad=True)
 

@@ -22,6 +22,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("list", "ctrl+l", "list", "conversation list", W),
     Key("palette", "ctrl+p", "act('palette')", "all commands", W),
     Key("mode", "shift+tab", "act('next_mode')", "next permission mode", W),
+    Key("model_before", "alt+m", "command('model -')", "go back to the model chosen before", W),
     Key("effort", "alt+t", "command('effort')", "how much the model reasons (effort)", W),
     Key("effort_lower", "alt+comma", "command('effort lower')", "less reasoning", W),
     Key("effort_higher", "alt+full_stop", "command('effort higher')", "more reasoning", W),

@@ -53,13 +53,13 @@ class PreferredModels(Struct, eq=False):
         with locked(self.path):
             return self._toggle(reference)
 
-    def used(self, reference: str) -> None:
-        """Remember a choice. Raises OSError; for threads."""
+    def used(self, reference: str, before: str = "") -> None:
+        """Remember a choice, and the model in use before it. Raises OSError; for threads."""
         if self.path is None:
-            self._use(reference)
+            self._use(reference, before)
             return
         with locked(self.path):
-            self._use(reference)
+            self._use(reference, before)
 
     def _toggle(self, reference: str) -> bool:
         kept = self.read()
@@ -68,10 +68,9 @@ class PreferredModels(Struct, eq=False):
         self._write(Preferred(others if is_marked else [*others, reference], kept.recent))
         return not is_marked
 
-    def _use(self, reference: str) -> None:
+    def _use(self, reference: str, before: str) -> None:
         kept = self.read()
-        others = [one for one in kept.recent if one != reference]
-        self._write(Preferred(kept.favourites, [reference, *others]))
+        self._write(Preferred(kept.favourites, [reference, before, *kept.recent]))
 
     def _write(self, kept: Preferred) -> None:
         kept = Preferred(_valid(kept.favourites, MOST_FAVOURITES, newest_last=True), _valid(kept.recent, MOST_RECENT))

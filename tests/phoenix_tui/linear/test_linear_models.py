@@ -36,10 +36,7 @@ async def test_models_are_numbered_found_by_words_marked_and_left_again(tmp_path
             running.type("/model work/glm-4.7 *\r")
             await running.shows("work/glm-4.7 is a favourite now.")
             running.type("/model -\r")
-            await running.shows("No other model was chosen before. /model lists all.")
-            running.type("/model demo/guide\r")
             await running.shows("Model demo/guide.")
-            running.type("/model -\r")
             running.type("/model gemini\r")
             await running.shows("gemini: no key. set GEMINI_API_KEY")
             running.type("/model zzz\r")
@@ -47,4 +44,4 @@ async def test_models_are_numbered_found_by_words_marked_and_left_again(tmp_path
             running.type("/model evil\r")
             await running.shows("1. work/evilred, on this machine")
     kept = json.loads(next(tmp_path.rglob("preferred-models.json")).read_text())
-    assert kept == {"favourites": ["work/glm-4.7"], "recent": ["work/glm-4.7", "demo/guide"]}
+    assert kept == {"favourites": ["work/glm-4.7"], "recent": ["demo/guide", "work/glm-4.7"]}

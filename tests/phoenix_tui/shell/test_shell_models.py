@@ -45,7 +45,7 @@ async def test_enter_uses_a_model_here_and_remembers_the_choice(open_shell: Any)
         await shell.pilot.press("down", "enter")
         await shell.until(lambda: shell.top is shell.screen)
         assert shell.active.model == CLAUDE
-        assert models.preferred.read().recent == [CLAUDE]
+        assert models.preferred.read().recent == [CLAUDE, "demo/guide"]
         assert shell.settings == []
 
 
@@ -187,12 +187,16 @@ async def test_another_model_in_a_conversation_says_what_the_lost_cache_costs(op
         ]
 
 
-async def test_a_dash_goes_back_to_the_model_before(open_shell: Any) -> None:
+async def test_a_key_goes_back_to_the_model_before_and_returns(open_shell: Any) -> None:
     async with open_shell(model="demo/guide") as shell:
-        for line in (f"/model {CLAUDE}", "/model demo/guide", "/model -"):
-            await shell.type(line)
-            await shell.pilot.press("enter")
-            await shell.until(lambda: not shell.composer.text)
+        await shell.pilot.press("alt+m")
+        await shell.until(lambda: shell.toasts == ["No other model was chosen before. /model lists all."])
+        await shell.type(f"/model {CLAUDE}")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: shell.active.model == CLAUDE)
+        await shell.pilot.press("alt+m")
+        await shell.until(lambda: shell.active.model == "demo/guide")
+        await shell.pilot.press("alt+m")
         await shell.until(lambda: shell.active.model == CLAUDE)
 
 
