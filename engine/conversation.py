@@ -39,6 +39,7 @@ from engine.executor.spending import refused_spending
 from engine.executor.spending_caps import SpendingCaps
 from engine.executor.todo_lists import TodoEdits
 from engine.executor.user_requests import ask, run_shell, send
+from engine.executor.user_terminal import UserTerminal
 from engine.executor.window import window_of
 from engine.machine.events import ApprovalAnswered, RetryAsked, Verdict
 from engine.machine.states import Idle, State, is_busy
@@ -75,6 +76,8 @@ class Conversation:
         """The todo list, and the user's changes of it."""
         self.reconsidering = Reconsidering(session)
         """Component that decides its open question again once its limits have changed."""
+        self.terminal = UserTerminal(session)
+        """Terminal of the user's own shell lines."""
         self.hooks = session.hooks
         """Hooks that a message waits for."""
         self.rules = session.rules

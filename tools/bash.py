@@ -34,7 +34,9 @@ from tools.files.spills import spill_name, spills_of
 from tools.job_board import Caller, JobBoard
 from tools.process.programs import find_program
 from tools.refusals import refusal_note
+from tools.shell_line import shell_line
 from tools.shell_output import MOST_BYTES, all_lines, leftover_names, outcome_lines, readable
+from tools.terminal.values import ShellTerminal, TerminalRows
 from tools.wording import one_line
 
 DEFAULT_TIMEOUT = 30.0
@@ -155,11 +157,28 @@ class Bash(Struct, frozen=True):
             command = await asyncio.to_thread(self._command, wanted, context)
             if wanted.background:
                 return await self._start(wanted, command, context)
+            if context.shell is not None:
+                return await self._run_line(wanted, command, context, context.shell)
             caller = Caller(context.conversation_id, context.call_id, _title(wanted))
             ended = await self.jobs.run(command, caller, context.report)
         except OSError as error:
             return failed(f"The command could not be started. {explain(error, str(context.working_dir))}")
         return self._runs_on(ended) if isinstance(ended, JobInfo) else _output(wanted, ended, context.sandbox)
+
+    async def _run_line(
+        self, wanted: BashInput, command: Command, context: ToolContext, shell: ShellTerminal
+    ) -> ToolOutput:
+        """Run a line of the user in a terminal.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        line = shell_line(command, wanted.command, _title(wanted), context, shell)
+        line.report(TerminalRows(""))
+        ended = await self.jobs.run(line.command, line.caller, line.report)
+        if isinstance(ended, JobInfo):
+            return line.settled(self._runs_on(ended), self.jobs.output(ended.id))
+        return line.settled(_output(wanted, ended, context.sandbox), ended.captured)
 
     def _command(self, wanted: BashInput, context: ToolContext) -> Command:
         spills = spills_of(self.spill_folder, context.working_dir)

@@ -16,6 +16,7 @@ from tools.edit_checks import EditCheck
 from tools.images.contract import ImageReader as ImageReader
 from tools.images.contract import ImageRejected as ImageRejected
 from tools.images.contract import PreparedImage as PreparedImage
+from tools.terminal.values import ShellTerminal, TerminalFacts, TerminalRows, TextRun
 from tools.todo_items import TodoItem
 from tools.web.contract import WebModel
 
@@ -92,8 +93,7 @@ class ToolInputError(ValueError):
     """Raised for invalid arguments; the message is written for the model."""
 
 
-# Content of the screen. The model never sees a display, the screen never sees `ToolOutput.text`
-# when there is a display.
+# Content of the screen. The model sees no display, the screen no `ToolOutput.text` beside a display.
 
 
 class PlainDisplay(Struct, frozen=True, tag="plain"):
@@ -114,6 +114,10 @@ class TerminalDisplay(Struct, frozen=True, tag="terminal"):
     """The background job as which it runs on, where the user sent it there."""
     lines: int = 0
     """Lines of the whole output where `output` holds only its ends, else 0."""
+    runs: tuple[TextRun, ...] = ()
+    """Coloured pieces of the lines of `output`."""
+    folder: str = ""
+    """Folder of a line of the user; empty for the conversation's."""
 
 
 class DiffDisplay(Struct, frozen=True, tag="diff"):
@@ -182,6 +186,8 @@ class ToolOutput(Struct, frozen=True):
     """Task for a sub-agent, as an item of spawn_agents: its outcome is the result."""
     todos: tuple[TodoItem, ...] | None = None
     """The todo list from now on, to be stored with this result; None: it stays as it is."""
+    folder: str | None = None
+    """Folder of the user's next shell line; empty: the conversation's, None: it stays as it is."""
 
 
 class ToolRequest(Struct, frozen=True):
@@ -231,9 +237,6 @@ class ToolRequest(Struct, frozen=True):
         force_setattr(self, "summary", reveal_line(self.summary))
 
 
-# Output of a tool while it runs.
-
-
 class OutputChunk(Struct, frozen=True):
     """Further output, as cleaned text."""
 
@@ -254,7 +257,7 @@ class ProcessesEnded(Struct, frozen=True):
     survivors: tuple[int, ...] = ()
 
 
-Progress: TypeAlias = OutputChunk | ProcessStarted | ProcessesEnded
+Progress: TypeAlias = OutputChunk | TerminalRows | ProcessStarted | ProcessesEnded
 Report: TypeAlias = Callable[[Progress], None]
 
 
@@ -281,6 +284,8 @@ class ToolContext(Struct, frozen=True):
     """Limits of each shell line of the request."""
     web: WebModel | None = None
     """Models that search and read for a web tool; None: there are none."""
+    shell: ShellTerminal | None = None
+    """Terminal for a line of the user; None: a pipe."""
 
 
 class Tool(Protocol):
@@ -352,6 +357,8 @@ class Captured(Struct, frozen=True):
     """Sentences of Phoenix on what the command left behind."""
     lines: int = 0
     """Lines of the whole output, what was dropped included."""
+    terminal: TerminalFacts | None = None
+    """None: it had no terminal. Else head and tail are clean text."""
 
 
 class Finished(Struct, frozen=True):

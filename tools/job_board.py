@@ -8,6 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from tools.contract import Captured, Command, Finished, JobInfo, Report
+from tools.terminal.values import TerminalModes, TerminalSize
 
 
 class Caller(Struct, frozen=True):
@@ -16,6 +17,27 @@ class Caller(Struct, frozen=True):
     conversation_id: str
     call_id: str
     title: str
+    terminal: TerminalSize | None = None
+    """Size of the terminal for the command; None: it has a pipe and no input."""
+    mark: str = ""
+    """Beginning of the system command (OSC) with which its shell names the folder it ends in."""
+
+
+class CallTerminal(Protocol):
+    """Terminal of a running command; nothing happens in it after its end."""
+
+    @property
+    def modes(self) -> TerminalModes:
+        """Modes that its program has set."""
+        ...
+
+    def type(self, keys: bytes) -> None:
+        """Type into it; keys wait while the program does not read."""
+        ...
+
+    def resize(self, size: TerminalSize) -> None:
+        """Give it another size."""
+        ...
 
 
 class JobBoard(Protocol):
@@ -35,6 +57,10 @@ class JobBoard(Protocol):
 
     def background(self, conversation_id: str, call_id: str) -> JobInfo | None:
         """Let the command of a call continue as a job without a time limit; None when it does not run."""
+        ...
+
+    def terminal(self, conversation_id: str, call_id: str) -> CallTerminal | None:
+        """Terminal of the command that a call waits for; None where it has none."""
         ...
 
     def watch(self, listener: Callable[[str], None]) -> Callable[[], None]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from tools.contract import UNCONFINED, Captured, Sandbox
+from tools.terminal.values import TerminalSize as TerminalSize
 
 
 class ServiceCommand(Struct, frozen=True):
@@ -60,13 +61,6 @@ class ProgramResult(Struct, frozen=True):
     seconds: float
     leftovers: tuple[str, ...] = ()
     survivors: tuple[int, ...] = ()
-
-
-class TerminalSize(Struct, frozen=True):
-    """Size of a terminal in cells, 1 to 65,535 each."""
-
-    rows: int = 24
-    columns: int = 80
 
 
 class ServiceEndedError(Exception):

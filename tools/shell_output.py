@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from tools.clean import clean, clean_line
 from tools.contract import Captured, Finished
+from tools.terminal.values import TextRun
 from tools.wording import counted
 
 MOST_BYTES = 128 * 1024
@@ -39,6 +40,21 @@ def is_whole(captured: Captured) -> bool:
 def all_lines(captured: Captured) -> int:
     """Lines of an output of which `readable` leaves out the middle; 0 where it leaves out nothing."""
     return 0 if is_whole(captured) else captured.lines
+
+
+def shown_runs(captured: Captured, output: str) -> tuple[TextRun, ...]:
+    """Coloured pieces of `output`, which `readable` made; where it leaves out the middle their lines are counted from
+    the end.
+    """
+    runs = captured.terminal.runs if captured.terminal is not None else ()
+    if is_whole(captured):
+        return runs
+    before, found, behind = output.partition("\n[… ")
+    head, tail = before.count("\n"), behind.count("\n") - 1
+    moved = head + 2 + tail - captured.lines + 1 if found else 0
+    kept = [run for run in runs if run.row < head]
+    kept += [replace(run, row=run.row + moved) for run in runs if found and run.row >= captured.lines - tail]
+    return tuple(kept)
 
 
 def leftover_names(finished: Finished) -> tuple[str, ...]:

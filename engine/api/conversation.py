@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from engine.routes import RouteCard, RouteVerdict
     from engine.updates import Question, Update
     from tools.contract import Captured, JobInfo
+    from tools.terminal.values import TerminalModes, TerminalSize
     from tools.todo_items import TodoItem, TodoList
 
 
@@ -176,6 +177,28 @@ class JobsApi(Protocol):
         ...
 
 
+class TerminalApi(Protocol):
+    """Terminal of the user's own shell lines."""
+
+    @property
+    def folder(self) -> str:
+        """Folder of the next line, where it is not the conversation's; else empty."""
+        ...
+
+    @property
+    def modes(self) -> TerminalModes | None:
+        """Modes that the running line has set; None while none runs in a terminal."""
+        ...
+
+    def fit(self, size: TerminalSize) -> None:
+        """Run lines in a terminal of this size from now on; before the first call they have none."""
+        ...
+
+    def type(self, keys: bytes) -> None:
+        """Type into the running line."""
+        ...
+
+
 class TodosApi(Protocol):
     """The todo list of one conversation."""
 
@@ -257,6 +280,11 @@ class ConversationParts(Protocol):
     @property
     def jobs(self) -> JobsApi:
         """Background commands of the conversation."""
+        ...
+
+    @property
+    def terminal(self) -> TerminalApi:
+        """Terminal of the user's own shell lines."""
         ...
 
     @property

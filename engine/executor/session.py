@@ -52,6 +52,7 @@ from engine.routes import RouteOffer
 from engine.updates import AgentView, ContextChanged, Question
 from tools.contract import Access, ImageReader, Tool
 from tools.job_board import JobBoard
+from tools.terminal.values import ShellTerminal
 from tools.wording import one_line
 
 log = logging.getLogger(__name__)
@@ -186,6 +187,8 @@ class Session(Struct, eq=False):
     """Skills and commands, each with its rules, to which the user agreed while the conversation is open."""
     rule_access: dict[Rule, Access] = field(default_factory=dict[Rule, Access])
     """Access beyond the sandbox that a rule was given for while the conversation is open."""
+    shell: ShellTerminal | None = None
+    """Terminal of the user's shell lines, and the folder of the next one; None: no screen shows them."""
     steering: Deliveries | None = None
     """Queued messages for the running turn; set with the queue."""
     drafted_question: Question | None = None

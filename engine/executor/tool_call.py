@@ -31,6 +31,7 @@ from engine.executor.ready_calls import ReadyCall, decide_call, is_typed, prepar
 from engine.executor.rewritten_calls import as_it_runs, rewrite
 from engine.executor.session import Session
 from engine.executor.todo_lists import taken
+from engine.executor.user_terminal import go_on_from, shell_of
 from engine.executor.web_model import SessionWebModel
 from engine.machine.agent_texts import heading_of
 from engine.machine.effects import ExecTool
@@ -60,6 +61,7 @@ from tools.contract import (
     ToolOutput,
     ToolRequest,
 )
+from tools.terminal.values import TerminalRows
 
 log = logging.getLogger(__name__)
 
@@ -235,6 +237,8 @@ async def _run(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow,
         match progress:
             case OutputChunk(text=text):
                 facts.tail = (facts.tail + text)[-TAIL:]
+            case TerminalRows(text=text):
+                facts.tail = text[-TAIL:]
             case ProcessStarted(pid, started):
                 _note_process(session, call.id, pid, started)
             case ProcessesEnded(count, survivors):
@@ -270,6 +274,7 @@ def _context(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow, r
         kept_out=place_of(session).kept_out(request) if is_file else (),
         readable=extension_folders(session) if ready.tool.spec.tool_class is ToolClass.READ else (),
         web=SessionWebModel(session) if ready.tool.spec.tool_class is ToolClass.NET else None,
+        shell=shell_of(session),
     )
 
 
@@ -338,6 +343,8 @@ def _finish(
     note = "\n".join(filter(None, (note, *facts.rows)))
     stops, reason, code = verdict.stops or bool(facts.stop_reason), facts.stop_reason, facts.stop_code
     message_id, items = session.ports.ids.new(), output.todos
+
+    go_on_from(session, output)
 
     def finished() -> ToolFinished:
         """The event, with the todo list as it is in this very move."""

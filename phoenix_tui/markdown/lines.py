@@ -46,6 +46,8 @@ class TextStyle(NamedTuple):
     italic: bool = False
     strike: bool = False
     underline: bool = False
+    program: str = ""
+    """SGR parameters of a piece of a program's output, on top of the rest."""
 
 
 PLAIN = TextStyle()
@@ -72,6 +74,7 @@ def altered(
         look.italic or italic,
         look.strike or strike,
         look.underline or underline,
+        look.program,
     )
 
 

@@ -9,3 +9,9 @@ def short_path(path: Path) -> str:
     """A path with the home folder as `~`."""
     home = Path.home()
     return f"~/{path.relative_to(home)}".removesuffix("/.") if path.is_relative_to(home) else str(path)
+
+
+def short_tail(path: str, most: int) -> str:
+    """The end of a path of at most `most` characters, with the home folder as `~`."""
+    shown = short_path(Path(path))
+    return shown if len(shown) <= most else f"…{shown[len(shown) - most + 1 :]}"

@@ -98,6 +98,13 @@ class WorkspaceScreen(PhoenixScreen[None]):
     def on_resize(self) -> None:
         """Adapt the sidebar after a resize, since the list may now fit beside the conversation."""
         self.call_after_refresh(self.sidebar.resized)
+        self.call_after_refresh(self._fit_shell)
+
+    def _fit_shell(self) -> None:
+        if self.startup.ctx_in_use is not None:
+            from phoenix_tui.workspace.shell_size import fit_running_line  # noqa: PLC0415 - loaded with the services
+
+            fit_running_line(self.startup.ctx_in_use.active.conversation, self.parts.transcript)
 
     def on_screen_suspend(self) -> None:
         """Show the action of Esc when a sheet opens."""

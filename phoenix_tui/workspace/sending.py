@@ -27,6 +27,7 @@ from phoenix_tui.text.refusals import in_keys
 from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.pending_text import waiting_words
+from phoenix_tui.workspace.shell_size import terminal_size
 from tools.clean import clean_line
 from tools.wording import one_line
 
@@ -96,6 +97,7 @@ class Sending:
         try:
             with active.in_flight.one() as stopped:
                 conversation = await active.current()
+                conversation.terminal.fit(terminal_size(active.parts.transcript))
                 receipt: Receipt = await _run_line(conversation, line, now=now)
                 if stopped.is_set():
                     stop_in_view(active.services.engine, conversation)

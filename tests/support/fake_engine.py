@@ -76,6 +76,7 @@ from tests.support.fake_routing import FakeRouting
 from tests.support.fake_rules import rule_desk
 from tests.support.fake_side import FakeSide
 from tests.support.fake_tasks import FakeTasks
+from tests.support.fake_terminal import FakeTerminal
 from tests.support.fake_todos import FakeTodos
 from tests.support.fake_traces import FakeTraces
 from tools.contract import Command, Enforcement, Finished, ImageRejected, ToolRequest
@@ -133,6 +134,7 @@ class FakeConversation:
         self.side = FakeSide()
         self.todos = FakeTodos(lambda: self.record.todos, self.set_todos)
         self.jobs = FakeJobs(self.play)
+        self.terminal = FakeTerminal()
         self.rules: dict[Rule, float] = {}
         self.teller = ActivityReporter(self, self.engine.watchers)
 

@@ -36,6 +36,9 @@ class NoJobs:
     def background(self, conversation_id: str, call_id: str) -> None:
         return
 
+    def terminal(self, conversation_id: str, call_id: str) -> None:
+        return
+
     def watch(self, listener: Callable[[str], None]) -> Callable[[], None]:
         return lambda: None
 

@@ -63,6 +63,10 @@ class MemoryJobs:
         """None of them runs for long."""
         return None
 
+    def terminal(self, conversation_id: str, call_id: str) -> None:
+        """No command has one."""
+        return
+
     def watch(self, listener: Callable[[str], None]) -> Callable[[], None]:
         """Ignore the listener."""
         return lambda: None

@@ -6,12 +6,16 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from tools.contract import UNCONFINED, Captured, Command, Finished, JobInfo, Report, Sandbox
 from tools.job_board import Caller
 from tools.process.supervision import Running, Supervision
+
+if TYPE_CHECKING:
+    from tools.process.command_terminal import CommandTerminal
 
 ENDED_KEPT = 20
 """Ended jobs of a conversation whose output can still be read."""
@@ -40,6 +44,7 @@ class Awaited(Struct, eq=False):
     sandbox: Sandbox
     let_go: asyncio.Event = field(default_factory=asyncio.Event)
     job: Job | None = None
+    terminal: CommandTerminal | None = None
 
 
 class JobTable:
@@ -68,8 +73,7 @@ class JobTable:
         Raises:
             OSError: the program cannot be started.
         """
-        started = await self._supervision.start(command, report, caller.conversation_id)
-        awaited = Awaited(caller, started, command.sandbox)
+        awaited = await self._started(command, caller, report)
         running, place = awaited.running, (caller.conversation_id, caller.call_id)
         self._awaited[place] = awaited
         try:
@@ -93,6 +97,11 @@ class JobTable:
         awaited.job = self._keep(awaited.running, conversation_id, awaited.caller.title, awaited.sandbox)
         awaited.let_go.set()
         return _shown(awaited.job)
+
+    def terminal(self, conversation_id: str, call_id: str) -> CommandTerminal | None:
+        """Terminal of the command that a call waits for; None where it has none."""
+        awaited = self._awaited.get((conversation_id, call_id))
+        return awaited.terminal if awaited is not None and awaited.job is None else None
 
     def watch(self, listener: Callable[[str], None]) -> Callable[[], None]:
         """Call `listener` with the conversation whose jobs have changed, whenever one begins or ends; the result ends
@@ -130,6 +139,20 @@ class JobTable:
         """End every job there is."""
         for conversation_id in {job.conversation_id for job in self._jobs.values()}:
             await self.end_all(conversation_id)
+
+    async def _started(self, command: Command, caller: Caller, report: Report | None) -> Awaited:
+        """A command that runs, in a terminal where its caller wants one."""
+        size = caller.terminal
+        if size is None:
+            running = await self._supervision.start(command, report, caller.conversation_id)
+            return Awaited(caller, running, command.sandbox)
+        from tools.process.command_terminal import CommandTerminal  # noqa: PLC0415 - no start needs it
+
+        running, terminal = await self._supervision.start_with(
+            command, caller.conversation_id, lambda: CommandTerminal(command, size, report, caller.mark), report
+        )
+        terminal.refuse_screen(running.execution.kill)
+        return Awaited(caller, running, command.sandbox, terminal=terminal)
 
     def _keep(
         self, running: Running, conversation_id: str, title: str, sandbox: Sandbox, limit: float | None = None

@@ -83,7 +83,11 @@ class Supervision:
         raise OSError("the process helper of Phoenix does not stay alive")
 
     async def start_with(
-        self, command: Command, owner: str, streams: Callable[[], MadeStreams]
+        self,
+        command: Command,
+        owner: str,
+        streams: Callable[[], MadeStreams],
+        report: Callable[[Progress], None] | None = None,
     ) -> tuple[Running, MadeStreams]:
         """Start a command as `start` does; returns the streams of the attempt that succeeded, too.
 
@@ -96,7 +100,7 @@ class Supervision:
             made.append(streams())
             return made[-1]
 
-        running = await self.start(command, None, owner, make)
+        running = await self.start(command, report, owner, make)
         return running, made[-1]
 
     async def end(self, running: Running) -> Captured:

@@ -9,7 +9,7 @@ from phoenix_tui.markdown.plain import plain_rows
 from phoenix_tui.markdown.wrap import ellipsize
 
 BAR = Span("│ ", QUIET)
-_INDENT = Span(" " * MARGIN)
+INDENT = Span(" " * MARGIN)
 _TENTHS_BELOW = 9.95
 """Seconds up to which tenths are shown."""
 
@@ -36,7 +36,7 @@ def row(
 ) -> StyledLine:
     """One row: glyph, bold name, text cut to the remaining room, and `right` flush with the column's end."""
     room = column(width) - MARGIN
-    spans = [_INDENT, mark, Span(" ", PLAIN)]
+    spans = [INDENT, mark, Span(" ", PLAIN)]
     if name:
         spans.append(Span(ellipsize(name, max(room // 2, 4)), look._replace(bold=True)))
         spans.append(Span("  "))
@@ -52,21 +52,21 @@ def barred(texts: Iterable[str], width: int, look: TextStyle = QUIET) -> list[St
     """Lines of output under a bar, each cut to one row."""
     room = column(width) - MARGIN - 2
     return [
-        StyledLine((_INDENT, BAR, Span(ellipsize(text.expandtabs(4), room), look)), margin=MARGIN + 2) for text in texts
+        StyledLine((INDENT, BAR, Span(ellipsize(text.expandtabs(4), room), look)), margin=MARGIN + 2) for text in texts
     ]
 
 
 def barred_whole(text: str, width: int, look: TextStyle = PLAIN) -> Iterator[StyledLine]:
     """Output under a bar, wrapped, nothing cut."""
     for _, shown, joint in plain_rows(text, column(width) - MARGIN - 2, hard=True):
-        yield StyledLine((_INDENT, BAR, Span(shown, look)), joint, MARGIN + 2)
+        yield StyledLine((INDENT, BAR, Span(shown, look)), joint, MARGIN + 2)
 
 
 def quiet_note(mark: str, text: str, width: int, *, look: TextStyle = QUIET, action: str = "") -> Iterator[StyledLine]:
     """A note in one look: a mark, then text wrapped with a hanging indent."""
     start = lead = f"{mark} "
     for _, shown, joint in plain_rows(text, column(width) - MARGIN - len(lead)):
-        yield StyledLine((_INDENT, Span(start, look, action), Span(shown, look, action)), joint)
+        yield StyledLine((INDENT, Span(start, look, action), Span(shown, look, action)), joint)
         start = " " * len(lead)
 
 

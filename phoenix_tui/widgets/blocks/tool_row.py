@@ -8,12 +8,14 @@ from typing import Final, NamedTuple, assert_never
 from engine.machine.messages import ToolStatus
 from phoenix_tui.markdown.lines import PLAIN, QUIET, Span, StyledLine, TextStyle, TextTone
 from phoenix_tui.text.agent_text import SUBMISSIONS, succeeded
+from phoenix_tui.text.shown_paths import short_tail
 from phoenix_tui.widgets.blocks.agent_cell import back_rows, came_back, success_of
 from phoenix_tui.widgets.blocks.diff import diff_block
 from phoenix_tui.widgets.blocks.diff_colours import DiffColours
 from phoenix_tui.widgets.blocks.rows import barred, barred_whole, duration_text, output_lines, row
+from phoenix_tui.widgets.blocks.terminal_rows import LEFT_OUT, coloured_rows, coloured_whole
 from phoenix_tui.widgets.blocks.tool_view import ToolView, shortened
-from tools.clean import clean, clean_line
+from tools.clean import clean, clean_line, reveal_name
 from tools.contract import AgentEnd, AgentsDisplay, DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
 from tools.wording import counted
 
@@ -29,6 +31,10 @@ LEFT_OUT: Final = "⋯"
 WEB_SEARCH: Final = "web_search"
 LONGEST_COUNT: Final = 20
 """Characters of a number of results."""
+OWN_TAIL: Final = 20
+"""Lines under a running command of the user."""
+LONGEST_FOLDER: Final = 30
+"""Characters of the folder beside a command of the user."""
 SILENT: Final = "(no output)"
 
 
@@ -51,11 +57,23 @@ def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", n
     right = _right(view, _lines_of(view, output), is_open, now)
     mark = RUNS_ON if _job(view) else _mark(view.status)
     lines = [row(mark, view.name, _title(view), right, width, action=action)]
+    if view.is_own and output:
+        return _own_block(view, lines, output, width, is_open=is_open)
     if is_open and (output or _is_silent(view)):
         return ToolBlock(lines, rows=barred_whole(output or SILENT, width, PLAIN if output else QUIET))
     if view.status is ToolStatus.RUNNING:
         return ToolBlock(lines + barred(output_lines(output)[-TAIL_LINES:], width))
     return ToolBlock(lines + barred(_excerpt(output_lines(output), _head(view)), width))
+
+
+def _own_block(view: ToolView, lines: list[StyledLine], output: str, width: int, *, is_open: bool) -> ToolBlock:
+    """A line of the user: its output is what it was run for, so it is shown with its colours."""
+    runs = view.display.runs if isinstance(view.display, TerminalDisplay) else view.runs
+    if view.status is ToolStatus.RUNNING:
+        return ToolBlock(lines + coloured_rows(output, runs, width, head=0, tail=OWN_TAIL))
+    if is_open:
+        return ToolBlock(lines, rows=coloured_whole(output, runs, width))
+    return ToolBlock(lines + coloured_rows(output, runs, width, head=OWN_HEAD))
 
 
 def _lines_of(view: ToolView, output: str) -> int:
@@ -150,14 +168,21 @@ def _mark(status: ToolStatus) -> Span:
 
 def _right(view: ToolView, lines: int, is_open: bool, now: float) -> str:
     """The end of the row: how much is folded, how it ended, how long it took."""
+    place = [_place(view)] if _place(view) else []
     if view.status is ToolStatus.RUNNING:
-        return duration_text(max(now - view.since, 0.0)) if view.since else "runs"
-    words = _status_words(view, lines, is_open)
+        return " · ".join([*place, duration_text(max(now - view.since, 0.0)) if view.since else "runs"])
+    words = [*place, *_status_words(view, lines, is_open)]
     if view.ended_processes:
         words.append(f"{counted(view.ended_processes, 'process', 'processes')} ended")
     if view.duration > 0:
         words.append(duration_text(view.duration))
     return " · ".join(words)
+
+
+def _place(view: ToolView) -> str:
+    """Folder that a line of the user ran in, where it is not the conversation's."""
+    folder = view.display.folder if isinstance(view.display, TerminalDisplay) else view.folder
+    return f"in {short_tail(reveal_name(folder), LONGEST_FOLDER)}" if folder else ""
 
 
 def _status_words(view: ToolView, lines: int, is_open: bool) -> list[str]:

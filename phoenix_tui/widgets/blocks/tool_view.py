@@ -13,6 +13,7 @@ from engine.machine.messages import ToolCall, ToolResult, ToolStatus, is_own_cal
 from engine.records import ToolCallRecord
 from tools.clean import clean, clean_line, reveal_line
 from tools.contract import AgentsDisplay, Display, JsonValue
+from tools.terminal.values import TextRun
 from tools.wording import counted
 
 LIVE_TAIL: Final = 8_192
@@ -34,6 +35,10 @@ class ToolView(Struct, frozen=True):
     status: ToolStatus = ToolStatus.QUEUED
     tail: str = ""
     """The newest output while it runs."""
+    runs: tuple[TextRun, ...] = ()
+    """Coloured pieces of `tail`."""
+    folder: str = ""
+    """Folder of a running line of the user, where it is not the conversation's."""
     text: str = ""
     """Text that the model read, where there is no display."""
     display: Display | None = None

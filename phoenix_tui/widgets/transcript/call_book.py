@@ -13,6 +13,7 @@ from engine.updates import RunningCall
 from phoenix_tui.widgets.blocks.tool_view import ToolView, display_of, queued_call, stored_call, with_output
 from tools.clean import clean
 from tools.contract import OutputChunk, ProcessesEnded, ProcessStarted, Progress, ToolRequest
+from tools.terminal.values import TerminalRows
 
 _UNSETTLED: Final = frozenset({ToolStatus.QUEUED, ToolStatus.AWAITING_APPROVAL, ToolStatus.RUNNING})
 
@@ -111,6 +112,8 @@ class CallBook:
         match progress:
             case OutputChunk(text=text):
                 self._put(replace(view, tail=with_output(view, text)))
+            case TerminalRows(text=text, runs=runs, folder=folder):
+                self._put(replace(view, tail=text, runs=runs, folder=folder))
             case ProcessesEnded(count=count):
                 self._put(replace(view, ended_processes=count))
             case ProcessStarted():

@@ -12,6 +12,7 @@ from textual.color import Color
 from textual.strip import Strip
 
 from phoenix_tui.markdown.lines import Span, StyledLine, Surface, TextStyle, TextTone, spans_width
+from phoenix_tui.widgets.transcript.program_colours import ProgramColours
 
 HERE: Final = Style(meta={"@click": "here"})
 """Style of clickable cells in a line: the view looks up the action of a click there.
@@ -64,13 +65,16 @@ class Painter:
         self._clickable: dict[TextStyle, Style] = {}
         self._pads: dict[int, Segment] = {}
         self._plain = self.style(TextStyle())
+        self._programs = _programs(colours)
         self.selection = Style(bgcolor=colours.selection.rich_color)
         """Laid over selected text."""
 
     def style(self, look: TextStyle) -> Style:
         """The style of a look."""
         found = self._styles.get(look)
-        if found is None:
+        if found is None and look.program:
+            found = self._styles[look] = self._programs.style(look.program)
+        elif found is None:
             found = self._styles[look] = Style(
                 color=self._foreground(look.tone).rich_color,
                 bgcolor=self._background(look.surface).rich_color,
@@ -99,7 +103,7 @@ class Painter:
         return strip if missing >= 0 else strip.crop(0, self.width)
 
     def _look(self, span: Span, dim: bool, *, clickable: bool = False) -> Style:
-        look = span.look._replace(tone=TextTone.QUIET) if dim else span.look
+        look = span.look._replace(tone=TextTone.QUIET, program="") if dim else span.look
         if not clickable:
             return self.style(look)
         found = self._clickable.get(look)
@@ -147,6 +151,13 @@ class Painter:
             Surface.ADDED_WORDS: _blend(colours.background, colours.good, strong),
             Surface.REMOVED_WORDS: _blend(colours.background, colours.bad, strong),
         }[surface]
+
+
+def _programs(colours: Colours) -> ProgramColours:
+    """Black is quiet and white is text, so that both can be read on any background."""
+    cyan = _blend(colours.work, colours.good, 0.5)
+    named = (colours.bad, colours.good, colours.needs_you, colours.work, colours.you, cyan)
+    return ProgramColours((colours.quiet, *named, colours.text), colours.text, colours.background)
 
 
 def _blend(start: Color, end: Color, share: float) -> Color:

@@ -1,0 +1,61 @@
+"""Output of a program in a terminal as rows, in the colours that the program gave it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from phoenix_tui.markdown.lines import MARGIN, PLAIN, Span, StyledLine, TextStyle
+from phoenix_tui.markdown.plain import plain_rows
+from phoenix_tui.markdown.wrap import ellipsize
+from phoenix_tui.widgets.blocks.rows import BAR, INDENT, column, output_lines
+from tools.terminal.values import TextRun
+
+LEFT_OUT: Final = "⋯"
+
+
+def coloured_rows(text: str, runs: Sequence[TextRun], width: int, *, head: int, tail: int = 0) -> list[StyledLine]:
+    """The first `head` lines and the last one, or the last `tail` ones, each cut to one row."""
+    lines, by_row, room = output_lines(text), _by_row(runs), column(width) - MARGIN - 2
+    numbers = list(range(len(lines)))
+    if tail:
+        numbers = numbers[-tail:]
+    elif len(lines) > head + 1:
+        numbers = [*numbers[:head], -1, numbers[-1]]
+    return [
+        _barred(_spans(ellipsize(lines[number], room), 0, by_row.get(number, ())) if number >= 0 else [Span(LEFT_OUT)])
+        for number in numbers
+    ]
+
+
+def coloured_whole(text: str, runs: Sequence[TextRun], width: int) -> Iterator[StyledLine]:
+    """All lines, wrapped."""
+    by_row, place = _by_row(runs), 0
+    for number, shown, joint in plain_rows(text, column(width) - MARGIN - 2, hard=True):
+        place = 0 if joint is None else place
+        yield _barred(_spans(shown, place, by_row.get(number, ())), joint)
+        place += len(shown)
+
+
+def _barred(spans: Sequence[Span], joint: str | None = None) -> StyledLine:
+    return StyledLine((INDENT, BAR, *spans), joint, MARGIN + 2)
+
+
+def _by_row(runs: Sequence[TextRun]) -> Mapping[int, Sequence[TextRun]]:
+    by_row: dict[int, list[TextRun]] = {}
+    for run in runs:
+        by_row.setdefault(run.row, []).append(run)
+    return by_row
+
+
+def _spans(text: str, begins: int, runs: Sequence[TextRun]) -> list[Span]:
+    """`text`, which begins at a character of its line, in the looks of that line."""
+    spans: list[Span] = []
+    place = 0
+    for run in runs:
+        start, end = max(run.start - begins, place), min(run.end - begins, len(text))
+        if start < end:
+            spans.append(Span(text[place:start]))
+            spans.append(Span(text[start:end], TextStyle(program=run.look)))
+            place = end
+    return [span for span in (*spans, Span(text[place:], PLAIN)) if span.text]

@@ -1,0 +1,76 @@
+"""Lines after `!` run in a terminal: with colours, in their own folder, and gone with a key."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Phoenix, with_claude
+from tests.support.journeys import rows
+from tests.support.program import CTRL_Q, ESC, Program, alive, mark, program
+
+pytestmark = pytest.mark.pty
+NOBODY = "http://127.0.0.1:9"
+
+
+def with_script(folder: Path, name: str, text: str) -> Phoenix:
+    """A folder with a script: the lines of a test fit into the composer."""
+    phoenix = with_claude(folder, NOBODY)
+    (phoenix.cwd / name).write_text(text)
+    return phoenix
+
+
+def with_tree(folder: Path, marked: str) -> Phoenix:
+    """A line of `. ./tree` leaves three sleeping processes, two of which do not end with their session."""
+    tree = f"echo begun; setsid sleep {marked} & (trap '' HUP TERM; sleep {marked}; :) & sleep {marked}"
+    return with_script(folder, "tree", tree)
+
+
+async def started(running: Program, marked: str) -> None:
+    """Run `. ./tree`."""
+    await running.ready()
+    await running.send("!. ./tree")
+    await running.until(lambda: len(alive(f"sleep\0{marked}")) == 3, "three sleeping processes")
+    await running.shows("begun")
+
+
+async def test_a_line_has_the_size_of_its_place_and_each_begins_where_the_last_one_ended(tmp_path: Path) -> None:
+    script = "mkdir sub; cd sub; stty size; printf '1%%\\r2%%\\n\\033[31mred\\033[m\\n'"
+    async with program(with_script(tmp_path, "go", script), columns=100, rows=30) as running:
+        await running.ready()
+        await running.send("!. ./go")
+        await running.shows("25 66", "2%", "red", "ready")
+        await running.send("!basename $PWD; false")
+        await running.shows("work/sub · exit 1", "│ sub", "ready")
+
+
+async def test_esc_kills_the_whole_tree(tmp_path: Path) -> None:
+    marked = mark()
+    async with program(with_tree(tmp_path, marked)) as running:
+        await started(running, marked)
+        running.type(ESC)
+        await running.shows("stopped", "ready")
+        assert alive(marked) == []
+
+
+async def test_quitting_kills_the_whole_tree(tmp_path: Path) -> None:
+    marked = mark()
+    async with program(with_tree(tmp_path, marked)) as running:
+        await started(running, marked)
+        running.type(CTRL_Q)
+        await running.shows("Quit")
+        running.type("y")
+        assert await running.exit_code() == 0
+        assert alive(marked) == []
+
+
+async def test_kill_9_takes_it_along(tmp_path: Path) -> None:
+    marked = mark()
+    phoenix = with_tree(tmp_path, marked)
+    async with program(phoenix) as running:
+        await started(running, marked)
+        running.signal(signal.SIGKILL)
+        await running.until(lambda: alive(marked) == [], "an empty tree")
+    assert rows(phoenix, "SELECT count(*) FROM tool_calls") == [(1,)]

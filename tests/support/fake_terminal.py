@@ -1,0 +1,23 @@
+"""A terminal of shell lines that records its calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tools.terminal.values import TerminalModes, TerminalSize
+
+
+@dataclass
+class FakeTerminal:
+    """Idle until a test sets `modes`."""
+
+    folder: str = ""
+    modes: TerminalModes | None = None
+    sizes: list[TerminalSize] = field(default_factory=list[TerminalSize])
+    typed: list[bytes] = field(default_factory=list[bytes])
+
+    def fit(self, size: TerminalSize) -> None:
+        self.sizes.append(size)
+
+    def type(self, keys: bytes) -> None:
+        self.typed.append(keys)

@@ -1,0 +1,234 @@
+"""The terminal of a command: its output read as text with colours, its keys typed, its size followed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import termios
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from tools.contract import Captured, Command, Progress
+from tools.process.capture import HeadAndTail, Spill
+from tools.process.output import DRAIN_LIMIT, REPORT_INTERVAL
+from tools.process.pseudo_terminal import set_size
+from tools.process.zygote.wire import Streams
+from tools.terminal.text import TerminalText
+from tools.terminal.values import TerminalFacts, TerminalModes, TerminalSize, TextRun
+
+READ_SIZE: Final = 64 * 1024
+WORK: Final = 0.016
+"""Seconds that reading takes of each report's interval: a flood waits in its terminal, and the event loop is free."""
+WORK_AT_ONCE: Final = 0.004
+"""Seconds of it between two turns of the event loop."""
+SHOWN_ROWS: Final = 50
+"""Rows of a report."""
+MOST_TYPED: Final = 64 * 1024
+"""Bytes that wait for a program that does not read; more are dropped."""
+
+
+class CommandTerminal:
+    """A pty whose slave is all three streams of a command; implements `tools.process.streams.ProgramStreams`."""
+
+    def __init__(
+        self, command: Command, size: TerminalSize, report: Callable[[Progress], None] | None, mark: str = ""
+    ) -> None:
+        self._report = report
+        self.text = TerminalText(size, HeadAndTail(command.keep_head, command.keep_tail), mark)
+        """The text so far, and the modes that the program has set."""
+        self._spill = Spill(command.spill, command.keep_head + command.keep_tail)
+        self._typed = deque[bytes]()
+        self._reads = self._writes = False
+        """True while the event loop waits for the pty."""
+        self._left = WORK
+        self._changed = False
+        self._arrived = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._ended: Captured | None = None
+        self._refuse: Callable[[], None] | None = None
+        self.master, self._slave = os.openpty()
+        try:
+            os.set_blocking(self.master, False)
+            set_size(self.master, size)
+            _without_suspend_key(self._slave)
+        except OSError:
+            self._close()
+            raise
+
+    @property
+    def modes(self) -> TerminalModes:
+        """Modes that the program has set."""
+        return self.text.modes
+
+    def child_ends(self) -> Streams:
+        """The slave, three times."""
+        return (self._slave, self._slave, self._slave)
+
+    def start(self) -> None:
+        """Close the slave, which the supervisor has now, and begin to read."""
+        self._close_slave()
+        self._wait_for_output()
+        self._task = asyncio.create_task(self._follow())
+
+    def fall_silent(self) -> None:
+        """Report nothing more."""
+        self._report = None
+
+    def captured(self) -> Captured:
+        """Head, tail and facts of the output so far."""
+        if self._ended is not None:
+            return self._ended
+        kept, runs = self.text.captured()
+        return replace(kept.captured(self._spill.path), terminal=self._facts(runs))
+
+    async def finish(self) -> Captured:
+        """Read what the dead have left and close everything."""
+        if self._task is not None:
+            self._stop_waiting()
+            self._drain()
+            self._stopping.set()
+            self._arrived.set()
+            await self._task
+            self._task = None
+        if self._ended is None:
+            self.text.finish()
+            await asyncio.to_thread(self._spill_all, self.text.take_final())
+            self._ended = self.captured()
+        self._close()
+        return self._ended
+
+    def refuse_screen(self, refuse: Callable[[], None]) -> None:
+        """Call `refuse` once the program asks for the alternate screen, or has asked before."""
+        self._refuse = refuse
+        if self.text.wants_screen:
+            refuse()
+
+    def type(self, keys: bytes) -> None:
+        """Type into the terminal; keys wait while the program does not read."""
+        if self.master >= 0 and sum(map(len, self._typed)) + len(keys) <= MOST_TYPED:
+            self._typed.append(keys)
+            self._write()
+
+    def resize(self, size: TerminalSize) -> None:
+        """Set another size; the program receives SIGWINCH."""
+        if self.master >= 0:
+            set_size(self.master, size)
+            self.text.screen.resize(size.columns, size.rows)
+
+    def _facts(self, runs: tuple[TextRun, ...]) -> TerminalFacts:
+        return TerminalFacts(runs, self.text.folder, self.text.wants_screen)
+
+    def _spill_all(self, text: bytes) -> None:
+        self._spill.write(text)
+        self._spill.close()
+
+    def _read(self) -> None:
+        """Read for a bounded time; a flood waits in its terminal until the next report."""
+        began, spent = time.monotonic(), 0.0
+        while spent < WORK_AT_ONCE and (chunk := self._read_chunk()):
+            self.text.feed(chunk)
+            self._changed = True
+            spent = time.monotonic() - began
+        self._left -= spent
+        if self._left <= 0:
+            self._stop_reading()
+        if self.text.wants_screen and self._refuse is not None:
+            self._refuse()
+        self._arrived.set()
+
+    def _read_chunk(self) -> bytes:
+        """The next bytes; empty where there are none now, or never again."""
+        try:
+            chunk = os.read(self.master, READ_SIZE)
+        except BlockingIOError:
+            return b""
+        except OSError:  # EIO: hung up
+            chunk = b""
+        if not chunk:
+            self._stop_reading()
+        return chunk
+
+    def _drain(self) -> None:
+        drained = 0
+        while drained < DRAIN_LIMIT and (chunk := self._read_chunk()):
+            self.text.feed(chunk)
+            drained += len(chunk)
+        self._changed = True
+
+    async def _follow(self) -> None:
+        """Report new rows, at most `1 / REPORT_INTERVAL` times a second."""
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            if self._changed and self._report is not None:
+                self._report(self.text.newest(SHOWN_ROWS))
+            self._changed = False
+            if final := self.text.take_final():
+                await asyncio.to_thread(self._spill.write, final)
+            if self._stopping.is_set():
+                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(REPORT_INTERVAL):
+                    await self._stopping.wait()
+            if self._left <= 0 and not self._stopping.is_set():
+                self._wait_for_output()
+            self._left = WORK
+
+    def _write(self) -> None:
+        while self._typed:
+            try:
+                count = os.write(self.master, self._typed[0])
+            except BlockingIOError:
+                break
+            except OSError:  # hung up
+                self._typed.clear()
+                break
+            self._typed[0] = self._typed[0][count:]
+            if not self._typed[0]:
+                self._typed.popleft()
+        loop = asyncio.get_running_loop()
+        if self._typed and not self._writes:
+            loop.add_writer(self.master, self._write)
+        elif not self._typed and self._writes:
+            loop.remove_writer(self.master)
+        self._writes = bool(self._typed)
+
+    def _wait_for_output(self) -> None:
+        asyncio.get_running_loop().add_reader(self.master, self._read)
+        self._reads = True
+
+    def _stop_reading(self) -> None:
+        if self._reads:
+            asyncio.get_running_loop().remove_reader(self.master)
+            self._reads = False
+
+    def _stop_waiting(self) -> None:
+        self._stop_reading()
+        if self._writes:
+            asyncio.get_running_loop().remove_writer(self.master)
+            self._writes = False
+
+    def _close(self) -> None:
+        self._close_slave()
+        self._typed.clear()
+        if self.master >= 0:
+            os.close(self.master)
+            self.master = -1
+
+    def _close_slave(self) -> None:
+        if self._slave >= 0:
+            os.close(self._slave)
+            self._slave = -1
+
+
+def _without_suspend_key(terminal: int) -> None:
+    """Let Ctrl+Z stop nothing: no shell is there that could continue it."""
+    settings = termios.tcgetattr(terminal)
+    settings[6][termios.VSUSP] = b"\0"
+    termios.tcsetattr(terminal, termios.TCSANOW, settings)

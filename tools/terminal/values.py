@@ -1,0 +1,59 @@
+"""Values about terminals that tools, engine and screens share."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class TerminalSize(Struct, frozen=True):
+    """Size of a terminal in cells, 1 to 65,535 each."""
+
+    rows: int = 24
+    columns: int = 80
+
+
+class TextRun(Struct, frozen=True, array_like=True):
+    """Characters of a line in one look; `row` counts lines from 0, `start` and `end` characters."""
+
+    row: int
+    start: int
+    end: int
+    look: str
+    """SGR parameters, such as `1;31`."""
+
+
+class TerminalModes(Struct, frozen=True):
+    """Modes of a terminal that change what keys send."""
+
+    application_keys: bool = False
+    """Arrow keys have their second form (DECCKM)."""
+    brackets_pastes: bool = False
+    """Pasted text stands between `CSI 200~` and `CSI 201~`."""
+
+
+class TerminalRows(Struct, frozen=True):
+    """The newest rows of a program in a terminal, in place of those reported before."""
+
+    text: str
+    runs: tuple[TextRun, ...] = ()
+    folder: str = ""
+    """Folder in which it runs, where it is not the conversation's."""
+
+
+class ShellTerminal(Struct, frozen=True):
+    """The terminal of a line that the user typed, and the folder that the line before ended in."""
+
+    size: TerminalSize = TerminalSize()
+    folder: str = ""
+    """Empty: the conversation's."""
+
+
+class TerminalFacts(Struct, frozen=True):
+    """Facts about the output of a program in a terminal, beside its text."""
+
+    runs: tuple[TextRun, ...] = ()
+    """Coloured pieces of its lines."""
+    folder: str = ""
+    """Folder in which the shell ended; empty where it did not say."""
+    wants_screen: bool = False
+    """True where it was ended because it asked for the alternate screen."""
