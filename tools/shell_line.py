@@ -23,10 +23,7 @@ from tools.shell_folder import folder_script
 from tools.shell_output import shown_runs
 from tools.terminal.values import ShellTerminal, TerminalRows
 
-NEEDS_SCREEN: Final = (
-    "[ended: this program needs the whole terminal, which a line here does not have. "
-    "Run it in another terminal; a text you can write with Ctrl+G, in $EDITOR.]"
-)
+NEEDS_SCREEN: Final = "[ended: it needs a whole terminal. Run it in another one.]"
 
 
 class ShellLine(Struct, frozen=True):

@@ -12,8 +12,10 @@ from phoenix_tui.widgets.completion_popup import Completion, Token, token_of
 from phoenix_tui.widgets.composer import Composer
 
 if TYPE_CHECKING:
+    from engine.api.conversation import TerminalApi
     from phoenix_tui.features.custom_commands import CustomCommands
     from phoenix_tui.widgets.completions import FileIndex
+    from phoenix_tui.widgets.shell_completions import ProgramNames
 
 AMONG_FILES = 4
 """Files listed above the conversations that match the same letters."""
@@ -66,6 +68,10 @@ class Completer:
         self._offer = offer
         self._indexes: dict[Path, FileIndex] = {}
         self._files: FileIndex | None = None
+        self._folder = Path()
+        self.shell: TerminalApi | None = None
+        """Terminal of the shell lines of the conversation in view; None where there is no conversation."""
+        self._programs: ProgramNames | None = None
         self._looking: asyncio.Task[None] | None = None
         self._looked_at = ""
         self.mentions: Mentions = no_mentions
@@ -76,10 +82,11 @@ class Completer:
         self.arguments: Mapping[str, Arguments] = {}
         """Completions of a command's argument, by its name; set when the services are open."""
 
-    def look_in(self, folder: Path) -> None:
-        """Files are those of this folder from now on."""
+    def look_in(self, folder: Path, shell: TerminalApi | None = None) -> None:
+        """Files are those of this folder from now on, in shell lines those of the folder they run in."""
         from phoenix_tui.widgets.completions import FileIndex  # noqa: PLC0415 - the first frame needs none of it
 
+        self._folder, self.shell = folder, shell
         self._files = self._indexes.setdefault(folder, FileIndex(folder))
         if "@" in self._composer.text:
             self.look()  # written before there was a listing
@@ -100,6 +107,8 @@ class Completer:
         line = self._composer.document.get_line(token.row)
         if token.text.startswith("@") and self._files is not None:
             self._begin(self._mentioned(self._files, token.text[1:]))
+        elif self._composer.text.startswith("!"):
+            self._begin(self._shell_word(line))
         elif hint := completions.argument_hint(line, token.row):
             self._begin(self._argument(hint, line))
         elif self._custom_source is not None and token.row == 0 and line.startswith("/"):
@@ -157,6 +166,18 @@ class Completer:
         found.sort(key=lambda one: not (one.shown or one.text).lower().startswith(wanted))
         whole = any(one.text.lower() == wanted for one in found)
         self._offer([hint] if whole else [hint, *found], 1 if wanted and not whole and found else 0)
+
+    async def _shell_word(self, line: str) -> None:
+        from phoenix_tui.text.shell_words import word_at  # noqa: PLC0415 - the first frame needs none of it
+        from phoenix_tui.widgets.shell_completions import ProgramNames, shell_completions  # noqa: PLC0415 - as above
+
+        self._programs = programs = self._programs or ProgramNames()
+        folder = self._folder / (self.shell.folder if self.shell is not None else "")
+        prompts = self._composer.draft.prompts
+        earlier = [one for one in (prompts.entries if prompts is not None else ()) if one.startswith("!")]
+        column = self._composer.cursor_location[1]
+        word = word_at(line, column)
+        self._offer(await asyncio.to_thread(shell_completions, word, line[:column], folder, programs, earlier))
 
     def _offer_calls(self, source: CustomSource, token: Token, line: str) -> None:
         """Offer from memory at once, as Enter may be next; again where the files, looked at once per line, changed."""

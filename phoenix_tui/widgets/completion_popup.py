@@ -48,9 +48,14 @@ class Token(Struct, frozen=True):
 
 
 def token_of(area: TextArea) -> Token:
-    """The word left of the cursor; behind `@"` it includes blanks."""
+    """The word left of the cursor; behind `@"`, and in a shell line behind a backslash, it includes blanks."""
     row, column = area.cursor_location
     line = area.document.get_line(row)
+    if area.text.startswith("!") and not line[:column].rpartition(" ")[2].startswith("@"):
+        from phoenix_tui.text.shell_words import word_at  # noqa: PLC0415 - the first frame needs none of it
+
+        start = word_at(line, column).start
+        return Token(line[start:column], row, start, column)
     start = line.rfind(" ", 0, column) + 1
     opened = line.rfind(OPENED, max(column - LONGEST_NAME, 0), column)
     if opened >= 0 and line[:opened][-1:] in {"", " "} and '"' not in line[opened + len(OPENED) : column]:

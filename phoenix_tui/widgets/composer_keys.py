@@ -41,7 +41,7 @@ class VimMode:
         self.tell()
 
     def tell(self) -> None:
-        """The mode, or whether the keys are vim's, is another now."""
+        """Let the rule above be written again: the mode, the keys, or where a shell line runs is another now."""
         self._area.post_message(messages.ModeChanged())
 
     @property

@@ -16,6 +16,7 @@ from engine.records import QueuedMessage
 from engine.updates import Question
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.text.plan_text import PLAN_WORDS
+from phoenix_tui.text.shown_paths import shell_place
 from phoenix_tui.widgets import completing, opened
 from phoenix_tui.widgets.answer_keys import ANSWERS, ASK_ANSWERS, PLAN_ANSWERS, WORDS, answers_to
 from phoenix_tui.widgets.asking_panel import AskingPanel
@@ -41,8 +42,9 @@ ENTER_GIVES: Final = {"y": "yes, once", "n": "no", "r": "no, with this reason"}
 ENTER_GIVES_A_PLAN: Final = {"y": PLAN_WORDS["y"], "n": PLAN_WORDS["n"], "r": "revise the plan, with these words"}
 """The same where a plan waits."""
 ENTER_ANSWERS: Final = "the answer in your own words"
-TO_MODEL: Final = "shell · the model reads the output"
-TO_YOU: Final = "shell · only you see the output"
+SHELL: Final = "shell"
+TO_MODEL: Final = "the model reads the output"
+TO_YOU: Final = "only you see the output"
 
 
 class Dock(completing.Completing, StillColumn):
@@ -83,6 +85,8 @@ class Dock(completing.Completing, StillColumn):
         self.composer = Composer()
         self.composer.keys.host = self.composer.answering.host = self
         self.completer = Completer(self.composer, self.offer)
+        self.typing = ""
+        """Hint while keys go to a program; empty while they do not."""
         self._loaded = False
         self._asked: Question | None = None
         """The question in view."""
@@ -221,13 +225,17 @@ class Dock(completing.Completing, StillColumn):
 
     @on(Composer.ModeChanged)
     def _name_kind(self) -> None:
-        """Show in the rule above vim's mode, that Enter runs a command, and the receiver of its output."""
+        """Show in the rule above vim's mode, that Enter runs a command, its folder, and the receiver of its output."""
         text, rule = self.composer.text, self.query_one("#rule")
         words = ""
         if text.startswith("!"):
             is_yours = text.startswith("!!")
-            other = hint(("complete", "for the model too" if is_yours else "for you only"))
-            words = hint(TO_YOU if is_yours else TO_MODEL, other)
+            is_bare = not text.strip("! ")  # behind a word Tab completes it
+            other = hint(("complete", "for the model too" if is_yours else "for you only")) if is_bare else ""
+            shell = self.completer.shell
+            place = shell_place(shell.folder) if shell is not None else ""
+            words = hint(f"{SHELL} {place}" if place else SHELL, TO_YOU if is_yours else TO_MODEL, other)
+        words = self.typing or words
         answer = self._answer_words(text)
         vim = self.composer.vim.keys
         shown = hint(vim.words if vim is not None else "", words, answer)

@@ -230,7 +230,7 @@ class ActiveConversation:
         kept = self.beside.waiting(conversation) if self.beside is not None else None
         self.visible = visible = kept or ConversationView(conversation, self.parts, self._toasts)
         dock = self.parts.dock
-        dock.completer.look_in(conversation.record.cwd)
+        dock.completer.look_in(conversation.record.cwd, conversation.terminal)
         dock.composer.draft.prompts = PromptHistory(self.launch.state_folder, conversation.record.cwd)
         dock.chips.images = self._images_kept.pop(conversation.id, ())
         return visible

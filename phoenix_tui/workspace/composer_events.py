@@ -182,6 +182,8 @@ class ComposerEvents:
         if self._composer.placeholder != words:
             self._composer.placeholder = words
         self._composer.keys.busy = is_busy(status.state) and not status.agent_counts.is_agent
+        if self._composer.text.startswith("!"):
+            self._parts.dock.composer.vim.tell()  # a line that ended may have changed its folder
 
 
 def why_not(asked: Composer.DraftHeld | Composer.NothingToComplete) -> str:

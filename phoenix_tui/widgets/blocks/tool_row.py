@@ -8,14 +8,14 @@ from typing import Final, NamedTuple, assert_never
 from engine.machine.messages import ToolStatus
 from phoenix_tui.markdown.lines import PLAIN, QUIET, Span, StyledLine, TextStyle, TextTone
 from phoenix_tui.text.agent_text import SUBMISSIONS, succeeded
-from phoenix_tui.text.shown_paths import short_tail
+from phoenix_tui.text.shown_paths import shell_place
 from phoenix_tui.widgets.blocks.agent_cell import back_rows, came_back, success_of
 from phoenix_tui.widgets.blocks.diff import diff_block
 from phoenix_tui.widgets.blocks.diff_colours import DiffColours
 from phoenix_tui.widgets.blocks.rows import barred, barred_whole, duration_text, output_lines, row
 from phoenix_tui.widgets.blocks.terminal_rows import LEFT_OUT, coloured_rows, coloured_whole
 from phoenix_tui.widgets.blocks.tool_view import ToolView, shortened
-from tools.clean import clean, clean_line, reveal_name
+from tools.clean import clean, clean_line
 from tools.contract import AgentEnd, AgentsDisplay, DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
 from tools.wording import counted
 
@@ -33,8 +33,6 @@ LONGEST_COUNT: Final = 20
 """Characters of a number of results."""
 OWN_TAIL: Final = 20
 """Lines under a running command of the user."""
-LONGEST_FOLDER: Final = 30
-"""Characters of the folder beside a command of the user."""
 SILENT: Final = "(no output)"
 
 
@@ -182,7 +180,7 @@ def _right(view: ToolView, lines: int, is_open: bool, now: float) -> str:
 def _place(view: ToolView) -> str:
     """Folder that a line of the user ran in, where it is not the conversation's."""
     folder = view.display.folder if isinstance(view.display, TerminalDisplay) else view.folder
-    return f"in {short_tail(reveal_name(folder), LONGEST_FOLDER)}" if folder else ""
+    return shell_place(folder)
 
 
 def _status_words(view: ToolView, lines: int, is_open: bool) -> list[str]:

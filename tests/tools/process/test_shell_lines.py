@@ -169,5 +169,5 @@ async def test_a_program_that_needs_the_screen_is_named(lines: Lines) -> None:
     output = await lines.run("echo before; printf '\\033[?1049h'; sleep 60")
     assert output.is_error
     assert isinstance(output.display, TerminalDisplay)
-    assert output.display.output.startswith("before\n[ended: this program needs the whole terminal")
-    assert output.text.endswith("in $EDITOR.]")
+    assert output.display.output.startswith("before\n[ended: it needs a whole terminal")
+    assert output.text.endswith("in another one.]")
