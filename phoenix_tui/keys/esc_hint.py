@@ -16,6 +16,7 @@ from engine.machine.states import (
     Idle,
     State,
     ToolExecuting,
+    ToolOrigin,
     is_busy,
 )
 from phoenix_tui.keys.active_keys import hint, key, keys
@@ -63,9 +64,13 @@ def state_hint(
 
 
 def background_hint(state: State, elapsed: float, *, has_text: bool) -> str:
-    """Hint how to send a long command to the background; empty in all other cases."""
-    is_command = isinstance(state, ToolExecuting) and state.round.current.name == SHELL
-    return hint(("background", "backgrounds")) if is_command and elapsed >= LONG and not has_text else ""
+    """Hint how to type into a line of the user, or to send a long command to the background; empty in all other
+    cases.
+    """
+    if not isinstance(state, ToolExecuting) or state.round.current.name != SHELL or has_text:
+        return ""
+    lets_go = ("background", "backgrounds") if elapsed >= LONG else ""
+    return hint(("shell_keys", "types into it") if state.round.origin is ToolOrigin.USER else "", lets_go)
 
 
 def vim_hint(state: State, esc_hint: str, *, has_text: bool, is_prose: bool = True) -> str:

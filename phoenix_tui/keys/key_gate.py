@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from textual import events
 from textual.app import App
@@ -66,6 +66,14 @@ class KeyOutcome(Enum):
     DROP = auto()
 
 
+class KeyTaker(Protocol):
+    """Takes keys of the workspace before its widgets."""
+
+    def take(self, event: TypedEvent) -> bool:
+        """Take a key whose turn has come; False where the widgets shall have it."""
+        ...
+
+
 class KeyGate:
     """Tells letters that act from letters of a text, by the keys before and after and by the focus."""
 
@@ -84,6 +92,8 @@ class KeyGate:
         """True while a text is typed that began where letters are keys: its Enter and Tab have no effect."""
         self._judged_at: tuple[object, object] = (None, None)
         """Screen and focus when the waiting letter was typed."""
+        self.taker: KeyTaker | None = None
+        """Taker of keys that are typed into a program; None until one was."""
         self._is_answer = False
         """True when it is an answer, which Enter confirms."""
 
@@ -94,6 +104,8 @@ class KeyGate:
 
     def judge(self, event: TypedEvent) -> KeyVerdict:
         """Decide on a key whose turn has come."""
+        if self.taker is not None and self._in_workspace and self.taker.take(event):
+            return KeyVerdict.DROP
         if self._here != self._place:
             self._place, self._since = self._here, self._last
         verdict = self._judge(event)

@@ -12,7 +12,7 @@ from textual.app import App
 from textual.dom import DOMNode
 from textual.timer import Timer
 
-from phoenix_tui.keys.key_gate import SETTLE, KeyGate, KeyOutcome, KeyVerdict, TypedEvent
+from phoenix_tui.keys.key_gate import SETTLE, KeyGate, KeyOutcome, KeyTaker, KeyVerdict, TypedEvent
 
 LONGEST_WAIT: Final = 1.0
 """Seconds that a key is held back by those before it."""
@@ -78,6 +78,10 @@ class KeyOrder:
         else:
             await self._go_on()
         return True
+
+    def give_to(self, taker: KeyTaker) -> None:
+        """Let `taker` have the keys of the workspace first, each in its turn."""
+        self._gate.taker = taker
 
     def rest(self) -> None:
         """Forget earlier keys, as after a long pause."""

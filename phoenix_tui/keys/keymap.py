@@ -35,6 +35,7 @@ KEYS: Final[tuple[Key, ...]] = (
         W,
         priority=False,
     ),
+    Key("shell_keys", "ctrl+right_square_bracket", "shell_keys", "type into the running shell line", W),
     Key("stash", "alt+q", "command('stash draft')", "put the draft aside; on an empty line: bring the newest back", W),
     Key("details", "ctrl+o", "view('details')", "open or close details", W),
     Key("help", "f1", "command('help')", "show this help (also ? on an empty line)", W),

@@ -38,6 +38,7 @@ from phoenix_tui.workspace.widgets import WorkspaceWidgets
 if TYPE_CHECKING:
     from phoenix_tui.lifecycle.launch import Launch
     from phoenix_tui.widgets.route_panel import RoutePanel
+    from phoenix_tui.workspace.shell_typing import ShellTyping
 
 
 PAGES: Final = {"page_up": -10, "page_down": 10}
@@ -64,6 +65,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.startup = Startup(self, launch, self.parts, self.toasts)
         self.sidebar = sidebar.Sidebar(self, self.rows, self.parts, self.startup)
         self.writing = composer_events.ComposerEvents(self, self.parts, self.startup, self.toasts)
+        self.shell_typing: ShellTyping | None = None
         self.escape_handler = EscapeHandler(self, self.parts, self.startup, self.sidebar, self.writing, self.toasts)
 
     # Layout.
@@ -278,6 +280,16 @@ class WorkspaceScreen(PhoenixScreen[None]):
             question.action_scroll_asked(PAGES[what])
         elif self.parts.view is not None:
             self.parts.view.action_view(what)
+
+    def action_shell_keys(self) -> None:
+        """Type into the running shell line, or no longer."""
+        if self.shell_typing is None:
+            from phoenix_tui.workspace.shell_typing import ShellTyping  # noqa: PLC0415 - loaded with the first use
+
+            self.shell_typing = ShellTyping(self, self.parts, self.toasts)
+            if self.key_order is not None:
+                self.key_order.give_to(self.shell_typing)
+        self.shell_typing.toggle()
 
     def action_list(self) -> None:
         """Move the focus to the list and back."""
