@@ -50,6 +50,7 @@ class ActivityReporter:
         self._writing = False
         self._agents = (0, 0)
         """Sub-agents at work, and those that ask."""
+        self._asked_by_server = False
 
     def follow(self, update: Update) -> None:
         """Send the watchers the changes that a list shows."""
@@ -63,7 +64,9 @@ class ActivityReporter:
             case LiveTextDropped():
                 self._writing = False
                 return  # a change of state follows
-            case ConversationChanged() | ApprovalAsked():
+            case ApprovalAsked(question):
+                self._asked_by_server = question is not None and bool(question.server)
+            case ConversationChanged():
                 pass
             case AgentsChanged(agents=views):
                 before, self._agents = self._agents, counted(views)
@@ -76,7 +79,7 @@ class ActivityReporter:
 
     def _tell(self) -> None:
         state = self._conversation.state
-        needs_you = isinstance(state, AwaitingApproval | Errored) or self._agents[1] > 0
+        needs_you = isinstance(state, AwaitingApproval | Errored) or self._agents[1] > 0 or self._asked_by_server
         activity = Activity(
             summary_of(self._conversation.record, state), state, needs_you, self._writing, *self._agents
         )

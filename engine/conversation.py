@@ -33,6 +33,7 @@ from engine.executor.reconsidering import Reconsidering
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Receipt, Refused, RunCaps
 from engine.executor.rewriting import run_as
 from engine.executor.routing import RoutingControl
+from engine.executor.server_questions import ServerQuestions, take_answer
 from engine.executor.session import Session
 from engine.executor.side_questions import SideQuestions
 from engine.executor.spending import refused_spending
@@ -74,6 +75,8 @@ class Conversation:
         """Model or agents that answer a message, while that can be overruled."""
         self.todos = TodoEdits(session, self.between_moves)
         """The todo list, and the user's changes of it."""
+        self.server_questions = ServerQuestions(session)
+        """Questions of MCP servers to the user."""
         self.reconsidering = Reconsidering(session)
         """Component that decides its open question again once its limits have changed."""
         self.terminal = UserTerminal(session)
@@ -196,6 +199,8 @@ class Conversation:
     async def answer(self, call_id: str, answer: ApprovalAnswer) -> Receipt:
         """Answer the open question; a rule is kept before the tool starts."""
         question = self._session.question
+        if question is not None and question.server:
+            return take_answer(self._session, call_id, answer)
         if question is not None and question.request.questions and question.call.id == call_id:
             return await self._answer_questions(question, answer)
         if question is not None and question.request.plan and question.call.id == call_id:

@@ -106,6 +106,8 @@ class Question(Struct, frozen=True):
     """Monotonic."""
     left_open: bool = False
     """True when its run ended with Phoenix: the answer is sent as a message of the user."""
+    server: str = ""
+    """Name of the MCP server that asks, while one of its calls runs; empty for all others."""
 
 
 class MessageSaved(Struct, frozen=True):

@@ -18,6 +18,7 @@ from engine.executor.inbox import UNWANTED, InboxEntry
 from engine.executor.prompt_hooks import agent_ended
 from engine.executor.question_answers import ends_question
 from engine.executor.requests import Accepted, Refused
+from engine.executor.server_questions import end_question
 from engine.executor.session import Session, with_view
 from engine.executor.spending import count
 from engine.executor.todo_lists import take_plan, with_finished_list
@@ -55,7 +56,6 @@ from engine.ports import Committed, LimitRun, Move, StorageError, Write
 from engine.records import COMMAND_TITLE, ConversationRecord, StoredMessage, TitleBy
 from engine.records.model_calls import ModelCall
 from engine.updates import (
-    ApprovalAsked,
     ConversationChanged,
     LiveTextDropped,
     MessageSaved,
@@ -248,8 +248,7 @@ class MoveLoop(Struct, eq=False):
         self._tell_saved(after.effects, committed.messages)
         count(session, calls)
         if ends_question(before, after.state, session.question):
-            session.question = None
-            publish(ApprovalAsked(None))
+            end_question(session)
         self._tell_end(after.effects)
         if after.state != before:
             if not _waits_on(before, after.state):

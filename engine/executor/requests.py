@@ -107,6 +107,8 @@ class ApprovalAnswer(Struct, frozen=True):
     """The answer to a plan; None: a yes asks before each change, a no with a reason asks for another plan."""
     plan: str = ""
     """The plan as the user changed it; empty: as it is."""
+    is_left: bool = False
+    """True for a no that only puts the question away: an MCP server reads that the user cancelled."""
     answers: Answers = ()
     """Answers to questions of `ask_user`: chosen labels or own words of each, in order."""
     input: JsonObject | None = None

@@ -52,6 +52,7 @@ from engine.routes import RouteOffer
 from engine.updates import AgentView, ContextChanged, Question
 from tools.contract import Access, ImageReader, Tool
 from tools.job_board import JobBoard
+from tools.mcp_form import FormAnswer, ServerForm
 from tools.terminal.values import ShellTerminal
 from tools.wording import one_line
 
@@ -144,6 +145,14 @@ class AgentStopper(Protocol):
         ...
 
 
+class ServerQuestion(Struct, eq=False):
+    """A question of an MCP server, and the user's answer to come."""
+
+    form: ServerForm
+    question: Question
+    answer: asyncio.Future[FormAnswer]
+
+
 class Session(Struct, eq=False):
     """One conversation while it is open here."""
 
@@ -181,6 +190,8 @@ class Session(Struct, eq=False):
     """Allowed for this conversation only, while it is open, and since when (Unix time)."""
     question: Question | None = None
     """The approval that is open."""
+    server_questions: list[ServerQuestion] = field(default_factory=list["ServerQuestion"])
+    """Open questions of MCP servers; the first one is shown while no tool asks."""
     asked: AskedCall | None = None
     """The facts that the newest question showed."""
     preapproved: set[tuple[str, ...]] = field(default_factory=set[tuple[str, ...]])

@@ -145,7 +145,8 @@ class LinearApp:
             case LineTyped(text=text):
                 await self._line(text)
             case StopWanted() if (question := self.ctx.active.question) is not None and question.request.questions:
-                await self.ctx.active.answer(question, ApprovalAnswer(ApprovalChoice.DENY))
+                left = ApprovalAnswer(ApprovalChoice.DENY, is_left=bool(question.server))
+                await self.ctx.active.answer(question, left)
             case StopWanted():
                 if self.ctx.leaving is None and not self.ctx.active.stop():
                     self.ctx.say("Dropped." if self.ctx.side_questions.drop() else "Nothing is running.")

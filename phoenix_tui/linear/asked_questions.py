@@ -39,7 +39,8 @@ def asked_lines(question: Question, who: str = "") -> list[str]:
     """The first question and its options; the others are read out in their turn."""
     asked = question.request.questions
     count = f", {counted(len(asked), 'question')}" if len(asked) > 1 else ""
-    lines = [f"The agent asks you{f', for {clean_line(who)}' if who else ''}{count}."]
+    asker = clean_line(question.asker) if question.server else "The agent"
+    lines = [f"{asker} asks you{f', for {clean_line(who)}' if who else ''}{count}."]
     lines += [f"Note: {LEFT_OPEN}."] if question.left_open else []
     return [*lines, *(row for one in asked[:1] for row in _one(one, 1, len(asked)))]
 

@@ -24,6 +24,7 @@ from phoenix_tui.widgets.question_panel import QuestionPanel
 
 OWN_WORDS: Final = "Enter takes your words as the answer."
 DECLINES: Final = "Esc declines to answer"
+PUTS_AWAY: Final = "Esc cancels the server's question"
 CLOSES: Final = "Esc closes the question"
 ASK_ACTIONS: Final = frozenset({"ask"})
 
@@ -70,9 +71,10 @@ class AskingPanel(QuestionPanel):
         """True where Esc declines to answer; a key that came as the question appeared was meant for something else."""
         return self.form is not None and self.display and self.gate.is_open
 
-    def decline(self, reason: str = "") -> None:
-        """Say no to all questions."""
-        self._answer(ApprovalAnswer(ApprovalChoice.DENY, reason=reason))
+    def decline(self, *, is_left: bool = False) -> None:
+        """Say no to all questions; with `is_left` those of a server are only put away."""
+        of_server = self._question is not None and bool(self._question.server)
+        self._answer(ApprovalAnswer(ApprovalChoice.DENY, is_left=is_left and of_server))
 
     def _offer(self, question: Question, *, guarded: bool) -> None:
         super()._offer(question, guarded=guarded)
@@ -81,7 +83,8 @@ class AskingPanel(QuestionPanel):
 
     def _say_esc(self) -> None:
         if self._question is not None and self.can_focus and not self.line.is_open:  # a line has an Esc of its own
-            self.post_message(Opened(CLOSES if self._question.left_open else DECLINES))
+            words = PUTS_AWAY if self._question.server else DECLINES
+            self.post_message(Opened(CLOSES if self._question.left_open else words))
 
     def _draw_answers(self) -> None:
         if self.form is None or self._question is None:

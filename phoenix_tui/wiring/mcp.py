@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
+from engine.engine import Engine
 from engine.extensions.mcp.connection import McpLimits
 from engine.extensions.mcp.hub import HubFolders, HubSettings, Keep, McpHub
 from engine.ports import ConversationChanges, StorageError, Store
+from engine.server_asking import ConversationAsker
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.servers.server_files import ServerFiles
 from phoenix_tui.config.sources.project_sources import ProjectSources
@@ -59,6 +61,19 @@ def open_hub(
         ),
         keep,
     )
+
+
+def let_servers_ask(hub: McpHub, engine: Engine) -> None:
+    """Servers may ask the user of these conversations from now on: a person is there."""
+    hub.asks.asker = ConversationAsker(engine)
+    hub.asks.open_address = _open
+
+
+def _open(url: str) -> None:
+    from tools.process.desktop import open_in_browser  # noqa: PLC0415 - seldom asked for
+
+    with suppress(OSError):
+        open_in_browser(url)
 
 
 def keeps_in(store: Store) -> Keep:

@@ -26,6 +26,7 @@ from phoenix_tui.wiring.expiring import remove_expired
 from phoenix_tui.wiring.hook_board import HookBoard
 from phoenix_tui.wiring.indexing import index_older
 from phoenix_tui.wiring.leftovers import end_leftovers
+from phoenix_tui.wiring.mcp import let_servers_ask
 from phoenix_tui.wiring.model_board import ModelBoard
 from phoenix_tui.wiring.onboarding import ModelOffers
 from phoenix_tui.wiring.profile_board import ProfileBoard
@@ -87,6 +88,7 @@ class ServiceOpener(SecretFields, Struct, eq=False):
         except OSError as error:
             raise StorageError(f"Phoenix cannot start its process helper: {error}.") from error
         self._backend = backend
+        let_servers_ask(backend.mcp, backend.engine)
         recoveries = await backend.engine.start()
         end_leftovers(recoveries)
         offers = ModelOffers(self.setup.paths, backend.models, backend.providers)

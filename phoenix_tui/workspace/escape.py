@@ -193,7 +193,7 @@ class EscapeHandler:
             EscAction.LEAVE_BLOCKS: lambda: self._parts.transcript.blocks.leave(),
             EscAction.STOP_INSTALLING: self._stop_installing,
             EscAction.LEAVE_INSERT: self._parts.dock.composer.vim.escape,
-            EscAction.DECLINE: lambda: self._parts.dock.question.decline(),
+            EscAction.DECLINE: lambda: self._parts.dock.question.decline(is_left=True),
             EscAction.STOP_RUN: self._startup.stop,
             EscAction.LEAVE_LIST: self._take_keys,
             EscAction.GO_TO_PARENT: lambda: self._startup.command("agents parent"),

@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Raw
 
 from tools.mcp_host.limits import MOST_ASKS
-from tools.mcp_host.protocol import Ask, AskClosed, Event
+from tools.mcp_host.protocol import NOTHING, Ask, AskClosed, Event
 
 
 class Asks:
@@ -19,6 +19,7 @@ class Asks:
     def __init__(self, send: Callable[[Event], None]) -> None:
         self._send = send
         self._open: dict[int, asyncio.Future[Raw]] = {}
+        self._server_of: dict[int, str] = {}
         self._by_server: Counter[str] = Counter()
         self._next = 0
 
@@ -33,7 +34,7 @@ class Asks:
         self._next += 1
         number = self._next
         answer: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
-        self._open[number] = answer
+        self._open[number], self._server_of[number] = answer, server
         self._by_server[server] += 1
         try:
             self._send(Ask(ask=number, server=server, kind=kind, params=params))
@@ -42,8 +43,15 @@ class Asks:
             self._send(AskClosed(ask=number))
             raise
         finally:
-            del self._open[number]
+            del self._open[number], self._server_of[number]
             self._by_server[server] -= 1
+
+    def drop(self, server: str) -> None:
+        """Withdraw the questions of a server whose connection ended: a call that waits for an answer fails at once."""
+        for number, answer in tuple(self._open.items()):
+            if self._server_of[number] == server and not answer.done():
+                answer.set_result(NOTHING)
+                self._send(AskClosed(ask=number))
 
     def answer(self, number: int, result: Raw) -> bool:
         """Give an answer; False for a question that is closed."""

@@ -76,7 +76,8 @@ class Session:
         return self._described()
 
     async def end(self) -> None:
-        """Stop what follows changes."""
+        """Stop what follows changes, and withdraw what the server asks."""
+        self._asks.drop(self.spec.server)
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()

@@ -5,35 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
-import re
 from collections.abc import Callable
-from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from tools.clean import clean_line
+from tools.mcp_host.addresses import is_plain_address
 from tools.mcp_host.causes import Failed
 from tools.mcp_host.limits import SIGN_IN
-from tools.mcp_host.web import is_loopback
 
 LONGEST_REQUEST = 16 * 1024
 PATIENCE = 10.0
 """Seconds for a browser to send its request."""
-_PLAIN: Final = re.compile(r"[!-\[\]-~]{1,8192}")
-"""Printable ASCII without the backslash, which browsers read as a slash."""
 PAGE = "<!doctype html><meta charset=utf-8><title>Phoenix</title><p>{}"
-
-
-def is_plain_address(url: str) -> bool:
-    """True for an address whose host is what it looks like, over TLS or on this machine."""
-    if not _PLAIN.fullmatch(url):
-        return False
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-    except ValueError:
-        return False
-    plain = bool(host) and "@" not in parts.netloc
-    return plain and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host)))
 
 
 class SignIn:

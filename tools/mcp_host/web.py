@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +12,7 @@ import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
+from tools.mcp_host.addresses import is_loopback
 from tools.mcp_host.guard import GuardedReader, GuardedWriter, Streams, TooManyValues, Traffic, ValueCount
 from tools.mcp_host.limits import LONGEST_SERVER_LINE
 from tools.mcp_host.protocol import Connect
@@ -143,14 +143,6 @@ def definition_problem(spec: Connect) -> str:
         if not _HEADER_VALUE.fullmatch(value):
             return f"The value of the header {name} may only have printable ASCII characters."
     return ""
-
-
-def is_loopback(host: str) -> bool:
-    """True for a name or an address of this machine."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:

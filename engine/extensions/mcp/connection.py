@@ -274,6 +274,7 @@ class ServerConnection:
             url=definition.url,
             headers=dict(definition.headers),
             roots=[Root(self.root.as_uri(), self.root.name)],
+            elicitation=self._helpers.asks.can_ask,
             timeout_ms=self._limits.connect_ms,
         )
 
@@ -312,6 +313,10 @@ class ServerConnection:
             return
         if self.state is ServerState.CONNECTED:
             self._owner.changed(self)
+
+    def note(self, line: str) -> None:
+        """Add a line to its log."""
+        self.log.append(clean_line(line))
 
     def lost(self, why: str) -> None:
         """Take the end of the helper; the server is started again when it is needed."""

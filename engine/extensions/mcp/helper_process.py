@@ -10,20 +10,19 @@ from typing import Final, Protocol
 from msgspec import Raw
 
 from engine.extensions.mcp.helper_link import HelperLink, RequestFailed, open_helper
+from engine.extensions.mcp.server_asks import CANCEL, AskedConnection, ServerAsks
 from engine.ports.services import ServiceRunner
 from tools.files.own_files import make_folder
 from tools.mcp_host.launch import missing
-from tools.mcp_host.protocol import Answer, AnyEvent, Ask, Failure, Items, Log, Status
+from tools.mcp_host.protocol import Answer, AnyEvent, Ask, AskClosed, Failure, Items, Log, Status
 
 WAITS: Final = (0.0, 1.0, 2.0, 4.0)
 """Seconds before each start; with the last one its ends are no accident."""
 STEADY: Final = 60.0
 """Seconds after which a helper counts as running well."""
-CANCEL: Final = Raw(b'{"action":"cancel"}')
-"""Answer to a question of a server while no dialog can ask the user."""
 
 
-class EventTaker(Protocol):
+class EventTaker(AskedConnection, Protocol):
     """A connection that events are for."""
 
     def take(self, event: Status | Items | Log) -> None:
@@ -41,6 +40,8 @@ class HelperProcess:
     def __init__(self, services: ServiceRunner, spill: Path) -> None:
         self.services = services
         self._spill = spill
+        self.asks = ServerAsks()
+        """Questions of servers to the user."""
         self._takers: dict[str, EventTaker] = {}
         self._link: HelperLink | None = None
         self._starting = asyncio.Lock()
@@ -105,6 +106,7 @@ class HelperProcess:
 
     async def _watch(self, link: HelperLink) -> None:
         await link.ended.wait()
+        self.asks.lost()
         for taker in tuple(self._takers.values()):
             taker.lost("the MCP helper ended")
         await link.close(0.5)
@@ -114,11 +116,26 @@ class HelperProcess:
             case Status(server=server) | Items(server=server) | Log(server=server):
                 if (taker := self._takers.get(server)) is not None:
                     taker.take(event)
-            case Ask(ask=ask):
-                if self._link is not None:
-                    self._link.tell(Answer(id=0, ask=ask, result=CANCEL))
+            case Ask():
+                self._ask(event)
+            case AskClosed(ask=ask):
+                self.asks.closed(ask)
             case _:
                 pass
+
+    def _ask(self, asked: Ask) -> None:
+        link, taker = self._link, self._takers.get(asked.server)
+        if link is None:
+            return
+
+        def answer(result: Raw) -> None:
+            if not link.ended.is_set():
+                link.tell(Answer(id=0, ask=asked.ask, result=result))
+
+        if taker is None:
+            answer(CANCEL)
+        else:
+            self.asks.take(asked, taker, answer)
 
     async def close(self) -> None:
         """End the helper."""

@@ -104,6 +104,8 @@ class McpHub:
         self._definitions, self._images, self._enforcement = definitions, images, enforcement
         self._folders, self._settings, self._keep = folders, settings, keep
         self._helpers = HelperProcess(services, folders.helper)
+        self.asks = self._helpers.asks
+        """Questions of servers to the user."""
         self._cache = CatalogueCache(folders.cache)
         self.texts = HubTexts(self, images, folders.outputs)
         """Prompts and resources for messages of the user."""
@@ -122,7 +124,9 @@ class McpHub:
         """
         offered = self._offered(record)
         deferred = {one.spec.name for one in self._deferred(record, offered)}
-        everything = {one.spec.name: self._tool(server, one) for server, tools in offered for one in tools.tools}
+        everything = {
+            one.spec.name: self._tool(record, server, one) for server, tools in offered for one in tools.tools
+        }
         found: dict[str, Tool] = {name: tool for name, tool in everything.items() if name not in deferred}
         found |= self._resource_tools([server for server, _ in offered])
         if deferred:
@@ -137,10 +141,11 @@ class McpHub:
             return {}
         return {LIST: ListResources(having), READ: ReadResource(having, self._images, self._folders.outputs)}
 
-    def _tool(self, server: ServerConnection, one: OfferedTool) -> Tool:
+    def _tool(self, record: ConversationRecord, server: ServerConnection, one: OfferedTool) -> Tool:
         confined = server.definition.transport != "stdio" or server.is_confined
         folder = self._folders.outputs
-        return McpTool(one.spec, server.name, one.tool, server, self._images, folder, confined)
+        caller = self.asks.caller(server.key, record.id, server)
+        return McpTool(one.spec, server.name, one.tool, caller, self._images, folder, confined)
 
     def _deferred(
         self, record: ConversationRecord, offered: Sequence[tuple[ServerConnection, Offered]]

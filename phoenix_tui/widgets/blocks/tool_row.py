@@ -27,7 +27,6 @@ FAILURE_HEAD: Final = 2
 """Lines from the start of a failed call's output; one more comes from its end."""
 OWN_HEAD: Final = 12
 """The same of a user's command: it is run for its output."""
-LEFT_OUT: Final = "⋯"
 WEB_SEARCH: Final = "web_search"
 LONGEST_COUNT: Final = 20
 """Characters of a number of results."""

@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.mcp_helper import Helper, Refused, files_in, helper
 from tests.support.mcp_web import SignInServer, WebServer, serving
+from tools.mcp_host.addresses import is_plain_address
 from tools.mcp_host.protocol import Auth, AuthUrl, Connect, Credentials, OAuth, Status, raw
-from tools.mcp_host.sign_in import is_plain_address
 
 
 async def fetch(address: str) -> bytes:

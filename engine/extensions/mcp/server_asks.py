@@ -1,0 +1,158 @@
+"""Questions of servers to the user: each belongs to a conversation with a running call, and ends with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import msgspec
+from msgspec import Raw, Struct
+
+from tools.contract import JsonObject, Report
+from tools.mcp_form import OPEN, AddressForm, FormAnswer, ServerForm, form_of
+from tools.mcp_form_fields import BadForm
+from tools.mcp_host.protocol import Ask, Content, raw
+from tools.mcp_tool import ServerCaller
+
+CANCEL: Final = Raw(b'{"action":"cancel"}')
+DECLINE: Final = Raw(b'{"action":"decline"}')
+NO_SAMPLE: Final = Raw(b"null")
+LONGEST_PARAMS: Final = 64 * 1024
+"""Bytes of a question; a longer one is declined."""
+
+
+class UserAsker(Protocol):
+    """The front end of conversations, as far as a server may ask there."""
+
+    async def ask(self, conversation_id: str, server: str, form: ServerForm) -> FormAnswer:
+        """The user's answer; without a user the question is left. Cancelling withdraws the question."""
+        ...
+
+
+class AskedConnection(Protocol):
+    """A server that may ask."""
+
+    @property
+    def name(self) -> str:
+        """Name as the user wrote it."""
+        ...
+
+    def note(self, line: str) -> None:
+        """Add a line to its log."""
+        ...
+
+
+class _Open(Struct, frozen=True):
+    """An open question."""
+
+    server: str
+    conversation: str
+    task: asyncio.Task[None]
+
+
+class ServerAsks:
+    """Passes the questions of servers to the user, and the answers back."""
+
+    def __init__(self) -> None:
+        self.asker: UserAsker | None = None
+        """None without a user: then no server learns that it may ask."""
+        self.open_address: Callable[[str], None] | None = None
+        self._calls: dict[str, Counter[str]] = {}
+        """Running calls of each server, by conversation, the newest conversation last."""
+        self._open: dict[int, _Open] = {}
+
+    @property
+    def can_ask(self) -> bool:
+        """True where a user can answer."""
+        return self.asker is not None
+
+    def caller(self, key: str, conversation: str, server: ServerCaller) -> ServerCaller:
+        """The server for the calls of one conversation."""
+        return _Caller(self, key, conversation, server)
+
+    def begin(self, key: str, conversation: str) -> None:
+        """Take the start of a call."""
+        calls = self._calls.setdefault(key, Counter())
+        calls[conversation] = calls.pop(conversation, 0) + 1
+
+    def end(self, key: str, conversation: str) -> None:
+        """Take the end of a call: with the last one of its conversation the open questions there end."""
+        calls = self._calls[key]
+        calls[conversation] -= 1
+        if calls[conversation] <= 0:
+            del calls[conversation]
+            self._withdraw(lambda one: (one.server, one.conversation) == (key, conversation))
+
+    def take(self, asked: Ask, server: AskedConnection, answer: Callable[[Raw], None]) -> None:
+        """Ask the user; `answer` is called once with the answer for the server."""
+        conversation = next(reversed(self._calls.get(asked.server, Counter())), "")
+        if asked.kind == "sampling" or self.asker is None or not conversation:
+            answer(NO_SAMPLE if asked.kind == "sampling" else CANCEL)
+            return
+        task = asyncio.create_task(self._ask(self.asker, asked, conversation, server, answer))
+        self._open[asked.ask] = _Open(asked.server, conversation, task)
+        task.add_done_callback(lambda _: self._open.pop(asked.ask, None))
+
+    def closed(self, ask: int) -> None:
+        """Withdraw a question that the server no longer has."""
+        if (one := self._open.get(ask)) is not None:
+            one.task.cancel()
+
+    def lost(self) -> None:
+        """Withdraw all questions: the helper ended."""
+        self._withdraw(lambda _: True)
+
+    def _withdraw(self, wanted: Callable[[_Open], bool]) -> None:
+        for one in tuple(self._open.values()):
+            if wanted(one):
+                one.task.cancel()
+
+    async def _ask(
+        self, asker: UserAsker, asked: Ask, conversation: str, server: AskedConnection, answer: Callable[[Raw], None]
+    ) -> None:
+        try:
+            form = form_of(asked.kind, _params(asked.params))
+            given = await asker.ask(conversation, server.name, form)
+        except BadForm as error:
+            server.note(f"warning: a question to the user was declined: it {error}")
+            answer(DECLINE)
+        except asyncio.CancelledError:
+            answer(CANCEL)
+            raise
+        else:
+            answer(self._result(form, given))
+
+    def _result(self, form: ServerForm, given: FormAnswer) -> Raw:
+        if given.answers is None:
+            return CANCEL if given.is_left else DECLINE
+        if isinstance(form, AddressForm) and given.answers == ((OPEN,),) and self.open_address is not None:
+            self.open_address(form.url)
+        return raw(form.result(given.answers))
+
+
+class _Caller(Struct, frozen=True):
+    """Implements `tools.mcp_tool.ServerCaller` for one conversation."""
+
+    asks: ServerAsks
+    key: str
+    conversation: str
+    server: ServerCaller
+
+    async def call(self, tool: str, args: JsonObject, report: Report) -> Content:
+        """Call a tool; the server may ask the user of this conversation meanwhile."""
+        self.asks.begin(self.key, self.conversation)
+        try:
+            return await self.server.call(tool, args, report)
+        finally:
+            self.asks.end(self.key, self.conversation)
+
+
+def _params(content: Raw) -> JsonObject:
+    if len(bytes(content)) > LONGEST_PARAMS:
+        raise BadForm("is too long")
+    try:
+        return msgspec.json.decode(content, type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError):
+        raise BadForm("cannot be read") from None

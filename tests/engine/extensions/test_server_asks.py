@@ -1,0 +1,202 @@
+"""Questions of servers to the user: with a real helper, real servers and the engine between them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from engine.conversation import Conversation
+from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Refused
+from engine.extensions.mcp.server_asks import CANCEL, DECLINE, NO_SAMPLE, ServerAsks
+from engine.machine.messages import TextBlock, ToolResultBlock
+from engine.machine.states import ToolExecuting
+from engine.server_asking import ConversationAsker
+from engine.updates import ApprovalAsked
+from tests.support.engine import EngineHarness, engine_harness, until
+from tests.support.mcp_hubs import Hub, hub_in, stdio
+from tests.support.scripted_provider import Reply, ScriptedCall, Text
+from tools.mcp_form import FormAnswer, ServerForm
+from tools.mcp_host.protocol import Ask, raw
+
+CALLS_FORM = Reply((ScriptedCall("mcp__kinds__form", "{}", "t1"),))
+DONE = Reply((Text("Done."),))
+NO = ApprovalAnswer(ApprovalChoice.DENY)
+LEFT = ApprovalAnswer(ApprovalChoice.DENY, is_left=True)
+
+
+def own_words(*answers: tuple[str, ...]) -> ApprovalAnswer:
+    return ApprovalAnswer(ApprovalChoice.ONCE, answers=answers)
+
+
+@asynccontextmanager
+async def asked(home: Path) -> AsyncIterator[tuple[EngineHarness, Conversation, Hub]]:
+    """A conversation whose server asks for a name."""
+    (place := home / "hub").mkdir()
+    async with (
+        hub_in(place, stdio()) as one,
+        engine_harness(home, CALLS_FORM, DONE, extensions=[one.hub]) as harness,
+    ):
+        one.hub.asks.asker = ConversationAsker(harness.engine)
+        conversation = await harness.conversation()
+        await conversation.say("go")
+        await until(lambda: conversation.question)
+        yield harness, conversation, one
+
+
+def result(harness: EngineHarness) -> str:
+    """The result of the call, as the model reads it."""
+    newest = harness.provider.requests[-1].messages[-1].blocks
+    blocks = [block for block in newest if isinstance(block, ToolResultBlock)]
+    return "".join(part.text for part in blocks[0].content if isinstance(part, TextBlock))
+
+
+async def answer(conversation: Conversation, given: ApprovalAnswer) -> object:
+    assert conversation.question is not None
+    return await conversation.answer(conversation.question.call.id, given)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [(own_words(("Ada",)), "accept {'name': 'Ada'}"), (NO, "decline None"), (LEFT, "cancel None")],
+)
+async def test_the_answer_of_the_user_reaches_the_server(tmp_path: Path, given: ApprovalAnswer, text: str) -> None:
+    async with asked(tmp_path) as (harness, conversation, _):
+        question = conversation.question
+        assert question is not None
+        assert isinstance(conversation.state, ToolExecuting), "the machine has no state for it"
+        assert (question.asker, question.server) == ("MCP server kinds", "kinds")
+        assert question.request.questions[0].question.startswith("Your name?\nGive it no passwords")
+        assert await answer(conversation, given) == Accepted()
+        await conversation.wait_idle()
+        assert result(harness) == text
+        assert conversation.question is None
+        assert [one.question is None for one in harness.seen(ApprovalAsked)] == [False, True]
+
+
+async def test_an_answer_that_does_not_fit_is_refused_and_the_question_stays(tmp_path: Path) -> None:
+    async with asked(tmp_path) as (harness, conversation, _):
+        question = conversation.question
+        assert question is not None
+        assert await answer(conversation, own_words(("a", "b"))) == Refused("“name” takes fewer answers: choose again.")
+        assert await conversation.answer("another", NO) == Refused("The server's question is no longer open.")
+        assert conversation.question is question
+        await answer(conversation, NO)
+        await conversation.wait_idle()
+        assert result(harness) == "decline None"
+
+
+async def test_stopping_the_run_withdraws_the_question(tmp_path: Path) -> None:
+    async with asked(tmp_path) as (_, conversation, one):
+        conversation.cancel()
+        await conversation.wait_idle()
+        await until(lambda: conversation.question is None)
+        assert (await one.call("mcp__kinds__echo", {"text": "on"}, conversation.record)).text == "on"
+
+
+async def test_the_end_of_the_server_withdraws_the_question(tmp_path: Path) -> None:
+    async with asked(tmp_path) as (_, conversation, one):
+        await one.hub.end(conversation.record, "kinds")
+        await conversation.wait_idle()
+        assert conversation.question is None
+
+
+async def test_a_server_is_told_that_it_may_ask_only_where_someone_can_answer(tmp_path: Path) -> None:
+    async with hub_in(tmp_path, stdio()) as one:
+        await one.hub.prepare(one.record)
+        output = await one.call("mcp__kinds__form")
+    assert output.is_error
+
+
+class Asker:
+    """Answers once the test does."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, ServerForm]] = []
+        self.answer: asyncio.Future[FormAnswer] = asyncio.get_running_loop().create_future()
+
+    async def ask(self, conversation_id: str, server: str, form: ServerForm) -> FormAnswer:
+        """Remember the question."""
+        self.asked.append((conversation_id, form))
+        return await self.answer
+
+
+class Server:
+    """A server with a log."""
+
+    name = "kinds"
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, line: str) -> None:
+        """Keep a line."""
+        self.lines.append(line)
+
+
+def a_question(kind: Any = "form", **params: Any) -> Ask:
+    shown = params or {"message": "m", "requestedSchema": {"properties": {"a": {"type": "string"}}}}
+    return Ask(ask=1, server="key", kind=kind, params=raw(shown))
+
+
+async def told(asks: ServerAsks, question: Ask, server: Server | None = None) -> list[Raw]:
+    """Answers that the server gets, once its question is over."""
+    found: list[Raw] = []
+    asks.take(question, server or Server(), found.append)
+    await until(lambda: found)
+    return found
+
+
+async def test_a_question_without_a_call_or_a_user_or_for_a_model_is_answered_at_once() -> None:
+    asks = ServerAsks()
+    assert await told(asks, a_question()) == [CANCEL], "nobody is there"
+    asks.asker = Asker()
+    assert await told(asks, a_question()) == [CANCEL], "no call of a conversation runs"
+    asks.begin("key", "c1")
+    assert await told(asks, a_question("sampling")) == [NO_SAMPLE]
+
+
+async def test_a_question_goes_to_the_conversation_that_called_last_and_ends_with_its_call() -> None:
+    asks, found = ServerAsks(), list[Raw]()
+    asks.asker = asker = Asker()
+    for conversation in ("c1", "c2", "c1", "c3"):
+        asks.begin("key", conversation)
+    asks.end("key", "c3")
+    asks.take(a_question(), Server(), found.append)
+    await until(lambda: asker.asked)
+    assert asker.asked[0][0] == "c1"
+    asks.end("key", "c1")
+    await asyncio.sleep(0)
+    assert found == [], "another call of this conversation runs on"
+    asks.end("key", "c1")
+    await until(lambda: found)
+    assert found == [CANCEL]
+
+
+async def test_a_form_that_cannot_be_shown_is_declined_and_noted() -> None:
+    asks, server = ServerAsks(), Server()
+    asks.asker = Asker()
+    asks.begin("key", "c1")
+    long = a_question("form", message="x" * 70_000)
+    assert await told(asks, long, server) == [DECLINE]
+    assert await told(asks, a_question("url", message="m", url="javascript:1"), server) == [DECLINE]
+    assert server.lines[1].endswith("it names an address that no browser should open")
+
+
+async def test_an_address_is_opened_after_the_yes_alone() -> None:
+    asks, opened = ServerAsks(), list[str]()
+    asks.asker, asks.open_address = Asker(), opened.append
+    asks.begin("key", "c1")
+    found: list[Raw] = []
+    asks.take(a_question("url", message="m", url="https://a.example/x"), Server(), found.append)
+    await until(lambda: asks.asker.asked)  # type: ignore[union-attr]  # set above
+    assert opened == []
+    asks.asker.answer.set_result(FormAnswer((("Open it",),)))
+    await until(lambda: found)
+    assert (opened, json.loads(bytes(found[0]))) == (["https://a.example/x"], {"action": "accept"})
