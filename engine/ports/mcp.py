@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from engine.ports.server_texts import ServerTexts
 from engine.records import ConversationRecord
+from tools.mcp_host.protocol import OAuth
 from tools.secret_fields import SecretFields
 
 ServerTransport: TypeAlias = Literal["stdio", "http", "sse"]
@@ -27,7 +28,7 @@ class ServerOrigin(StrEnum):
 class ServerDefinition(SecretFields, Struct, frozen=True, kw_only=True):
     """One server, its variables filled in."""
 
-    HIDDEN: ClassVar[frozenset[str]] = frozenset({"command", "url", "headers", "environment"})
+    HIDDEN: ClassVar[frozenset[str]] = frozenset({"command", "url", "headers", "environment", "oauth"})
 
     name: str
     origin: ServerOrigin
@@ -40,6 +41,8 @@ class ServerDefinition(SecretFields, Struct, frozen=True, kw_only=True):
     """Folder it runs in; empty: the root of the project."""
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    oauth: OAuth | None = None
+    """Settings for signing in; None: the usual ones."""
     timeout_ms: int = 0
     """Time limit of a call, total and idle; 0: the usual ones."""
     is_enabled: bool = True
@@ -124,8 +127,39 @@ class ServerView(Struct, frozen=True):
     """False where it is switched off in this conversation."""
 
 
+class SignInAddress(Struct, frozen=True):
+    """Address at which the user signs in to a server; it is what it looks like."""
+
+    url: str
+    host: str
+    """Host of the authorization server, with its port."""
+    callback: str = ""
+    """Address on this machine to which the browser comes back."""
+
+
+class SignIns(Protocol):
+    """Signing in to servers over HTTP."""
+
+    async def begin(self, record: ConversationRecord, name: str) -> SignInAddress | str:
+        """Begin a sign-in, or give a sentence why there is none; `views` shows when it has succeeded."""
+        ...
+
+    async def paste(self, record: ConversationRecord, name: str, url: str) -> str:
+        """Take the address that the browser was sent to; a sentence where it is not the right one."""
+        ...
+
+    async def forget(self, record: ConversationRecord, name: str) -> str:
+        """Delete the tokens of a server and end its connection; a sentence where there are none to delete."""
+        ...
+
+
 class McpServers(Protocol):
     """The servers of conversations, for front ends."""
+
+    @property
+    def sign_ins(self) -> SignIns:
+        """Signing in to them."""
+        ...
 
     @property
     def texts(self) -> ServerTexts:

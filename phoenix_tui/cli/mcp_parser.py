@@ -27,6 +27,8 @@ def add_servers(actions: Any, leaf: Callable[..., ArgumentParser]) -> None:
     leaf(actions, "get", "show one server", "name")
     testing = leaf(actions, "test", "connect to one server, or to all, and count the tools; exit 1 where one fails")
     testing.add_argument("name", metavar="NAME", nargs="?", default="", help="server (default: all)")
+    leaf(actions, "login", "sign in to a server over HTTP; exit 1 where that fails", "name")
+    leaf(actions, "logout", "delete the tokens of a server", "name")
     adding = leaf(actions, "add", "define a server")
     adding.add_argument("-t", "--transport", choices=("stdio", "http", "sse"), default="", help="default: by COMMAND")
     adding.add_argument("-e", "--env", action="append", default=[], metavar="NAME=VALUE", help="variable; repeatable")

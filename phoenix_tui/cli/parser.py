@@ -45,7 +45,7 @@ def run_parser() -> Parser:
         "  doctor                               check this installation\n"
         "  update                               look for a newer Phoenix\n"
         "  config show|path|edit                show or edit settings\n"
-        "  mcp list|get|add|add-json|remove|test\n"
+        "  mcp list|get|add|add-json|remove|test|login|logout\n"
         "                                       MCP servers\n"
         "  runs list|show|wait|cancel           see and cancel runs\n"
         "  events                               print or follow events of runs\n"

@@ -13,7 +13,7 @@ from phoenix_tui.modals.mcp_sheet import McpSheet
 async def mcp(ctx: CommandContext, _: str) -> None:
     """All of them; the sheet stays open over an action."""
     front = ScreenFrontEnd(ctx)
-    await ctx.sheets.show(McpSheet(front, await servers_in_view(front), await left_out(front)))
+    await ctx.sheets.show(McpSheet(front, await servers_in_view(front), await left_out(front), ctx.clipboard))
 
 
 RUNS: Final[dict[str, CommandFunction]] = {"mcp": mcp}

@@ -12,10 +12,12 @@ from engine.executor.requests import EngineError
 from engine.ports.mcp import ServerState, ServerView
 from phoenix_tui.features.front_end import FrontEnd
 from phoenix_tui.features.mcp import details_of, end, reconnect, servers_now, switch
+from phoenix_tui.features.mcp_sign_in import begin
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
 from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
+from phoenix_tui.modals.sign_in_sheet import Copier, SignInSheet
 from phoenix_tui.modals.text_sheet import TextSheet
 from phoenix_tui.text.mcp_text import NO_SERVERS, command_words, facts, origin_words
 from tools.clean import clean_line
@@ -39,8 +41,8 @@ class McpSheet(RowsSheet):
     EMPTY: ClassVar[str] = NO_SERVERS
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS), *bindings(Scope.MCP)]
 
-    def __init__(self, front: FrontEnd, views: Sequence[ServerView], notices: Sequence[str]) -> None:
-        self._front = front
+    def __init__(self, front: FrontEnd, views: Sequence[ServerView], notices: Sequence[str], clipboard: Copier) -> None:
+        self._front, self._clipboard = front, clipboard
         self._views = views
         self._notices = notices
         self._said = ""
@@ -64,9 +66,11 @@ class McpSheet(RowsSheet):
         return "\n".join(filter(None, (*about, *self._notices[:3], self._said)))
 
     def action_take(self) -> None:
-        """Read all about the chosen one."""
+        """Read all about the chosen one, or sign in to it where it wants that."""
         if (view := self._view_of(self.chosen)) is not None:
-            self._do(self._read(view))
+            if view.state is ServerState.NEEDS_AUTH:
+                self._said = f"Asking {clean_line(view.name)} where to sign in …"
+            self._do(self._sign_in(view) if view.state is ServerState.NEEDS_AUTH else self._read(view))
 
     def action_reconnect(self) -> None:
         """Connect to the chosen one again."""
@@ -102,6 +106,11 @@ class McpSheet(RowsSheet):
     async def _read(self, view: ServerView) -> str:
         text = await details_of(self._front, view.name)
         self.app.push_screen(TextSheet(f"MCP server {clean_line(view.name)}", Content(text)))
+        return ""
+
+    async def _sign_in(self, view: ServerView) -> str:
+        address = await begin(self._front, view.name)
+        self.app.push_screen(SignInSheet(self._front, view.name, address, self._clipboard))
         return ""
 
     def _view_of(self, row: SheetRow | None) -> ServerView | None:

@@ -16,7 +16,7 @@ NO_SERVERS: Final = (
 LISTED: Final = 200
 """Tools that details list."""
 NEXT_STEPS: Final = {
-    ServerState.NEEDS_AUTH: "it wants a sign-in, which Phoenix cannot do yet; give it a header with a token instead",
+    ServerState.NEEDS_AUTH: "Enter in /mcp signs in, or `phoenix mcp login NAME`",
 }
 
 

@@ -21,6 +21,7 @@ from tools.process.start import Processes
 FOLDER: Final = "mcp"
 """Folder of large messages and results between Phoenix and its helper."""
 CACHE: Final = "mcp_cache.json"
+TOKENS: Final = "mcp_tokens.json"
 ATTENDED_WAIT: Final = 2.0
 UNATTENDED_WAIT: Final = 10.0
 """Seconds that a first request waits for servers that were never connected, with a screen and without."""
@@ -53,7 +54,7 @@ def open_hub(
         processes.services,
         images,
         processes.enforcement,
-        HubFolders(paths.state / FOLDER, paths.state / CACHE, paths.outputs),
+        HubFolders(paths.state / FOLDER, paths.state / CACHE, paths.outputs, paths.config / TOKENS),
         HubSettings(
             first_wait=UNATTENDED_WAIT if unattended else ATTENDED_WAIT,
             sandbox_network=setup.settings.flag("sandbox_network"),

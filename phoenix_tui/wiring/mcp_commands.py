@@ -16,6 +16,7 @@ from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.mcp_command import show_servers
+from phoenix_tui.cli.mcp_sign_in import SIGNING, change_access
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.wiring.backend import process_settings
 from phoenix_tui.wiring.mcp import keep_nothing, open_hub, server_files
@@ -28,8 +29,10 @@ from tools.wording import counted
 
 
 async def mcp(setup: Setup, arguments: CommandArguments) -> Exit:
-    """`phoenix mcp list`, `get` and `test`."""
+    """`phoenix mcp list`, `get`, `test`, `login` and `logout`."""
     async with _hub(setup) as hub:
+        if arguments.action in SIGNING:
+            return await change_access(hub, _record(setup), arguments)
         return await show_servers(hub, _record(setup), arguments)
 
 

@@ -91,6 +91,7 @@ async def test_an_allow_of_a_project_does_not_open_the_sandbox(tmp_path: Path) -
 def test_the_users_hook_file_is_phoenixs_own_in_its_own_folder_too(tmp_path: Path) -> None:
     paths = find_paths({"PHOENIX_HOME": str(tmp_path), "HOME": str(tmp_path)})
     assert tmp_path.resolve() / "hooks.json" in own_paths(paths, tmp_path.resolve())
+    assert tmp_path.resolve() / "mcp_tokens.json" in own_paths(paths, tmp_path.resolve())
 
 
 async def test_secrets_are_not_in_the_environment(tmp_path: Path) -> None:

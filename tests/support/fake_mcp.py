@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from engine.ports.mcp import ServerDefinition, ServerOrigin, ServerState, ServerView
+from engine.ports.mcp import ServerDefinition, ServerOrigin, ServerState, ServerView, SignInAddress
 from engine.ports.server_texts import PromptField, ServerPrompt, ServerResource, ServerTextError
 from engine.records import ConversationRecord
 from tools.contract import ToolOutput
@@ -79,12 +79,38 @@ class FakeTexts:
         return ToolOutput(f"content of {uri}")
 
 
+class FakeSignIns:
+    """Implements `engine.ports.mcp.SignIns`."""
+
+    def __init__(self, servers: FakeServers) -> None:
+        self._servers = servers
+        self.address: SignInAddress | str = SignInAddress("https://login.example.com/a?state=s", "login.example.com")
+
+    async def begin(self, record: ConversationRecord, name: str) -> SignInAddress | str:
+        """The address of the test."""
+        return self.address
+
+    async def paste(self, record: ConversationRecord, name: str, url: str) -> str:
+        """Connect the server for the right address."""
+        self._servers.done.append(f"paste {url}")
+        if "code=" not in url:
+            return "It has no code."
+        await self._servers.reconnect(record, name)
+        return ""
+
+    async def forget(self, record: ConversationRecord, name: str) -> str:
+        """Note it."""
+        self._servers.done.append(f"forget {name}")
+        return ""
+
+
 class FakeServers:
     """Implements `engine.ports.mcp.McpServers`."""
 
     def __init__(self, *views: ServerView, notices: Sequence[str] = (), texts: FakeTexts | None = None) -> None:
         self.all, self.said = list(views), notices
         self.texts = texts or FakeTexts()
+        self.sign_ins = FakeSignIns(self)
         self.done: list[str] = []
         self.given: dict[str, tuple[ServerDefinition, ...]] = {}
 

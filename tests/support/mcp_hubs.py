@@ -108,7 +108,7 @@ async def hub_in(
     (work := folder / "work").mkdir(exist_ok=True)
     processes = await start_plain()
     definitions = Definitions(work, *servers)
-    folders = HubFolders(folder / "mcp", folder / "mcp_cache.json", folder / "outputs")
+    folders = HubFolders(folder / "mcp", folder / "mcp_cache.json", folder / "outputs", folder / "mcp_tokens.json")
     kept = Kept()
     settings = HubSettings(first_wait=wait, linger=linger, limits=limits or McpLimits())
     images = ImageDecoder(processes.runner)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
@@ -14,30 +14,30 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.extensions.mcp.catalogue_cache import Catalogue
+from engine.extensions.mcp.credentials_file import CredentialsFile
 from engine.extensions.mcp.helper_link import RequestFailed
 from engine.extensions.mcp.helper_process import HelperProcess
+from engine.extensions.mcp.server_access import ServerAccess
 from engine.ports.mcp import ServerDefinition, ServerState
 from engine.ports.services import RunningService
 from tools.clean import clean_line
 from tools.contract import Captured, JsonObject, Report, Sandbox, SandboxMode
 from tools.mcp_host.protocol import (
     AnyRequest,
+    AuthUrl,
     Call,
-    Complete,
-    Completions,
     Connect,
     Connected,
     Content,
+    Credentials,
     Disconnect,
     Failure,
-    GetPrompt,
     Item,
     Items,
     LeftOut,
     ListItems,
     Log,
     Progress,
-    PromptText,
     Read,
     Root,
     Status,
@@ -75,6 +75,9 @@ class McpLimits(Struct, frozen=True):
 class ConnectionOwner(Protocol):
     """Keeper of the definitions and lists of connections."""
 
+    credentials: CredentialsFile
+    """Tokens of servers."""
+
     def changed(self, server: ServerConnection) -> None:
         """Take new lists of a server."""
         ...
@@ -111,8 +114,10 @@ class ServerConnection:
         self.last_ms = -1
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.ending: asyncio.TimerHandle | None = None
-        self._sandbox, self._helpers, self._limits, self._owner = sandbox, helpers, limits, owner
+        self._sandbox, self.helpers, self.limits, self._owner = sandbox, helpers, limits, owner
         self._service: RunningService | None = None
+        self.access = ServerAccess(owner.credentials, definition, root, self)
+        """Tokens of the server, and the sign-in that begins."""
         self._starts: deque[float] = deque(maxlen=MOST_STARTS)
         self._connecting: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[Any]] = set()
@@ -153,7 +158,7 @@ class ServerConnection:
 
     async def call(self, tool: str, args: JsonObject, report: Report) -> Content:
         """Call a tool; implements `tools.mcp_tool.ServerCaller`."""
-        given, limits = self.definition.timeout_ms, self._limits
+        given, limits = self.definition.timeout_ms, self.limits
         request = Call(
             id=0,
             server=self.key,
@@ -181,20 +186,7 @@ class ServerConnection:
 
     async def read(self, uri: str) -> Content:
         """Content of a resource."""
-        return await self.ask(Read(id=0, server=self.key, uri=uri, text_limit=self._limits.text_bytes), Content)
-
-    async def get_prompt(self, prompt: str, values: Mapping[str, str]) -> PromptText:
-        """A prompt with its arguments."""
-        limit = self._limits.text_bytes
-        request = GetPrompt(id=0, server=self.key, prompt=prompt, args=dict(values), text_limit=limit)
-        return await self.ask(request, PromptText)
-
-    async def complete(self, prompt: str, argument: str, value: str, others: Mapping[str, str]) -> Sequence[str]:
-        """Values of an argument of a prompt that go on from `value`."""
-        if not self.completes:
-            return ()
-        request = Complete(id=0, server=self.key, ref=prompt, argument=argument, value=value, context=dict(others))
-        return (await self.ask(request, Completions)).values
+        return await self.ask(Read(id=0, server=self.key, uri=uri, text_limit=self.limits.text_bytes), Content)
 
     async def ask(self, request: AnyRequest, kind: type[T], progress: Callable[[Progress], None] | None = None) -> T:
         """The answer to a request about this server, connecting first.
@@ -204,14 +196,15 @@ class ServerConnection:
         """
         await self.ready()
         try:
-            link = await self._helpers.link()
+            link = await self.helpers.link()
             return await link.ask(request, kind, progress=progress)
         except RequestFailed as error:
             if error.failure.kind == "gone" and self.state is ServerState.CONNECTED:
                 self.state, self.text = ServerState.FAILED, "it ended"  # its status may come behind the answer
-            raise ServerGone(self._sentence(error.failure)) from error
+            raise ServerGone(self.sentence(error.failure)) from error
 
-    def _sentence(self, failure: Failure) -> str:
+    def sentence(self, failure: Failure) -> str:
+        """A failed request as a sentence for a model or the user."""
         message = failure.message.rstrip(".")
         if failure.kind == "gone":
             cause = message.removeprefix(f"MCP server '{clean_line(self.name)}' ended: ")
@@ -222,7 +215,8 @@ class ServerConnection:
         try:
             self._count_start()
             await self._end_service(0)
-            link = await self._helpers.link()
+            link = await self.helpers.link()
+            await self.access.load()
             descriptors = await self._open_service() if self.definition.transport == "stdio" else ()
             connected = await link.ask(self._request(), Connected, descriptors=descriptors)
         except RequestFailed as error:
@@ -251,7 +245,7 @@ class ServerConnection:
     def forgive(self) -> None:
         """Forget earlier starts: the user asks for another."""
         self._starts.clear()
-        self._helpers.forgive()
+        self.helpers.forgive()
 
     async def _open_service(self) -> tuple[int, int]:
         """Start the server; its stdout and stdin, for the helper."""
@@ -260,7 +254,7 @@ class ServerConnection:
         definition = self.definition
         folder = Path(definition.cwd) if definition.cwd else self.root
         command = ServiceCommand(definition.command, folder, environment=definition.environment, sandbox=self._sandbox)
-        self._service = await self._helpers.services.open(command)
+        self._service = await self.helpers.services.open(command)
         stdin, stdout = self._service.take()
         return stdout, stdin
 
@@ -274,8 +268,10 @@ class ServerConnection:
             url=definition.url,
             headers=dict(definition.headers),
             roots=[Root(self.root.as_uri(), self.root.name)],
-            elicitation=self._helpers.asks.can_ask,
-            timeout_ms=self._limits.connect_ms,
+            oauth=definition.oauth,
+            credentials=self.access.stored,
+            elicitation=self.helpers.asks.can_ask,
+            timeout_ms=self.limits.connect_ms,
         )
 
     async def _fail(self, why: str, state: ServerState = ServerState.FAILED) -> None:
@@ -284,7 +280,7 @@ class ServerConnection:
         self.state, self.text = state, f"{why}: {words}" if words and words not in why else why
         await self._end_service(0)
 
-    def take(self, event: Status | Items | Log) -> None:
+    def take(self, event: Status | Items | Log | AuthUrl | Credentials) -> None:
         """Take an event of the helper."""
         match event:
             case Status():
@@ -293,15 +289,32 @@ class ServerConnection:
                 self._items(event)
             case Log(level=level, text=text):
                 self.log.append(f"{level}: {text}")
+            case AuthUrl():
+                self.access.take(event)
+            case Credentials(content=content):
+                self._later(self.access.store(content))
 
     def _status(self, event: Status) -> None:
         connecting = self._connecting is not None and not self._connecting.done()
         if connecting or event.state not in _STATES:
             return  # the answer to `connect` says it
+        if self.access.signing and not self._signs_in(event):
+            return
         self.state, self.text = _STATES[event.state], clean_line(event.text)
         if event.state == "ended":
             self.text = f"it ended: {self.text.rstrip('.')}" if self.text else "it ended"
             self._later(self._end_service(0))
+
+    def _signs_in(self, event: Status) -> bool:
+        """Take a status of a sign-in; True where it ends without one. Then the lists come with another connection."""
+        if event.state == "connecting":
+            return False
+        self.access.signing = False
+        if event.state == "connected":
+            self.start()
+            return False
+        self.access.take(event.text or "it could not be reached")
+        return True
 
     def _items(self, event: Items) -> None:
         catalogue = self.catalogue or Catalogue()
@@ -327,7 +340,7 @@ class ServerConnection:
     async def log_lines(self) -> list[str]:
         """The newest lines of its log and of its stderr."""
         lines = list(self.log)
-        link = self._helpers.running
+        link = self.helpers.running
         if link is not None and self.state is ServerState.CONNECTED:
             with contextlib.suppress(RequestFailed):
                 lines = (await link.ask(ListItems(id=0, server=self.key, what="log"), Items)).lines or lines
@@ -340,7 +353,7 @@ class ServerConnection:
         if self._connecting is not None:
             self._connecting.cancel()
             await asyncio.wait({self._connecting})
-        link = self._helpers.running
+        link = self.helpers.running
         if link is not None and self.state is not ServerState.WAITING:
             try:
                 async with asyncio.timeout(grace + 1):

@@ -14,7 +14,7 @@ from engine.extensions.mcp.server_asks import CANCEL, AskedConnection, ServerAsk
 from engine.ports.services import ServiceRunner
 from tools.files.own_files import make_folder
 from tools.mcp_host.launch import missing
-from tools.mcp_host.protocol import Answer, AnyEvent, Ask, AskClosed, Failure, Items, Log, Status
+from tools.mcp_host.protocol import Answer, AnyEvent, Ask, AskClosed, AuthUrl, Credentials, Failure, Items, Log, Status
 
 WAITS: Final = (0.0, 1.0, 2.0, 4.0)
 """Seconds before each start; with the last one its ends are no accident."""
@@ -25,7 +25,7 @@ STEADY: Final = 60.0
 class EventTaker(AskedConnection, Protocol):
     """A connection that events are for."""
 
-    def take(self, event: Status | Items | Log) -> None:
+    def take(self, event: Status | Items | Log | AuthUrl | Credentials) -> None:
         """Take an event of its server."""
         ...
 
@@ -113,8 +113,8 @@ class HelperProcess:
 
     def _event(self, event: AnyEvent) -> None:
         match event:
-            case Status(server=server) | Items(server=server) | Log(server=server):
-                if (taker := self._takers.get(server)) is not None:
+            case Status() | Items() | Log() | AuthUrl() | Credentials():
+                if (taker := self._takers.get(event.server)) is not None:
                     taker.take(event)
             case Ask():
                 self._ask(event)

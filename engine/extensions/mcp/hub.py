@@ -14,10 +14,12 @@ from msgspec.structs import replace
 
 from engine.extensions.mcp.catalogue_cache import CatalogueCache
 from engine.extensions.mcp.connection import McpLimits, ServerConnection
+from engine.extensions.mcp.credentials_file import CredentialsFile
 from engine.extensions.mcp.given import GivenServers
 from engine.extensions.mcp.helper_process import HelperProcess
 from engine.extensions.mcp.hub_texts import HubTexts
 from engine.extensions.mcp.offering import Offered, OfferedTool, instructions, is_deferred, names_of, offered_tools
+from engine.extensions.mcp.signing_in import SignIns
 from engine.extensions.mcp.views import view_of
 from engine.ports.extensions import ExtensionPrompt
 from engine.ports.mcp import (
@@ -60,6 +62,8 @@ class HubFolders(Struct, frozen=True):
     """File of the lists of servers."""
     outputs: Path
     """Base of the folders of long results."""
+    tokens: Path
+    """File of the tokens of servers."""
 
 
 class _Conversation(Struct, eq=False):
@@ -107,6 +111,9 @@ class McpHub:
         self.asks = self._helpers.asks
         """Questions of servers to the user."""
         self._cache = CatalogueCache(folders.cache)
+        self.credentials = CredentialsFile(folders.tokens)
+        self.sign_ins = SignIns(self)
+        """Signing in to servers."""
         self.texts = HubTexts(self, images, folders.outputs)
         """Prompts and resources for messages of the user."""
         self._servers: dict[str, ServerConnection] = {}

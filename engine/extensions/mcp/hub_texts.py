@@ -19,7 +19,17 @@ from engine.ports.server_texts import PromptField, ServerPrompt, ServerResource,
 from engine.records import ConversationRecord
 from tools.clean import clean_line
 from tools.contract import ImageReader, ToolContext, ToolOutput
-from tools.mcp_host.protocol import Content, Item, Part, PromptMessage, PromptText, TextPart
+from tools.mcp_host.protocol import (
+    Complete,
+    Completions,
+    Content,
+    GetPrompt,
+    Item,
+    Part,
+    PromptMessage,
+    PromptText,
+    TextPart,
+)
 from tools.mcp_tool import ServerGone, output_of
 from tools.wording import one_line
 
@@ -103,7 +113,9 @@ class HubTexts(Struct, eq=False):
             ServerTextError: the server does not give it.
         """
         server = await self._server(record, prompt.server)
-        given = await _told(server.get_prompt(prompt.prompt, values))
+        limit = server.limits.text_bytes
+        request = GetPrompt(id=0, server=server.key, prompt=prompt.prompt, args=dict(values), text_limit=limit)
+        given = await _told(server.ask(request, PromptText))
         return await self._output(record, _content(given), prompt.command)
 
     async def values(
@@ -111,10 +123,12 @@ class HubTexts(Struct, eq=False):
     ) -> Sequence[str]:
         """Values that complete `value`, as a connected server knows them; none within its bound otherwise."""
         server = next((one for one in self.servers.connections(record) if one.name == prompt.server), None)
-        if server is None or server.state is not ServerState.CONNECTED:
+        if server is None or server.state is not ServerState.CONNECTED or not server.completes:
             return ()
+        context = dict(others)
+        request = Complete(id=0, server=server.key, ref=prompt.prompt, argument=field, value=value, context=context)
         try:
-            return await server.complete(prompt.prompt, field, value, others)
+            return (await server.ask(request, Completions)).values
         except ServerGone:
             return ()
 

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Final, cast
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Struct, field
 
 from engine.ports.mcp import ServerDefinition, ServerOrigin, ServerTransport
 from phoenix_tui.config.servers.variables import Variables
 from tools.clean import clean_line
+from tools.mcp_host.protocol import OAuth
 
 TRANSPORTS: Final[Mapping[str, ServerTransport]] = {
     "stdio": "stdio",
@@ -26,12 +28,13 @@ TRANSPORTS: Final[Mapping[str, ServerTransport]] = {
 }
 KNOWN: Final = frozenset(
     {"type", "command", "args", "env", "cwd", "url", "headers", "timeout", "alwaysLoad", "always_load", "enabled"}
-    | {"disabled", "tools", "sandbox", "required", "description"}
+    | {"disabled", "tools", "sandbox", "required", "description", "oauth"}
 )
 LONGEST_NAME: Final = 64
 LEAST_TIMEOUT: Final = 1_000
 """Milliseconds; a lower time limit is ignored."""
 MOST_WORDS: Final = 200
+LARGEST_PORT: Final = 65_535
 SECRETS: Final = (
     "'{name}' would send {variables} to a server that the project defines. "
     "To allow that, put the definition into your own config.toml: phoenix mcp add-json --scope user {name} '…'."
@@ -81,27 +84,15 @@ def _parsed(name: str, table: dict[str, object], place: Place) -> ServerDefiniti
     folder = str(place.folder)
     own = {"CLAUDE_PROJECT_DIR": folder, "PHOENIX_PROJECT_DIR": folder}
     variables = Variables(place.environment, place.origin is not ServerOrigin.PROJECT, own, place.is_literal)
-    command: tuple[str, ...] = ()
-    url = ""
-    if transport == "stdio":
-        words = [_text(table, "command"), *_list(table, "args")]
-        if not words[0]:
-            raise Invalid("needs 'command', or 'url' with type 'http'")
-        command, shown = tuple(map(variables.fill, words)), " ".join(words)
-    else:
-        shown = _text(table, "url")
-        url = _checked_url(variables.fill(shown))
+    command, url, shown = _target(table, transport, variables)
     environment = {key: variables.fill(text) for key, text in _pairs(table, "env").items()}
     headers = {key: variables.fill(text) for key, text in _pairs(table, "headers").items()}
     _check_headers(headers)
+    oauth = _oauth(table, variables)
     cwd = variables.fill(_text(table, "cwd"))
     if any("\0" in text for text in (*command, *environment, *environment.values(), cwd)):
         raise Invalid("has a null character in a value")
-    sandbox = _text(table, "sandbox") or "inherit"
-    if sandbox not in {"inherit", "off"}:
-        raise Invalid("has an unknown 'sandbox'; it is 'inherit' or 'off'")
-    if sandbox == "off" and place.origin is ServerOrigin.PROJECT:
-        raise Invalid("cannot switch the sandbox off in a project; write sandbox = 'off' in your own config.toml")
+    sandbox = _sandbox(table, place)
     return ServerDefinition(
         name=name,
         origin=place.origin,
@@ -112,6 +103,7 @@ def _parsed(name: str, table: dict[str, object], place: Place) -> ServerDefiniti
         cwd=str(place.folder / Path(cwd).expanduser()) if cwd else "",
         url=url,
         headers=headers,
+        oauth=oauth,
         timeout_ms=_timeout(table),
         is_enabled=_flag(table, "enabled", default=True) and not _flag(table, "disabled", default=False),
         is_required=_flag(table, "required", default=False) and place.origin is not ServerOrigin.PROJECT,
@@ -120,9 +112,40 @@ def _parsed(name: str, table: dict[str, object], place: Place) -> ServerDefiniti
         always_load=_flag(table, "alwaysLoad", default=False) or _flag(table, "always_load", default=False),
         shown=clean_line(shown),
         digest=_digest(place.source, name, table),
-        identity=_digest(name, command, environment, cwd, url, headers, sandbox),
+        identity=_digest(
+            name,
+            command,
+            environment,
+            cwd,
+            url,
+            headers,
+            sandbox,
+            *_words_of(oauth),
+        ),
         trouble=_trouble(clean_line(name), variables, place),
     )
+
+
+def _target(
+    table: dict[str, object], transport: ServerTransport, variables: Variables
+) -> tuple[tuple[str, ...], str, str]:
+    """Command or address, and the one of them as it is written."""
+    if transport != "stdio":
+        shown = _text(table, "url")
+        return (), _checked_url(variables.fill(shown)), shown
+    words = [_text(table, "command"), *_list(table, "args")]
+    if not words[0]:
+        raise Invalid("needs 'command', or 'url' with type 'http'")
+    return tuple(map(variables.fill, words)), "", " ".join(words)
+
+
+def _sandbox(table: dict[str, object], place: Place) -> str:
+    sandbox = _text(table, "sandbox") or "inherit"
+    if sandbox not in {"inherit", "off"}:
+        raise Invalid("has an unknown 'sandbox'; it is 'inherit' or 'off'")
+    if sandbox == "off" and place.origin is ServerOrigin.PROJECT:
+        raise Invalid("cannot switch the sandbox off in a project; write sandbox = 'off' in your own config.toml")
+    return sandbox
 
 
 def _trouble(name: str, variables: Variables, place: Place) -> str:
@@ -184,6 +207,32 @@ def _pairs(table: dict[str, object], key: str) -> dict[str, str]:
     if key == "env" and any("=" in name for name in pairs):
         raise Invalid("has a variable in 'env' with = in its name")
     return cast("dict[str, str]", pairs)
+
+
+def _oauth(table: dict[str, object], variables: Variables) -> OAuth | None:
+    """Settings for signing in, under their names in JSON or in TOML."""
+    value = table.get("oauth")
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise Invalid("needs a table for 'oauth'")
+    given = cast("dict[str, object]", value)
+    texts = {
+        key: variables.fill(_text(given, key)) for key in ("clientId", "client_id", "clientSecret", "client_secret")
+    }
+    port = given.get("callbackPort", given.get("callback_port", 0))
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= LARGEST_PORT:
+        raise Invalid("needs a port for 'callbackPort'")
+    return OAuth(
+        client_id=texts["clientId"] or texts["client_id"],
+        client_secret=texts["clientSecret"] or texts["client_secret"],
+        callback_port=port,
+        scopes=_text(given, "scopes"),
+    )
+
+
+def _words_of(oauth: OAuth | None) -> list[object]:
+    return [] if oauth is None else [msgspec.to_builtins(oauth)]
 
 
 def _flag(table: dict[str, object], key: str, *, default: bool) -> bool:

@@ -15,6 +15,7 @@ from phoenix_tui.config.servers.server_files import BadServers, ServerFiles, jso
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
 from tests.support.mcp_phoenix import servers_json, write_servers
+from tools.mcp_host.protocol import OAuth
 
 ENVIRONMENT = {"HOST": "example.com", "MY_TOKEN": "s3cret", "PROXY": "http://me:pw@host"}
 
@@ -187,3 +188,18 @@ def test_at_most_64_servers_are_taken(tmp_path: Path) -> None:
     files = make_files(tmp_path, json.dumps({"mcpServers": {f"s{n}": {"command": "x"} for n in range(200)}}))
     found = files.look(tmp_path / "work")
     assert (len(found.servers), found.notices) == (64, ("A folder has at most 64 MCP servers; 's64' is left out.",))
+
+
+def test_settings_for_signing_in_are_read_in_both_spellings_and_checked() -> None:
+    place = Place(ServerOrigin.USER, "config.toml", Path("/"), {"SECRET": "s"})
+    table = {"url": "https://a.example/mcp"}
+    made, _ = parse_definition("a", {**table, "oauth": {"clientId": "c", "clientSecret": "${SECRET}"}}, place)
+    assert made.oauth == OAuth(client_id="c", client_secret="s")
+    toml, _ = parse_definition("a", {**table, "oauth": {"client_id": "c", "callback_port": 8_080}}, place)
+    assert toml.oauth == OAuth(client_id="c", callback_port=8_080)
+    assert made.identity != toml.identity
+    wrong, _ = parse_definition("a", {**table, "oauth": {"callbackPort": 70_000}}, place)
+    assert wrong.trouble == "config.toml: server 'a' needs a port for 'callbackPort'."
+    projects = Place(ServerOrigin.PROJECT, ".mcp.json", Path("/"), {"MY_TOKEN": "s"})
+    refused, _ = parse_definition("a", {**table, "oauth": {"clientSecret": "${MY_TOKEN}"}}, projects)
+    assert "would send MY_TOKEN to a server that the project defines" in refused.trouble

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec.structs import replace
+from textual import events
 
 from engine.ports.mcp import ServerState
 from phoenix_tui.modals.mcp_sheet import McpSheet
@@ -71,3 +72,44 @@ async def test_without_servers_the_sheet_names_the_way_to_one(open_shell: OpenSh
         await shell.shows("No MCP servers here. Define them in .mcp.json")
         await shell.pilot.press("enter", "r", "x", "down")
         assert isinstance(shell.top, McpSheet)
+
+
+async def test_enter_on_a_server_that_wants_a_sign_in_shows_the_host_and_opens_nothing(open_shell: OpenShell) -> None:
+    servers = FakeServers(a_server("web", ServerState.NEEDS_AUTH, "it wants a sign-in"))
+    async with open_shell(mcp=servers) as shell:
+        opened: list[str] = []
+        shell.app.open_url = lambda url, **_: opened.append(url)  # type: ignore[method-assign]  # watched
+        await listed(shell)
+        await shell.pilot.press("enter")
+        await shell.shows("Sign in to web at login.example.com")
+        assert "https://login.example.com/a?state=s" in shell.text
+        assert opened == []
+        await shell.pilot.press("o")
+        assert opened == ["https://login.example.com/a?state=s"]
+        await shell.shows("The browser is asked to open it.")
+
+
+async def test_a_pasted_address_is_taken_from_a_line_and_from_a_paste(open_shell: OpenShell) -> None:
+    servers = FakeServers(a_server("web", ServerState.NEEDS_AUTH))
+    async with open_shell(mcp=servers) as shell:
+        await listed(shell)
+        await shell.pilot.press("enter")
+        await shell.shows("p takes a pasted address")
+        shell.top.post_message(events.Paste("http://127.0.0.1/callback?state=s"))
+        await shell.shows("It has no code.")
+        await shell.pilot.press("p")
+        await shell.shows("Address that the browser was sent to")
+        await shell.type("x?code=1")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: isinstance(shell.top, McpSheet))
+        await shell.shows("● web")
+    assert servers.done[-2:] == ["paste x?code=1", "reconnect web"]
+
+
+async def test_a_reason_why_there_is_no_sign_in_is_said_in_the_sheet(open_shell: OpenShell) -> None:
+    servers = FakeServers(a_server("web", ServerState.NEEDS_AUTH))
+    servers.sign_ins.address = "MCP server 'web' gave no address."
+    async with open_shell(mcp=servers) as shell:
+        await listed(shell)
+        await shell.pilot.press("enter")
+        await shell.shows("MCP server 'web' gave no address.")

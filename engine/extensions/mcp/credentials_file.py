@@ -1,0 +1,61 @@
+"""Tokens of servers that the user signed in to: one file, 0600, whose content only the helper understands."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from engine.ports.mcp import ServerDefinition, ServerOrigin
+from tools.files.own_files import close_to_others, read_file, write_file
+from tools.mcp_host.protocol import NOTHING
+
+MOST_BYTES: Final = 4 * 1024 * 1024
+LONGEST: Final = 64 * 1024
+"""Bytes of one server's tokens and registration."""
+
+
+class CredentialsFile(Struct, eq=False):
+    """The file `mcp_tokens.json`; its methods touch the disk and belong in a thread."""
+
+    path: Path
+
+    def get(self, key: str) -> Raw:
+        """Content stored under a key; null without any, or where the file is damaged."""
+        found = self._read().get(key)
+        return Raw(json.dumps(found).encode()) if found is not None else NOTHING
+
+    def put(self, key: str, content: Raw) -> None:
+        """Store tokens beside those of other servers, or delete them for null.
+
+        Raises:
+            OSError: they cannot be written, or are too long.
+        """
+        entries = self._read()
+        entries.pop(key, None)
+        if bytes(content) != bytes(NOTHING):
+            entries[key] = msgspec.json.decode(content)
+        encoded = msgspec.json.encode(entries)
+        if len(bytes(content)) > LONGEST or len(encoded) > MOST_BYTES:
+            raise OSError(0, "the tokens are too long")
+        write_file(self.path, encoded)
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            with contextlib.suppress(OSError):
+                close_to_others(self.path)
+            return msgspec.json.decode(read_file(self.path, MOST_BYTES, follow=False), type=dict[str, Any])
+        except (OSError, msgspec.MsgspecError, RecursionError):
+            return {}
+
+
+def credentials_key(definition: ServerDefinition, root: Path) -> str:
+    """Key of a server's tokens: its address, and for one of a project that project, which gets no others' tokens."""
+    place = str(root) if definition.origin is ServerOrigin.PROJECT else ""
+    parts = "\0".join((definition.origin.value, place, definition.url))
+    return f"mcp:{hashlib.sha256(parts.encode('utf-8', 'surrogatepass')).hexdigest()}"
