@@ -128,6 +128,7 @@ class WorkspaceServices:
         screen.parts.status.kept = self._services.kept
         screen.run_worker(self._look_at_sandbox(), group="sandbox")
         self._watch_sources()
+        screen.run_worker(self._start_servers(), group="servers")
         await self._show_status_script()
         if self._services.warning:
             self.ctx.tell(self._services.warning, bad=True)
@@ -142,6 +143,11 @@ class WorkspaceServices:
         from phoenix_tui.workspace.source_watch import ScreenSourceWatch  # noqa: PLC0415 - behind an early prompt
 
         ScreenSourceWatch(self.ctx).start()
+
+    async def _start_servers(self) -> None:
+        from phoenix_tui.workspace.server_start import start_servers  # noqa: PLC0415 - behind an early prompt
+
+        await start_servers(self.ctx.active)
 
     async def _show_status_script(self) -> None:
         """Show the user's own status line, where one is configured."""

@@ -113,3 +113,10 @@ async def test_a_reason_why_there_is_no_sign_in_is_said_in_the_sheet(open_shell:
         await listed(shell)
         await shell.pilot.press("enter")
         await shell.shows("MCP server 'web' gave no address.")
+
+
+async def test_servers_are_started_once_no_key_has_come_for_a_moment(open_shell: OpenShell) -> None:
+    servers = FakeServers(a_server())
+    async with open_shell(mcp=servers) as shell:
+        await shell.type("hello")
+        await shell.until(lambda: servers.done == ["settle"])
