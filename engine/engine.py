@@ -30,6 +30,7 @@ from engine.records import (
     Recovery,
     SideExchange,
 )
+from engine.records.forks import ForkPlace
 from engine.rule_store import RuleStore
 from engine.tracking.boards import TaskBoards
 from tools.shedding import SheddingOrder, shedding
@@ -135,12 +136,19 @@ class Engine:
         return await self.ports.store.find(reference, partly=partly)
 
     async def fork(
-        self, conversation_id: str, up_to_seq: int | None = None, beside: Sequence[SideExchange] = ()
+        self,
+        conversation_id: str,
+        up_to_seq: int | None = None,
+        beside: Sequence[SideExchange] = (),
+        place: ForkPlace | None = None,
     ) -> Conversation:
-        """A copy under a new id, open here; it ends with the questions `beside` and their answers."""
+        """A copy under a new id, open here; it ends with the questions `beside` and their answers.
+
+        It works in the folder of its source, or in that of `place`.
+        """
         self._conversations.refuse_when_full()
         new_id, now = self.ports.ids.new(), self.ports.clock.now()
-        record = await self.ports.library.fork(conversation_id, new_id, now, up_to_seq, beside)
+        record = await self.ports.library.fork(conversation_id, new_id, now, up_to_seq, beside, place)
         return await self._conversations.adopt(record)
 
     async def change(self, conversation_id: str, changes: ConversationChanges) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         SideExchange,
         StoredMessage,
     )
+    from engine.records.forks import ForkPlace
     from engine.records.model_calls import CallSum
     from engine.records.runs import RunRecord
     from engine.records.turns import TurnSummary
@@ -256,9 +257,16 @@ class EngineApi(Protocol):
         ...
 
     async def fork(
-        self, conversation_id: str, up_to_seq: int | None = None, beside: Sequence[SideExchange] = ()
+        self,
+        conversation_id: str,
+        up_to_seq: int | None = None,
+        beside: Sequence[SideExchange] = (),
+        place: ForkPlace | None = None,
     ) -> ConversationApi:
-        """Continue in a copy, which ends with the questions `beside` and their answers. Raises EngineError."""
+        """Continue in a copy, which ends with the questions `beside` and their answers. Raises EngineError.
+
+        It works in the folder of its source, or in that of `place`.
+        """
         ...
 
     async def change(self, conversation_id: str, changes: ConversationChanges) -> None:

@@ -31,6 +31,7 @@ from engine.records import (
     ToolCallRecord,
 )
 from engine.records.effort import Effort
+from engine.records.forks import ForkPlace
 from engine.records.model_calls import CallSum, ModelCall
 from engine.records.runs import RunRecord
 from engine.records.turns import TurnDigest, TurnNote, TurnSummary
@@ -262,10 +263,11 @@ class Library(Protocol):
         at: float,
         up_to_seq: int | None = None,
         beside: Sequence[SideExchange] = (),
+        place: ForkPlace | None = None,
     ) -> StoredConversation:
         """Copy a conversation, whole or up to a message, under a new id, owned by this process.
 
-        Questions `beside` it and their answers become its last messages.
+        Questions `beside` it and their answers become its last messages; `place` is another folder for it.
         """
         ...
 

@@ -6,11 +6,12 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from uuid import uuid4
 
-from engine.codec import decode_omitted, encode_omitted, encode_state, encode_totals
+from engine.codec import decode_omitted, encode_omitted, encode_state, encode_totals, storable
 from engine.machine.messages import NewMessage, Origin, Role, TextBlock
 from engine.machine.states import STATE_NAMES, Idle
 from engine.ports import AppendMessage, NoConversation, StorageError
 from engine.records import SideExchange
+from engine.records.forks import ForkPlace
 from engine.records.totals import Totals
 from engine.store import file_steps, messages, planning, task_copies
 from engine.store.copying import NAMES_AN_IMAGE, Row, columns_of, insert_rows, renamed_blocks
@@ -55,13 +56,20 @@ class Fork:
     """
 
     def __init__(
-        self, source_id: str, new_id: str, at: float, up_to_seq: int | None, beside: Sequence[SideExchange] = ()
+        self,
+        source_id: str,
+        new_id: str,
+        at: float,
+        up_to_seq: int | None,
+        beside: Sequence[SideExchange] = (),
+        place: ForkPlace | None = None,
     ) -> None:
         self.conversation_id = new_id
         self._source_id = source_id
         self._at = at
         self._up_to_seq = up_to_seq
         self._beside = beside
+        self._place = place
         self._last = 0
         self._copied = 0
         """The newest message that was copied."""
@@ -79,6 +87,8 @@ class Fork:
         self._last = min(wished, _newest(connection, source_id))
         if self._up_to_seq is not None:
             row |= _planned_up_to(connection, source_id, row, self._last)
+        if self._place is not None:
+            row |= _placed(self._place, str(row["append_system_prompt"]))
         row |= {"id": self.conversation_id, "branch_of": source_id, "branch_seq": self._last, "partial": by}
         insert_rows(connection, {"conversations": [row]})
         connection.execute("CREATE TEMP TABLE IF NOT EXISTS renamed (old TEXT PRIMARY KEY, new TEXT) WITHOUT ROWID")
@@ -108,7 +118,8 @@ class Fork:
     def finish(self, connection: sqlite3.Connection) -> None:
         """Give calls without a result that of an interruption, so that the copy can continue at once."""
         new_id = self.conversation_id
-        file_steps.copy(connection, self._source_id, new_id, self._last)
+        if self._place is None:  # its files are those of another folder: rewinding would write there
+            file_steps.copy(connection, self._source_id, new_id, self._last)
         if self._up_to_seq is not None:
             task_copies.drop_later(connection, new_id)
         interrupt_open(connection, new_id, self._at)
@@ -221,6 +232,12 @@ def _fresh_start(source: Row, at: float, up_to_seq: int | None) -> Row:
         "updated_at": at,
     }
     return source | beginning
+
+
+def _placed(place: ForkPlace, prompt: str) -> Row:
+    """Another folder, and the paragraph for the model about it."""
+    appended = "\n\n".join(filter(None, (prompt.strip(), place.note)))
+    return {"cwd": storable(str(place.cwd)), "append_system_prompt": storable(appended)}
 
 
 def _planned_up_to(connection: sqlite3.Connection, source_id: str, source: Row, seq: int) -> Row:

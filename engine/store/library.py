@@ -10,6 +10,7 @@ from pathlib import Path
 from engine.ports import ConversationChanges, Imported, ImportTerms, OwnedElsewhere
 from engine.ports.storage import IndexProgress
 from engine.records import FoundText, SearchAnswer, SideExchange, StoredCompaction, StoredConversation
+from engine.records.forks import ForkPlace
 from engine.records.model_calls import CallSum
 from engine.records.runs import RunRecord
 from engine.records.turns import TurnDigest, TurnSummary
@@ -56,10 +57,11 @@ class SqliteLibrary:
         at: float,
         up_to_seq: int | None = None,
         beside: Sequence[SideExchange] = (),
+        place: ForkPlace | None = None,
     ) -> StoredConversation:
         """Copy a conversation, whole or up to a message, under a new id, owned by this process.
 
-        Questions `beside` it and their answers become its last messages.
+        Questions `beside` it and their answers become its last messages; `place` is another folder for it.
         """
 
         def last(connection: sqlite3.Connection) -> StoredConversation:
@@ -67,7 +69,7 @@ class SqliteLibrary:
             tell_apart(connection, new_id)
             return conversations.record(connection, new_id, self._instance)
 
-        return await self.slices.make(Fork(source_id, new_id, at, up_to_seq, beside), at, last)
+        return await self.slices.make(Fork(source_id, new_id, at, up_to_seq, beside, place), at, last)
 
     async def purge(self, conversation_id: str) -> None:
         """Remove a conversation for good, with its rows and its unshared attachments.

@@ -11,8 +11,10 @@ from engine.executor.requests import Refused
 from engine.ports import ConversationChanges
 from phoenix_tui.commands.command_context import CommandContext, CommandFunction, UndoStep
 from phoenix_tui.commands.panes import split_with
+from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.archive import archive_or_delete as archive_all
 from phoenix_tui.features.archive import not_done
+from phoenix_tui.features.fork_worktree import fork_into_worktree
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.modals.archive_sheet import ArchiveSheet
 from phoenix_tui.modals.peek_sheet import PeekSheet
@@ -116,6 +118,18 @@ async def fork(ctx: CommandContext, ids: tuple[str, ...]) -> None:
     ctx.tell("Forked. You are in the copy.")
 
 
+async def fork_worktree(ctx: CommandContext, ids: tuple[str, ...]) -> None:
+    """Continue in a copy, in a git worktree of its own. Raises EngineError."""
+    row = ctx.active.index.summary(ids[0])
+    if row is None:
+        return
+    copy = await fork_into_worktree(ScreenFrontEnd(ctx), row.id, row.cwd)
+    await ctx.active.open(copy.id)
+    ctx.environment.count_commits()
+    await ctx.active.index.reload()
+    ctx.tell("Forked. You are in the copy.")
+
+
 async def peek(ctx: CommandContext, ids: tuple[str, ...]) -> None:
     """Look in without opening; the sheet answers and replies by itself, o opens."""
     row = ctx.active.index.summary(ids[0])
@@ -179,6 +193,7 @@ ACTS: Final[dict[str, RowsAction]] = {
     "pin": pin,
     "stop": stop,
     "fork": fork,
+    "fork worktree": fork_worktree,
     "peek": peek,
     "beside": beside,
     **{f"answer {number}": partial(answer_row, number) for number in range(1, MOST_OPTIONS + 1)},

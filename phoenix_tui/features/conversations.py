@@ -11,6 +11,7 @@ from engine.ports import ConversationChanges
 from engine.records import ConversationQuery, ConversationSummary
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.features.export import export_to
+from phoenix_tui.features.fork_worktree import fork_into_worktree, worktree_name
 from phoenix_tui.features.front_end import FrontEnd, Option, accepted
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.features.sub_agents import family_of
@@ -59,12 +60,21 @@ async def rename(front: FrontEnd, title: str) -> None:
         await front.services.engine.change(conversation.id, ConversationChanges(title=title.strip()))
 
 
-async def fork(front: FrontEnd, _: str) -> None:
-    """Continue in a copy."""
-    if front.conversation is None:
+async def fork(front: FrontEnd, argument: str) -> None:
+    """Continue in a copy, in the same folder or in a git worktree of its own. Raises EngineError."""
+    source = front.conversation
+    if source is None:
         front.tell("This conversation is empty; there is nothing to fork.", bad=True)
         return
-    copy = await front.services.engine.fork(front.conversation.id)
+    name = worktree_name(argument)
+    if argument.strip() and name is None:
+        front.tell("/fork copies this conversation; /fork --worktree NAME copies it into a git worktree.", bad=True)
+        return
+    engine = front.services.engine
+    if name is None:
+        copy = await engine.fork(source.id)
+    else:
+        copy = await fork_into_worktree(front, source.id, source.record.cwd, name)
     await front.open(copy.id)
     front.tell("Forked. You are in the copy.")
 

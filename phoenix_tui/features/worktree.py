@@ -44,7 +44,7 @@ async def worktree(front: FrontEnd, argument: str) -> None:
 async def worktree_at_start(runner: ProcessRunner, folder: Path, name: str, base: str) -> tuple[Path, tuple[str, ...]]:
     """Make the worktree of `--worktree` before anything else; its folder, and sentences. Raises GitFailure."""
     made = await make_worktree(runner, folder, name, base)
-    return made.folder, (_made_words(made), *made.notes)
+    return made.folder, (made_words(made), *made.notes)
 
 
 async def _begin(front: FrontEnd, argument: str) -> None:
@@ -52,8 +52,8 @@ async def _begin(front: FrontEnd, argument: str) -> None:
     name, _, base = argument.partition(BASE)
     source = await _source(front)
     made = await make_worktree(front.services.runner, source, name.strip(), base.strip())
-    front.tell(" ".join((_made_words(made), *made.notes)))
-    await _offer_trust(front, source, made.folder)
+    front.tell(" ".join((made_words(made), *made.notes)))
+    await offer_trust(front, source, made.folder)
     empty = front.conversation is None
     options = front.launch.options(
         front.model, front.mode if empty else front.launch.permission_mode, front.sandbox if empty else None
@@ -62,7 +62,7 @@ async def _begin(front: FrontEnd, argument: str) -> None:
     await front.open(created.id)
 
 
-async def _offer_trust(front: FrontEnd, source: Path, folder: Path) -> None:
+async def offer_trust(front: FrontEnd, source: Path, folder: Path) -> None:
     """Ask whether files count in the worktree that are byte for byte those of a trusted folder: trust is per folder."""
     if front.services.trust is None:
         return
@@ -143,7 +143,11 @@ def _refuse_in_use(front: FrontEnd, folder: Path) -> None:
 
 async def _source(front: FrontEnd) -> Path:
     """The folder in view; of a worktree that was removed the repository beside it."""
-    folder = folder_in_view(front)
+    return await existing_folder(folder_in_view(front))
+
+
+async def existing_folder(folder: Path) -> Path:
+    """A folder; the repository beside it where it was in a worktree that was removed."""
     beside = repository_beside(folder)
     return folder if beside is None or await asyncio.to_thread(folder.exists) else beside
 
@@ -163,7 +167,8 @@ async def _named(front: FrontEnd, name: str, word: str) -> Standing:
     raise GitFailure(f"There is no worktree {reveal_name(name)}; /worktree list shows them.")
 
 
-def _made_words(made: Made) -> str:
+def made_words(made: Made) -> str:
+    """Sentence about a worktree that was made or taken up."""
     worktree_made = made.worktree
     origin = worktree_made.origin
     of = f" of {reveal_name(origin.branch)}" if origin is not None and origin.branch else ""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.support.cli import with_claude
 from tests.support.git_repositories import commit, git, repository
-from tests.support.journeys import says
+from tests.support.journeys import rows, says
 from tests.support.loopback import serve
 from tests.support.program import program
 from tests.support.waiting import typing_guard
@@ -46,3 +47,36 @@ async def test_a_worktree_beside_the_repository(size: tuple[int, int], tmp_path:
             await running.send("/worktree fix")
             await running.until(lambda: (tree / "new").exists(), "the worktree again")
         assert git(tree, "log", "-1", "--format=%s %D") == "change new HEAD -> phoenix/fix, main"
+
+
+@pytest.mark.pty
+async def test_a_copy_of_a_conversation_works_in_a_worktree(tmp_path: Path) -> None:
+    async with serve(says("Here."), says("There.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        repository(phoenix.cwd)
+        (phoenix.cwd / "README").write_text("changed\n", "ascii")
+        home = phoenix.cwd.parent / FOLDER / phoenix.cwd.name
+        async with program(phoenix) as running:
+            await running.ready()
+            await running.send("/fork --worktree none")
+            await running.shows("nothing to fork")
+            await running.send("hello here")
+            await running.shows("Here.")
+            await running.send("/fork --worktree fix")
+            await running.until(lambda: (home / "fix" / "README").exists(), "the worktree")
+            await running.shows("phoenix/fix", "1 file in", "not committed")
+            await running.send("go on")
+            await running.shows("There.")
+            assert (home / "fix" / "README").read_text("ascii") == "one\n"
+            asked = json.dumps(server.requests[-1].json)
+            assert "hello here" in asked
+            assert f"Working directory: {home / 'fix'}" in asked
+            assert f"The messages before it are about {phoenix.cwd}" in asked
+            running.type("\x0c")
+            await running.shows("? keys")
+            await typing_guard()
+            running.type("F")
+            await running.until(lambda: (home / "work-1" / "README").exists(), "the second worktree")
+            await running.shows("phoenix/work-1")
+    folders = {str(row[0]) for row in rows(phoenix, "SELECT cwd FROM conversations")}
+    assert folders == {str(phoenix.cwd), str(home / "fix"), str(home / "work-1")}

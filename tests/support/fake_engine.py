@@ -42,6 +42,7 @@ from engine.records import (
     StoredMessage,
 )
 from engine.records.effort import Effort
+from engine.records.forks import ForkPlace
 from engine.records.model_calls import CallSum
 from engine.records.runs import RunRecord
 from engine.records.totals import Totals
@@ -398,12 +399,18 @@ class FakeEngine:
         return [self._summary(one) for one in found or parts]
 
     async def fork(
-        self, conversation_id: str, up_to_seq: int | None = None, beside: Sequence[SideExchange] = ()
+        self,
+        conversation_id: str,
+        up_to_seq: int | None = None,
+        beside: Sequence[SideExchange] = (),
+        place: ForkPlace | None = None,
     ) -> FakeConversation:
         self.forked_beside += beside
         source = await self.open(conversation_id)
         self.forks.append((conversation_id, up_to_seq))
-        copy = self._make(ConversationOptions(self.cwd, source.record.model, f"{source.record.title} (copy)"))
+        copy = self._make(
+            ConversationOptions(place.cwd if place else self.cwd, source.record.model, f"{source.record.title} (copy)")
+        )
         copy.messages = list(source.messages)
         return copy
 

@@ -67,6 +67,8 @@ class Made(Struct, frozen=True):
     """The part of it that is the working directory: that of the source, where it has one."""
     notes: tuple[str, ...] = ()
     """Sentences about it."""
+    is_new: bool = False
+    """True where neither it nor its branch existed before."""
 
 
 async def make_worktree(runner: ProcessRunner, folder: Path, name: str = "", base: str = "") -> Made:
@@ -96,7 +98,7 @@ async def _made(runner: ProcessRunner, source: Repository, folder: Path, slug: s
     making = _Making(runner, source, before, commit, origin)
     notes = await making.run()
     made = await asyncio.to_thread(worktree_at, source, slug)
-    return Made(made, _within(made, source, folder), notes)
+    return Made(made, _within(made, source, folder), notes, is_new=origin is not None)
 
 
 async def _commit(runner: ProcessRunner, source: Repository, before: Worktree, base: str) -> tuple[str, Origin | None]:

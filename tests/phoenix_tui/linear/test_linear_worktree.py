@@ -74,3 +74,19 @@ async def test_files_of_a_trusted_folder_are_asked_about_once_more(tmp_path: Pat
             running.type("hello\r")
             await running.shows("Assistant: Yes.")
             assert "Say please." in str(server.requests[-1].json)
+
+
+async def test_a_copy_in_a_worktree(tmp_path: Path) -> None:
+    async with serve(says("Yes."), says("Yes.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        repository(phoenix.cwd)
+        tree = phoenix.cwd.parent / FOLDER / phoenix.cwd.name / "fix"
+        async with program(phoenix, "--screen-reader", rows=ROWS, columns=COLUMNS) as running:
+            await running.shows("You:")
+            running.type("hello\r")
+            await running.shows("Assistant: Yes.")
+            running.type("/fork elsewhere\r")
+            await running.shows("/fork --worktree NAME copies it into a git worktree.")
+            running.type("/fork -w Fix\r")
+            await running.shows(f"Worktree fix: branch phoenix/fix of main, in {tree}.", "Forked. You are in the copy.")
+    assert {str(row[0]) for row in rows(phoenix, "SELECT cwd FROM conversations")} == {str(phoenix.cwd), str(tree)}
