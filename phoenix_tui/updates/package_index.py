@@ -123,7 +123,7 @@ def _urls_of(document: Mapping[str, object]) -> Iterator[str]:
         if table.get("default") is True and isinstance(address, str):
             yield address
     section = document.get("pip")
-    of_pip = cast("Mapping[str, object]", section) if isinstance(section, dict) else {}
+    of_pip: Mapping[str, object] = cast("dict[str, object]", section) if isinstance(section, dict) else {}
     for url in (document.get("index-url"), of_pip.get("index-url")):
         if isinstance(url, str) and url:
             yield url
