@@ -29,6 +29,8 @@ TOOL_WORDS: Final = {
     "read_image": "read an image",
     "list_files": "list files",
     "search": "search files",
+    "web_fetch": "read a web page",
+    "web_search": "search the web",
     "spawn_agents": "start sub-agents",
     "spawn_task": "start a sub-agent",
 }
