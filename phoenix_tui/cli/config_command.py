@@ -51,6 +51,8 @@ def _show(arguments: CommandArguments, paths: Paths, environment: Mapping[str, s
         return
     rows = [(name, _text(settings, name), settings.sources[name], key.allowed) for name, key in KEYS.items()]
     rows += [(f"providers.{added.name}", added.base_url, str(paths.config_file), "") for added in settings.providers]
+    if settings.web is not None:
+        rows.append(("web", f"{settings.web.search} at {settings.web.url}", str(paths.config_file), ""))
     write_table(("KEY", "VALUE", "SOURCE", "ALLOWED"), rows)
 
 

@@ -175,6 +175,14 @@ async def test_hostile_results_of_the_server_are_bounded_and_cleaned(tmp_path: P
     assert len(result) < 40_000
 
 
+async def test_a_result_of_megabytes_ends_the_search_with_a_sentence(tmp_path: Path) -> None:
+    huge = [{"type": "web_search_result", "url": "https://x.example/", "title": "T" * 10_000_000}]
+    search = checked(plays(recording(start(), searched(0, huge), ended(1))))
+    async with searching(tmp_path, calls("web_search", query="news"), search, says("Done.")) as at:
+        result = await said(await conversation(at.harness))
+    assert result == f"{at.loopback.url.partition('://')[2]} sent an invalid reply: an event of more than 4 MB"
+
+
 class Fetch(StubTool):
     """A web tool that fetches nothing."""
 
