@@ -56,8 +56,10 @@ def spent_by_another(home: EngineHarness, cost: float | None, cwd: Path | None =
     )
     query(
         home.store.path,
-        """INSERT INTO model_calls SELECT lower(hex(randomblob(16))), id, NULL, NULL, 'reply', 'ok', 'p', 'm', 0, 0,
-            1, 1, 0, 0, 0, ?, ?, 1, '' FROM conversations ORDER BY rowid DESC LIMIT 1""",
+        """INSERT INTO model_calls (id, conversation_id, purpose, status, provider, model, iteration, attempt,
+            input_tokens, output_tokens, cache_creation_tokens, cache_read_tokens, estimated, cost_usd, started_at,
+            duration_ms, error) SELECT lower(hex(randomblob(16))), id, 'reply', 'ok', 'p', 'm', 0, 0, 1, 1, 0, 0, 0, ?,
+            ?, 1, '' FROM conversations ORDER BY rowid DESC LIMIT 1""",
         cost,
         time.time(),
     )
