@@ -14,7 +14,6 @@ from phoenix_tui.commands.panes import split_with
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.archive import archive_or_delete as archive_all
 from phoenix_tui.features.archive import not_done
-from phoenix_tui.features.fork_worktree import fork_into_worktree
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.modals.archive_sheet import ArchiveSheet
 from phoenix_tui.modals.peek_sheet import PeekSheet
@@ -120,6 +119,8 @@ async def fork(ctx: CommandContext, ids: tuple[str, ...]) -> None:
 
 async def fork_worktree(ctx: CommandContext, ids: tuple[str, ...]) -> None:
     """Continue in a copy, in a git worktree of its own. Raises EngineError."""
+    from phoenix_tui.features.fork_worktree import fork_into_worktree  # noqa: PLC0415 - git, seldom used
+
     row = ctx.active.index.summary(ids[0])
     if row is None:
         return
@@ -128,6 +129,13 @@ async def fork_worktree(ctx: CommandContext, ids: tuple[str, ...]) -> None:
     ctx.environment.count_commits()
     await ctx.active.index.reload()
     ctx.tell("Forked. You are in the copy.")
+
+
+async def new_worktree(ctx: CommandContext, _: tuple[str, ...] = ()) -> None:
+    """Begin a conversation in a git worktree of its own. Raises EngineError."""
+    from phoenix_tui.commands import worktree  # noqa: PLC0415 - git, seldom used
+
+    await worktree.RUNS["worktree"](ctx, "")
 
 
 async def peek(ctx: CommandContext, ids: tuple[str, ...]) -> None:
@@ -194,11 +202,12 @@ ACTS: Final[dict[str, RowsAction]] = {
     "stop": stop,
     "fork": fork,
     "fork worktree": fork_worktree,
+    "new worktree": new_worktree,
     "peek": peek,
     "beside": beside,
     **{f"answer {number}": partial(answer_row, number) for number in range(1, MOST_OPTIONS + 1)},
     "archived": show_archived,
     "trash": show_trash,
 }
-NEED_NONE: Final = frozenset({"restore", "archived", "trash"})
+NEED_NONE: Final = frozenset({"restore", "archived", "trash", "new worktree"})
 RUNS: Final[dict[str, CommandFunction]] = {"pin": pin_this, "archived": show_archived, "trash": show_trash}

@@ -6,12 +6,12 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from engine.api.conversation import ConversationApi
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
 from engine.records import ConversationQuery, ConversationSummary
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.features.export import export_to
-from phoenix_tui.features.fork_worktree import fork_into_worktree, worktree_name
 from phoenix_tui.features.front_end import FrontEnd, Option, accepted
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.features.sub_agents import family_of
@@ -66,17 +66,20 @@ async def fork(front: FrontEnd, argument: str) -> None:
     if source is None:
         front.tell("This conversation is empty; there is nothing to fork.", bad=True)
         return
-    name = worktree_name(argument)
-    if argument.strip() and name is None:
+    copy = await _copied(front, source, argument) if argument.strip() else await front.services.engine.fork(source.id)
+    if copy is None:
         front.tell("/fork copies this conversation; /fork --worktree NAME copies it into a git worktree.", bad=True)
         return
-    engine = front.services.engine
-    if name is None:
-        copy = await engine.fork(source.id)
-    else:
-        copy = await fork_into_worktree(front, source.id, source.record.cwd, name)
     await front.open(copy.id)
     front.tell("Forked. You are in the copy.")
+
+
+async def _copied(front: FrontEnd, source: ConversationApi, argument: str) -> ConversationApi | None:
+    """The copy that an argument of /fork wants; None for an unknown one."""
+    from phoenix_tui.features.fork_worktree import fork_into_worktree, worktree_name  # noqa: PLC0415 - git, seldom used
+
+    name = worktree_name(argument)
+    return None if name is None else await fork_into_worktree(front, source.id, source.record.cwd, name)
 
 
 async def retry(front: FrontEnd, _: str) -> None:

@@ -109,6 +109,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("pin", "t", "want('pin')", "pin to the top, or unpin", L, priority=False),
     Key("rename", "ctrl+r", "want('rename')", "rename", L, priority=False),
     Key("fork_row", "f", "want('fork')", "continue in a copy", L, priority=False),
+    Key("new_worktree", "N", "want('new worktree')", "new conversation in a git worktree", L, priority=False),
     Key("fork_worktree", "F", "want('fork worktree')", "continue in a copy in a git worktree", L, priority=False),
     Key(
         "zoom",

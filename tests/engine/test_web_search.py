@@ -14,6 +14,7 @@ from engine.engine import ConversationOptions
 from engine.executor.requests import RunCaps
 from engine.machine.messages import ToolResultBlock, Usage, text_in
 from engine.machine.states import Idle
+from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.providers.prices import SEARCH, price
 from engine.records import PermissionMode
 from tests.support.engine import EngineHarness, StubTool, until
@@ -251,6 +252,12 @@ async def test_without_anything_to_search_with_the_tool_is_not_offered(tmp_path:
     async with searching(tmp_path, says("Hello.")) as at:
         await said(await conversation(at.harness, f"anthropic/{model}"), "Hello")
         assert ("web_search" in offered(at.loopback.requests[0])) is there
+
+
+async def test_a_provider_without_a_key_does_not_search() -> None:
+    assert AnthropicProvider(AnthropicSettings(api_key="sk-test")).describe(MODEL).searches
+    assert not AnthropicProvider(AnthropicSettings()).describe(MODEL).searches
+    assert not AnthropicProvider(AnthropicSettings(api_key="sk", backend="bedrock")).describe(MODEL).searches
 
 
 async def test_a_budget_that_is_used_up_forbids_the_search(tmp_path: Path) -> None:

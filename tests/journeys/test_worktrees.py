@@ -78,5 +78,10 @@ async def test_a_copy_of_a_conversation_works_in_a_worktree(tmp_path: Path) -> N
             running.type("F")
             await running.until(lambda: (home / "work-1" / "README").exists(), "the second worktree")
             await running.shows("phoenix/work-1")
+            await running.shows("Forked. You are in the copy.")
+            await typing_guard()
+            running.type("N")
+            await running.until(lambda: (home / "work-2" / "README").exists(), "the worktree of a new conversation")
+            await running.shows("phoenix/work-2")
     folders = {str(row[0]) for row in rows(phoenix, "SELECT cwd FROM conversations")}
-    assert folders == {str(phoenix.cwd), str(home / "fix"), str(home / "work-1")}
+    assert folders == {str(phoenix.cwd), *(str(home / name) for name in ("fix", "work-1", "work-2"))}

@@ -139,9 +139,10 @@ class AnthropicProvider:
         )
 
     def _searches(self, model: str) -> bool:
-        """True for a model of Claude whose server has refused no search; Bedrock has none."""
+        """True for a model of Claude that can be asked and whose server has refused no search; Bedrock has none."""
         is_claude = is_closed(model) and bare_name(model).startswith("claude-")
-        return is_claude and self._settings.backend != "bedrock" and model not in self._no_search
+        can_ask = self._settings.backend != "bedrock" and not self._settings.lacks_credentials
+        return is_claude and can_ask and model not in self._no_search
 
     async def models(self) -> list[ModelInfo]:
         """List the models of the server; remembers the windows it names."""
