@@ -17,6 +17,8 @@ from engine.machine.states import Idle
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.providers.prices import SEARCH, price
 from engine.records import PermissionMode
+from engine.records.trace_export import ExportSpan
+from phoenix_tui.telemetry.encode import encoded
 from tests.support.engine import EngineHarness, StubTool, until
 from tests.support.loopback import Seen, Talk
 from tests.support.loopback_anthropic import plays, recording, refuses, start, text
@@ -100,6 +102,8 @@ async def test_its_tokens_searches_and_cost_are_those_of_the_run(tmp_path: Path)
         (cost,) = query(at.harness.store.path, "SELECT sum(cost_usd) FROM model_calls")
         (run,) = query(at.harness.store.path, "SELECT cost_usd FROM runs")
         spans = query(at.harness.store.path, "SELECT kind, name FROM spans ORDER BY rowid")
+        traces = at.harness.store.library.traces
+        trace = await traces.of_run((await traces.of_conversation(session.id))[0].run_id)
         sums = {one.purpose.value: one.web_searches for one in await at.harness.store.library.calls(session.id)}
     expected = 3 * (price("anthropic", MODEL, Usage(10, 5)) or 0) + 3 * SEARCH
     assert [tuple(row) for row in rows] == [
@@ -111,6 +115,11 @@ async def test_its_tokens_searches_and_cost_are_those_of_the_run(tmp_path: Path)
     assert float(str(run[0])) == pytest.approx(expected)
     assert ("llm", "web_search") in [tuple(row) for row in spans]
     assert sums == {"reply": 0, "web_search": 3}
+    assert trace is not None
+    found_in_trace = [(one.purpose, one.usage.web_searches) for one in trace.spans if one.usage is not None]
+    assert found_in_trace == [("", 3), ("reply", 0), ("web_search", 3), ("reply", 0)]
+    exported = encoded([ExportSpan(one, "t", one.id, "") for one in trace.spans], content=False, version="1")
+    assert exported.count(b"phoenix.web_searches") == 1
 
 
 async def test_esc_ends_the_search_and_counts_it(tmp_path: Path) -> None:

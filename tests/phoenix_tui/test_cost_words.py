@@ -21,6 +21,11 @@ def test_a_purpose_is_told_with_its_calls_tokens_and_cost() -> None:
     ]
 
 
+def test_searches_that_a_server_charges_apart_are_named() -> None:
+    one = CallSum(CallPurpose.WEB_SEARCH, Totals(10, 5, cost_usd=0.03), 1, web_searches=3)
+    assert call_lines([one]) == ["web searches: 1 call, 10 in, 5 out, 3 searches, $0.03"]
+
+
 def test_an_unknown_price_and_what_was_counted_earlier_are_said() -> None:
     earlier = CallSum(CallPurpose.EARLIER, Totals(50, 5, cost_usd=None), 1)
     assert call_lines([earlier]) == ["before calls were recorded separately: 50 in, 5 out, price unknown"]
