@@ -128,10 +128,12 @@ async def update(setup: Setup, environment: Mapping[str, str], *, as_json: bool)
         raise CommandError(str(error), Exit.RETRYABLE) from error
     except OSError as error:
         raise CommandError(f"{error.filename or setup.paths.state}: {error.strerror}.", Exit.FAILED) from error
+    if not newest:
+        raise CommandError("The package index lists no release of Phoenix.", Exit.FAILED)
     newer = newer_sentence(newest, source.installation)
     if as_json:
         command = source.installation.command if newer else None
-        write_json({"version": VERSION, "newest": newest or None, "command": command})
+        write_json({"version": VERSION, "newest": newest, "command": command})
     else:
-        write_line(newer or f"Phoenix {VERSION} is the newest release that the index has.")
+        write_line(newer or f"There is no release newer than this one, Phoenix {VERSION}.")
     return Exit.OK

@@ -20,7 +20,7 @@ from engine.records import PermissionMode
 from engine.records.trace_export import ExportSpan
 from phoenix_tui.telemetry.encode import encoded
 from tests.support.engine import EngineHarness, StubTool, until
-from tests.support.loopback import Seen, Talk
+from tests.support.loopback import Seen, Talk, serve
 from tests.support.loopback_anthropic import plays, recording, refuses, start, text
 from tests.support.storage import query
 from tests.support.web_searching import (
@@ -38,6 +38,7 @@ from tests.support.web_searching import (
 )
 from tools.contract import JsonObject, ToolClass, ToolRequest
 from tools.web.contract import WebFindings, WebQuery, WebSource
+from tools.web.search_services import ConfiguredSearch
 from tools.web_search import WebSearch
 
 RESULT = ("https://docs.example.com/new", "News")
@@ -246,6 +247,23 @@ async def test_a_configured_service_comes_before_the_server_of_the_model(tmp_pat
         assert len(at.loopback.requests) == 2
     assert [one.words for one in service.asked] == ["news"]
     assert "by service" in result
+
+
+async def test_esc_ends_the_request_to_a_service(tmp_path: Path) -> None:
+    async def stalls(talk: Talk) -> None:
+        await talk.stall()
+
+    async with serve(stalls) as slow:
+        web = WebSearch(ConfiguredSearch("searxng", f"{slow.url}/search"))
+        async with searching(tmp_path, calls("web_search", query="news"), tools=(web,)) as at:
+            session = await conversation(at.harness)
+            await session.say("Search")
+            await slow.wait_asked()
+            session.cancel()
+            await slow.wait_closed()
+            await session.wait_idle()
+            statuses = query(at.harness.store.path, "SELECT status FROM tool_calls")
+    assert [str(row[0]) for row in statuses] == ["cancelled"]
 
 
 async def test_the_cheap_model_searches_where_it_can(tmp_path: Path) -> None:

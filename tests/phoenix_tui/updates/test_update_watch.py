@@ -151,6 +151,22 @@ async def test_the_command_looks_at_once_and_prints_the_command_of_the_installer
 
 
 @pytest.mark.parametrize(
+    ("names", "code", "words"),
+    [
+        (["phoenix_tui-0.0.1.tar.gz"], 0, f"There is no release newer than this one, Phoenix {VERSION}.\n"),
+        (["other-9.0.0.tar.gz"], 1, "phoenix: The package index lists no release of Phoenix.\n"),
+    ],
+)
+async def test_the_command_says_that_nothing_is_newer(tmp_path: Path, names: list[str], code: int, words: str) -> None:
+    async def lists(talk: Talk) -> None:
+        await talk.plain(200, json.dumps({"files": [{"filename": name} for name in names]}).encode())
+
+    async with serve(lists) as served:
+        ran = await phoenix(tmp_path, PIP_INDEX_URL=f"{served.url}/simple").run("update")
+    assert (ran.code, ran.out + ran.err) == (code, words)
+
+
+@pytest.mark.parametrize(
     ("index", "code", "words"),
     [
         ("", 1, "No package index is configured; set update_index"),
