@@ -14,7 +14,7 @@ from engine.engine import Engine
 from engine.executor.requests import Refused, RunCaps
 from engine.machine.messages import Origin
 from engine.machine.states import is_busy
-from engine.updates import ApprovalAsked, CallEnded, MessageSaved, RunEnded, Snapshot, Update
+from engine.updates import ApprovalAsked, CallEnded, MessageSaved, RunEnded, Snapshot, StateChanged, Update
 from phoenix_tui.cli.agent_reports import Used
 from phoenix_tui.cli.control.approvals import HostApprovals
 from phoenix_tui.cli.control.fallback import Fallback
@@ -26,6 +26,7 @@ from phoenix_tui.cli.control.results import (
     is_api_failure,
     result_frame,
 )
+from phoenix_tui.cli.control.steering import SteeredMessages
 from phoenix_tui.cli.control.user_message import HostMessage
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.outcome import RunOutcome
@@ -79,6 +80,7 @@ class Turns:
     """The outcome of the newest turn."""
     seqs: dict[str, int] = field(default_factory=dict[str, int])
     """Places of the host's messages in the conversation, by their ids."""
+    steered: SteeredMessages = field(init=False)
     _waiting: deque[HostMessage] = field(default_factory=deque[HostMessage])
     _bytes: int = 0
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -93,14 +95,16 @@ class Turns:
     _is_error: bool = False
     """True where the newest result is one."""
 
+    def __post_init__(self) -> None:
+        self.steered = SteeredMessages(self.conversation)
+
     def add(self, message: HostMessage) -> str:
         """Let a message wait for its turn; returns why it cannot. One behind the end is left out."""
         if self.stopped_by is not None:
             return ""
-        size = len(message.text) + sum(map(len, message.images))
-        if len(self._waiting) >= MOST_WAITING or self._bytes + size > MOST_BYTES:
+        if len(self._waiting) >= MOST_WAITING or self._bytes + message.size > MOST_BYTES:
             return f"more than {MOST_WAITING} messages, or {MOST_BYTES >> 20} MB of them, wait for their turn"
-        self._bytes += size
+        self._bytes += message.size
         self._waiting.append(message)
         self._changed.set()
         return ""
@@ -123,7 +127,7 @@ class Turns:
     @property
     def waiting(self) -> list[str]:
         """Ids of the messages that wait."""
-        return [message.uuid for message in self._waiting]
+        return [message.uuid for message in (*self.steered.waiting, *self._waiting)]
 
     @property
     def state(self) -> str:
@@ -155,14 +159,12 @@ class Turns:
             self.reporter.state(state)
 
     async def _turn(self, message: HostMessage) -> None:
-        self._bytes -= len(message.text) + sum(map(len, message.images))
+        self._bytes -= message.size
         self.tell_state("running")
         self._begin((message.uuid,))
         why_not = await self.settings.ready()
         self.reporter.tell(self.init())
-        if self.settings.replay:
-            replayed: JsonObject = {"type": "user", "message": {"role": "user", "content": message.content}}
-            self.reporter.tell(replayed | {"parent_tool_use_id": None, "isReplay": True}, message.uuid)
+        self._replay(message)
         await (self._refuse(why_not) if why_not else self._say(message))
         await self._owed()
         if self.settings.fallback is not None:
@@ -175,13 +177,23 @@ class Turns:
         self.outcome.refused = Refused(reason)
         await self._end()
 
-    async def _say(self, message: HostMessage) -> None:
+    def _replay(self, message: HostMessage) -> None:
+        if self.settings.replay:
+            replayed: JsonObject = {"type": "user", "message": {"role": "user", "content": message.content}}
+            self.reporter.tell(replayed | {"parent_tool_use_id": None, "isReplay": True}, message.uuid)
+
+    async def _attached(self, message: HostMessage) -> tuple[str, list[str]]:
+        """Text and ids of images of a message."""
         text, image_ids = message.text, list[str]()
         for image in message.images:
             try:
                 image_ids.append((await self.conversation.attach(image)).id)
             except ImageRejected as error:
                 text = f"{text}\n\n{IMAGE_LEFT_OUT.format(reason=error)}"
+        return text, image_ids
+
+    async def _say(self, message: HostMessage) -> None:
+        text, image_ids = await self._attached(message)
         caps = self._caps()
         if isinstance(caps, Refused):
             self.outcome.refused = caps
@@ -193,11 +205,34 @@ class Turns:
             if isinstance(receipt, Refused):
                 self.outcome.refused = receipt
                 break
-            await self._over.wait()
+            await self._run_over(caps)
             while await self._falls_back(caps):
-                await self._over.wait()
+                await self._run_over(caps)
             text, image_ids = await self._next_text(), []
         await self._end()
+
+    async def _run_over(self, caps: RunCaps) -> None:
+        """Wait for the end of the run; messages that come meanwhile steer it. What it did not read waits again."""
+        over = asyncio.ensure_future(self._over.wait())
+        while not self._over.is_set():
+            changed = asyncio.ensure_future(self._changed.wait())
+            await asyncio.wait((over, changed), return_when=asyncio.FIRST_COMPLETED)
+            changed.cancel()
+            self._changed.clear()
+            await self._steer(caps)
+        over.cancel()
+        for message in reversed(await self.steered.take_back()):
+            self._bytes += message.size
+            self._waiting.appendleft(message)
+
+    async def _steer(self, caps: RunCaps) -> None:
+        """Offer the messages that wait to the run, until one has to wait for a turn of its own."""
+        while self._waiting and not self._over.is_set():
+            message = self._waiting[0]
+            if not await self.steered.offer(message, *await self._attached(message), caps):
+                return
+            if self._waiting and self._waiting[0] is message:  # else everything is being stopped
+                self._bytes -= self._waiting.popleft().size
 
     async def _falls_back(self, caps: RunCaps) -> bool:
         """Run again with the other model where the turn failed for want of this one."""
@@ -258,6 +293,7 @@ class Turns:
 
     def _begin(self, uuids: tuple[str, ...]) -> None:
         self._uuids, self._started = uuids, monotonic()
+        self.steered.begin()
         if self.settings.structured is not None:
             self.settings.structured.begin()
 
@@ -275,7 +311,8 @@ class Turns:
             self.reporter.note(INTERRUPTED_TOOL if interrupted_in_a_tool(outcome) else INTERRUPTED)
         elif is_api_failure(outcome):
             self.reporter.failure(outcome.error, failure_kind(outcome.failed))
-        result = result_frame(outcome, self._used, self._cost, self._uuids)
+        read = (message.uuid for message in self.steered.delivered)
+        result = result_frame(outcome, self._used, self._cost, (*self._uuids, *read))
         if outcome.deferred is not None:
             result |= deferred_fields(outcome.deferred, self.conversation.record.cwd)
         self.reporter.tell(result)
@@ -295,7 +332,9 @@ class Turns:
             case ApprovalAsked(question):
                 self.approvals.follow(self.conversation, question)
             case MessageSaved(message) if message.origin is Origin.HUMAN:
-                self.seqs |= {uuid: message.seq for uuid in self._uuids if uuid not in self.seqs}
+                self._saved(message.seq)
+            case StateChanged():
+                self.steered.hold_at_rest()
             case RunEnded():
                 self._runs += 1
                 self._over.set()
@@ -303,6 +342,14 @@ class Turns:
                 pass  # the reporter has it
         if not isinstance(update, Snapshot):
             self.reporter.follow(update)
+
+    def _saved(self, seq: int) -> None:
+        """Note the place of a message of the host: of the one that began the run, later of one that steered it."""
+        if own := [uuid for uuid in self._uuids if uuid not in self.seqs]:
+            self.seqs |= dict.fromkeys(own, seq)
+        elif (steered := self.steered.saved()) is not None:
+            self.seqs[steered.uuid] = seq
+            self._replay(steered)
 
     def _follow_agent(self, agent: Conversation, update: Update) -> None:
         facts = agent.record.agent

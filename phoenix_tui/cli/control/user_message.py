@@ -26,6 +26,11 @@ class HostMessage(Struct, frozen=True):
     content: JsonValue = None
     """The content as it was sent, to be replayed."""
 
+    @property
+    def size(self) -> int:
+        """Characters and bytes of it."""
+        return len(self.text) + sum(map(len, self.images))
+
 
 def host_message(line: JsonObject) -> HostMessage | None:
     """The message of a `user` line; None where it has no content."""
