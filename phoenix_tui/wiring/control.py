@@ -40,6 +40,7 @@ from phoenix_tui.cli.control.reporter import ControlReporter
 from phoenix_tui.cli.control.requests import HostRequests
 from phoenix_tui.cli.control.server_requests import ServerRequests
 from phoenix_tui.cli.control.session import ControlSession
+from phoenix_tui.cli.control.session_requests import SessionRequests
 from phoenix_tui.cli.control.turns import Turns, TurnSettings
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.outcome import RunOutcome
@@ -210,6 +211,9 @@ class ControlRun:
         turns = Turns(
             backend.engine, conversation, reporter, approvals, outcome, settings, lambda: session.init_frame()
         )
+        commands = HostCommands(
+            partial(backend.invocables.catalogue, record.cwd), partial(backend.invocables.look, record.cwd)
+        )
         servers = ServerRequests(
             self._servers,
             backend.mcp,
@@ -227,9 +231,7 @@ class ControlRun:
             find_model,
             record.model,
             servers,
-            HostCommands(
-                partial(backend.invocables.catalogue, record.cwd), partial(backend.invocables.look, record.cwd)
-            ),
+            commands,
             (self._hooks, self._agents, servers),
             unasked=flags.unasked,
             asks=asks,
@@ -237,7 +239,8 @@ class ControlRun:
         settings.ready, self._agents.cwd = session.ready, record.cwd
         self._servers.images = backend.engine.ports.images
         self._turns = turns
-        handlers = {**session.handlers(), **Inspection(backend.engine, turns).handlers()}
+        more = Inspection(backend.engine, turns).handlers(), SessionRequests(turns, commands).handlers()
+        handlers = {**session.handlers(), **more[0], **more[1]}
         self._connection.open(HostRequests(self._writer, handlers), turns)
         return turns
 

@@ -212,6 +212,15 @@ class HostServers:
         await self._connect_to(server)
         return server.error
 
+    async def list_again(self, name: str) -> None:
+        """Read the tools of a connected server anew; those from before stay where that fails."""
+        server = self._servers[name]
+        if server.connected:
+            try:
+                server.tools = await self._list(name)
+            except HostError as error:
+                log.warning("the server %s of the host lists no tools: %s", name, error)
+
     def _connect(self) -> asyncio.Task[None]:
         if self._connecting is None:
             self._connecting = asyncio.ensure_future(self._connect_all())

@@ -12,10 +12,11 @@ from engine.engine import Engine
 from engine.ports import StorageError
 from engine.ports.files import FilesError
 from engine.rewind.rewind import CannotRewind
-from engine.rewind.values import RewindScope
+from engine.rewind.values import Preview, RewindScope
 from phoenix_tui.cli.control.names import bare_model
 from phoenix_tui.cli.control.requests import Handler, RequestError, text_of
 from phoenix_tui.cli.control.turns import Turns
+from tools.clean import clean_line
 from tools.contract import JsonObject, JsonValue
 
 COLORS: Final = ("promptBorder", "inactive", "claude", "warning", "permission", "success", "text")
@@ -68,6 +69,8 @@ class Inspection(Struct, eq=False):
         if seq is None or rewinding is None:
             raise RequestError(NO_CHECKPOINT)
         try:
+            if request.get("dry_run") is True:
+                return _previewed(await rewinding.preview(conversation.record, seq))
             await rewinding.rewind(conversation.record, conversation.state, seq, RewindScope.FILES)
         except (CannotRewind, FilesError, StorageError) as error:
             raise RequestError(str(error)) from error
@@ -89,3 +92,13 @@ class Inspection(Struct, eq=False):
 
 def _name(filling: Filling) -> str:
     return filling.value.replace("_", " ").capitalize()
+
+
+def _previewed(preview: Preview) -> JsonObject:
+    """The files that a rewind would change."""
+    if preview.refusal:
+        return {"canRewind": False, "error": preview.refusal}
+    changes = [one.change for one in preview.files if one.possible and not one.conflict]
+    names: list[JsonValue] = [clean_line(change.name) for change in changes]
+    lines = sum(change.added for change in changes), sum(change.removed for change in changes)
+    return {"canRewind": True, "filesChanged": names, "insertions": lines[0], "deletions": lines[1]}

@@ -20,6 +20,7 @@ from tools.contract import JsonObject, JsonValue
 
 CONNECT_WITHIN: Final = 10.0
 """Seconds that a request waits for servers that a host sets."""
+TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 SCOPES: Final = {ServerOrigin.FLAG: "dynamic", ServerOrigin.PROJECT: "project", ServerOrigin.USER: "user"}
 
 
@@ -47,6 +48,7 @@ class ServerRequests(Struct, eq=False):
             "mcp_toggle": self._toggle,
             "mcp_reconnect": self._reconnect,
             "mcp_set_servers": self._set_servers,
+            "mcp_message": self._message,
         }
 
     def begin(self, request: JsonObject) -> None:
@@ -101,6 +103,15 @@ class ServerRequests(Struct, eq=False):
             raise RequestError(f"There is no server {name[:60]}.")
         if view.state is not ServerState.CONNECTED:
             raise RequestError(view.text or f"The server {name[:60]} is not connected.")
+        return {}
+
+    async def _message(self, request: JsonObject) -> JsonObject:
+        """Take a notification of a server inside the host; a change of its tools lists them again."""
+        name, message = text_of(request, "server_name"), request.get("message")
+        if not self.inside.has(name):
+            raise RequestError(f"There is no server {name[:60]} inside the host.")
+        if isinstance(message, dict) and message.get("method") == TOOLS_CHANGED:
+            await self.inside.list_again(name)
         return {}
 
     async def _set_servers(self, request: JsonObject) -> JsonObject:

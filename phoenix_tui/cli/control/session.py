@@ -64,6 +64,7 @@ class ControlSession(Struct, eq=False):
             "interrupt": self._interrupt,
             "set_permission_mode": self._set_mode,
             "set_model": self._set_model,
+            "list_models": self._list_models,
             **self.servers.handlers(),
         }
 
@@ -146,11 +147,18 @@ class ControlSession(Struct, eq=False):
         ]
         return [default, *lines]
 
-    async def _interrupt(self, request: JsonObject) -> JsonObject:
+    async def _list_models(self, request: JsonObject) -> JsonObject:
         del request
+        return {"models": self._models()}
+
+    async def _interrupt(self, request: JsonObject) -> JsonObject:
         self.turns.stop()
+        cancelled: list[JsonValue] = []
+        if request.get("cancel_queued") is True:
+            cancelled = [uuid for uuid in self.turns.waiting if await self.turns.drop(uuid)]
         waiting: list[JsonValue] = list(self.turns.waiting)
-        return {"still_queued": waiting}
+        answer: JsonObject = {"still_queued": waiting}
+        return answer | {"cancelled": cancelled} if cancelled else answer
 
     async def _set_mode(self, request: JsonObject) -> JsonObject:
         given = text_of(request, "mode")

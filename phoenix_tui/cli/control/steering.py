@@ -60,6 +60,15 @@ class SteeredMessages(Struct, eq=False):
         if self._offered and not is_busy(self.conversation.state):
             self.conversation.queue.hold()
 
+    async def drop(self, uuid: str) -> bool:
+        """Take one out of the queue for good; False where none of this id is in it."""
+        found = next((queued for queued, message in self._offered.items() if message.uuid == uuid), None)
+        if found is None:
+            return False
+        del self._offered[found]
+        await self.conversation.queue.remove(found)
+        return True
+
     async def take_back(self) -> list[HostMessage]:
         """Take out of the queue what the run has not read, in order."""
         left, self._offered = self._offered, {}

@@ -129,6 +129,15 @@ class Turns:
         """Ids of the messages that wait."""
         return [message.uuid for message in (*self.steered.waiting, *self._waiting)]
 
+    async def drop(self, uuid: str) -> bool:
+        """Forget a message that waits; False where none of this id does."""
+        found = next((message for message in self._waiting if message.uuid == uuid), None)
+        if found is None:
+            return await self.steered.drop(uuid)
+        self._waiting.remove(found)
+        self._bytes -= found.size
+        return True
+
     @property
     def state(self) -> str:
         """`idle`, `running` or `requires_action`."""
