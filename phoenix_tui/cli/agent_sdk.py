@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final, TypeAlias
-from uuid import uuid4
 
 from engine.machine.states import AwaitingApproval, Cancelling, Errored, State, ToolExecuting
 from engine.ports import ModelInfo
 from phoenix_tui.cli.agent_reports import ModelTotal, Used
 from tools.contract import JsonObject, JsonValue
+from tools.fresh_ids import fresh_id
 
 DescribeModel: TypeAlias = Callable[[str], ModelInfo | None]
 """Look up a model by its reference; None where no provider knows it."""
@@ -31,7 +31,7 @@ _REASONS: Final = {
 
 def framed(line: JsonObject) -> JsonObject:
     """A line with an id of its own, which parsers demand."""
-    return line | {"uuid": str(uuid4())}
+    return line | {"uuid": fresh_id()}
 
 
 def session_fields(permission_mode: str) -> JsonObject:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from uuid import uuid4
 
 from engine.machine.messages import ToolUseBlock
 from engine.records import StoredMessage
 from phoenix_tui.cli.blocks import usage_object
 from tools.contract import JsonObject
+from tools.fresh_ids import fresh_id
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class Partials:
     def _begun(self) -> JsonObject:
         """The message as the API begins one; its row in the database, and so its lasting id, does not exist yet."""
         return {
-            "id": f"msg_{uuid4().hex}",
+            "id": f"msg_{fresh_id().replace('-', '')}",
             "type": "message",
             "role": "assistant",
             "model": self.model,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import platform
 import signal
 from collections.abc import AsyncGenerator, Generator
 from functools import partial
@@ -179,7 +178,7 @@ class ControlRun:
         model = known_model(arguments.model) if arguments.model else None
         prompt = arguments.system_prompt
         if prompt == "":
-            prompt = PLAIN_PROMPT.format(cwd=self._setup.cwd, system=platform.system())
+            prompt = PLAIN_PROMPT.format(cwd=self._setup.cwd, system=os.uname().sysname)
         return replace(arguments, model=model, system_prompt=prompt), setup
 
     async def _assemble(self, backend: Backend, conversation: Conversation) -> Turns:

@@ -7,7 +7,6 @@ import ipaddress
 import socket
 from typing import Final, Protocol
 from urllib.parse import SplitResult, urlsplit, urlunsplit
-from urllib.request import getproxies, proxy_bypass
 
 from msgspec import Struct
 
@@ -52,6 +51,8 @@ class PublicReach(Struct, frozen=True):
 
     def proxy(self, scheme: str, host: str) -> str:
         """Read the environment, as commands of the user do."""
+        from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - 5 ms, not for every start
+
         proxies = getproxies()
         found = proxies.get(scheme) or proxies.get("all") or ""
         return "" if not found or proxy_bypass(host) else found

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import Final, TypeAlias
-from uuid import uuid4
 
 from phoenix_tui.cli.control.frames import cancel_frame, request_frame
 from tools.contract import JsonObject, JsonValue
+from tools.fresh_ids import fresh_id
 
 MOST_OPEN: Final = 1_000
 """Requests that may wait for answers; a further one fails at once."""
@@ -49,7 +49,7 @@ class Host:
             raise HostError("The host has closed stdin, so it cannot answer.")
         if len(self._open) >= MOST_OPEN:
             raise HostError(f"{MOST_OPEN} requests wait for the host; it answers none of them.")
-        request_id = str(uuid4())
+        request_id = fresh_id()
         answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
         self._open[request_id] = answer
         try:

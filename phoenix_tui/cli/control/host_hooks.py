@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Final
-from uuid import uuid4
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,6 +26,7 @@ from engine.records import ConversationRecord
 from phoenix_tui.cli.control.host import Host, HostError
 from phoenix_tui.cli.control.requests import RequestError
 from tools.contract import JsonObject, JsonValue
+from tools.fresh_ids import fresh_id
 
 ANSWER_WITHIN: Final = 60.0
 """Seconds for a callback whose matcher sets no time; as in the program that the SDKs were written for."""
@@ -106,7 +106,7 @@ class HostHooks:
     async def _reply(
         self, request: HookRequest, matcher: HostMatcher, callback: str, observer: HookObserver
     ) -> HookReply:
-        hook_id, begun = str(uuid4()), monotonic()
+        hook_id, begun = fresh_id(), monotonic()
         observer.hook_started(hook_id, request.event, callback)
         reply: HookReply | None = None
         try:

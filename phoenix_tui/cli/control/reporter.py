@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, cast
-from uuid import uuid4
 
 from msgspec import Struct, field
 
@@ -19,6 +18,7 @@ from phoenix_tui.cli.control.names import bare_model, foreign_call, foreign_name
 from phoenix_tui.cli.partials import Partials
 from phoenix_tui.cli.reporters import StreamReporter
 from tools.contract import JsonObject, JsonValue, ToolInputError
+from tools.fresh_ids import fresh_id
 
 INTERRUPTED: Final = "[Request interrupted by user]"
 INTERRUPTED_TOOL: Final = "[Request interrupted by user for tool use]"
@@ -95,7 +95,7 @@ class ControlReporter(Struct, eq=False):
     def failure(self, text: str, kind: str) -> None:
         """A reply that says why there is none; `kind` is one of the SDK's errors."""
         content: list[JsonValue] = [{"type": "text", "text": text}]
-        message: JsonObject = {"id": str(uuid4()), "type": "message", "role": "assistant", "model": SYNTHETIC}
+        message: JsonObject = {"id": fresh_id(), "type": "message", "role": "assistant", "model": SYNTHETIC}
         message |= {"content": content, "stop_reason": "stop_sequence", "stop_sequence": "", "usage": {}}
         self.tell({"type": "assistant", "message": message, "parent_tool_use_id": None, "error": kind})
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from uuid import uuid4
 
 from phoenix_tui.cli.control.flags import control_flags
 from phoenix_tui.cli.control.given_settings import with_settings
@@ -12,6 +11,7 @@ from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.output import write_json_line, write_progress
 from phoenix_tui.cli.setup import prepare
 from tools.contract import JsonObject, JsonValue
+from tools.fresh_ids import fresh_id
 from tools.process.hardening import harden
 
 
@@ -35,7 +35,7 @@ def start_control(argv: Sequence[str]) -> int:
     try:
         return asyncio.run(run_control(flags, setup))
     except CommandError as error:
-        write_json_line(refusal(error, flags.run.session_id or flags.run.resume or str(uuid4())))
+        write_json_line(refusal(error, flags.run.session_id or flags.run.resume or fresh_id()))
         raise
 
 
@@ -57,5 +57,5 @@ def refusal(error: CommandError, session_id: str) -> JsonObject:
         "permission_denials": nothing,
         "errors": errors,
         "session_id": session_id,
-        "uuid": str(uuid4()),
+        "uuid": fresh_id(),
     }

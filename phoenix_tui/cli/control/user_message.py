@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 from typing import Final
-from uuid import uuid4
 
 from msgspec import Struct
 
 from tools.contract import JsonObject, JsonValue
+from tools.fresh_ids import fresh_id
 
 MOST_IMAGES: Final = 100
 """Images of one message: as many as the Messages API takes."""
@@ -37,7 +37,7 @@ def host_message(line: JsonObject) -> HostMessage | None:
     message = line.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     given = line.get("uuid")
-    uuid = given if isinstance(given, str) and given else str(uuid4())
+    uuid = given if isinstance(given, str) and given else fresh_id()
     if isinstance(content, str):
         return HostMessage(uuid, content, content=content)
     if not isinstance(content, list):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,3 +99,10 @@ async def test_a_signal_before_the_first_line_ends_it_with_its_code(tmp_path: Pa
             host.process.send_signal(signal.SIGTERM)
             code = await host.end()
     assert (code, server.requests) == (143, [])
+
+
+def test_what_serves_a_host_loads_no_screen_and_no_client_of_the_web() -> None:
+    unwanted = {"textual", "rich", "urllib.request", "http.client", "mcp", "pydantic", "anthropic", "openai", "httpx"}
+    code = f"import sys, phoenix_tui.wiring.control as _; print(sorted({unwanted} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
