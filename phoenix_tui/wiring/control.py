@@ -28,7 +28,7 @@ from phoenix_tui.cli.control.host import Host
 from phoenix_tui.cli.control.host_agents import HostAgents
 from phoenix_tui.cli.control.host_commands import HostCommands
 from phoenix_tui.cli.control.host_hooks import HostHooks
-from phoenix_tui.cli.control.host_rules import HostRules, is_whole
+from phoenix_tui.cli.control.host_rules import HostRules, folder_rules, is_whole
 from phoenix_tui.cli.control.host_servers import HostServers
 from phoenix_tui.cli.control.inspection import Inspection
 from phoenix_tui.cli.control.lines import EndOfInput, HostLines
@@ -199,7 +199,7 @@ class ControlRun:
 
         approvals = HostApprovals(
             self._host,
-            PermissionUpdates(self._rules, change_mode, write_progress),
+            PermissionUpdates(self._rules, change_mode, write_progress, record.cwd),
             lambda waits: turns.tell_state("requires_action" if waits else "running"),
             asks and not flags.unasked,
         )
@@ -252,6 +252,14 @@ class ControlRun:
             self._rules.allow(text)
         for text in self._flags.disallowed:
             self._rules.deny(text)
+        for folder in self._flags.add_dirs:
+            try:
+                texts = folder_rules(folder, self._setup.cwd)
+            except ValueError as error:
+                write_progress(f"phoenix: --add-dir: {error}.")
+                continue
+            for text in texts:
+                self._rules.allow(text)
         return self._rules
 
     def _leaves_out(self, tool: str) -> bool:

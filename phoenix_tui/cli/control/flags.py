@@ -93,8 +93,6 @@ def control_flags(argv: Sequence[str]) -> ControlFlags:
     own = {name: given.pop(name) for name in _OWN}
     in_host, given["mcp_config"] = servers_of(given["mcp_config"])
     notices += [f"{one} is unknown here and has no effect." for one in unknown if one.startswith("-")]
-    if own["add_dirs"]:
-        notices.append("--add-dir has no effect here: calls outside the folder ask.")
     if own["setting_sources"] is not None:
         try:
             check_sources(own["setting_sources"])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from msgspec import Struct
 
 from engine.records import PermissionMode
 from phoenix_tui.cli.control.flags import FOREIGN_MODES
-from phoenix_tui.cli.control.host_rules import HostRules, rule_texts
+from phoenix_tui.cli.control.host_rules import HostRules, folder_rules, rule_texts
 from tools.contract import JsonObject, JsonValue
 
 ChangeMode = Callable[[PermissionMode], Awaitable[None]]
@@ -21,13 +22,15 @@ class PermissionUpdates(Struct, eq=False):
     change_mode: ChangeMode
     say: Callable[[str], None]
     """Writes a line for the user."""
+    cwd: Path
+    """Folder where relative ones begin."""
 
     async def apply(self, entries: JsonValue) -> None:
         """Make the changes, or none of them and a line on stderr."""
         if entries is None:
             return
         try:
-            steps = [_step(entry) for entry in entries] if isinstance(entries, list) else None
+            steps = [_step(entry, self.cwd) for entry in entries] if isinstance(entries, list) else None
             if steps is None:
                 raise ValueError("updatedPermissions must be a list")  # noqa: TRY301 - as below
         except ValueError as error:
@@ -40,20 +43,18 @@ class PermissionUpdates(Struct, eq=False):
         match entry["type"], entry.get("behavior"):
             case "setMode", _:
                 await self.change_mode(PermissionMode(FOREIGN_MODES[str(entry["mode"])]))
-            case (("addRules" | "replaceRules"), "allow"):
+            case (("addRules" | "replaceRules"), "allow") | ("addDirectories", _):
                 for text in texts:
                     self.rules.allow(text)
             case (("addRules" | "replaceRules"), "deny"):
                 for text in texts:
                     self.rules.deny(text)
-            case (("addRules" | "replaceRules" | "removeRules"), _):
+            case _:
                 for text in texts:
                     self.rules.withdraw(text)
-            case _:
-                self.say("phoenix: Folders that a host adds have no effect here; calls outside the folder ask.")
 
 
-def _step(entry: JsonValue) -> tuple[JsonObject, list[str]]:
+def _step(entry: JsonValue, cwd: Path) -> tuple[JsonObject, list[str]]:
     """An entry and its rules. Raises ValueError."""
     kind = entry.get("type") if isinstance(entry, dict) else None
     if not isinstance(entry, dict):
@@ -68,6 +69,9 @@ def _step(entry: JsonValue) -> tuple[JsonObject, list[str]]:
                 raise ValueError(f"there is no mode {entry.get('mode')}")
             return entry, []
         case "addDirectories" | "removeDirectories":
-            return entry, []
+            folders = entry.get("directories")
+            if not isinstance(folders, list) or not all(isinstance(one, str) for one in folders):
+                raise ValueError("directories must be a list of paths")
+            return entry, [text for one in folders for text in folder_rules(str(one), cwd)]
         case _:
             raise ValueError(f"there is no update of type {kind}")
