@@ -7,6 +7,7 @@ from typing import Any
 
 from acp import schema
 from acp.connection import Connection
+from acp.exceptions import RequestError
 from acp.meta import CLIENT_METHODS
 from acp.schema import (
     AllowedOutcome,
@@ -41,6 +42,21 @@ class Client:
         """True where it can show a form."""
         elicitation = self.capabilities.elicitation
         return elicitation is not None and elicitation.form is not None
+
+    @property
+    def reads_text(self) -> bool:
+        """True where it can be asked for the texts of its files."""
+        files = self.capabilities.fs
+        return files is not None and files.read_text_file is True
+
+    async def read_text(self, session_id: str, path: str) -> str | None:
+        """Text of a file as the editor has it, unsaved changes included; None where it gives none."""
+        request = schema.ReadTextFileRequest(session_id=session_id, path=path)
+        try:
+            answer = await self._open.send_request(CLIENT_METHODS["fs_read_text_file"], as_json(request))
+            return schema.ReadTextFileResponse.model_validate(answer).content
+        except (ConnectionError, RequestError, ValueError):
+            return None
 
     async def update(self, session_id: str, update: BaseModel) -> None:
         """Tell it about a session. Raises ConnectionError."""

@@ -16,7 +16,7 @@ from msgspec import Struct
 from engine.api.conversation import ConversationApi
 from engine.executor.requests import EngineError
 from engine.ports import ConversationChanges, NoConversation, StorageError
-from engine.records import AgentFacts, ConversationQuery
+from engine.records import AgentFacts, ConversationQuery, ConversationRecord
 from engine.updates import Update
 from phoenix_tui.acp.capabilities import answer_to_initialize, is_method
 from phoenix_tui.acp.client import Client
@@ -191,6 +191,11 @@ class AcpServer:
         session = await self._change(request.session_id, request.config_id, request.value)
         options = await self._models.options(session.conversation.record)
         return schema.SetSessionConfigOptionResponse(config_options=options)
+
+    def session_of(self, record: ConversationRecord) -> str:
+        """The open session of a conversation or of a sub-agent's parent; empty: none."""
+        ids = record.id, record.agent.parent_id if record.agent is not None else ""
+        return next((one for one in ids if one in self._sessions), "")
 
     async def close(self) -> None:
         """Cancel everything and close all services."""

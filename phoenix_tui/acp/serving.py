@@ -14,12 +14,15 @@ from phoenix_tui.acp.client import Client
 from phoenix_tui.acp.lines import LineTransport
 from phoenix_tui.acp.server import AcpServer
 from phoenix_tui.acp.services import AcpServices
+from phoenix_tui.acp.unsaved import UnsavedTexts
 from phoenix_tui.lifecycle.stop_signals import SIGNAL_EXIT, listen
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
-async def serve(reading: int, writing: int, open_services: Callable[[], Awaitable[AcpServices]]) -> int:
+async def serve(
+    reading: int, writing: int, open_services: Callable[[], Awaitable[AcpServices]], unsaved: UnsavedTexts
+) -> int:
     """Serve one client until its input ends, or a signal comes; the exit code."""
     loop = asyncio.get_running_loop()
     transport = LineTransport(reading, writing)
@@ -33,6 +36,7 @@ async def serve(reading: int, writing: int, open_services: Callable[[], Awaitabl
     opening = asyncio.ensure_future(open_services())
     client = Client()
     server = AcpServer(client, opening)
+    unsaved.editor, unsaved.session_of = client, server.session_of
     connection = Connection(server.dispatcher(), transport, listening=False)
     client.connect(connection)
     try:

@@ -22,6 +22,7 @@ from engine.records import ConversationRecord, PermissionMode
 from engine.records.effort import Effort
 from engine.updates import Update
 from phoenix_tui.acp.services import AcpServices, AgentFollower, NewSession
+from phoenix_tui.acp.unsaved import UnsavedTexts
 from phoenix_tui.cli.arguments import RunArguments, run_arguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.logs import start_log
@@ -34,7 +35,7 @@ from phoenix_tui.features.custom_commands import CustomCommand, CustomCommands
 from phoenix_tui.text.cost_text import call_lines
 from phoenix_tui.text.labels import money, tokens
 from phoenix_tui.text.trust_text import untrusted
-from phoenix_tui.wiring.backend import Backend, open_backend
+from phoenix_tui.wiring.backend import Backend, Outside, open_backend
 from phoenix_tui.wiring.choice import choose
 from phoenix_tui.wiring.mcp import UNATTENDED_WAIT
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
@@ -64,10 +65,12 @@ def run_acp(parsed: Namespace) -> int:
     except ImportError as error:
         raise CommandError(MISSING) from error
 
-    async def opened() -> AcpServices:
-        return await open_services(setup, arguments)
+    unsaved = UnsavedTexts()
 
-    return asyncio.run(serve(reading, writing, opened))
+    async def opened() -> AcpServices:
+        return await open_services(setup, arguments, Outside(hooks=(unsaved,)))
+
+    return asyncio.run(serve(reading, writing, opened, unsaved))
 
 
 def _take_streams() -> tuple[int, int]:
@@ -89,10 +92,10 @@ def _arguments(parsed: Namespace) -> RunArguments:
     return run_arguments(run_parser().parse_args([*given, *(["--trust"] if parsed.trust else [])]))
 
 
-async def open_services(setup: Setup, arguments: RunArguments) -> AcpServices:
+async def open_services(setup: Setup, arguments: RunArguments, outside: Outside) -> AcpServices:
     """Open the engine. Raises CommandError."""
     try:
-        backend = await open_backend(setup, os.environ)
+        backend = await open_backend(setup, os.environ, outside=outside)
         await backend.engine.start()
     except OSError as error:
         raise CommandError(f"Phoenix cannot start its process helper: {error}.", Exit.FAILED) from error

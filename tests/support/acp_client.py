@@ -37,6 +37,10 @@ class Editor:
     holds: bool = False
     """True leaves every question open."""
     forms: list[Any] = field(default_factory=list[Any])
+    read: list[str] = field(default_factory=list[str])
+    """Paths whose texts were asked for."""
+    texts: dict[str, str] | None = field(default_factory=dict[str, str])
+    """Texts in the editor by path; None: it never answers."""
     fill: dict[str, Any] | None = None
     """Content of a form; None declines."""
 
@@ -53,6 +57,15 @@ class Editor:
         if chosen is None:
             return schema.RequestPermissionResponse(outcome=schema.DeniedOutcome(outcome="cancelled"))
         return schema.RequestPermissionResponse(outcome=schema.AllowedOutcome(outcome="selected", option_id=chosen))
+
+    async def read_text_file(self, path: str, **_: Any) -> schema.ReadTextFileResponse:
+        self.read.append(path)
+        if self.texts is None:
+            await asyncio.Event().wait()
+        text = (self.texts or {}).get(path)
+        if text is None:
+            raise acp.RequestError.invalid_params({"path": path})
+        return schema.ReadTextFileResponse(content=text)
 
     async def create_elicitation(self, message: str, mode: Any, **_: Any) -> Any:
         self.forms.append((message, mode))
