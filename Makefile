@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test quick one check pyright mypy lint collect structure index bench screenshots snapshots tour sdk-parsers sdk-hosts trial litellm llama clean
+.PHONY: run test quick one check pyright mypy lint collect structure index bench screenshots snapshots tour sdk-parsers sdk-hosts acp-clients trial litellm llama clean
 BESIDE := $(MAKE) --no-print-directory -j 2 -O
 
 $(VENV)/.installed: pyproject.toml
@@ -87,6 +87,10 @@ sdk-hosts: $(VENV)/.tested
 # make trial DIR=FOLDER: skills and hook scripts that others wrote, unchanged; ARGS="--screen": in a terminal too.
 trial: $(VENV)/.tested
 	@$(BIN)/python -m tests.peers.trial $(or $(DIR),$(error which? make trial DIR=FOLDER)) $(ARGS)
+
+# Needs the network: npm's clients of the Agent Client Protocol drive `phoenix acp`.
+acp-clients: $(VENV)/.tested
+	@$(BIN)/python -m tests.peers.acp_clients $(ARGS)
 
 # Needs the network: LiteLLM's proxy stands between Phoenix and a scripted upstream. ARGS names scenarios.
 litellm: $(VENV)/.tested
