@@ -22,6 +22,7 @@ from phoenix_tui.config.paths import Paths, find_paths
 from phoenix_tui.config.profile_layer import chosen_profile, instructed, open_profiles, with_profile
 from phoenix_tui.config.project import Project, find_project
 from phoenix_tui.config.settings import ConfigError, Settings, SettingValue
+from phoenix_tui.config.sources.kinds import Plugin
 from phoenix_tui.config.trust import Trust, TrustFile, TrustStatus
 from tools.clean import clean_line, reveal_name
 
@@ -58,6 +59,8 @@ class Setup(Struct, frozen=True):
     """Values of `--allowedTools` and `--disallowedTools`, checked."""
     mcp_config: tuple[str, ...] = ()
     strict_mcp_config: bool = False
+    plugins: tuple[Plugin, ...] = ()
+    """Folders whose files count in this run beside the user's."""
     files: FileSources | None = None
     """Whose files count in this run; None: the user's, and those of trusted folders."""
 

@@ -14,6 +14,7 @@ from engine.extensions.hooks.reading import MOST_BYTES, read_hooks
 from engine.extensions.hooks.toml_reading import read_toml_hooks
 from engine.records import ConversationRecord
 from phoenix_tui.config.sources.kinds import SourceFile, SourceKind
+from phoenix_tui.config.sources.plugins import rooted
 from phoenix_tui.config.sources.project_sources import ProjectSources, read_source
 from phoenix_tui.config.sources.source_trust import TrustedSources
 from tools.clean import reveal_name
@@ -83,4 +84,4 @@ def _read(file: SourceFile) -> HookFile:
         return HookFile(problems=(HookProblem(source, 1, UNREADABLE),))
     if file.path.suffix == ".toml":
         return read_toml_hooks(content, source)
-    return read_hooks(content, source, is_users=file.is_users)
+    return read_hooks(rooted(content, file.plugin), source, is_users=file.is_users)

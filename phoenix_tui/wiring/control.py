@@ -28,6 +28,7 @@ from phoenix_tui.cli.control.host import Host
 from phoenix_tui.cli.control.host_agents import HostAgents
 from phoenix_tui.cli.control.host_commands import HostCommands
 from phoenix_tui.cli.control.host_hooks import HostHooks
+from phoenix_tui.cli.control.host_plugins import HostPlugins
 from phoenix_tui.cli.control.host_rules import HostRules, folder_rules, is_whole
 from phoenix_tui.cli.control.host_servers import HostServers
 from phoenix_tui.cli.control.inspection import Inspection
@@ -68,7 +69,7 @@ PLAIN_PROMPT = "You are a helpful agent. You work in the folder {cwd} on {system
 """System prompt of a host that asks for none."""
 
 
-async def run_control(flags: ControlFlags, setup: Setup) -> Exit:
+async def run_control(flags: ControlFlags, setup: Setup, plugins: HostPlugins) -> Exit:
     """Serve one host until it closes stdin.
 
     Raises:
@@ -79,7 +80,7 @@ async def run_control(flags: ControlFlags, setup: Setup) -> Exit:
     host = Host(writer)
     connection = Connection(host)
     loop = asyncio.get_running_loop()
-    served = ControlRun(flags, setup, host, connection, writer)
+    served = ControlRun(flags, setup, plugins, host, connection, writer)
     writer.lost = served.lost
     with behind_the_loop(lambda: loop.call_soon_threadsafe(served.lost)) as written:
         HostLines(connection.take)
@@ -94,9 +95,16 @@ class ControlRun:
     """One connection from its first line to its end."""
 
     def __init__(
-        self, flags: ControlFlags, setup: Setup, host: Host, connection: Connection, writer: FrameWriter
+        self,
+        flags: ControlFlags,
+        setup: Setup,
+        plugins: HostPlugins,
+        host: Host,
+        connection: Connection,
+        writer: FrameWriter,
     ) -> None:
         self._flags = flags
+        self._plugins = plugins
         self._setup = setup
         self._host = host
         self._connection = connection
@@ -231,7 +239,7 @@ class ControlRun:
             record.model,
             servers,
             commands,
-            (self._hooks, self._agents, servers),
+            (self._hooks, self._agents, servers, self._plugins),
             unasked=flags.unasked,
             asks=asks,
         )

@@ -43,6 +43,7 @@ def project_sources(setup: Setup, *, may_give: bool = True) -> ProjectSources:
         claude_hooks=setup.settings.flag("claude_hooks"),
         trusts=setup.cwd if trusts else None,
         keeps_answers=not setup.ephemeral and files is None,
+        plugins=setup.plugins,
         counts=None if files is None else files.counts,
     )
 

@@ -45,14 +45,13 @@ _IGNORED: Final = {
     "thinking_display": "--thinking-display has no effect here.",
     "max_thinking_tokens": "--max-thinking-tokens has no effect here; use --effort.",
     "session_mirror": "--session-mirror has no effect here: Phoenix stores conversations itself.",
-    "plugin_dir": "--plugin-dir has no effect here.",
     "verbose": "",
 }
 """Flags that are accepted without an effect, and the line on stderr about each."""
 _OWN: Final = (
     "tools", "allowed_tools", "disallowed_tools", "prompt_tool", "setting_sources",
     "settings_given", "add_dirs", "replay", "fallback_model", "not_stored", "thinking", "system_prompt_file",
-    "input_format", "resume_session_at", "resume_drops_turn",
+    "input_format", "plugin_dirs", "resume_session_at", "resume_drops_turn",
 )  # fmt: skip
 
 
@@ -73,6 +72,7 @@ class ControlFlags(Struct, frozen=True):
     """JSON, or the path of a file with it."""
     replay: bool = False
     add_dirs: tuple[str, ...] = ()
+    plugin_dirs: tuple[str, ...] = ()
     fallback_model: str = ""
     """Model for a turn whose own one is overloaded; empty: none."""
     unasked: bool = False
@@ -117,6 +117,7 @@ def control_flags(argv: Sequence[str]) -> ControlFlags:
         settings=own["settings_given"] or "",
         replay=own["replay"],
         add_dirs=tuple(own["add_dirs"]),
+        plugin_dirs=tuple(own["plugin_dirs"]),
         fallback_model=own["fallback_model"] or "",
         unasked=unasked,
         notices=tuple(notices),
@@ -151,6 +152,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--setting-sources", dest="setting_sources")
     add("--settings", dest="settings_given")
     add("--add-dir", action="append", default=[], dest="add_dirs")
+    add("--plugin-dir", action="append", default=[], dest="plugin_dirs")
     add("--replay-user-messages", action="store_true", dest="replay")
     add("--resume-session-at", dest="resume_session_at")
     add("--resume-drops-turn", dest="resume_drops_turn")

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from phoenix_tui.cli.control.flags import control_flags
 from phoenix_tui.cli.control.given_settings import with_settings
+from phoenix_tui.cli.control.host_plugins import host_plugins
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.output import write_json_line, write_progress
 from phoenix_tui.cli.setup import prepare
@@ -24,16 +27,18 @@ def start_control(argv: Sequence[str]) -> int:
     flags = with_settings(control_flags(argv))
     harden(debuggable=flags.run.allow_debugger)
     setup = prepare(flags.run, os.environ, flags.setting_sources)
+    plugins = host_plugins(flags.plugin_dirs, setup.cwd)
+    setup = replace(setup, plugins=plugins.found)
     import asyncio  # noqa: PLC0415 - 30 ms, not for a wrong command line
 
     from phoenix_tui.cli.logs import start_log  # noqa: PLC0415 - as above
     from phoenix_tui.wiring.control import run_control  # noqa: PLC0415 - as above
 
     start_log(setup.paths.log_file, setup.credentials.secrets(), debug=setup.settings.flag("debug"))
-    for notice in (*flags.notices, *setup.notices()):
+    for notice in (*flags.notices, *plugins.notices, *setup.notices()):
         write_progress(f"phoenix: {notice}")
     try:
-        return asyncio.run(run_control(flags, setup))
+        return asyncio.run(run_control(flags, setup, plugins))
     except CommandError as error:
         write_json_line(refusal(error, flags.run.session_id or flags.run.resume or fresh_id()))
         raise

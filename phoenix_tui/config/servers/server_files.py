@@ -17,6 +17,7 @@ from phoenix_tui.config.live_files import FileStamp, stamp
 from phoenix_tui.config.project import find_project, places_of
 from phoenix_tui.config.servers.definition import Place, parse_definition
 from phoenix_tui.config.sources.kinds import SourceKind
+from phoenix_tui.config.sources.plugins import rooted
 from phoenix_tui.config.sources.project_sources import ProjectSources, read_source
 from phoenix_tui.config.sources.source_trust import TrustedSources
 from phoenix_tui.config.trust import Trust
@@ -103,6 +104,7 @@ class ServerFiles(Struct, eq=False):
         for value in self.given:
             place = Place(ServerOrigin.FLAG, _source_of(value), folder, self.environment)
             _guarded(found, lambda value=value, place=place: found.take(given_servers(value), place))
+        self._plugins(found, folder, trusted)
         if not self.only_given:
             self._projects(found, folder, trusted)
             place = Place(ServerOrigin.USER, str(self.user_file), folder, self.environment)
@@ -115,11 +117,28 @@ class ServerFiles(Struct, eq=False):
             place = Place(ServerOrigin.PROJECT, reveal_name(path), folder, self.environment)
             _guarded(found, lambda text=text, place=place: found.take(toml_servers(text), place))
         for file in trusted.of(SourceKind.SERVERS):
+            if file.plugin is not None:
+                continue
             content = read_source(file, MOST_BYTES)
             if content is None:
                 continue  # it changed since the look; the next one asks
             place = Place(ServerOrigin.PROJECT, reveal_name(file.path), file.path.parent, self.environment)
             _guarded(found, lambda content=content, place=place: found.take(json_servers(content, place.source), place))
+
+    def _plugins(self, found: _Found, folder: Path, trusted: TrustedSources) -> None:
+        """The servers of plugins, which the caller has named as it names those of `--mcp-config`."""
+        for file in trusted.of(SourceKind.SERVERS):
+            plugin, content = file.plugin, read_source(file, MOST_BYTES) if file.plugin is not None else None
+            if plugin is None or content is None:
+                continue
+            place = Place(ServerOrigin.FLAG, reveal_name(file.path), folder, self.environment)
+            text, prefix = rooted(content, plugin), f"plugin:{plugin.name}:"
+            _guarded(
+                found,
+                lambda text=text, place=place, prefix=prefix: found.take(
+                    {f"{prefix}{name}": table for name, table in json_servers(text, place.source).items()}, place
+                ),
+            )
 
     def _own_settings(self, folder: Path) -> Iterator[tuple[Path, str]]:
         """`.phoenix/config.toml` of a trusted folder, the nearest first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,7 @@ from msgspec import Struct
 from phoenix_tui.config.project import places_of
 from phoenix_tui.config.sources.digests import Digests
 from phoenix_tui.config.sources.fingerprint import Fingerprint
-from phoenix_tui.config.sources.kinds import LeftOut, SourceFile, SourceKind, Sources
+from phoenix_tui.config.sources.kinds import LeftOut, Plugin, SourceFile, SourceKind, Sources
 
 MOST_FILES: Final = 2_000
 MOST_BYTES: Final = 64 * 1024 * 1024
@@ -92,6 +92,21 @@ def find_users_sources(
     return Sources(tuple(search.files), tuple(search.left_out))
 
 
+def find_plugins_sources(plugins: Sequence[Plugin], digests: Digests, seen: Fingerprint | None = None) -> Sources:
+    """Files of plugins, in their order; links are followed."""
+    search = _Search(None, digests, seen)
+    for plugin in plugins:
+        search.plugin = plugin
+        for name, kind, suffix in (
+            ("hooks/hooks.json", SourceKind.HOOKS, ""),
+            (".mcp.json", SourceKind.SERVERS, ""),
+            ("skills", SourceKind.SKILL, ""),
+            ("commands", SourceKind.COMMAND, ".md"),
+        ):
+            search.take(plugin.folder / name, _Rule(name, kind, suffix))
+    return Sources(tuple(search.files), tuple(search.left_out))
+
+
 def with_programs(
     sources: Sources, programs: Iterator[Path], root: Path, digests: Digests, seen: Fingerprint | None = None
 ) -> Sources:
@@ -125,6 +140,7 @@ class _Search:
         self._room = MOST_BYTES
         self._folders = MOST_FOLDERS
         self._entries = MOST_ENTRIES
+        self.plugin: Plugin | None = None
         self.files: list[SourceFile] = list(known.files) if known is not None else []
         self.left_out: list[LeftOut] = list(known.left_out) if known is not None else []
 
@@ -179,7 +195,7 @@ class _Search:
             self.left_out.append(LeftOut(path, (reason or str(error)).lower()))
             return
         self._room -= size
-        self.files.append(SourceFile(path, kind, unit, digest, is_users=self._root is None))
+        self.files.append(SourceFile(path, kind, unit, digest, is_users=self._root is None, plugin=self.plugin))
 
     def _leave_out_once(self, path: Path, reason: str) -> None:
         if not self.left_out or self.left_out[-1].reason != reason:

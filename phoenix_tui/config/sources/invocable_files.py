@@ -73,6 +73,7 @@ def name_of(file: SourceFile) -> str:
 
 def _read(main: SourceFile, files: Sequence[SourceFile], kind: InvocableKind, origin: InvocableOrigin) -> Invocable:
     name = _checked_name(name_of(main), kind)
+    name = f"{main.plugin.name}:{name}" if main.plugin is not None else name
     content = read_source(main, MOST_BYTES[kind])
     if content is None:
         raise InvocableError(f"It is larger than {MOST_BYTES[kind] // 1024} KB, or changed while it was read.")

@@ -41,6 +41,15 @@ GROUPS: Final = {
 }
 
 
+class Plugin(Struct, frozen=True):
+    """A folder whose files count for one run, because the caller has named it."""
+
+    name: str
+    """Prefix of what it adds."""
+    folder: Path
+    """A real path."""
+
+
 class SourceFile(Struct, frozen=True):
     """One file, by the path under which it was found."""
 
@@ -52,6 +61,7 @@ class SourceFile(Struct, frozen=True):
     """SHA-256 of the whole content."""
     is_users: bool = False
     """True for a file of the user's own folders, which needs no trust."""
+    plugin: Plugin | None = None
 
     @property
     def group(self) -> SourceGroup:

@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from phoenix_tui.config.live_files import FileStamp, stamp
 from phoenix_tui.config.project import places_of
 from phoenix_tui.config.sources.digests import Digests, digest_of
-from phoenix_tui.config.sources.finding import find_sources, find_users_sources, with_programs
+from phoenix_tui.config.sources.finding import find_plugins_sources, find_sources, find_users_sources, with_programs
 from phoenix_tui.config.sources.fingerprint import Fingerprint
-from phoenix_tui.config.sources.kinds import SourceFile, Sources
+from phoenix_tui.config.sources.kinds import Plugin, SourceFile, Sources
 from phoenix_tui.config.sources.programs import named_programs
 from phoenix_tui.config.sources.source_trust import TrustedSources, sort_sources
 from phoenix_tui.config.trust import TEXT_LIMIT, SourcesAnswer, TrustFile
@@ -53,6 +53,8 @@ class ProjectSources(Struct, eq=False):
     """Folder that the command line trusts with its files as they are at the first look; a real path."""
     keeps_answers: bool = True
     """False: an answer holds until the program ends, and is not written."""
+    plugins: tuple[Plugin, ...] = ()
+    """Folders that count for this run beside the user's own."""
     counts: Callable[[Path], bool] | None = None
     """True for files of a project that count in this run; None: all."""
     _digests: Digests = field(default_factory=Digests)
@@ -125,6 +127,9 @@ class ProjectSources(Struct, eq=False):
             return kept
         seen = Fingerprint()
         users = find_users_sources(self.config, self.home, self._digests, seen, claude_hooks=self.claude_hooks)
+        if self.plugins:
+            more = find_plugins_sources(self.plugins, self._digests, seen)
+            users = Sources((*users.files, *more.files), (*users.left_out, *more.left_out))
         files = find_sources(real, self._digests, seen)
         if self.counts is not None:
             files = replace(files, files=tuple(file for file in files.files if self.counts(file.path)))

@@ -1,0 +1,67 @@
+"""Plugins that a host names with `--plugin-dir`: those that count, and why others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from phoenix_tui.config.sources.kinds import Plugin
+from phoenix_tui.config.sources.plugins import find_plugin
+from tools.clean import clean_line
+from tools.contract import JsonObject, JsonValue
+
+MOST_PLUGINS: Final = 50
+
+
+class HostPlugins(Struct, frozen=True):
+    """A part of the handshake: the plugins of one connection."""
+
+    found: tuple[Plugin, ...] = ()
+    errors: tuple[tuple[str, str], ...] = ()
+    """Folders that are no plugins, each with a clause that says why."""
+
+    def begin(self, request: JsonObject) -> None:
+        """Take nothing: plugins are on the command line."""
+
+    async def ready(self) -> None:
+        """Return at once."""
+
+    def init_fields(self) -> JsonObject:
+        """The plugins in the init frame, and errors where there are any."""
+        plugins: list[JsonValue] = [{"name": one.name, "path": str(one.folder)} for one in self.found]
+        errors: list[JsonValue] = [
+            {"plugin": Path(folder).name, "type": "generic-error", "message": why, "path": folder}
+            for folder, why in self.errors
+        ]
+        fields: JsonObject = {"plugins": plugins}
+        return fields | {"plugin_errors": errors} if errors else fields
+
+    @property
+    def notices(self) -> list[str]:
+        """Lines for stderr."""
+        return [f"--plugin-dir {clean_line(folder)[:200]} is not used: {why}." for folder, why in self.errors]
+
+
+def host_plugins(folders: Sequence[str], cwd: Path) -> HostPlugins:
+    """The plugins of these folders; a name that is there already counts once."""
+    found, errors = dict[str, Plugin](), list[tuple[str, str]]()
+    for folder in folders:
+        try:
+            plugin = _free(find_plugin(folder, cwd), found)
+        except ValueError as error:
+            errors.append((folder, str(error)))
+        else:
+            found[plugin.name] = plugin
+    return HostPlugins(tuple(found.values()), tuple(errors))
+
+
+def _free(plugin: Plugin, found: Mapping[str, Plugin]) -> Plugin:
+    """The plugin, where there is room for it and its name. Raises ValueError."""
+    if plugin.name in found:
+        raise ValueError(f"there is a plugin {plugin.name} already")
+    if len(found) >= MOST_PLUGINS:
+        raise ValueError(f"a run has at most {MOST_PLUGINS} plugins")
+    return plugin
