@@ -23,6 +23,7 @@ from phoenix_tui.config.sources.finding import find_plugins_sources, find_source
 from phoenix_tui.config.sources.fingerprint import Fingerprint
 from phoenix_tui.config.sources.kinds import Plugin, SourceFile, Sources
 from phoenix_tui.config.sources.programs import named_programs
+from phoenix_tui.config.sources.shared_look import SharedLook
 from phoenix_tui.config.sources.source_trust import TrustedSources, sort_sources
 from phoenix_tui.config.trust import TEXT_LIMIT, SourcesAnswer, TrustFile
 from tools.clean import reveal_name
@@ -65,12 +66,13 @@ class ProjectSources(Struct, eq=False):
         default_factory=dict[Path, tuple[_Identity, SourcesAnswer]]
     )
     """Answers that are not written."""
+    _shared: SharedLook = field(default_factory=SharedLook)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     """Held for a look or an answer, which come from several threads."""
 
     def current(self, folder: Path) -> TrustedSources:
         """Result of the last look at a folder; nothing before the first."""
-        return self._looks.get(folder.resolve(), NOTHING)
+        return self._shared.of(folder) or self._looks.get(folder.resolve(), NOTHING)
 
     def look(self, folder: Path) -> TrustedSources:
         """Find the files of a folder as they are now; 1 ms for 200 files while nothing has changed, else about 10.
@@ -78,27 +80,42 @@ class ProjectSources(Struct, eq=False):
         Raises:
             OSError: the folder is gone, or the answer of the command line cannot be written.
         """
+        shared = self._shared.of(folder)
+        if shared is not None:
+            return shared
         with self._lock:
             return self._look(folder.resolve())
 
     def is_quick(self, folder: Path) -> bool:
         """True where the next look finds nothing changed, in under 5 ms: then it belongs on the event loop.
 
-        A thread waits 5 ms for the interpreter while the screen is drawn, which stood between Enter and a request.
+        A thread waits 5 ms for the interpreter while the screen is drawn, which stood between Enter and a request. One
+        look is for all who ask in the same turn of the event loop.
         """
+        if self._shared.of(folder) is not None:
+            return True
         if not self._lock.acquire(blocking=False):
             return False
         try:
-            real, began = folder.resolve(), time.monotonic()
-            kept = self._found.get(real)
-            if kept is None or kept.sorted is NOTHING or real == self.trusts or self._answer(real) is not kept.answer:
-                return False
-            holds = kept.root == places_of(real)[0] and kept.fingerprint.holds()
-            return holds and time.monotonic() - began < QUICK
+            return self._is_same(folder)
         except OSError:
             return False
         finally:
             self._lock.release()
+
+    def _is_same(self, folder: Path) -> bool:
+        """True where a look finds nothing changed, in time; its result is then shared."""
+        self._shared.begin()
+        real, began = folder.resolve(), time.monotonic()
+        kept = self._found.get(real)
+        if kept is None or kept.sorted is NOTHING or real == self.trusts or self._answer(real) is not kept.answer:
+            return False
+        holds = kept.root == places_of(real)[0] and kept.fingerprint.holds()
+        if not holds or time.monotonic() - began >= QUICK:
+            return False
+        self._looks[real] = kept.sorted
+        self._shared.keep(folder, kept.sorted)
+        return True
 
     def _look(self, real: Path) -> TrustedSources:
         found = self._search(real)
@@ -158,6 +175,7 @@ class ProjectSources(Struct, eq=False):
         else:
             self._own_answers[real] = _identity(real), answer
         self._answers.pop(real, None)
+        self._shared.forget()
         return self.look(real)
 
     def changes(self, folder: Path) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from phoenix_tui.config.sources import digests, finding, fingerprint
+from phoenix_tui.config.sources import digests, finding, fingerprint, project_sources
 from phoenix_tui.config.sources.digests import Digests
 from phoenix_tui.config.sources.finding import find_sources
 from phoenix_tui.config.sources.project_sources import ProjectSources
@@ -181,3 +183,89 @@ def test_a_word_of_a_command_that_no_file_can_be_named_is_passed_over(root: Path
     write(root / ".mcp.json", '{"mcpServers": {"a": {"command": "\\ud800", "args": ["\\u0000", "scripts/lint.py"]}}}')
     write(root / "scripts/lint.py", "pass")
     assert "scripts/lint.py" in waiting(root, sources)
+
+
+@pytest.fixture
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look may take any time on the loop."""
+    monkeypatch.setattr(project_sources, "QUICK", 60.0)
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """One entry for each comparison of a fingerprint."""
+    made, holds = list[object](), fingerprint.Fingerprint.holds
+
+    def counted(self: fingerprint.Fingerprint) -> bool:
+        made.append(self)
+        return holds(self)
+
+    monkeypatch.setattr(fingerprint.Fingerprint, "holds", counted)
+    return made
+
+
+@pytest.mark.usefixtures("_settled", "_patient")
+async def test_all_who_ask_in_one_turn_of_the_loop_share_one_look(
+    root: Path, sources: ProjectSources, looks: list[object]
+) -> None:
+    first = sources.look(root)
+    looks.clear()
+    for _ in range(3):
+        assert sources.is_quick(root)
+        assert sources.look(root) is sources.current(root) is first
+    assert len(looks) == 1
+    await asyncio.sleep(0)
+    assert sources.is_quick(root)
+    assert len(looks) == 2
+
+
+@pytest.mark.usefixtures("_settled", "_patient")
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+async def test_the_next_turn_sees_every_change(
+    root: Path, sources: ProjectSources, change: Callable[[Path], object]
+) -> None:
+    sources.look(root)
+    assert sources.is_quick(root)
+    change(root)
+    await asyncio.sleep(0)
+    assert not sources.is_quick(root)
+
+
+@pytest.mark.usefixtures("_settled", "_patient")
+async def test_a_thread_looks_for_itself_and_an_answer_ends_the_shared_look(
+    root: Path, sources: ProjectSources, looks: list[object]
+) -> None:
+    sources.look(root)
+    assert sources.is_quick(root)
+    looks.clear()
+    seen = list[bool]()
+    thread = threading.Thread(target=lambda: seen.append(sources.look(root) is sources.current(root)))
+    thread.start()
+    thread.join()
+    assert (seen, len(looks)) == ([True], 1)
+    assert sources.is_quick(root)
+    trusted = sources.answer(root, trusted=True)
+    assert sources.look(root) is trusted
+    assert trusted.trusted
+
+
+@pytest.mark.usefixtures("_settled", "_patient")
+async def test_what_became_ready_during_a_look_looks_anew(
+    root: Path, sources: ProjectSources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources.look(root)
+    loop, quick, holds = asyncio.get_running_loop(), list[bool](), fingerprint.Fingerprint.holds
+    changes = [write]
+
+    def overtaken(self: fingerprint.Fingerprint) -> bool:
+        found = holds(self)
+        if changes:
+            changes.pop()(root / ".claude/commands/commit.md", "Other")
+            loop.call_soon(lambda: quick.append(sources.is_quick(root)))
+        return found
+
+    monkeypatch.setattr(fingerprint.Fingerprint, "holds", overtaken)
+    assert sources.is_quick(root)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert quick == [False]
