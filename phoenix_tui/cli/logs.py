@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
 from collections.abc import Sequence
-from io import TextIOWrapper
-from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from engine.context.input_guard import SECURITY_LOG
+from phoenix_tui.cli.log_file import PrivateFile
 from phoenix_tui.cli.times import utc_time
-from tools.files.own_files import make_folder, open_file
+from tools.files.own_files import make_folder
 
 FILE_LIMIT = 5 * 1024 * 1024
 """Bytes of one file; three older ones are kept."""
@@ -51,14 +49,6 @@ class JsonLines(logging.Formatter):
 
     def _redacted(self, text: str) -> str:
         return redacted(text, self._secrets)
-
-
-class PrivateFile(RotatingFileHandler):
-    """A rotating file without access for other users."""
-
-    def _open(self) -> TextIOWrapper:
-        descriptor = open_file(Path(self.baseFilename), os.O_WRONLY | os.O_APPEND)
-        return TextIOWrapper(os.fdopen(descriptor, "ab"), encoding=self.encoding, errors=self.errors)
 
 
 def start_log(path: Path, secrets: Sequence[str], *, debug: bool) -> logging.Handler | None:

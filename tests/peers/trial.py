@@ -84,7 +84,7 @@ def scripts_of(skill: Path) -> list[Path]:
 
 
 async def skill_rows(skill: Path, *, on_screen: bool) -> AsyncGenerator[Row]:
-    """What one skill shows."""
+    """Rows of one skill."""
     name, tail = skill.name, last_line(skill)
     scripts = scripts_of(skill)
     answers = [calls("skill", {"skill": name}), *(_help(name, skill, path) for path in scripts), says(DONE)]
@@ -140,7 +140,7 @@ async def _screen_row(skill: Path, tail: str) -> Row:
 
 
 async def hook_rows(hook: Path, *, on_screen: bool) -> AsyncGenerator[Row]:
-    """What one hook shows."""
+    """Rows of one hook."""
     plan = _plan(hook)
     answers = [calls(name, given, f"toolu_{place}") for place, (name, given) in enumerate(plan["calls"])]
     answers += [says(text) for text in plan["answers"]]
@@ -218,7 +218,7 @@ async def try_folder(folder: Path, *, on_screen: bool) -> int:
 
 
 def main() -> int:
-    """Everything below one folder."""
+    """Try all that one folder has."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--screen", action="store_true", help="in a terminal too")

@@ -30,7 +30,7 @@ class SharedLook(Struct, eq=False):
         return self._now.get(folder)
 
     def begin(self) -> None:
-        """A look begins; without a loop its result is for nobody else."""
+        """Begin a look; without a loop its result is not shared."""
         if self._thread:
             return
         try:

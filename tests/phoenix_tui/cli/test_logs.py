@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from phoenix_tui.cli import logs
+from phoenix_tui.cli.log_file import PrivateFile
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def test_keys_are_blotted_out_in_messages_and_tracebacks(log: Path) -> None:
 
 
 def test_the_log_is_bounded(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    handler = next(each for each in logging.getLogger().handlers if isinstance(each, logs.PrivateFile))
+    handler = next(each for each in logging.getLogger().handlers if isinstance(each, PrivateFile))
     monkeypatch.setattr(handler, "maxBytes", 2000)
     for number in range(200):
         logging.getLogger("engine").warning("record %d", number)
