@@ -205,8 +205,8 @@ class LinearApp:
             await self.ctx.active.answer(question, answer)
 
     def interrupt(self) -> None:
-        """Ctrl+C: stop the run, else leave at the second press."""
-        if self.ctx.active.busy and self.ctx.active.stop():
+        """Ctrl+C: stop the run, or what a message waits for; else leave at the second press."""
+        if (self.ctx.active.busy and self.ctx.active.stop()) or self.ctx.active.stop_sending():
             return
         now = time.monotonic()
         if now - self._interrupted < AGAIN:

@@ -85,6 +85,8 @@ class LinearConversation:
         """Sub-agent and call of its last reported question."""
         self._held = ""
         """Last reported reason why the conversation was read-only."""
+        self._sending: ConversationApi | None = None
+        """The conversation that a message is being sent to."""
         self._early: list[Update] | None = None
         """Updates while a message of ours is being sent: its id is not known yet."""
 
@@ -202,9 +204,9 @@ class LinearConversation:
             ask = conversation.interrupt_and_say if interrupt else conversation.say
             caps = caps_for(self, conversation)
             images = [image.id for image in self.images]
-            receipt: Receipt = await ask(text, images, caps)
+            receipt = await self._stoppable(conversation, ask(text, images, caps))
             if isinstance(receipt, NeedsYes) and await self.agrees(receipt):
-                receipt = await ask(text, images, replace(caps, agreed=receipt.key))
+                receipt = await self._stoppable(conversation, ask(text, images, replace(caps, agreed=receipt.key)))
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
         if isinstance(receipt, Refused):
@@ -216,6 +218,27 @@ class LinearConversation:
         for update in early:
             self._follow(update)
         return not isinstance(receipt, Refused)
+
+    async def _stoppable(self, conversation: ConversationApi, asked: Awaitable[Receipt]) -> Receipt:
+        """Wait for a message to be sent; Esc and Ctrl+C end the hooks and shell lines that it waits for."""
+        sending = asyncio.ensure_future(asked)
+        stopping = asyncio.ensure_future(self.terminal.stop_typed())
+        self._sending = conversation
+        try:
+            await asyncio.wait((sending, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if not sending.done():
+                self.stop_sending()
+            return await sending
+        finally:
+            self._sending = None
+            stopping.cancel()
+            sending.cancel()
+
+    def stop_sending(self) -> bool:
+        """Stop what a message waits for before it is sent; False where none is being sent."""
+        if self._sending is not None:
+            self._sending.cancel()
+        return self._sending is not None
 
     async def answer(self, question: Question, answer: ApprovalAnswer) -> None:
         """Answer the open question."""

@@ -61,6 +61,8 @@ class LineTerminal:
         """
         self._requests: deque[LineRequest] = deque()
         self._heard = asyncio.Event()
+        self._typed = asyncio.Event()
+        """Set with each request, for whoever waits for one of a kind."""
         self._piped = ""
         """The line of a pipe whose end has not come."""
         self.keyboard = Keyboard(self)
@@ -119,6 +121,15 @@ class LineTerminal:
         """Wait for a request; it stays until it is taken."""
         await self._heard.wait()
 
+    async def stop_typed(self) -> None:
+        """Wait until Esc is among the requests, and take it: a message that is being sent is not waited for."""
+        while not any(isinstance(one, StopWanted) for one in self._requests):
+            self._typed.clear()
+            await self._typed.wait()
+        self._requests.remove(StopWanted())
+        if not self._requests:
+            self._heard.clear()
+
     async def next_request(self) -> LineRequest:
         """The next line, stop or end."""
         await self.heard()
@@ -176,6 +187,7 @@ class LineTerminal:
     def _request(self, request: LineRequest) -> None:
         self._requests.append(request)
         self._heard.set()
+        self._typed.set()
 
     def _take_lines(self, text: str) -> None:
         *whole, self._piped = (self._piped + text).replace("\r\n", "\n").split("\n")
