@@ -54,7 +54,7 @@ class Expansion(Struct, frozen=True):
 async def expanded(session: Session, text: str, caps: RunCaps) -> Expansion | Refused | None:
     """The expansion of a message; None for one that calls nothing."""
     invocables = session.ports.invocables
-    call = CALL.fullmatch(text) if text.startswith("/") and invocables is not None else None
+    call = CALL.fullmatch(text) if text.startswith("/") and invocables is not None and caps.expands else None
     if call is None or invocables is None or session.record.agent is not None:
         return None
     catalogue, name = await invocables.refresh(session.record), call["name"]

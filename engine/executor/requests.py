@@ -59,6 +59,8 @@ class RunCaps(Struct, frozen=True):
     """Unused id for the run, chosen by the caller (SPEC SDK-03); empty: made here."""
     agreed: str = ""
     """Key of the `NeedsYes` that the user agreed to."""
+    expands: bool = True
+    """False: `/name` at the beginning calls nothing."""
     rules: tuple[Rule, ...] = ()
     """Rules of a called command that count until the run ends."""
     model: str = ""

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.conversation import Conversation
 from engine.engine import Engine
 from engine.executor.requests import Refused, RunCaps
@@ -208,6 +210,7 @@ class Turns:
             self.outcome.refused = caps
             await self._end()
             return
+        caps = replace(caps, expands=not message.is_composed)
         while text:
             self._over.clear()
             receipt = await self.conversation.say(text, image_ids, caps)

@@ -25,6 +25,8 @@ class HostMessage(Struct, frozen=True):
     images: tuple[bytes, ...] = ()
     content: JsonValue = None
     """The content as it was sent, to be replayed."""
+    is_composed: bool = False
+    """True for a text that the host made: `/name` in it calls nothing."""
 
     @property
     def size(self) -> int:
@@ -37,9 +39,10 @@ def host_message(line: JsonObject) -> HostMessage | None:
     message = line.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     given = line.get("uuid")
+    is_composed = line.get("client_composed") is True
     uuid = given if isinstance(given, str) and given else fresh_id()
     if isinstance(content, str):
-        return HostMessage(uuid, content, content=content)
+        return HostMessage(uuid, content, content=content, is_composed=is_composed)
     if not isinstance(content, list):
         return None
     texts, images = list[str](), list[bytes]()
@@ -49,7 +52,7 @@ def host_message(line: JsonObject) -> HostMessage | None:
             images.append(found)
         elif isinstance(found, str):
             texts.append(found)
-    return HostMessage(uuid, "\n\n".join(filter(None, texts)), tuple(images), content)
+    return HostMessage(uuid, "\n\n".join(filter(None, texts)), tuple(images), content, is_composed)
 
 
 def _read(block: JsonObject) -> str | bytes:

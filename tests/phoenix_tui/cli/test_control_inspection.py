@@ -157,3 +157,15 @@ def test_flags_of_hosts_are_taken_and_unknown_ones_named() -> None:
 )
 def test_a_name_alone_is_a_rule_for_all_its_calls(text: str, rule: str) -> None:
     assert whole_rule(text) == rule
+
+
+async def test_a_text_that_the_host_composed_calls_nothing(tmp_path: Path) -> None:
+    async with serve(says("Read.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        (phoenix.home / "commands").mkdir()
+        (phoenix.home / "commands" / "check.md").write_text("Look twice.\n")
+        async with hosted(phoenix) as host:
+            await host.turn("/check the door", client_composed=True)
+    [asked] = [one.body.decode() for one in server.requests if one.method == "POST"]
+    assert "/check the door" in asked
+    assert "Look twice" not in asked
