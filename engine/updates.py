@@ -285,6 +285,8 @@ class HookStarted(Struct, frozen=True):
     call_id: str = ""
     status: str = ""
     """Text of its file to show while it runs."""
+    subject: str = ""
+    """Name that matchers are held against first, such as a tool's; empty where the event has none."""
 
 
 class HookEnded(Struct, frozen=True):
@@ -293,6 +295,8 @@ class HookEnded(Struct, frozen=True):
     hook_id: str
     reply: HookReply | None
     call_id: str = ""
+    event: HookEvent | None = None
+    subject: str = ""
 
 
 class ViewersLeft(Struct, frozen=True):

@@ -58,7 +58,7 @@ async def ask_hooks(
     request = HookRequest(
         event, session.record, tuple(subjects), fields or {}, run.id if run else "", sandbox, rules, seconds
     )
-    observer = _Observer(session, call_id)
+    observer = _Observer(session, call_id, event, subjects[0] if subjects else "")
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_replies(one, request, observer)) for one in sources]
     replies = [reply for task in tasks for reply in task.result()]
@@ -99,12 +99,14 @@ class _Observer(Struct, frozen=True):
 
     session: Session
     call_id: str
+    event: HookEvent
+    subject: str
 
     def hook_started(self, hook_id: str, event: HookEvent, name: str, status: str = "") -> None:
-        self.session.publisher.publish(HookStarted(hook_id, event, name, self.call_id, status))
+        self.session.publisher.publish(HookStarted(hook_id, event, name, self.call_id, status, self.subject))
 
     def hook_ended(self, hook_id: str, reply: HookReply | None) -> None:
-        self.session.publisher.publish(HookEnded(hook_id, reply, self.call_id))
+        self.session.publisher.publish(HookEnded(hook_id, reply, self.call_id, self.event, self.subject))
 
 
 async def _replies(source: HookRunner, request: HookRequest, observer: _Observer) -> Sequence[HookReply]:

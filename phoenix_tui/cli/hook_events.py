@@ -16,22 +16,17 @@ def hook_objects(update: Update, *, wanted: bool) -> Iterator[JsonObject]:
 
 def _object(update: HookStarted | HookEnded) -> JsonObject:
     """A `system` object: `hook_started`, or `hook_response` with the output; one that was stopped is `cancelled`."""
-    if isinstance(update, HookStarted):
+    subtype = "hook_started" if isinstance(update, HookStarted) else "hook_response"
+    found: JsonObject = {"type": "system", "subtype": subtype, "hook_id": update.hook_id}
+    if update.event is not None:
         event = update.event.value
-        return {
-            "type": "system",
-            "subtype": "hook_started",
-            "hook_id": update.hook_id,
-            "hook_name": f"{event}:{update.name}",
-            "hook_event": event,
-        }
+        found |= {"hook_name": f"{event}:{update.subject}" if update.subject else event, "hook_event": event}
+    if isinstance(update, HookStarted):
+        return found
     reply = update.reply
-    found: JsonObject = {"type": "system", "subtype": "hook_response", "hook_id": update.hook_id}
     if reply is None:
         return found | {"outcome": "cancelled"}
     return found | {
-        "hook_name": f"{reply.event.value}:{reply.name}",
-        "hook_event": reply.event.value,
         "output": reply.stdout + reply.stderr,
         "stdout": reply.stdout,
         "stderr": reply.stderr,

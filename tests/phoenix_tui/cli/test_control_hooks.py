@@ -187,8 +187,8 @@ async def test_frames_about_hooks_appear_where_the_host_wants_them(tmp_path: Pat
     host, _, _, _ = await run(tmp_path, hooks_for("PreToolUse"), lambda _: {}, *flags)
     told = [one for one in host.messages() if str(one.get("subtype")).startswith("hook_")]
     assert [(one["subtype"], one["hook_name"], one["hook_event"]) for one in told] == [
-        ("hook_started", "PreToolUse:hook_0", "PreToolUse"),
-        ("hook_response", "PreToolUse:hook_0", "PreToolUse"),
+        ("hook_started", "PreToolUse:Bash", "PreToolUse"),
+        ("hook_response", "PreToolUse:Bash", "PreToolUse"),
     ]
 
 

@@ -24,7 +24,7 @@ async def test_a_run_tells_of_its_hooks_where_that_is_wanted(tmp_path: Path) -> 
     wanted = ("-p", "help", "--output-format", "stream-json")
     ran = await phoenix.run(*wanted, "--include-hook-events")
     begun, ended = (line for line in ran.lines if line.get("subtype", "").startswith("hook_"))
-    assert (begun["subtype"], begun["hook_name"]) == ("hook_started", "UserPromptSubmit:cat")
+    assert (begun["subtype"], begun["hook_name"]) == ("hook_started", "UserPromptSubmit")
     assert (ended["subtype"], ended["hook_id"]) == ("hook_response", begun["hook_id"])
     assert (ended["stdout"], ended["exit_code"], ended["outcome"]) == ("noted\n", 0, "success")
     (tmp_path / "seen").unlink()
