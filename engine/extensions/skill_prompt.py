@@ -43,7 +43,7 @@ def skill_list(skills: Sequence[Invocable], window: int, used: Mapping[str, floa
             room -= more
     lines = [whole.get(name, name) for name in names]
     if left := len(offered) - len(names):
-        lines.append(f"and {counted(left, 'more skill')} without room for a name here")
+        lines.append(f"and {counted(left, 'more skill')} without room for a name here; the tool finds them by search")
     return "\n".join((PREAMBLE, *lines))
 
 

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.extensions.bodies import Body, asked_rules, body_of, with_outputs, wrapped
+from engine.extensions.skill_search import FROM, found_skills
 from engine.ports.invocables import Catalogue, Invocable, Invocables
 from tools.arguments import Arguments, object_schema
 from tools.contract import (
@@ -26,6 +27,8 @@ from tools.wording import one_line
 NAME: Final = "skill"
 MOST_IN_ENUM: Final = 50
 """Skills up to which the schema names them."""
+SHOWN: Final = 100
+"""Characters of a search in the row of its call."""
 LONGEST_ARGUMENTS: Final = 10_000
 _MEANING: Final = (
     "Load the instructions of a skill from the list in the system prompt, and follow them. The result is its text; "
@@ -54,10 +57,15 @@ class SkillTool(Struct, frozen=True):
             "skill": name,
             "args": {"type": "string", "description": "Arguments, where the skill takes some."},
         }
-        return ToolSpec(NAME, _MEANING, object_schema(properties, ["skill"]), ToolClass.READ)
+        if len(names) < FROM:
+            return ToolSpec(NAME, _MEANING, object_schema(properties, ["skill"]), ToolClass.READ)
+        properties["search"] = {"type": "string", "description": "In place of skill: words to find skills by."}
+        return ToolSpec(NAME, _MEANING, object_schema(properties, []), ToolClass.READ)
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Name the skill, its shell lines and the rules that it asks for."""
+        if query := _query(args):
+            return ToolRequest(f"search: {one_line(query, SHOWN)}")
         body = self._body(args)
         one = body.invocable
         rules = tuple(str(rule) for rule in asked_rules(one).rules) if self.attended else ()
@@ -73,7 +81,9 @@ class SkillTool(Struct, frozen=True):
         )
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
-        """Give the text, with the output of its shell lines in their places."""
+        """Give the text, with the output of its shell lines in their places; or the skills that were searched for."""
+        if query := _query(args):
+            return ToolOutput(found_skills(self.catalogue.skills, query))
         body = self._body(args)
         try:
             text = await with_outputs(body, self.invocables.runner, context.working_dir, context.line_sandboxes)
@@ -86,7 +96,7 @@ class SkillTool(Struct, frozen=True):
         return ToolOutput(whole, display=PlainDisplay(whole))
 
     def _body(self, args: JsonObject) -> Body:
-        fields = Arguments(args, ("skill", "args"))
+        fields = Arguments(args, ("skill", "args", "search"))
         name, arguments = fields.text("skill").strip().removeprefix("/"), fields.text("args", "")
         if len(arguments) > LONGEST_ARGUMENTS:
             raise ToolInputError(f"args has {len(arguments):,} characters; at most {LONGEST_ARGUMENTS:,} are taken.")
@@ -100,6 +110,12 @@ class SkillTool(Struct, frozen=True):
         if not skill.for_models:
             raise ToolInputError(ONLY_USERS.format(name=skill.name))
         return skill
+
+
+def _query(args: JsonObject) -> str:
+    """Words to search for; empty where a skill is loaded."""
+    fields = Arguments(args, ("skill", "args", "search"))
+    return fields.text("search", "").strip() if not fields.text("skill", "").strip() else ""
 
 
 def _task(skill: Invocable, text: str) -> JsonObject:

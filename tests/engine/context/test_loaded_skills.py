@@ -97,4 +97,4 @@ def test_no_entry_is_longer_than_its_limit_and_names_alone_are_cut_too() -> None
     assert len(line) == LONGEST_ENTRY
     many = skill_list([skill(f"name{number:04}") for number in range(2_000)], 50_000, {})
     assert len(many) <= 50_000 * 0.02 * 4 + 80
-    assert many.endswith(" more skills without room for a name here")
+    assert many.endswith(" more skills without room for a name here; the tool finds them by search")
