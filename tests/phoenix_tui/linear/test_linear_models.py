@@ -16,6 +16,10 @@ async def lists(talk: Talk) -> None:
     await talk.plain(200, json.dumps({"data": [{"id": name, "context_length": 131_072} for name in NAMES]}).encode())
 
 
+def kept_in(home: Path) -> object:
+    return json.loads((home / "preferred-models.json").read_text())
+
+
 async def test_models_are_numbered_found_by_words_marked_and_left_again(tmp_path: Path) -> None:
     async with serve(*[lists] * 6) as server:
         phoenix = phoenix_in(tmp_path, PHOENIX_MODEL="demo/guide")
@@ -43,5 +47,4 @@ async def test_models_are_numbered_found_by_words_marked_and_left_again(tmp_path
             await running.shows("No model has “zzz”. /model lists all; /model PROVIDER/MODEL uses one as typed.")
             running.type("/model evil\r")
             await running.shows("1. work/evilred, on this machine")
-    kept = json.loads(next(tmp_path.rglob("preferred-models.json")).read_text())
-    assert kept == {"favourites": ["work/glm-4.7"], "recent": ["demo/guide", "work/glm-4.7"]}
+    assert kept_in(phoenix.home) == {"favourites": ["work/glm-4.7"], "recent": ["demo/guide", "work/glm-4.7"]}
