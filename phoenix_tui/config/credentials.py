@@ -110,4 +110,7 @@ def _from_keyring(provider: str) -> str:
         raise ConfigError(
             "credentials.toml uses the keyring, which is not installed; install `phoenix-tui[keyring]`."
         ) from error
-    return str(keyring.get_password(SERVICE, provider) or "")
+    try:
+        return str(keyring.get_password(SERVICE, provider) or "")
+    except Exception as error:  # each keyring has errors of its own: locked, no session bus
+        raise ConfigError(f"The key of {provider} cannot be read from the keyring: {error}.") from error

@@ -8,6 +8,7 @@ from typing import Final
 
 from engine.ports import ModelInfo
 from engine.providers import prices
+from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.models.offers import ProviderOffer, ProviderState
 from phoenix_tui.models.preferred import PreferredModels
 from phoenix_tui.wiring.providers import ProviderRegistry
@@ -53,7 +54,10 @@ class ModelBoard:
         found = next((one for one in listed.models if one.reference == reference), None) if listed is not None else None
         if found is not None:
             return found
-        described = self._providers.describe(reference)
+        try:
+            described = self._providers.describe(reference)
+        except ConfigError:  # its key cannot be read, which is reported when it is asked
+            return None
         return await asyncio.to_thread(prices.with_list_price, described) if described is not None else None
 
     async def _known(self, name: str) -> ProviderOffer:

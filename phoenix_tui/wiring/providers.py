@@ -71,7 +71,10 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
                     f"There is no provider '{name}'. The providers are {', '.join(self.names())}; "
                     "add another as [providers.NAME] in config.toml."
                 )
-            self._made[name] = factory()
+            try:
+                self._made[name] = factory()
+            except ValueError as error:
+                raise _invalid(f"The address of {name} is not valid: {error}.") from error
         model = model or self.defaults().get(name, "")
         if not model:
             raise _invalid(f"'{reference}' names no model; write {name}/MODEL. `phoenix models` lists them.")
@@ -143,6 +146,8 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
             return ProviderOffer(name, ProviderState.NO_KEY, f"set {self._variable(name)}")
         try:
             models, note = await self._listed(name, refresh=refresh)
+        except ConfigError as error:  # its key cannot be read
+            return ProviderOffer(name, ProviderState.NO_KEY, str(error))
         except ProviderError as error:
             state = ProviderState.NO_KEY if error.kind == "auth" else ProviderState.UNREACHABLE
             return ProviderOffer(name, state, error.message, is_expected=self._is_expected(name))
@@ -329,10 +334,11 @@ class ProviderRegistry(SecretFields, Struct, eq=False):
 
 
 def _check_encrypted(provider: str, base_url: str, *secrets: str) -> None:
-    """Raise ProviderError where a key would cross the network in plain text."""
+    """Raise ProviderError where a key would cross the network in plain text, ValueError where this is no address."""
+    host = urlsplit(base_url).hostname
     if any(secrets) and base_url.startswith("http://") and not is_loopback(base_url):
         raise _invalid(
-            f"The key of {provider} is not sent to {urlsplit(base_url).hostname} without encryption; use an https:// "
+            f"The key of {provider} is not sent to {host} without encryption; use an https:// "
             "address, or a tunnel to a port of this machine."
         )
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from engine.ports import ModelInfo
@@ -87,4 +89,46 @@ async def test_facts_come_from_the_list_else_from_the_catalogue_with_a_price() -
     assert await models.facts("demo/guide") == replace(demo.models[0])
     assert models.has_provider("openrouter")
     assert not models.has_provider("z-ai")
+    await made.close()
+
+
+class LockedKeyring:
+    """A keyring that nothing can be read from."""
+
+    @staticmethod
+    def get_password(service: str, name: str) -> str:
+        raise RuntimeError(f"{service} is locked for {name}")
+
+
+@pytest.mark.parametrize(
+    ("keyring", "words"),
+    [
+        (None, "install `phoenix-tui[keyring]`"),
+        (LockedKeyring, "The key of groq cannot be read from the keyring: phoenix-tui is locked for groq."),
+    ],
+)
+async def test_a_key_in_a_keyring_that_cannot_be_read_costs_its_provider_alone(
+    monkeypatch: pytest.MonkeyPatch, keyring: object, words: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "keyring", keyring)  # None: it is not installed
+    made = registry("")
+    made.credentials = Credentials({}, {"groq": "keyring"})
+    models = board(made)
+    offers = {one.name: one async for one in models.asked()}
+    assert offers["groq"].state is ProviderState.NO_KEY
+    assert words in offers["groq"].words
+    assert offers["demo"].state is ProviderState.READY
+    assert await models.facts("groq/m") is None
+    await made.close()
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+async def test_an_address_that_is_none_costs_its_provider_alone(kind: str) -> None:
+    made = registry(f'[providers.own]\nbase_url = "http://["\nkind = "{kind}"\n')
+    offers = {one.name: one async for one in board(made).asked()}
+    assert (offers["own"].state, offers["own"].words) == (
+        ProviderState.UNREACHABLE,
+        "The address of own is not valid: Invalid IPv6 URL.",
+    )
+    assert offers["demo"].state is ProviderState.READY
     await made.close()
