@@ -18,7 +18,7 @@ WRITER = """
 import logging, sys
 from pathlib import Path
 from phoenix_tui.cli import logs
-logs.FILE_LIMIT = 40_000
+logs.FILE_LIMIT = 60_000  # four files hold all of it, however the long records fall
 logs.start_log(Path(sys.argv[1]), (), debug=False)
 print("ready", flush=True)
 sys.stdin.read(1)
