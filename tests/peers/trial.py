@@ -177,7 +177,7 @@ def _plan(hook: Path) -> dict[str, Any]:
     usual: dict[str, Any] = {"files": {}, "prompt": "Begin.", "calls": CALLS, "answers": [DONE]}
     usual |= {"shows": [], "fails": False}
     if hook.is_dir():
-        return usual | json.loads((hook / "trial.json").read_text())
+        return usual | cast("dict[str, Any]", json.loads((hook / "trial.json").read_text()))
     command = f"{INTERPRETERS.get(hook.suffix, '')} '{hook}'".strip()
     group = [{"hooks": [{"type": "command", "command": command}]}]
     return usual | {"hooks": {event.value: group for event in HookEvent}}

@@ -43,7 +43,7 @@ def call(name: str, **args: Any) -> Reply:
 def settled(value: Any, project: Path) -> Any:
     """An input with placeholders for what differs between two runs."""
     if isinstance(value, list):
-        return [settled(one, project) for one in cast("list[Any]", value)]
+        return [settled(one, project) for one in value]
     if isinstance(value, str):
         return value.replace(str(project), "/project")
     if not isinstance(value, dict):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.conversation import Conversation
 from engine.executor import idle_hooks
 from engine.executor.requests import Refused
 from engine.executor.stop_hooks import MOST_TIMES
@@ -203,6 +204,10 @@ async def test_a_conversation_that_waits_for_its_user_is_told_of_once(
     assert not (tmp_path / "seen.other").exists()
 
 
+def wait_of(conversation: Conversation) -> asyncio.TimerHandle | None:
+    return conversation.hooks.idle
+
+
 async def test_a_new_message_and_the_end_stop_the_wait_for_the_user(tmp_path: Path) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", Notification="true")
     tool = StubTool(release=asyncio.Event())
@@ -211,16 +216,15 @@ async def test_a_new_message_and_the_end_stop_the_wait_for_the_user(tmp_path: Pa
         conversation = await hooked.harness.conversation()
         await conversation.say("go")
         await conversation.wait_idle()
-        facts = conversation.hooks
-        first = facts.idle
+        first = wait_of(conversation)
         assert first is not None
         await conversation.say("go on")
         await tool.started.wait()
         assert first.cancelled()
-        assert facts.idle is None
+        assert wait_of(conversation) is None
         tool.release.set()
         await conversation.wait_idle()
-        second = facts.idle
+        second = wait_of(conversation)
         assert second is not None
         await hooked.harness.engine.forget(conversation.id)
         assert second.cancelled()

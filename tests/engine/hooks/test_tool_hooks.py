@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from engine.conversation import Conversation
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.states import Idle
@@ -284,6 +286,10 @@ async def test_a_defer_ends_a_run_without_a_screen_before_the_call(tmp_path: Pat
         assert hooked.harness.tool.calls == [{"command": "ls"}]
 
 
+def asks(conversation: Conversation) -> bool:
+    return conversation.question is not None
+
+
 async def test_a_defer_is_a_question_on_a_screen_and_among_several_calls(tmp_path: Path) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=DEFERS)
     two = Reply(tuple(ScriptedCall("bash", json.dumps({"command": command})) for command in ("ls", "pwd")))
@@ -291,7 +297,7 @@ async def test_a_defer_is_a_question_on_a_screen_and_among_several_calls(tmp_pat
         async with hooked_engine(tmp_path, reply, says("done"), settings=settings) as hooked:
             conversation = await hooked.harness.conversation()
             await conversation.say("go")
-            await until(lambda conversation=conversation: conversation.question is not None)
+            await until(partial(asks, conversation))
             assert conversation.question is not None, place
             assert "ask me later" in conversation.question.reason
 
