@@ -12,11 +12,17 @@ from msgspec.structs import force_setattr
 
 from tools.asked_questions import AskedQuestion
 from tools.clean import reveal_line
-from tools.edit_checks import EditCheck
+from tools.displays import AgentEnd as AgentEnd
+from tools.displays import AgentsDisplay as AgentsDisplay
+from tools.displays import DiffDisplay as DiffDisplay
+from tools.displays import Display as Display
+from tools.displays import ImageDisplay as ImageDisplay
+from tools.displays import PlainDisplay as PlainDisplay
+from tools.displays import TerminalDisplay as TerminalDisplay
 from tools.images.contract import ImageReader as ImageReader
 from tools.images.contract import ImageRejected as ImageRejected
 from tools.images.contract import PreparedImage as PreparedImage
-from tools.terminal.values import ShellTerminal, TerminalFacts, TerminalRows, TextRun
+from tools.terminal.values import ShellTerminal, TerminalFacts, TerminalRows
 from tools.todo_items import TodoItem
 from tools.web.contract import WebModel
 
@@ -91,76 +97,6 @@ class ToolSpec(Struct, frozen=True):
 
 class ToolInputError(ValueError):
     """Raised for invalid arguments; the message is written for the model."""
-
-
-# Content of the screen. The model sees no display, the screen no `ToolOutput.text` beside a display.
-
-
-class PlainDisplay(Struct, frozen=True, tag="plain"):
-    """Text as it is."""
-
-    text: str
-
-
-class TerminalDisplay(Struct, frozen=True, tag="terminal"):
-    """The outcome of a shell command."""
-
-    output: str
-    exit_code: int | None
-    timed_out: bool = False
-    ended: tuple[str, ...] = ()
-    """Names of processes the command left behind, ended with it."""
-    job: str = ""
-    """The background job as which it runs on, where the user sent it there."""
-    lines: int = 0
-    """Lines of the whole output where `output` holds only its ends, else 0."""
-    runs: tuple[TextRun, ...] = ()
-    """Coloured pieces of the lines of `output`."""
-    folder: str = ""
-    """Folder of a line of the user; empty for the conversation's."""
-
-
-class DiffDisplay(Struct, frozen=True, tag="diff"):
-    """One changed file as a unified diff."""
-
-    path: str
-    diff: str
-    added: int
-    removed: int
-    created: bool = False
-    checks: tuple[EditCheck, ...] = ()
-    """Findings of language servers about it, as the model reads them."""
-
-
-class ImageDisplay(Struct, frozen=True, tag="image"):
-    """An image that went to the model."""
-
-    name: str
-    width: int
-    height: int
-
-
-class AgentEnd(Struct, frozen=True):
-    """End of one sub-agent of a call; `status` is that of its outcome."""
-
-    id: str
-    task: str
-    status: str
-    reason: str = ""
-    """Reason of a failure; empty for a success."""
-    text: str = ""
-    """The beginning of what it found, or had written."""
-    turns: int = 0
-    seconds: float = 0.0
-
-
-class AgentsDisplay(Struct, frozen=True, tag="agents"):
-    """Outcomes of the sub-agents of a call, in its order."""
-
-    agents: tuple[AgentEnd, ...]
-
-
-Display: TypeAlias = PlainDisplay | TerminalDisplay | DiffDisplay | ImageDisplay | AgentsDisplay
 
 
 class StartedAgent(Struct, frozen=True):

@@ -1,0 +1,77 @@
+"""Content of the screen for the result of a tool: the model sees no display, the screen no text beside one."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from tools.edit_checks import EditCheck
+from tools.terminal.values import TextRun
+
+
+class PlainDisplay(Struct, frozen=True, tag="plain"):
+    """Text as it is."""
+
+    text: str
+
+
+class TerminalDisplay(Struct, frozen=True, tag="terminal"):
+    """The outcome of a shell command."""
+
+    output: str
+    exit_code: int | None
+    timed_out: bool = False
+    ended: tuple[str, ...] = ()
+    """Names of processes the command left behind, ended with it."""
+    job: str = ""
+    """The background job as which it runs on, where the user sent it there."""
+    lines: int = 0
+    """Lines of the whole output where `output` holds only its ends, else 0."""
+    runs: tuple[TextRun, ...] = ()
+    """Coloured pieces of the lines of `output`."""
+    folder: str = ""
+    """Folder of a line of the user; empty for the conversation's."""
+
+
+class DiffDisplay(Struct, frozen=True, tag="diff"):
+    """One changed file as a unified diff."""
+
+    path: str
+    diff: str
+    added: int
+    removed: int
+    created: bool = False
+    checks: tuple[EditCheck, ...] = ()
+    """Findings of language servers about it, as the model reads them."""
+
+
+class ImageDisplay(Struct, frozen=True, tag="image"):
+    """An image that went to the model."""
+
+    name: str
+    width: int
+    height: int
+
+
+class AgentEnd(Struct, frozen=True):
+    """End of one sub-agent of a call; `status` is that of its outcome."""
+
+    id: str
+    task: str
+    status: str
+    reason: str = ""
+    """Reason of a failure; empty for a success."""
+    text: str = ""
+    """The beginning of what it found, or had written."""
+    turns: int = 0
+    seconds: float = 0.0
+
+
+class AgentsDisplay(Struct, frozen=True, tag="agents"):
+    """Outcomes of the sub-agents of a call, in its order."""
+
+    agents: tuple[AgentEnd, ...]
+
+
+Display: TypeAlias = PlainDisplay | TerminalDisplay | DiffDisplay | ImageDisplay | AgentsDisplay
