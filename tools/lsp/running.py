@@ -301,6 +301,7 @@ class RunningServer:
             self._idling.cancel()
         if self._starting is not None and not self._starting.done():
             self._starting.cancel()
+            await asyncio.wait({self._starting})
         client, channel = self._client, self._channel
         self._channel = None  # closed below, after the goodbye
         program = self._released()
@@ -311,6 +312,10 @@ class RunningServer:
             channel.close()
         if program is not None:
             await program.end(grace)
+        if self._failing is not None:
+            await asyncio.shield(self._failing)
+        if self._program is None and self._starting is not None and self._starting.done():
+            self.state, self.text = LanguageServerState.WAITING, ""  # else a check has started it again meanwhile
 
 
 async def _say_goodbye(client: LanguageClient) -> None:
