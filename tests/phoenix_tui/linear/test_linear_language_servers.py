@@ -61,3 +61,26 @@ async def test_a_running_server_is_read_and_ended(tmp_path: Path) -> None:
 def identity(folder: Path) -> list[int]:
     status = folder.stat()
     return [status.st_dev, status.st_ino]
+
+
+async def test_a_rewind_restores_the_text_before_an_edit_and_its_formatter(tmp_path: Path) -> None:
+    edits = [{"op": "append", "new": "more\n"}]
+    answers = (calls("read_file", path="a.py"), calls("patch", path="a.py", edits=edits), says("Done."))
+    async with serve(*answers) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        upper = "import sys; sys.stdout.write(sys.stdin.read().upper())"
+        (phoenix.home / "config.toml").write_text(f'[format]\n"*.py" = ["{PYTHON}", "-S", "-c", "{upper}"]\n')
+        (phoenix.home / FILE).write_text(json.dumps({"folders": {str(phoenix.cwd): identity(phoenix.cwd)}}))
+        (phoenix.cwd / "a.py").write_text("old\n")
+        async with program(phoenix, "--screen-reader", "--permission-mode", "auto", rows=200, columns=160) as running:
+            await running.shows("You:")
+            running.type("go\r")
+            await running.shows("Assistant: Done.", "a.py, 2 lines added, 1 removed")
+            assert (phoenix.cwd / "a.py").read_text() == "OLD\nMORE\n"
+            running.type("/rewind\r")
+            await running.shows("1. go, ")
+            running.type("1\r")
+            await running.shows("1. Conversation and files")
+            running.type("1\r")
+            await running.shows("1 file restored.")
+            assert (phoenix.cwd / "a.py").read_text() == "old\n"
