@@ -62,7 +62,7 @@ class Setup(Struct, frozen=True):
     plugins: tuple[Plugin, ...] = ()
     """Folders whose files count in this run beside the user's."""
     files: FileSources | None = None
-    """Whose files count in this run; None: the user's, and those of trusted folders."""
+    """Files that count in this run; None: the user's, and those of trusted folders."""
 
     @property
     def users_folder(self) -> Path:

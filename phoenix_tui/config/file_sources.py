@@ -18,7 +18,7 @@ UNKNOWN: Final = "There is no setting source {name}; use user, project, local, o
 
 
 class FileSources(Struct, frozen=True):
-    """Whose files count; those of a project count untold, because the caller has named it."""
+    """Owners of the files that count; those of a project need no answer, because the caller has named it."""
 
     users: bool
     projects: bool

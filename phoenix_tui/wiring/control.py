@@ -17,7 +17,7 @@ from engine.executor.requests import MemoryShort
 from engine.permissions.rules import RuleBook
 from engine.ports import ConversationChanges, DatabaseBusy, OwnedElsewhere
 from engine.ports.extensions import ExtensionSource
-from engine.records import PermissionMode
+from engine.records import ConversationRecord, PermissionMode
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.control.approvals import HostApprovals
 from phoenix_tui.cli.control.connection import Connection, FrameWriter
@@ -194,11 +194,6 @@ class ControlRun:
         caps = await limits_of_runs(backend, self._setup, record)
         if not flags.run.permission_mode and not flags.run.resumes and record.permission_mode is PermissionMode.DENY:
             await conversation.change(ConversationChanges(permission_mode=PermissionMode.ASK))
-        partials = Partials(record.model) if flags.run.include_partial_messages else None
-        stream = StreamReporter(record.id, record.cwd, record.model, "", record.sandbox.value, (), partials)
-        stream = replace(stream, hook_events=flags.run.include_hook_events)
-        reporter = ControlReporter(self._writer, record.id, record.cwd, record.model, stream)
-        assert self._rules is not None, "the backend has asked for the rules"
         asks = flags.prompt_tool == "stdio"
         turns: Turns
 
@@ -207,34 +202,28 @@ class ControlRun:
 
         approvals = HostApprovals(
             self._host,
-            PermissionUpdates(self._rules, change_mode, write_progress, record.cwd),
+            PermissionUpdates(self._own_rules, change_mode, write_progress, record.cwd),
             lambda waits: turns.tell_state("requires_action" if waits else "running"),
             asks and not flags.unasked,
         )
-        outcome = RunOutcome(record.id, record.model, describe=backend.providers.describe)
         find_model = partial(full_reference, providers=backend.providers)
-        fallback = Fallback(flags.fallback_model, find_model, write_progress)
-        settings = TurnSettings(caps, flags.replay, flags.run.wait_agents, self._structured, fallback)
+        settings = TurnSettings(caps, flags.replay, flags.run.wait_agents, self._structured)
+        settings.fallback = Fallback(flags.fallback_model, find_model, write_progress)
         turns = Turns(
-            backend.engine, conversation, reporter, approvals, outcome, settings, lambda: session.init_frame()
-        )
-        commands = HostCommands(
-            partial(backend.invocables.catalogue, record.cwd), partial(backend.invocables.look, record.cwd)
-        )
-        servers = ServerRequests(
-            self._servers,
-            backend.mcp,
+            backend.engine,
             conversation,
-            lambda: started_servers(backend.mcp, conversation.record),
-            os.environ,
+            self._reporter(record),
+            approvals,
+            RunOutcome(record.id, record.model, describe=backend.providers.describe),
+            settings,
+            lambda: session.init_frame(),
         )
+        invocables, servers = backend.invocables, self._server_requests(backend, conversation)
+        commands = HostCommands(partial(invocables.catalogue, record.cwd), partial(invocables.look, record.cwd))
         session = ControlSession(
             conversation,
             turns,
-            lambda: (
-                *backend.engine.tool_names,
-                *(name for one in self._offers(backend) for name in one.tools(conversation.record)),
-            ),
+            lambda: self._tools(backend, conversation),
             find_model,
             record.model,
             servers,
@@ -246,13 +235,36 @@ class ControlRun:
         settings.ready, self._agents.cwd = session.ready, record.cwd
         self._servers.images = backend.engine.ports.images
         self._turns = turns
-        more = Inspection(backend.engine, turns).handlers(), SessionRequests(turns, commands).handlers()
-        handlers = {**session.handlers(), **more[0], **more[1]}
+        parts = session, Inspection(backend.engine, turns), SessionRequests(turns, commands)
+        handlers = {name: handle for part in parts for name, handle in part.handlers().items()}
         self._connection.open(HostRequests(self._writer, handlers), turns)
         return turns
 
-    def _offers(self, backend: Backend) -> tuple[ExtensionSource, ...]:
-        return backend.invocables, backend.mcp, *self._sources
+    @property
+    def _own_rules(self) -> HostRules:
+        assert self._rules is not None, "the backend has asked for the rules"
+        return self._rules
+
+    def _reporter(self, record: ConversationRecord) -> ControlReporter:
+        run = self._flags.run
+        partials = Partials(record.model) if run.include_partial_messages else None
+        stream = StreamReporter(record.id, record.cwd, record.model, "", record.sandbox.value, (), partials)
+        stream = replace(stream, hook_events=run.include_hook_events)
+        return ControlReporter(self._writer, record.id, record.cwd, record.model, stream)
+
+    def _server_requests(self, backend: Backend, conversation: Conversation) -> ServerRequests:
+        return ServerRequests(
+            self._servers,
+            backend.mcp,
+            conversation,
+            lambda: started_servers(backend.mcp, conversation.record),
+            os.environ,
+        )
+
+    def _tools(self, backend: Backend, conversation: Conversation) -> list[str]:
+        """Names of the tools that the model is offered."""
+        offers: tuple[ExtensionSource, ...] = (backend.invocables, backend.mcp, *self._sources)
+        return [*backend.engine.tool_names, *(name for one in offers for name in one.tools(conversation.record))]
 
     def _rules_over(self, book: RuleBook) -> RuleBook:
         self._rules = HostRules(book)

@@ -17,7 +17,7 @@ NOWHERE = "http://127.0.0.1:9"
 
 
 def first_answer(bench: Bench) -> Iterator[Row]:
-    """From the spawn to the answer to `initialize`, beside an interpreter with the modules that nothing can avoid."""
+    """Time from the spawn to the answer to `initialize`, beside an interpreter with modules of others."""
     program = [sys.executable, "-m", "phoenix_tui", *FLAGS]
     _answered(bench, program)  # makes the database
     times, bare, floor = list[float](), list[float](), list[float]()

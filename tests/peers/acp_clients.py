@@ -47,7 +47,7 @@ ACPX: Final[Scenarios] = {
 
 
 async def seen(argv: Sequence[str], phoenix: Phoenix) -> dict[str, Any]:
-    """What one client found: its last line of JSON where it is one, its exit code, the file that the agent made."""
+    """Findings of one client: its last line where that is JSON, its exit code, the file that the agent made."""
     own = {name: value for name, value in os.environ.items() if name not in phoenix.environment}
     process = await asyncio.create_subprocess_exec(
         *argv,

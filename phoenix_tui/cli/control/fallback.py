@@ -22,7 +22,7 @@ class Fallback(Struct, eq=False):
     """The other model of one conversation."""
 
     reference: str
-    """As the flag has it; empty: there is none."""
+    """Value of the flag; empty: there is none."""
     find_model: ModelFinder
     say: Callable[[str], None]
     """Writes a line for the user."""

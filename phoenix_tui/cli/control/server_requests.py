@@ -33,7 +33,7 @@ class ServerRequests(Struct, eq=False):
     start: Callable[[], Awaitable[Sequence[ServerView]]]
     """Starts the others before the first turn. Raises CommandError: a required one failed."""
     environment: Mapping[str, str]
-    """For variables in definitions."""
+    """Variables of definitions."""
     why_not: str = ""
     """Reason why no turn can begin; empty: it can."""
     _views: Sequence[ServerView] = ()

@@ -28,7 +28,7 @@ SUBTYPES = (
     "select_chrome_browser set_prompt_suggestions_paused prompt_draft_activity claude_authenticate "
     "claude_oauth_callback claude_oauth_wait_for_completion"
 )
-"""In the sources of claude-agent-sdk 0.2.189 (Python) and 0.3.332 (npm)."""
+"""Subtypes in the sources of claude-agent-sdk 0.2.189 (Python) and 0.3.332 (npm)."""
 SENT_BY_SDKS = SUBTYPES.split()
 
 
