@@ -37,7 +37,9 @@ class HostPlugins(Struct, frozen=True):
             for folder, why in self.errors
         ]
         fields: JsonObject = {"plugins": plugins}
-        return fields | {"plugin_errors": errors} if errors else fields
+        if errors:
+            fields["plugin_errors"] = errors
+        return fields
 
     @property
     def notices(self) -> list[str]:

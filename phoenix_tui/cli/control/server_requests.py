@@ -152,4 +152,5 @@ def _report(view: ServerView) -> JsonObject:
     }
     if view.text and view.state is not ServerState.CONNECTED:
         about["error"] = view.text
-    return about | {"tools": tools}
+    about["tools"] = tools
+    return about

@@ -158,7 +158,9 @@ class ControlSession(Struct, eq=False):
             cancelled = [uuid for uuid in self.turns.waiting if await self.turns.drop(uuid)]
         waiting: list[JsonValue] = list(self.turns.waiting)
         answer: JsonObject = {"still_queued": waiting}
-        return answer | {"cancelled": cancelled} if cancelled else answer
+        if cancelled:
+            answer["cancelled"] = cancelled
+        return answer
 
     async def _set_mode(self, request: JsonObject) -> JsonObject:
         given = text_of(request, "mode")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from phoenix_tui.config.sources.kinds import Plugin
 from tools.clean import clean_line
@@ -53,7 +53,8 @@ def _named(folder: Path) -> str:
         manifest: object = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{MANIFEST} is no JSON ({clean_line(str(error))[:100]})") from error
-    name = manifest.get("name", folder.name) if isinstance(manifest, dict) else None
+    table = cast("dict[str, object]", manifest) if isinstance(manifest, dict) else {"name": None}
+    name = table.get("name", folder.name)
     if not isinstance(name, str):
         raise ValueError(f"{MANIFEST} has no name")  # noqa: TRY004 - a fault of the file
     return name
