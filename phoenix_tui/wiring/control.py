@@ -33,7 +33,6 @@ from phoenix_tui.cli.control.host_rules import HostRules, folder_rules, is_whole
 from phoenix_tui.cli.control.host_servers import HostServers
 from phoenix_tui.cli.control.inspection import Inspection
 from phoenix_tui.cli.control.lines import EndOfInput, HostLines
-from phoenix_tui.cli.control.model_finder import known_model
 from phoenix_tui.cli.control.names import native_tools
 from phoenix_tui.cli.control.permission_updates import PermissionUpdates
 from phoenix_tui.cli.control.reporter import ControlReporter
@@ -183,11 +182,10 @@ class ControlRun:
         if not arguments.resumes:
             told = handshake_of(await self._connection.first())
             arguments, setup = told.over(arguments), replace(setup, settings=told.added_to(setup.settings))
-        model = known_model(arguments.model) if arguments.model else None
         prompt = arguments.system_prompt
         if prompt == "":
             prompt = PLAIN_PROMPT.format(cwd=self._setup.cwd, system=os.uname().sysname)
-        return replace(arguments, model=model, system_prompt=prompt), setup
+        return replace(arguments, system_prompt=prompt), setup
 
     async def _assemble(self, backend: Backend, conversation: Conversation) -> Turns:
         flags, record = self._flags, conversation.record

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from phoenix_tui.cli.control.flags import control_flags
 from phoenix_tui.cli.control.given_settings import with_settings
 from phoenix_tui.cli.control.host_plugins import host_plugins
+from phoenix_tui.cli.control.model_finder import known_model
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.output import write_json_line, write_progress
 from phoenix_tui.cli.setup import prepare
@@ -25,6 +26,8 @@ def start_control(argv: Sequence[str]) -> int:
         CommandError: it cannot begin; a result says so to the host.
     """
     flags = with_settings(control_flags(argv))
+    if flags.run.model:
+        flags = replace(flags, run=replace(flags.run, model=known_model(flags.run.model)))
     harden(debuggable=flags.run.allow_debugger)
     setup = prepare(flags.run, os.environ, flags.setting_sources)
     plugins = host_plugins(flags.plugin_dirs, setup.cwd)

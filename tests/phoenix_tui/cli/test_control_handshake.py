@@ -106,3 +106,18 @@ def test_what_serves_a_host_loads_no_screen_and_no_client_of_the_web() -> None:
     code = f"import sys, phoenix_tui.wiring.control as _; print(sorted({unwanted} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("flags", "model"),
+    [
+        (("--model", "claude-sonnet-4-5"), "claude-sonnet-4-5"),
+        (("--model=haiku",), "claude-haiku-5-5"),
+        (("--settings", '{"model": "opus"}'), "claude-opus-5-5"),
+    ],
+)
+async def test_models_bear_the_names_of_hosts(tmp_path: Path, flags: tuple[str, ...], model: str) -> None:
+    async with serve(says("Hi.")) as server, hosted(with_claude(tmp_path, server.url), *flags) as host:
+        init, *_, result = await host.turn("Hi")
+        [body] = bodies(server)
+    assert (init["model"], body["model"], result["result"]) == (model, model, "Hi.")
