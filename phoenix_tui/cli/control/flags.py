@@ -39,19 +39,21 @@ FOREIGN_MODES: Final = {
 """Permission modes of hosts. Their `auto` asks a model about each call; here it asks the host."""
 EFFORTS: Final = {"xhigh": "max", "minimal": "low"}
 """Efforts of hosts that have another name here."""
+BUDGETS: Final = ((0, "off"), (4_096, "low"), (12_288, "medium"), (24_576, "high"))
+"""Most tokens of reasoning and the effort for them; beyond the last it is max (docs/decisions/effort.md)."""
 _IGNORED: Final = {
     "betas": "--betas has no effect here.",
     "task_budget": "--task-budget has no effect here.",
     "thinking_display": "--thinking-display has no effect here.",
-    "max_thinking_tokens": "--max-thinking-tokens has no effect here; use --effort.",
     "session_mirror": "--session-mirror has no effect here: Phoenix stores conversations itself.",
     "verbose": "",
+    "allow_dangerously_skip_permissions": "",
 }
 """Flags that are accepted without an effect, and the line on stderr about each."""
 _OWN: Final = (
     "tools", "allowed_tools", "disallowed_tools", "prompt_tool", "setting_sources",
     "settings_given", "add_dirs", "replay", "fallback_model", "not_stored", "thinking", "system_prompt_file",
-    "input_format", "plugin_dirs", "resume_session_at", "resume_drops_turn",
+    "input_format", "thinking_tokens", "plugin_dirs", "resume_session_at", "resume_drops_turn",
 )  # fmt: skip
 
 
@@ -104,7 +106,7 @@ def control_flags(argv: Sequence[str]) -> ControlFlags:
     given |= {"allowed_tools": [], "disallowed_tools": []}  # checked less strictly: hosts name tools of other programs
     given |= {"permission_mode": mode, "prompt": None, "headless": True, "output_format": "stream-json"}
     given["ephemeral"] = given["ephemeral"] or own["not_stored"]
-    given["effort"] = _effort(given["effort"], own["thinking"])
+    given["effort"] = _effort(given["effort"], own["thinking"], own["thinking_tokens"])
     notices += _prompts(given, own["system_prompt_file"])
     return ControlFlags(
         run=_resumed(run_arguments(argparse.Namespace(**given)), own),
@@ -159,9 +161,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--fallback-model", dest="fallback_model")
     add("--no-session-persistence", action="store_true", dest="not_stored")
     add("--thinking")
+    add("--max-thinking-tokens", dest="thinking_tokens")
     add("--system-prompt-file", dest="system_prompt_file")
     for name in _IGNORED:
-        alone = name in {"verbose", "session_mirror"}
+        alone = name in {"verbose", "session_mirror", "allow_dangerously_skip_permissions"}
         kind: dict[str, Any] = {"action": "store_true"} if alone else {}
         add(f"--{name.replace('_', '-')}", dest=f"{name}_", **kind)
     return parser
@@ -177,11 +180,20 @@ def _mode(given: str | None) -> tuple[str | None, str]:
     return FOREIGN_MODES[given], notice
 
 
-def _effort(given: str | None, thinking: str | None) -> str | None:
+def _effort(given: str | None, thinking: str | None, tokens: str | None) -> str | None:
     effort = EFFORTS.get(given, given) if given is not None else None
     if effort is not None and effort not in KNOWN:
         raise CommandError(f"There is no effort {given}; use {', '.join(KNOWN)}.")
-    return "off" if effort is None and thinking == "disabled" else effort
+    if tokens is not None and not (tokens.isascii() and tokens.isdecimal() and len(tokens) < 12):
+        raise CommandError("--max-thinking-tokens needs a number of tokens.")
+    if effort is None and thinking == "disabled":
+        return "off"
+    return effort_of(int(tokens)) if effort is None and tokens is not None else effort
+
+
+def effort_of(tokens: int) -> str:
+    """The effort whose budget this number of tokens is."""
+    return next((effort for most, effort in BUDGETS if tokens <= most), "max")
 
 
 def _prompts(given: dict[str, Any], file: str | None) -> list[str]:

@@ -8,8 +8,9 @@ from typing import Final
 from msgspec import Struct
 
 from engine.executor.requests import Accepted
-from engine.ports import ConversationChanges
+from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records.effort import Effort
+from phoenix_tui.cli.control.flags import effort_of
 from phoenix_tui.cli.control.handshake import LONGEST_TITLE
 from phoenix_tui.cli.control.host_commands import HostCommands
 from phoenix_tui.cli.control.requests import Handler, RequestError, text_of
@@ -17,8 +18,6 @@ from phoenix_tui.cli.control.turns import Turns
 from tools.clean import clean, clean_line
 from tools.contract import JsonObject, JsonValue
 
-BUDGETS: Final = ((0, Effort.OFF), (4_096, Effort.LOW), (12_288, Effort.MEDIUM), (24_576, Effort.HIGH))
-"""Most tokens of reasoning and the effort for them; beyond the last it is max (docs/decisions/effort.md)."""
 MOST_OUTPUT: Final = 8_192
 """Bytes of a task's output: its end."""
 
@@ -38,6 +37,7 @@ class SessionRequests(Struct, eq=False):
             "get_task_output": self._task_output,
             "background_tasks": self._background,
             "reload_skills": self._reload_skills,
+            "side_question": self._side_question,
         }
 
     async def _rename(self, request: JsonObject) -> JsonObject:
@@ -51,7 +51,7 @@ class SessionRequests(Struct, eq=False):
         given = request.get("max_thinking_tokens")
         if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 0):
             raise RequestError("max_thinking_tokens must be a number of tokens, or null.")
-        effort = Effort.DEFAULT if given is None else next((one for most, one in BUDGETS if given <= most), Effort.MAX)
+        effort = Effort.DEFAULT if given is None else Effort(effort_of(given))
         await self.turns.conversation.change(ConversationChanges(effort=effort))
         return {}
 
@@ -78,3 +78,10 @@ class SessionRequests(Struct, eq=False):
         await self.commands.ready()
         skills: list[JsonValue] = self.commands.objects()
         return {"skills": skills}
+
+    async def _side_question(self, request: JsonObject) -> JsonObject:
+        try:
+            answer = await self.turns.conversation.side.ask(text_of(request, "question"))
+        except (ProviderError, StorageError) as error:
+            raise RequestError(str(error)) from error
+        return {"response": answer, "synthetic": False}

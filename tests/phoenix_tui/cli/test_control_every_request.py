@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from phoenix_tui.cli.control.flags import control_flags
+from phoenix_tui.cli.exits import CommandError
 from tests.phoenix_tui.cli.test_control_servers import CONFIG, adds, bodies, server_with
 from tests.support.bounded import resident
 from tests.support.cli import with_claude
-from tests.support.control_host import Frame, hosted
+from tests.support.control_host import FLAGS, Frame, hosted
 from tests.support.loopback import serve
 from tests.support.loopback_agents import calls, never_ends, says
+from tests.support.loopback_anthropic import refuses
 
 SUBTYPES = (
     "initialize interrupt set_permission_mode set_model set_max_thinking_tokens mcp_status mcp_toggle mcp_reconnect "
@@ -173,3 +176,29 @@ async def test_changed_tools_of_a_server_inside_the_host_are_listed_again(tmp_pa
             unknown = await host.ask("mcp_message", server_name="other", message=changed)
     assert [name for name in after if name not in before] == ["mcp__calc__multiply"]
     assert (answer["subtype"], unknown["error"]) == ("success", "There is no server other inside the host.")
+
+
+async def test_a_question_beside_the_conversation_is_answered_and_leaves_it_alone(tmp_path: Path) -> None:
+    async with (
+        serve(says("Hi."), says("Beside."), says("Again."), refuses(400, "invalid_request_error", "no")) as server,
+        hosted(with_claude(tmp_path, server.url)) as host,
+    ):
+        await host.turn("Hi")
+        answer = await host.ask("side_question", question="What was that?")
+        await host.turn("And?")
+        failed = await host.ask("side_question", question="And now?")
+        *_, third, _fourth = bodies(server)
+    assert answer["response"] == {"response": "Beside.", "synthetic": False}
+    assert "What was that?" not in str(third["messages"])
+    assert (failed["subtype"], "Internal" in failed["error"]) == ("error", False)
+
+
+@pytest.mark.parametrize(("tokens", "effort"), [("0", "off"), ("2000", "low"), ("16000", "high"), ("99999", "max")])
+def test_tokens_of_reasoning_are_an_effort(tokens: str, effort: str) -> None:
+    assert control_flags([*FLAGS, "--max-thinking-tokens", tokens]).run.effort == effort
+
+
+@pytest.mark.parametrize("wrong", ["-1", "many", "1" * 50, "٣"])
+def test_tokens_that_are_no_number_are_refused(wrong: str) -> None:
+    with pytest.raises(CommandError, match="needs a number of tokens"):
+        control_flags([*FLAGS, f"--max-thinking-tokens={wrong}"])
