@@ -226,13 +226,13 @@ class ControlRun:
             record.model,
             servers,
             commands,
+            self._agents,
             (self._hooks, self._agents, servers, self._plugins),
             unasked=flags.unasked,
             asks=asks,
         )
         settings.ready, self._agents.cwd = session.ready, record.cwd
-        self._servers.images = backend.engine.ports.images
-        self._turns = turns
+        self._servers.images, self._turns = backend.engine.ports.images, turns
         parts = session, Inspection(backend.engine, turns), SessionRequests(turns, commands)
         handlers = {name: handle for part in parts for name, handle in part.handlers().items()}
         self._connection.open(HostRequests(self._writer, handlers), turns)

@@ -49,6 +49,10 @@ class HostAgents:
         names: list[JsonValue] = [profile.name for profile in self.names(self.cwd)]
         return {"agents": names}
 
+    def objects(self) -> list[JsonValue]:
+        """The agents as the answer to the handshake lists them."""
+        return [{"name": one.name, "description": one.description} for one in self.names(self.cwd)]
+
     async def ready(self) -> None:
         """Return at once."""
 

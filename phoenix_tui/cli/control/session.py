@@ -13,6 +13,7 @@ from engine.ports import ConversationChanges, ProviderError
 from engine.records import PermissionMode
 from phoenix_tui.cli.agent_sdk import COMPATIBLE_VERSION, MODES
 from phoenix_tui.cli.control.flags import FOREIGN_MODES, NOBODY
+from phoenix_tui.cli.control.host_agents import HostAgents
 from phoenix_tui.cli.control.host_commands import HostCommands
 from phoenix_tui.cli.control.model_finder import LINES, ModelFinder, known_model
 from phoenix_tui.cli.control.names import bare_model, foreign_names
@@ -49,6 +50,7 @@ class ControlSession(Struct, eq=False):
     default_model: str
     servers: ServerRequests
     commands: HostCommands
+    agents: HostAgents
     parts: Sequence[InitPart] = ()
     unasked: bool = False
     """Mode `dontAsk`."""
@@ -119,12 +121,10 @@ class ControlSession(Struct, eq=False):
         self.turns.reporter.forwards_text = forwards
         await self.commands.ready()
         self.began.set()
-        init = self.init_frame()
         styles: list[JsonValue] = ["default"]
-        agents: list[JsonValue] = [{"name": name} for name in _texts(init["agents"])]
         facts: JsonObject = {
             "commands": self.commands.objects(),
-            "agents": agents,
+            "agents": self.agents.objects(),
             "output_style": "default",
             "available_output_styles": styles,
             "models": self._models(),
@@ -183,7 +183,3 @@ class ControlSession(Struct, eq=False):
         await self.conversation.change(ConversationChanges(model=reference))
         self.turns.reporter.model = reference
         return {"model": bare_model(reference)}
-
-
-def _texts(value: JsonValue) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []

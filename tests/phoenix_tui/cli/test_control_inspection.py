@@ -57,7 +57,9 @@ async def test_an_agent_of_the_host_works_under_the_call_that_began_it(tmp_path:
         begun = await host.ask("initialize", hooks=None, agents=agents)
         frames = await host.turn("Review this")
     bodies = [json.loads(one.body) for one in server.requests if one.method == "POST"]
-    assert "reviewer" in [one["name"] for one in begun["response"]["agents"]]
+    listed = {one["name"]: one["description"] for one in begun["response"]["agents"]}
+    assert listed["reviewer"]
+    assert all(listed.values())
     assert "reviewer" in frames[0]["agents"]
     told = [(one["subtype"], one.get("status")) for one in frames if str(one.get("subtype")).startswith("task_")]
     assert told == [("task_started", None), ("task_notification", "completed")]
