@@ -73,5 +73,6 @@ class Completing(_Base):
         takeable = any(not one.hint for one in completions)
         if self.composer.keys.completing != takeable:
             self.post_message(Opened(CLOSES if takeable else ""))
+            self.composer.vim.tell()  # Tab has another action in a shell line
         self.popup.show(completions, chosen)
         self.composer.keys.completing = takeable

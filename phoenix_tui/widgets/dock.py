@@ -230,8 +230,8 @@ class Dock(completing.Completing, StillColumn):
         words = ""
         if text.startswith("!"):
             is_yours = text.startswith("!!")
-            is_bare = not text.strip("! ")  # behind a word Tab completes it
-            other = hint(("complete", "for the model too" if is_yours else "for you only")) if is_bare else ""
+            other = hint(("complete", "for the model too" if is_yours else "for you only"))
+            other = "" if self.composer.keys.completing else other  # Tab completes then
             shell = self.completer.shell
             place = shell_place(shell.folder) if shell is not None else ""
             words = hint(f"{SHELL} {place}" if place else SHELL, TO_YOU if is_yours else TO_MODEL, other)

@@ -17,6 +17,7 @@ async def test_tab_completes_from_the_folder_of_the_line_and_enter_runs_what_is_
         await shell.type("!cat inn")
         await shell.shows("Enter runs the line as it is written")
         await shell.shows("inner\\ file.txt")
+        await shell.lacks("Tab for you only")
         await shell.pilot.press("tab")
         await shell.until(lambda: shell.composer.text == "!cat inner\\ file.txt ")
         await shell.type("inn")
