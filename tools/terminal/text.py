@@ -24,6 +24,8 @@ RECENT_ROWS: Final = 50
 LEAST_AT_ONCE: Final = 2_000
 """Bytes of plain lines from which they are taken in one step."""
 _PLAIN_LINES: Final = re.compile(rb"(?:[ -~]*+\r\n)*+")
+_OVERWRITING: Final = re.compile(rb"(?:\r[ -~]*+){4,}+")
+"""One row written several times, as a progress bar is."""
 _SCREENS: Final = frozenset({"?1049", "?1047", "?47"})
 """Private modes that switch to the alternate screen."""
 
@@ -107,10 +109,24 @@ class TerminalText:
         return rows
 
     def _read(self, data: bytes, *, final: bool = False) -> None:
+        if self._reader.rests:
+            data = _OVERWRITING.sub(self._seen, data)
         for part in self._reader.feed(data, final=final):
             if self.wants_screen:
                 return
             self._obey(part)
+
+    def _seen(self, match: re.Match[bytes]) -> bytes:
+        """Keep those texts of one row that no later one covers."""
+        kept: list[bytes] = []
+        longest = -1
+        for text in reversed(match[0].split(b"\r")[1:]):
+            if len(text) > self.screen.columns:
+                return match[0]
+            if len(text) > longest:
+                longest = len(text)
+                kept.append(text)
+        return b"".join(b"\r" + text for text in reversed(kept))
 
     def _take_lines(self, text: str) -> None:
         """Take plain lines at the foot of the screen; all but the last of them go through it unseen."""

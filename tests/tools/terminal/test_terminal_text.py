@@ -161,6 +161,15 @@ def test_cutting_any_bytes_anywhere_changes_nothing(pieces: list[bytes]) -> None
     assert read(b"".join(pieces)) == read(*pieces)
 
 
+@given(
+    texts=st.lists(st.text("ab 日", max_size=50), max_size=12),
+    before=st.sampled_from(["", "日本語", "\x1b[31m", "\x1b]0;t", "x" * 45]),
+)
+def test_a_row_that_is_written_again_shows_what_later_texts_leave(texts: list[str], before: str) -> None:
+    stream = (before + "".join(f"\r{text}" for text in texts)).encode()
+    assert read(stream) == read(*(stream[place : place + 1] for place in range(len(stream))))
+
+
 def test_plain_lines_in_one_piece_are_those_in_many() -> None:
     lines = b"".join(b"line %d \r\n" % number for number in range(3000))
     whole, cut = opened(), opened()
@@ -206,10 +215,10 @@ def test_memory_is_bounded_whatever_comes(chunk: bytes) -> None:
     assert len(told(terminal).text) <= 4 * 65_536
 
 
-def test_megabytes_of_progress_in_one_row_leave_its_last_state() -> None:
+def test_a_hundred_megabytes_of_progress_in_one_row_leave_its_last_state() -> None:
     terminal = opened(TerminalSize(10, 80))
     piece = b"".join(b"\r[" + b"#" * 60 + b"] %3d%%" % (number % 101) for number in range(1000))
-    for _ in range(40):
+    for _ in range(1400):
         terminal.feed(piece)
         assert len(terminal.take_final()) == 0
     terminal.feed(b"\rdone\x1b[K\r\n")
