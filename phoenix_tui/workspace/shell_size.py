@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 LEAST_ROWS: Final = 10
 SCROLLBAR: Final = 1
-AROUND: Final = 4
-"""Rows of title, rule, composer and a margin."""
+AROUND: Final = 3
+"""Rows of title, rule and composer."""
 
 
 def terminal_size(view: TranscriptView) -> TerminalSize:

@@ -9,9 +9,10 @@ import pytest
 
 from tests.support.cli import Phoenix, with_claude
 from tests.support.journeys import rows
-from tests.support.program import CTRL_Q, ESC, Program, alive, mark, program
+from tests.support.program import CTRL_Q, ENTER, ESC, Program, alive, mark, program
 
 pytestmark = pytest.mark.pty
+TYPES = "\x1d"
 NOBODY = "http://127.0.0.1:9"
 
 
@@ -41,7 +42,7 @@ async def test_a_line_has_the_size_of_its_place_and_each_begins_where_the_last_o
     async with program(with_script(tmp_path, "go", script), columns=100, rows=30) as running:
         await running.ready()
         await running.send("!. ./go")
-        await running.shows("25 66", "2%", "red", "ready")
+        await running.shows("26 66", "2%", "red", "ready")
         await running.send("!basename $PWD; false")
         await running.shows("work/sub · exit 1", "│ sub", "ready")
 
@@ -74,3 +75,67 @@ async def test_kill_9_takes_it_along(tmp_path: Path) -> None:
         running.signal(signal.SIGKILL)
         await running.until(lambda: alive(marked) == [], "an empty tree")
     assert rows(phoenix, "SELECT count(*) FROM tool_calls") == [(1,)]
+
+
+async def test_a_password_is_typed_without_an_echo_and_without_a_record(tmp_path: Path) -> None:
+    phoenix = with_script(tmp_path, "ask", "read -rsp 'password? ' word; echo; echo \"${#word} letters\"")
+    async with program(phoenix) as running:
+        await running.ready()
+        await running.send("!!. ./ask")
+        await running.shows("password?", "Ctrl+] types into it")
+        running.type(TYPES)
+        await running.shows("your keys go to the program", "Esc Esc returns")
+        running.type(b"sesame" + ENTER)
+        await running.shows("6 letters", "ready")
+        await running.lacks("your keys go to the program")
+        assert "sesame" not in running.text
+    stored = rows(phoenix, "SELECT input_json || output_text || display_json FROM tool_calls")
+    assert "sesame" not in stored[0][0]
+    assert "6 letters" in stored[0][0]
+
+
+async def test_esc_esc_gives_the_keys_back_and_one_more_kills_what_asks(tmp_path: Path) -> None:
+    marked = mark()
+    phoenix = with_script(tmp_path, "tree", f"trap '' INT HUP TERM; setsid sleep {marked} & read -rp 'go on? '")
+    async with program(phoenix) as running:
+        await running.ready()
+        await running.send("!. ./tree")
+        await running.shows("go on?")
+        running.type(TYPES)
+        await running.shows("your keys go to the program")
+        running.type("\x03")
+        running.type(ESC)
+        running.type(ESC)
+        await running.lacks("your keys go to the program")
+        assert len(alive(f"sleep\0{marked}")) == 1
+        running.type(ESC)
+        await running.shows("stopped", "ready")
+        assert alive(marked) == []
+
+
+async def test_kill_9_while_a_program_asks_leaves_nothing(tmp_path: Path) -> None:
+    marked = mark()
+    phoenix = with_script(tmp_path, "tree", f"trap '' INT HUP TERM; setsid sleep {marked} & read -rp 'go on? '")
+    async with program(phoenix) as running:
+        await running.ready()
+        await running.send("!. ./tree")
+        await running.shows("go on?")
+        running.type(TYPES)
+        await running.shows("your keys go to the program")
+        running.signal(signal.SIGKILL)
+        await running.until(lambda: alive(marked) == [], "an empty tree")
+
+
+async def test_a_line_goes_to_the_background_and_another_size_reaches_it_before(tmp_path: Path) -> None:
+    marked = mark()
+    phoenix = with_script(
+        tmp_path, "size", f"trap 'stty size' WINCH; echo begun; while :; do sleep 0.1; done; : {marked}"
+    )
+    async with program(phoenix, columns=100, rows=30) as running:
+        await running.ready()
+        await running.send("!. ./size")
+        await running.shows("begun")
+        running.resize(120, 40)
+        await running.shows("36 86")
+        running.type(b"\x02")
+        await running.shows("in background (job-1)", "ready")
