@@ -48,6 +48,12 @@ class CellScreen:
         """True on an empty last row, in the usual look."""
         return self.column == 0 and self.row == len(self.rows) - 1 and not (self.rows[-1].chars or self._code)
 
+    @property
+    def characters_before(self) -> int:
+        """Number of characters before the cursor in its row, blanks that are not written included."""
+        written = self.rows[self.row].chars[: self.column]
+        return len("".join(written)) + self.column - len(written)
+
     def write(self, text: str) -> None:
         """Put printable characters at the cursor."""
         if not text.isascii():

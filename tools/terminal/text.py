@@ -56,6 +56,7 @@ class TerminalText:
         self.wants_screen = False
         """True once the program asked for the alternate screen; what follows is passed over."""
         self.modes = TerminalModes()
+        self.shows_cursor = True
 
     def feed(self, data: bytes, *, final: bool = False) -> None:
         """Take the next bytes."""
@@ -96,11 +97,14 @@ class TerminalText:
         """The last rows of the screen and above it, each on a line of its own, down to the cursor at least."""
         rows = [*self._recent, *self.screen.rows]
         least = len(self._recent) + self.screen.row
-        while len(rows) > least and not rows[-1].text(whole=False):
+        while len(rows) > least + 1 and not rows[-1].text(whole=False):
             rows.pop()
+        cursor = (least - max(len(rows) - count, 0), self.screen.characters_before)
         rows = rows[-count:]
         runs = [run for number, row in enumerate(rows) for run in row.runs(number, 0)]
-        return TerminalRows("\n".join(row.text(whole=False) for row in rows), tuple(runs))
+        return TerminalRows(
+            "\n".join(row.text(whole=False) for row in rows), tuple(runs), "", cursor if self.shows_cursor else None
+        )
 
     def _written_rows(self) -> list[CellRow]:
         rows = list(self.screen.rows)
@@ -167,6 +171,8 @@ class TerminalText:
             mode = f"?{mode.removeprefix('?')}"
             if mode in _SCREENS and letter == "h":
                 self.wants_screen = True
+            elif mode == "?25" and letter in {"h", "l"}:
+                self.shows_cursor = letter == "h"
             elif mode == "?1" and letter in {"h", "l"}:
                 self.modes = replace(self.modes, application_keys=letter == "h")
             elif mode == "?2004" and letter in {"h", "l"}:

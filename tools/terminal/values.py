@@ -38,6 +38,8 @@ class TerminalRows(Struct, frozen=True):
     runs: tuple[TextRun, ...] = ()
     folder: str = ""
     """Folder in which it runs, where it is not the conversation's."""
+    cursor: tuple[int, int] | None = None
+    """Row of the cursor, and the characters before it; None while the program hides it."""
 
 
 class ShellTerminal(Struct, frozen=True):

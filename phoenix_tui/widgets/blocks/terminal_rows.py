@@ -9,18 +9,30 @@ from phoenix_tui.markdown.lines import MARGIN, PLAIN, Span, StyledLine, TextStyl
 from phoenix_tui.markdown.plain import plain_rows
 from phoenix_tui.markdown.wrap import ellipsize
 from phoenix_tui.widgets.blocks.rows import BAR, INDENT, column, output_lines
+from phoenix_tui.widgets.blocks.tool_view import ToolView
 from tools.terminal.values import TextRun
 
 LEFT_OUT: Final = "⋯"
+CURSOR: Final = TextStyle(program="7")
 
 
-def coloured_rows(text: str, runs: Sequence[TextRun], width: int, *, head: int, tail: int = 0) -> list[StyledLine]:
-    """The first `head` lines and the last one, or the last `tail` ones, each cut to one row."""
+def running_rows(view: ToolView, width: int, most: int) -> list[StyledLine]:
+    """The last lines of a running program, with its cursor."""
+    by_row, room = _by_row(view.runs), column(width) - MARGIN - 2
+    lines = list(output_lines(view.tail))
+    row, place = view.cursor or (-1, 0)
+    lines += [""] * (row + 1 - len(lines))
+    rows = [_spans(ellipsize(line, room), 0, by_row.get(number, ())) for number, line in enumerate(lines)]
+    if row >= 0 and place < room:
+        rows[row] = _with_cursor(rows[row], place)
+    return [_barred(spans) for spans in rows[-most:]]
+
+
+def coloured_rows(text: str, runs: Sequence[TextRun], width: int, *, head: int) -> list[StyledLine]:
+    """The first `head` lines and the last one, each cut to one row."""
     lines, by_row, room = output_lines(text), _by_row(runs), column(width) - MARGIN - 2
     numbers = list(range(len(lines)))
-    if tail:
-        numbers = numbers[-tail:]
-    elif len(lines) > head + 1:
+    if len(lines) > head + 1:
         numbers = [*numbers[:head], -1, numbers[-1]]
     return [
         _barred(_spans(ellipsize(lines[number], room), 0, by_row.get(number, ())) if number >= 0 else [Span(LEFT_OUT)])
@@ -35,6 +47,25 @@ def coloured_whole(text: str, runs: Sequence[TextRun], width: int) -> Iterator[S
         place = 0 if joint is None else place
         yield _barred(_spans(shown, place, by_row.get(number, ())), joint)
         place += len(shown)
+
+
+def _with_cursor(spans: Sequence[Span], place: int) -> list[Span]:
+    """The spans of a row with the character at a place in exchanged colours."""
+    text = "".join(span.text for span in spans).ljust(place + 1)
+    before, _ = _cut(spans, place)
+    missing = place - sum(len(span.text) for span in before)
+    _, behind = _cut(spans, place + 1)
+    return [*before, Span(" " * missing), Span(text[place], CURSOR), *behind]
+
+
+def _cut(spans: Sequence[Span], place: int) -> tuple[list[Span], list[Span]]:
+    before: list[Span] = []
+    behind: list[Span] = []
+    for span in spans:
+        before.append(span._replace(text=span.text[: max(place, 0)]))
+        behind.append(span._replace(text=span.text[max(place, 0) :]))
+        place -= len(span.text)
+    return before, behind
 
 
 def _barred(spans: Sequence[Span], joint: str | None = None) -> StyledLine:

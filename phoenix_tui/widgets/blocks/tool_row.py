@@ -13,7 +13,7 @@ from phoenix_tui.widgets.blocks.agent_cell import back_rows, came_back, success_
 from phoenix_tui.widgets.blocks.diff import diff_block
 from phoenix_tui.widgets.blocks.diff_colours import DiffColours
 from phoenix_tui.widgets.blocks.rows import barred, barred_whole, duration_text, output_lines, row
-from phoenix_tui.widgets.blocks.terminal_rows import LEFT_OUT, coloured_rows, coloured_whole
+from phoenix_tui.widgets.blocks.terminal_rows import LEFT_OUT, coloured_rows, coloured_whole, running_rows
 from phoenix_tui.widgets.blocks.tool_view import ToolView, shortened
 from tools.clean import clean, clean_line
 from tools.contract import AgentEnd, AgentsDisplay, DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
@@ -54,6 +54,8 @@ def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", n
     right = _right(view, _lines_of(view, output), is_open, now)
     mark = RUNS_ON if _job(view) else _mark(view.status)
     lines = [row(mark, view.name, _title(view), right, width, action=action)]
+    if view.is_own and view.status is ToolStatus.RUNNING and (output or view.cursor is not None):
+        return ToolBlock(lines + running_rows(view, width, OWN_TAIL))
     if view.is_own and output:
         return _own_block(view, lines, output, width, is_open=is_open)
     if is_open and (output or _is_silent(view)):
@@ -65,9 +67,7 @@ def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", n
 
 def _own_block(view: ToolView, lines: list[StyledLine], output: str, width: int, *, is_open: bool) -> ToolBlock:
     """A line of the user: its output is what it was run for, so it is shown with its colours."""
-    runs = view.display.runs if isinstance(view.display, TerminalDisplay) else view.runs
-    if view.status is ToolStatus.RUNNING:
-        return ToolBlock(lines + coloured_rows(output, runs, width, head=0, tail=OWN_TAIL))
+    runs = view.display.runs if isinstance(view.display, TerminalDisplay) else ()
     if is_open:
         return ToolBlock(lines, rows=coloured_whole(output, runs, width))
     return ToolBlock(lines + coloured_rows(output, runs, width, head=OWN_HEAD))

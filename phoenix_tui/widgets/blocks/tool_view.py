@@ -37,6 +37,8 @@ class ToolView(Struct, frozen=True):
     """The newest output while it runs."""
     runs: tuple[TextRun, ...] = ()
     """Coloured pieces of `tail`."""
+    cursor: tuple[int, int] | None = None
+    """Row and characters before the cursor of a running line of the user."""
     folder: str = ""
     """Folder of a running line of the user, where it is not the conversation's."""
     text: str = ""

@@ -112,8 +112,8 @@ class CallBook:
         match progress:
             case OutputChunk(text=text):
                 self._put(replace(view, tail=with_output(view, text)))
-            case TerminalRows(text=text, runs=runs, folder=folder):
-                self._put(replace(view, tail=text, runs=runs, folder=folder))
+            case TerminalRows(text=text, runs=runs, folder=folder, cursor=cursor):
+                self._put(replace(view, tail=text, runs=runs, folder=folder, cursor=cursor))
             case ProcessesEnded(count=count):
                 self._put(replace(view, ended_processes=count))
             case ProcessStarted():

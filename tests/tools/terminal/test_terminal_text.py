@@ -251,6 +251,19 @@ def test_the_shell_names_its_folder_outside_of_the_text(body: bytes, folder: str
     assert (terminal.folder, told(terminal).text) == (folder, "ab")
 
 
+def test_the_cursor_is_known_while_it_is_shown() -> None:
+    terminal = opened()
+    terminal.feed("日本: ".encode())
+    assert terminal.newest(5).cursor == (0, 4)
+    terminal.feed(b"\r\n\x1b[5C")
+    assert terminal.newest(5).cursor == (1, 5)
+    assert terminal.newest(1).cursor == (0, 5)
+    terminal.feed(b"\x1b[?25l")
+    assert terminal.newest(5).cursor is None
+    terminal.feed(b"\x1b[?25h" + b"row\r\n" * 60)
+    assert terminal.newest(5).cursor == (4, 0)
+
+
 def test_a_smaller_screen_keeps_its_rows() -> None:
     terminal = opened()
     terminal.feed(b"".join(b"row %d\r\n" % number for number in range(8)))

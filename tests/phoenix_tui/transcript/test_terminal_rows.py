@@ -1,0 +1,74 @@
+"""Rows of a shell line: the colours of its program, its cursor, and its folder."""
+
+from __future__ import annotations
+
+import pytest
+from textual.color import Color
+
+from engine.machine.messages import OWN_CALL, ToolStatus
+from phoenix_tui.markdown.lines import StyledLine
+from phoenix_tui.widgets.blocks.terminal_rows import coloured_rows, coloured_whole
+from phoenix_tui.widgets.blocks.tool_row import tool_block
+from phoenix_tui.widgets.blocks.tool_view import ToolView
+from phoenix_tui.widgets.transcript.program_colours import ProgramColours
+from tools.contract import TerminalDisplay
+from tools.terminal.values import TextRun
+
+RED = "31"
+
+
+def looks(line: StyledLine) -> list[tuple[str, str]]:
+    """The pieces behind the bar, and their looks of the program."""
+    return [(span.text, span.look.program) for span in line.spans[2:]]
+
+
+def test_a_piece_has_its_colour_where_it_is_wrapped_and_where_it_is_cut() -> None:
+    text, runs = "ab" * 20 + "\nnext", (TextRun(0, 10, 14, RED), TextRun(1, 0, 2, "1"))
+    cut = coloured_rows(text, runs, 24, head=12)
+    assert looks(cut[0]) == [("ab" * 5, ""), ("abab", RED), ("ababa…", "")]
+    wrapped = list(coloured_whole(text, runs, 16))
+    assert [looks(line) for line in wrapped[:2]] == [[("ab" * 5, ""), ("ab", RED)], [("ab", RED), ("ab" * 5, "")]]
+    assert looks(wrapped[-1]) == [("ne", "1"), ("xt", "")]
+
+
+def test_the_middle_is_left_out_with_its_colours() -> None:
+    text = "\n".join(str(number) for number in range(20))
+    rows = coloured_rows(text, (TextRun(19, 0, 2, RED),), 80, head=3)
+    assert [looks(row) for row in rows] == [[("0", "")], [("1", "")], [("2", "")], [("⋯", "")], [("19", RED)]]
+
+
+@pytest.mark.parametrize(
+    ("tail", "cursor", "rows"),
+    [
+        ("pw: x", (0, 1), ["p[w]: x"]),
+        ("pw: ", (0, 4), ["pw: [ ]"]),
+        ("pw: ", (0, 6), ["pw:   [ ]"]),
+        ("one\n", (1, 0), ["one", "[ ]"]),
+        ("", (0, 0), ["[ ]"]),
+        ("pw:", (0, 500), ["pw:"]),
+        ("pw:", (-3, 0), ["pw:"]),
+        ("pw:", None, ["pw:"]),
+        ("", None, []),
+    ],
+)
+def test_a_running_line_shows_its_cursor(tail: str, cursor: tuple[int, int] | None, rows: list[str]) -> None:
+    view = ToolView(f"{OWN_CALL}1", "bash", "read", ToolStatus.RUNNING, tail=tail, cursor=cursor)
+    block = tool_block(view, 80, is_open=False)
+    shown = ["".join(f"[{text}]" if look == "7" else text for text, look in looks(line)) for line in block.lines[1:]]
+    assert shown == rows
+
+
+def test_the_folder_of_a_line_is_beside_it() -> None:
+    display = TerminalDisplay("out", 0, folder="/very/long/" + "x" * 40 + "/end")
+    block = tool_block(ToolView(f"{OWN_CALL}1", "bash", "ls", ToolStatus.SUCCESS, display=display), 100, is_open=False)
+    assert block.lines[0].text.rstrip().endswith("in …" + "x" * 25 + "/end")
+
+
+def test_no_output_hides_in_the_colour_of_its_ground() -> None:
+    black, white = Color(0, 0, 0), Color(255, 255, 255)
+    colours = ProgramColours((black,) * 7 + (white,), white, black)
+    for code in ("30", "30;40", "37;47", "38;2;1;1;1", "7;38;5;231", "8", "48;5;231"):
+        style = colours.style(code)
+        assert style.color is not None
+        assert style.bgcolor is not None
+        assert style.color.triplet != style.bgcolor.triplet
