@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test quick one check pyright mypy lint collect structure index bench screenshots snapshots tour sdk-parsers sdk-hosts acp-clients trial litellm llama clean
+.PHONY: run test quick one check pyright mypy lint collect structure index bench screenshots snapshots tour sdk-parsers sdk-hosts mcp-servers acp-clients trial litellm llama clean
 BESIDE := $(MAKE) --no-print-directory -j 2 -O
 
 $(VENV)/.installed: pyproject.toml
@@ -91,6 +91,10 @@ trial: $(VENV)/.tested
 # Needs the network: npm's clients of the Agent Client Protocol drive `phoenix acp`.
 acp-clients: $(VENV)/.tested
 	@$(BIN)/python -m tests.peers.acp_clients $(ARGS)
+
+# Needs the network: reference MCP servers installed with npm and pip, called by a run. ARGS names servers.
+mcp-servers: $(VENV)/.tested
+	@$(BIN)/python -m tests.peers.mcp_servers $(ARGS)
 
 # Needs the network: LiteLLM's proxy stands between Phoenix and a scripted upstream. ARGS names scenarios.
 litellm: $(VENV)/.tested

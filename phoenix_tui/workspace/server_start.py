@@ -11,6 +11,8 @@ from phoenix_tui.workspace.active_conversation import ActiveConversation
 
 IDLE: Final = 0.3
 """Seconds without a key after which servers are started; a message starts them at once."""
+MOST_LOOKS: Final = 10_000
+"""Pauses that are waited for; whoever types on for an hour gets them with the message."""
 
 
 async def start_servers(active: ActiveConversation) -> None:
@@ -19,9 +21,12 @@ async def start_servers(active: ActiveConversation) -> None:
     if servers is None:
         return
     answering = active.parts.dock.composer.answering
-    await asyncio.sleep(IDLE)
-    while (left := IDLE - (answering.clock.monotonic() - answering.typed_at)) > 0:
+    left = IDLE
+    for _ in range(MOST_LOOKS):
         await asyncio.sleep(left)
+        left = IDLE - (answering.clock.monotonic() - answering.typed_at)
+        if left <= 0:
+            break
     try:
         await servers.settle(server_record(active), 0.0)
     except ENGINE_ERRORS:
