@@ -151,6 +151,8 @@ class ToolRequest(Struct, frozen=True):
     """Most permissive mode that profiles give the sub-agents of the call; empty when none sets one."""
     host: str = ""
     """Host that a web tool asks, as its URL names it; rules such as `web_fetch(domain:example.com)` match it."""
+    server: str = ""
+    """Mark of the definition of an MCP server, without which a kept rule would hold for another program."""
     url: str = ""
     """Address that a web tool asks."""
     is_new_url: bool = False

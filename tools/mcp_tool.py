@@ -67,6 +67,8 @@ class McpTool(Struct, frozen=True):
     spill_folder: Path
     confined: bool
     """False where the server itself runs without a sandbox."""
+    mark: str = ""
+    """Mark of the server's definition."""
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Describe the call by its arguments."""
@@ -75,7 +77,9 @@ class McpTool(Struct, frozen=True):
         summary = summary if len(summary) <= SUMMARY else summary[:SUMMARY] + "…"
         access, reason = (Access.CONFINED, "") if self.confined else (Access.OUTSIDE, UNSANDBOXED)
         preview = PlainDisplay(json.dumps(args, ensure_ascii=False, indent=2))
-        return ToolRequest(summary, preview=preview, access=access, access_reason=reason, known_access=access)
+        return ToolRequest(
+            summary, preview=preview, access=access, access_reason=reason, known_access=access, server=self.mark
+        )
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Call it and take the result apart."""

@@ -38,6 +38,10 @@ NO_PATH: Final = ("~", "./")
 """Beginnings that no path has when it is held against a rule."""
 
 
+DEFINED: Final = "server:"
+"""Beginning of a pattern that holds for one definition of an MCP server; `*` holds for any."""
+
+
 class Rule(Struct, frozen=True):
     """One allowed pattern of one tool."""
 
@@ -151,6 +155,8 @@ def allows(rule: Rule, call: RuledCall) -> bool:
         return domain_matches(rule.pattern, call.request.host)
     if call.runs_command:
         return command_matches(rule.pattern, call.command, call.working_dir)
+    if is_server_tool(call.tool) and rule.pattern.startswith(DEFINED):
+        return bool(call.request.server) and rule.pattern == f"{DEFINED}{call.request.server}"
     if not call.request.paths:
         return rule.pattern in {"*", call.request.summary}
     pattern = absolute_pattern(rule, call.working_dir)
@@ -183,7 +189,7 @@ def suggest(spec: ToolSpec, request: ToolRequest, working_dir: Path) -> Rule | N
     if spec.tool_class is ToolClass.SPAWN:
         return Rule(spec.name, "*")  # no two tasks are equal; calls of sub-agents ask on their own
     if is_server_tool(spec.name):
-        return Rule(spec.name, "*")
+        return Rule(spec.name, f"{DEFINED}{request.server}" if request.server else "*")
     if spec.tool_class is ToolClass.NET:
         host = host_name(request.host)
         if host:
@@ -233,6 +239,8 @@ def effect(rule: Rule, tool_class: ToolClass, *, has_paths: bool = True) -> str:
         return command_effect(pattern)
     if tool_class is ToolClass.NET and is_domain(pattern):
         return f"Allows {rule.tool} of {_hosts(pattern)}."
+    if is_server_tool(rule.tool) and pattern.startswith(DEFINED):
+        return f"Allows every {rule.tool}, while the server is defined as it was."
     if not has_paths or tool_class not in FILE_CLASSES:
         return f"Allows every {rule.tool}." if pattern == "*" else f"Allows {rule.tool} {quoted(pattern)} only."
     if not WILDCARDS.search(_unescaped(pattern)):

@@ -18,6 +18,7 @@ from engine.extensions.mcp.credentials_file import CredentialsFile
 from engine.extensions.mcp.given import GivenServers
 from engine.extensions.mcp.helper_process import HelperProcess
 from engine.extensions.mcp.hub_texts import HubTexts
+from engine.extensions.mcp.names import definition_mark
 from engine.extensions.mcp.offering import Offered, OfferedTool, instructions, is_deferred, names_of, offered_tools
 from engine.extensions.mcp.signing_in import SignIns
 from engine.extensions.mcp.views import view_of
@@ -152,7 +153,8 @@ class McpHub:
         confined = server.definition.transport != "stdio" or server.is_confined
         folder = self._folders.outputs
         caller = self.asks.caller(server.key, record.id, server)
-        return McpTool(one.spec, server.name, one.tool, caller, self._images, folder, confined)
+        mark = definition_mark(server.definition)
+        return McpTool(one.spec, server.name, one.tool, caller, self._images, folder, confined, mark)
 
     def _deferred(
         self, record: ConversationRecord, offered: Sequence[tuple[ServerConnection, Offered]]

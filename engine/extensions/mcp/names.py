@@ -1,4 +1,4 @@
-"""Names of MCP tools as models call them."""
+"""Names of MCP tools as models call them, and the mark of a definition in rules."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import hashlib
 import re
 from typing import Final
 
+from engine.ports.mcp import ServerDefinition
+
 LONGEST: Final = 64
 """Characters of a tool name that every provider takes."""
 _KEPT: Final = 55
+_MARK: Final = 16
+"""Hexadecimal digits of a mark."""
 _OTHER: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -19,3 +23,9 @@ def tool_name(server: str, tool: str) -> str:
         return name
     digest = hashlib.sha256(f"{server}\0{tool}".encode("utf-8", "replace")).hexdigest()[:8]
     return f"{name[:_KEPT]}_{digest}"
+
+
+def definition_mark(definition: ServerDefinition) -> str:
+    """Mark of the program or address that a definition names, variables filled in: another one has another mark."""
+    parts = (definition.transport, *definition.command, definition.cwd, definition.url, definition.origin.value)
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:_MARK]
