@@ -61,6 +61,10 @@ class ServerDefinition(SecretFields, Struct, frozen=True, kw_only=True):
     """SHA-256 of the definition with its variables filled in."""
     trouble: str = ""
     """Reason why it cannot be used, as a sentence; empty where it can."""
+    secrets: tuple[str, ...] = ()
+    """Secret variables that it names and may not have yet: a definition of a project needs a yes for them."""
+    is_off: bool = False
+    """True where the user switched it off for good."""
 
 
 class FolderServers(Struct, frozen=True):
@@ -82,6 +86,18 @@ class ServerDefinitions(Protocol):
     def look(self, folder: Path) -> FolderServers:
         """Read the files as they are now; belongs in a thread. Never raises."""
         ...
+
+    def switch(self, folder: Path, name: str, *, on: bool) -> None:
+        """Switch a server off for good, or on again; belongs in a thread. Raises Unchosen."""
+        ...
+
+    def allow_secrets(self, folder: Path, name: str) -> None:
+        """Let a project's server have the secrets that it names; belongs in a thread. Raises Unchosen."""
+        ...
+
+
+class Unchosen(Exception):
+    """A choice about a server that cannot be kept; the message is a sentence for the user."""
 
 
 class ServerState(StrEnum):
@@ -125,6 +141,10 @@ class ServerView(Struct, frozen=True):
     is_required: bool = False
     is_on: bool = True
     """False where it is switched off in this conversation."""
+    secrets: tuple[str, ...] = ()
+    """Secret variables that it waits for a yes to have."""
+    is_off: bool = False
+    """True where it is off for good."""
 
 
 class SignInAddress(Struct, frozen=True):
@@ -153,8 +173,25 @@ class SignIns(Protocol):
         ...
 
 
+class LastingChoices(Protocol):
+    """Choices of the user about servers that last."""
+
+    async def switch(self, record: ConversationRecord, name: str, *, on: bool) -> None:
+        """Switch a server off for good, or on again. Raises Unchosen."""
+        ...
+
+    async def allow_secrets(self, record: ConversationRecord, name: str) -> None:
+        """Let a project's server have the secrets that it names. Raises Unchosen."""
+        ...
+
+
 class McpServers(Protocol):
     """The servers of conversations, for front ends."""
+
+    @property
+    def choices(self) -> LastingChoices:
+        """Choices about servers that last."""
+        ...
 
     @property
     def sign_ins(self) -> SignIns:

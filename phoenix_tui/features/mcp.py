@@ -7,10 +7,10 @@ from typing import Final
 
 from engine.executor.requests import EngineError
 from engine.ports import ConversationChanges
-from engine.ports.mcp import McpServers, ServerState, ServerView
+from engine.ports.mcp import McpServers, ServerState, ServerView, Unchosen
 from engine.records import ConversationRecord
 from phoenix_tui.features.front_end import FrontEnd
-from phoenix_tui.text.mcp_text import details, state_words
+from phoenix_tui.text.mcp_text import command_words, details, state_words
 from tools.clean import clean_line
 
 NONE: Final = "MCP servers are not available here."
@@ -58,6 +58,37 @@ async def switch(front: FrontEnd, view: ServerView) -> str:
     await conversation.change(ConversationChanges(mcp_off=others if not view.is_on else (*others, view.name)))
     words = "is off in this conversation" if view.is_on else "is on again"
     return f"{clean_line(view.name)} {words}; the next request is sent without what was cached of its tools."
+
+
+async def switch_for_good(front: FrontEnd, view: ServerView) -> str:
+    """Switch a server off in every conversation, or on again; returns the outcome."""
+    servers, record = await _of(front)
+    try:
+        await servers.choices.switch(record, view.name, on=view.is_off)
+    except Unchosen as error:
+        raise EngineError(str(error)) from error
+    return f"{clean_line(view.name)} is {'on again' if view.is_off else 'off for good; this switches it on again'}."
+
+
+async def allow_secrets(front: FrontEnd, view: ServerView) -> str:
+    """Let a project's server have the secrets that it names; returns the outcome."""
+    servers, record = await _of(front)
+    try:
+        await servers.choices.allow_secrets(record, view.name)
+    except Unchosen as error:
+        raise EngineError(str(error)) from error
+    await servers.settle(record, SETTLED)
+    return f"{clean_line(view.name)} gets {', '.join(view.secrets)} until its definition changes."
+
+
+def secrets_question(view: ServerView) -> str:
+    """The question before a project's server gets secrets: which, and where they go."""
+    does = "runs this command" if view.transport == "stdio" else "sends them to this address"
+    return (
+        f"{clean_line(view.name)} is defined by this project, in {view.source}.\n"
+        f"It wants the values of {', '.join(view.secrets)} from your environment, and {does}:\n"
+        f"{command_words(view)}\nGive them to it?"
+    )
 
 
 async def end(front: FrontEnd, name: str) -> str:

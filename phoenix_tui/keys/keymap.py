@@ -256,6 +256,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("trust_show", "s", "take", "show the file, or its difference", Scope.TRUST, priority=False),
     Key("mcp_reconnect", "r", "reconnect", "connect to the server again", Scope.MCP, priority=False),
     Key("mcp_switch", "space", "switch", "use the server in this conversation, or not", Scope.MCP, priority=False),
+    Key("mcp_off", "d", "switch_for_good", "switch the server off for good, or on", Scope.MCP, priority=False),
     Key("mcp_end", "x,delete", "end", "end the server; its next use starts it again", Scope.MCP, priority=False),
     Key("stats_next", "right,tab,l", "page_of(1)", "next page", Scope.STATISTICS, priority=False),
     Key("stats_previous", "left,h", "page_of(-1)", "previous page", Scope.STATISTICS, priority=False),

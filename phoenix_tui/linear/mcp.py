@@ -1,16 +1,29 @@
-"""MCP servers in lines: listed, read, connected again, ended."""
+"""MCP servers in lines: listed, read, connected again, ended, signed in to."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from phoenix_tui.features.mcp import details_of, end, left_out, reconnect, servers_in_view, switch
+from engine.ports.mcp import ServerView
+from phoenix_tui.features.mcp import (
+    allow_secrets,
+    details_of,
+    end,
+    left_out,
+    reconnect,
+    secrets_question,
+    servers_in_view,
+    switch,
+    switch_for_good,
+)
 from phoenix_tui.features.mcp_sign_in import begin, paste, sign_in_lines, sign_out
 from phoenix_tui.linear.context import LinearContext, LineCommand
 from phoenix_tui.text.mcp_text import NO_SERVERS, row
 from tools.clean import clean_line
 
-ACTIONS: Final = ("Show details", "Connect again", "Use it here, or not", "End it", "Sign in", "Sign out")
+PASTED: Final = "Pasted address, or Enter where the browser is on this machine"
+GIVE: Final = "Give it the variables that it wants"
 
 
 async def _mcp(ctx: LinearContext, _: str) -> None:
@@ -23,29 +36,49 @@ async def _mcp(ctx: LinearContext, _: str) -> None:
     chosen = await ctx.choose("MCP servers:", [row(view) for view in views])
     if chosen is None:
         return
-    name = views[chosen].name
-    match await ctx.choose(f"{clean_line(name)}:", ACTIONS):
-        case 0:
-            ctx.read(f"MCP server {clean_line(name)}", await details_of(ctx, name))
-        case 1:
-            ctx.say(await reconnect(ctx, name))
-        case 2:
-            ctx.say(await switch(ctx, views[chosen]))
-        case 3:
-            ctx.say(await end(ctx, name))
-        case 4:
-            await _sign_in(ctx, name)
-        case 5:
-            ctx.say(await sign_out(ctx, name))
-        case _:
-            pass  # none was wanted
+    view = views[chosen]
+    actions = [words for words in ACTIONS if view.secrets or words != GIVE]
+    action = await ctx.choose(f"{clean_line(view.name)}:", actions)
+    if action is not None and (said := await ACTIONS[actions[action]](ctx, view)):
+        ctx.say(said)
 
 
-async def _sign_in(ctx: LinearContext, name: str) -> None:
-    address = await begin(ctx, name)
-    ctx.say(*sign_in_lines(name, address))
-    if pasted := await ctx.ask_line("Pasted address, or Enter where the browser is on this machine"):
-        ctx.say(await paste(ctx, name, pasted))
+async def _details(ctx: LinearContext, view: ServerView) -> str:
+    ctx.read(f"MCP server {clean_line(view.name)}", await details_of(ctx, view.name))
+    return ""
 
 
+async def _reconnect(ctx: LinearContext, view: ServerView) -> str:
+    return await reconnect(ctx, view.name)
+
+
+async def _end(ctx: LinearContext, view: ServerView) -> str:
+    return await end(ctx, view.name)
+
+
+async def _sign_in(ctx: LinearContext, view: ServerView) -> str:
+    ctx.say(*sign_in_lines(view.name, await begin(ctx, view.name)))
+    pasted = await ctx.ask_line(PASTED)
+    return await paste(ctx, view.name, pasted) if pasted else ""
+
+
+async def _sign_out(ctx: LinearContext, view: ServerView) -> str:
+    return await sign_out(ctx, view.name)
+
+
+async def _give(ctx: LinearContext, view: ServerView) -> str:
+    yes = await ctx.confirm(secrets_question(view), "give them", "do not")
+    return await allow_secrets(ctx, view) if yes else ""
+
+
+ACTIONS: Final[Mapping[str, Callable[[LinearContext, ServerView], Awaitable[str]]]] = {
+    "Show details": _details,
+    "Connect again": _reconnect,
+    "Use it here, or not": switch,
+    "End it": _end,
+    "Sign in": _sign_in,
+    "Sign out": _sign_out,
+    "Off for good, or on again": switch_for_good,
+    GIVE: _give,
+}
 RUNS: Final[dict[str, LineCommand]] = {"mcp": _mcp}

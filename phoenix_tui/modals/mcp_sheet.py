@@ -11,11 +11,21 @@ from textual.content import Content
 from engine.executor.requests import EngineError
 from engine.ports.mcp import ServerState, ServerView
 from phoenix_tui.features.front_end import FrontEnd
-from phoenix_tui.features.mcp import details_of, end, reconnect, servers_now, switch
+from phoenix_tui.features.mcp import (
+    allow_secrets,
+    details_of,
+    end,
+    reconnect,
+    secrets_question,
+    servers_now,
+    switch,
+    switch_for_good,
+)
 from phoenix_tui.features.mcp_sign_in import begin
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import bindings
 from phoenix_tui.keys.scopes import Scope
+from phoenix_tui.modals.confirm_sheet import ConfirmSheet
 from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
 from phoenix_tui.modals.sign_in_sheet import Copier, SignInSheet
 from phoenix_tui.modals.text_sheet import TextSheet
@@ -68,9 +78,27 @@ class McpSheet(RowsSheet):
     def action_take(self) -> None:
         """Read all about the chosen one, or sign in to it where it wants that."""
         if (view := self._view_of(self.chosen)) is not None:
-            if view.state is ServerState.NEEDS_AUTH:
+            if view.secrets:
+                self._ask_secrets(view)
+            elif view.state is ServerState.NEEDS_AUTH:
                 self._said = f"Asking {clean_line(view.name)} where to sign in …"
-            self._do(self._sign_in(view) if view.state is ServerState.NEEDS_AUTH else self._read(view))
+                self._do(self._sign_in(view))
+            else:
+                self._do(self._read(view))
+
+    def _ask_secrets(self, view: ServerView) -> None:
+        """Ask before a project's server gets secrets; any other answer than yes changes nothing."""
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._do(allow_secrets(self._front, view))
+
+        self.app.push_screen(ConfirmSheet(secrets_question(view), "give them", "do not"), answered)
+
+    def action_switch_for_good(self) -> None:
+        """Switch the chosen one off in every conversation, or on again."""
+        if (view := self._view_of(self.chosen)) is not None:
+            self._do(switch_for_good(self._front, view))
 
     def action_reconnect(self) -> None:
         """Connect to the chosen one again."""
@@ -130,4 +158,5 @@ def _keys() -> str:
         ("mcp_reconnect", "connects again"),
         ("mcp_switch", "on, off"),
         ("mcp_end", "ends it"),
+        ("mcp_off", "off for good"),
     )

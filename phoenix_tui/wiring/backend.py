@@ -53,7 +53,7 @@ from phoenix_tui.wiring.formatters import UserFormatters
 from phoenix_tui.wiring.hooks import OpenedHooks, file_hooks
 from phoenix_tui.wiring.invocable_source import InvocableSource
 from phoenix_tui.wiring.language_servers import LanguageServerBoard, allowed_folders, open_checks
-from phoenix_tui.wiring.mcp import CACHE, FOLDER, TOKENS, keeps_in, open_hub
+from phoenix_tui.wiring.mcp import CACHE, CHOICES, FOLDER, TOKENS, keeps_in, open_hub
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings_board import DefaultModel
 from phoenix_tui.wiring.system import RandomIds
@@ -317,6 +317,7 @@ def own_paths(paths: Paths, cwd: Path) -> tuple[Path, ...]:
         paths.config_file,
         paths.credentials_file,
         paths.config / TOKENS,
+        paths.config / CHOICES,
         paths.rules_file,
         paths.config / "hooks.json",
         paths.config / "trust.json",

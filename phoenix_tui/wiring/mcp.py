@@ -12,6 +12,7 @@ from engine.extensions.mcp.hub import HubFolders, HubSettings, Keep, McpHub
 from engine.ports import ConversationChanges, StorageError, Store
 from engine.server_asking import ConversationAsker
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.servers.choices import ServerChoices
 from phoenix_tui.config.servers.server_files import ServerFiles
 from phoenix_tui.config.sources.project_sources import ProjectSources
 from tools.clock import SYSTEM_CLOCK
@@ -21,6 +22,7 @@ from tools.process.start import Processes
 FOLDER: Final = "mcp"
 """Folder of large messages and results between Phoenix and its helper."""
 CACHE: Final = "mcp_cache.json"
+CHOICES: Final = "mcp_choices.json"
 TOKENS: Final = "mcp_tokens.json"
 ATTENDED_WAIT: Final = 2.0
 UNATTENDED_WAIT: Final = 10.0
@@ -33,8 +35,9 @@ MOST_OUTPUT: Final = 128 * 1024
 
 def server_files(setup: Setup, environment: Mapping[str, str], sources: ProjectSources) -> ServerFiles:
     """The definitions of servers of this start."""
-    users = setup.users_folder / setup.paths.config_file.name
-    return ServerFiles(sources, users, environment, setup.mcp_config, only_given=setup.strict_mcp_config)
+    paths, given = setup.paths, setup.mcp_config
+    users, choices = setup.users_folder / paths.config_file.name, ServerChoices(paths.config / CHOICES)
+    return ServerFiles(sources, users, environment, choices, given, only_given=setup.strict_mcp_config)
 
 
 def open_hub(

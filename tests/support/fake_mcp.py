@@ -111,6 +111,7 @@ class FakeServers:
         self.all, self.said = list(views), notices
         self.texts = texts or FakeTexts()
         self.sign_ins = FakeSignIns(self)
+        self.choices = self
         self.done: list[str] = []
         self.given: dict[str, tuple[ServerDefinition, ...]] = {}
 
@@ -139,6 +140,19 @@ class FakeServers:
         """End a server."""
         self.done.append(f"end {name}")
         self._set(name, ServerState.WAITING)
+
+    async def switch(self, record: ConversationRecord, name: str, *, on: bool) -> None:
+        """Switch a server off for good, or on."""
+        self.done.append(f"{'on' if on else 'off'} {name}")
+        state = ServerState.CONNECTED if on else ServerState.OFF
+        self.all = [replace(one, state=state, is_off=not on) if one.name == name else one for one in self.all]
+
+    async def allow_secrets(self, record: ConversationRecord, name: str) -> None:
+        """Give a server its secrets."""
+        self.done.append(f"allow {name}")
+        self.all = [
+            replace(one, state=ServerState.CONNECTED, secrets=()) if one.name == name else one for one in self.all
+        ]
 
     async def details(self, record: ConversationRecord, name: str) -> ServerView | None:
         """One server with a log."""

@@ -49,6 +49,12 @@ class Definitions:
         """All of them, for every folder."""
         return FolderServers(self.root, tuple(self.servers))
 
+    def switch(self, folder: Path, name: str, *, on: bool) -> None:
+        """Keep nothing."""
+
+    def allow_secrets(self, folder: Path, name: str) -> None:
+        """Keep nothing."""
+
 
 def stdio(name: str = "kinds", command: tuple[str, ...] = KINDS, **more: Any) -> ServerDefinition:
     """A stdio server, by default the one of all kinds of results."""

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.extensions.mcp.catalogue_cache import CatalogueCache
+from engine.extensions.mcp.choosing import Choosing
 from engine.extensions.mcp.connection import McpLimits, ServerConnection
 from engine.extensions.mcp.credentials_file import CredentialsFile
 from engine.extensions.mcp.given import GivenServers
@@ -113,6 +114,8 @@ class McpHub:
         """Questions of servers to the user."""
         self._cache = CatalogueCache(folders.cache)
         self.credentials = CredentialsFile(folders.tokens)
+        self.choices = Choosing(definitions)
+        """Choices about servers that last."""
         self.sign_ins = SignIns(self)
         """Signing in to servers."""
         self.texts = HubTexts(self, images, folders.outputs)

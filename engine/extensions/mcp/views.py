@@ -9,6 +9,7 @@ from engine.extensions.mcp.hub_texts import usages
 from engine.extensions.mcp.offering import Offered
 from engine.ports.mcp import ServerDefinition, ServerState, ServerView
 
+OFF_FOR_GOOD: Final = "switched off for good"
 OFF_HERE: Final = "switched off in this conversation"
 
 
@@ -19,6 +20,8 @@ def view_of(
     if server is None:
         state = ServerState.FAILED if definition.trouble and is_on else ServerState.OFF
         text = definition.trouble or (OFF_HERE if definition.is_enabled else "enabled = false")
+        if definition.is_off:
+            state, text = ServerState.OFF, OFF_FOR_GOOD
         return ServerView(
             definition.name,
             state,
@@ -29,6 +32,8 @@ def view_of(
             definition.shown,
             is_required=definition.is_required,
             is_on=is_on,
+            secrets=definition.secrets,
+            is_off=definition.is_off,
         )
     catalogue = server.catalogue
     hidden = tuple(f"{one.name}: {one.reason}" for one in server.left_out)

@@ -36,8 +36,8 @@ LEAST_TIMEOUT: Final = 1_000
 MOST_WORDS: Final = 200
 LARGEST_PORT: Final = 65_535
 SECRETS: Final = (
-    "'{name}' would send {variables} to a server that the project defines. "
-    "To allow that, put the definition into your own config.toml: phoenix mcp add-json --scope user {name} '…'."
+    "'{name}' would send {variables} to a server that the project defines. To allow that, answer /mcp, or put the "
+    "definition into your own config.toml: phoenix mcp add-json --scope user {name} '…'."
 )
 _NAME: Final = re.compile(r"[^\x00-\x1f\x7f]{1,64}")
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
@@ -54,6 +54,8 @@ class Place(Struct, frozen=True):
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     is_literal: bool = False
     """True where texts have no variables."""
+    may_have_secrets: bool = False
+    """True where the user said yes to the secrets of a project's definition."""
 
 
 class Invalid(ValueError):
@@ -83,7 +85,8 @@ def _parsed(name: str, table: dict[str, object], place: Place) -> ServerDefiniti
     transport = _transport(table)
     folder = str(place.folder)
     own = {"CLAUDE_PROJECT_DIR": folder, "PHOENIX_PROJECT_DIR": folder}
-    variables = Variables(place.environment, place.origin is not ServerOrigin.PROJECT, own, place.is_literal)
+    may_have = place.origin is not ServerOrigin.PROJECT or place.may_have_secrets
+    variables = Variables(place.environment, may_have, own, place.is_literal)
     command, url, shown = _target(table, transport, variables)
     environment = {key: variables.fill(text) for key, text in _pairs(table, "env").items()}
     headers = {key: variables.fill(text) for key, text in _pairs(table, "headers").items()}
@@ -122,7 +125,8 @@ def _parsed(name: str, table: dict[str, object], place: Place) -> ServerDefiniti
             sandbox,
             *_words_of(oauth),
         ),
-        trouble=_trouble(clean_line(name), variables, place),
+        trouble=_trouble(clean_line(name), variables),
+        secrets=tuple(dict.fromkeys(variables.secrets)),
     )
 
 
@@ -148,7 +152,7 @@ def _sandbox(table: dict[str, object], place: Place) -> str:
     return sandbox
 
 
-def _trouble(name: str, variables: Variables, place: Place) -> str:
+def _trouble(name: str, variables: Variables) -> str:
     if variables.secrets:
         return SECRETS.format(name=name, variables=", ".join(dict.fromkeys(variables.secrets)))
     if variables.missing:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.ports.mcp import FolderServers, ServerDefinition, ServerOrigin
+from engine.ports.mcp import FolderServers, ServerDefinition, ServerOrigin, Unchosen
 from phoenix_tui.config.live_files import FileStamp, stamp
 from phoenix_tui.config.project import find_project, places_of
+from phoenix_tui.config.servers.choices import ServerChoices, off_key, secrets_key
 from phoenix_tui.config.servers.definition import Place, parse_definition
 from phoenix_tui.config.sources.kinds import SourceKind
 from phoenix_tui.config.sources.plugins import rooted
@@ -42,6 +43,9 @@ class BadServers(ValueError):
 class _Found(Struct):
     """Definitions by name, those of the highest place first."""
 
+    off: frozenset[str] = frozenset()
+    allowed: frozenset[str] = frozenset()
+    """Keys of the user's choices."""
     servers: dict[str, ServerDefinition] = field(default_factory=dict[str, ServerDefinition])
     notices: list[str] = field(default_factory=list[str])
 
@@ -49,6 +53,10 @@ class _Found(Struct):
         """Add the definitions of one place; a name that a higher place has stays as it is."""
         for name, value in table.items():
             made, notices = parse_definition(name, value, place)
+            if made.secrets and secrets_key(made) in self.allowed:
+                made, notices = parse_definition(name, value, replace(place, may_have_secrets=True))
+            if off_key(made) in self.off:
+                made = replace(made, is_enabled=False, is_off=True)
             if made.name in self.servers:
                 if self.servers[made.name].origin is ServerOrigin.PROJECT and place.origin is ServerOrigin.USER:
                     self.notices.append(f"The project's server '{made.name}' takes the place of yours.")
@@ -67,11 +75,12 @@ class ServerFiles(Struct, eq=False):
     user_file: Path
     """The user's config.toml."""
     environment: Mapping[str, str]
+    choices: ServerChoices
     given: tuple[str, ...] = ()
     """Values of `--mcp-config`, checked: files or JSON."""
     only_given: bool = False
-    _kept: dict[Path, tuple[TrustedSources, FileStamp, FolderServers]] = field(
-        default_factory=dict[Path, tuple[TrustedSources, FileStamp, FolderServers]]
+    _kept: dict[Path, tuple[TrustedSources, tuple[FileStamp, FileStamp], FolderServers]] = field(
+        default_factory=dict[Path, tuple[TrustedSources, tuple[FileStamp, FileStamp], FolderServers]]
     )
 
     def is_quick(self, folder: Path) -> bool:
@@ -79,7 +88,7 @@ class ServerFiles(Struct, eq=False):
         try:
             real = folder.resolve()
             kept = self._kept.get(real)
-            same = kept is not None and kept[1] == stamp(self.user_file) and kept[0] is self.sources.current(real)
+            same = kept is not None and kept[1] == self._stamps() and kept[0] is self.sources.current(real)
             return same and not _has_settings(real) and self.sources.is_quick(real)
         except OSError:
             return False
@@ -88,7 +97,7 @@ class ServerFiles(Struct, eq=False):
         """Read the files as they are now."""
         try:
             real = folder.resolve()
-            trusted, now = self.sources.look(real), stamp(self.user_file)
+            trusted, now = self.sources.look(real), self._stamps()
             kept = self._kept.get(real)
             if kept is None or kept[0] is not trusted or kept[1] != now or _has_settings(real):
                 found = self._read(real, trusted)
@@ -99,8 +108,25 @@ class ServerFiles(Struct, eq=False):
         except OSError as error:
             return FolderServers(folder, notices=(f"{reveal_name(folder)} cannot be read: {error.strerror or error}.",))
 
+    def switch(self, folder: Path, name: str, *, on: bool) -> None:
+        """Switch a server off for good, or on again. Raises Unchosen."""
+        _keeping(self.choices, lambda: self.choices.switch(self._named(folder, name), on=on))
+
+    def allow_secrets(self, folder: Path, name: str) -> None:
+        """Let a project's server have the secrets that it names. Raises Unchosen."""
+        _keeping(self.choices, lambda: self.choices.allow_secrets(self._named(folder, name)))
+
+    def _named(self, folder: Path, name: str) -> ServerDefinition:
+        for server in self.look(folder).servers:
+            if server.name == name:
+                return server
+        raise Unchosen(f"There is no MCP server {clean_line(name)} here any more.")
+
+    def _stamps(self) -> tuple[FileStamp, FileStamp]:
+        return stamp(self.user_file), stamp(self.choices.path)
+
     def _read(self, folder: Path, trusted: TrustedSources) -> FolderServers:
-        found, root = _Found(), places_of(folder)[0]
+        found, root = _Found(*self.choices.read()), places_of(folder)[0]
         for value in self.given:
             place = Place(ServerOrigin.FLAG, _source_of(value), folder, self.environment)
             _guarded(found, lambda value=value, place=place: found.take(given_servers(value), place))
@@ -148,6 +174,13 @@ class ServerFiles(Struct, eq=False):
         if self.sources.trust.status(project).trust is Trust.GIVEN:
             for file in reversed(project.settings_files()):
                 yield file.path, file.text
+
+
+def _keeping(choices: ServerChoices, keep: Callable[[], None]) -> None:
+    try:
+        keep()
+    except OSError as error:
+        raise Unchosen(f"{reveal_name(choices.path)} cannot be written: {error.strerror or error}.") from error
 
 
 def _guarded(found: _Found, take: Any) -> None:

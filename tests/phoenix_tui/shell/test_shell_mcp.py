@@ -120,3 +120,31 @@ async def test_servers_are_started_once_no_key_has_come_for_a_moment(open_shell:
     async with open_shell(mcp=servers) as shell:
         await shell.type("hello")
         await shell.until(lambda: servers.done == ["settle"])
+
+
+async def test_a_project_gets_secrets_after_a_yes_that_names_them_and_where_they_go(open_shell: OpenShell) -> None:
+    waiting = replace(a_server("web", ServerState.FAILED, "it would send"), secrets=("MY_TOKEN",))
+    servers = FakeServers(waiting)
+    async with open_shell(mcp=servers) as shell:
+        await listed(shell)
+        await shell.pilot.press("enter")
+        await shell.shows("It wants the values of MY_TOKEN")
+        assert "npx -y server-filesystem ." in shell.text
+        await shell.pilot.press("n")
+        await shell.until(lambda: isinstance(shell.top, McpSheet))
+        assert "allow web" not in servers.done
+        await shell.pilot.press("enter")
+        await shell.shows("Give them to it?")
+        await shell.pilot.press("y")
+        await shell.shows("web gets MY_TOKEN until its definition changes.")
+
+
+async def test_d_switches_a_server_off_for_good_and_on_again(open_shell: OpenShell) -> None:
+    servers = FakeServers(a_server())
+    async with open_shell(mcp=servers) as shell:
+        await listed(shell)
+        await shell.pilot.press("d")
+        await shell.shows("files is off for good")
+        assert "– files" in shell.text
+        await shell.pilot.press("d")
+        await shell.shows("files is on again.")
