@@ -28,7 +28,14 @@ class ServerOrigin(StrEnum):
 class ServerDefinition(SecretFields, Struct, frozen=True, kw_only=True):
     """One server, its variables filled in."""
 
-    HIDDEN: ClassVar[frozenset[str]] = frozenset({"command", "url", "headers", "environment", "oauth"})
+    HIDDEN: ClassVar[frozenset[str]] = frozenset({
+        "command",
+        "url",
+        "headers",
+        "environment",
+        "oauth",
+        "headers_helper",
+    })
 
     name: str
     origin: ServerOrigin
@@ -41,6 +48,8 @@ class ServerDefinition(SecretFields, Struct, frozen=True, kw_only=True):
     """Folder it runs in; empty: the root of the project."""
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    headers_helper: tuple[str, ...] = ()
+    """Program that prints further headers as a JSON object; empty without one."""
     oauth: OAuth | None = None
     """Settings for signing in; None: the usual ones."""
     timeout_ms: int = 0

@@ -31,6 +31,8 @@ STABLE: Final = 60.0
 """Seconds after which a connection counts as good: the waits before reconnecting begin again."""
 SESSION_GONE: Final = "Session terminated"
 """Message that the SDK makes of HTTP status 404 for a session."""
+UNAUTHORIZED: Final = 401
+SIGNED_OUT: Final = "it wants a sign-in again"
 
 
 class Server:
@@ -42,6 +44,7 @@ class Server:
         self.log = LogRing(spec.server, send)
         self.auth = ServerAuth(spec.url, spec.oauth, spec.credentials, self._credentials_changed)
         self.traffic: Traffic | None = None
+        self._refusals = Refusals()
         self._pipe, self._asks, self._send = pipe, asks, send
         self._closing = False
         self._state: State = "closed"
@@ -154,7 +157,7 @@ class Server:
     async def _once(self) -> tuple[bool, BaseException]:
         """One connection from start to end: True if there was one, and the reason of its end."""
         refusals, traffic = Refusals(), Traffic(self.log.add)
-        self.traffic = traffic
+        self.traffic, self._refusals = traffic, refusals
         session = Session(self.spec, self._asks, self.log, self._send)
         reached = False
         try:
@@ -165,7 +168,7 @@ class Server:
                     reached, scope.deadline = True, float("inf")
                     self._arrived(session, connected)
                     await traffic.over.wait()
-            error: BaseException = Failed("gone", traffic.cause)
+            error: BaseException = AuthNeeded() if traffic.cause == SIGNED_OUT else Failed("gone", traffic.cause)
             if scope.cancelled_caught:
                 error = Failed("timeout", f"it did not finish connecting in {limit:g} s")
         except Exception as problem:  # noqa: BLE001 - whatever a server makes the SDK raise ends its connection alone
@@ -212,6 +215,9 @@ class Server:
         try:
             return await work(session)
         except Exception as error:
+            if self._refusals.status == UNAUTHORIZED and self.traffic and not self._sign_in:
+                self.traffic.end(SIGNED_OUT)  # its tokens or headers count no more: the next connection has others
+                raise AuthNeeded from error
             inner = innermost(error)
             if isinstance(inner, MCPError) and inner.code == CONNECTION_CLOSED and self.traffic and self.traffic.cause:
                 raise Failed("gone", f"MCP server '{self.name}' ended: {self.traffic.cause}.") from error

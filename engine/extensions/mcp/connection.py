@@ -15,13 +15,15 @@ from msgspec.structs import replace
 
 from engine.extensions.mcp.catalogue_cache import Catalogue
 from engine.extensions.mcp.credentials_file import CredentialsFile
+from engine.extensions.mcp.header_helper import HelpedHeaders
 from engine.extensions.mcp.helper_link import RequestFailed
 from engine.extensions.mcp.helper_process import HelperProcess
+from engine.extensions.mcp.last_words import error_line, stderr_lines
 from engine.extensions.mcp.server_access import ServerAccess
 from engine.ports.mcp import ServerDefinition, ServerState
 from engine.ports.services import RunningService
 from tools.clean import clean_line
-from tools.contract import Captured, JsonObject, Report, Sandbox, SandboxMode
+from tools.contract import JsonObject, Report, Sandbox, SandboxMode
 from tools.mcp_host.protocol import (
     AnyRequest,
     AuthUrl,
@@ -50,7 +52,6 @@ IN_SECONDS: Final = 60.0
 """Starts of a stdio server in this time; a further one is refused."""
 CHANGED: Final = "its definition, or a file of the project that it starts, has changed; /trust shows it"
 LOG_LINES: Final = 200
-STDERR_LINES: Final = 20
 _STATES: Final = {
     "connecting": ServerState.CONNECTING,
     "reconnecting": ServerState.CONNECTING,
@@ -116,6 +117,8 @@ class ServerConnection:
         self.ending: asyncio.TimerHandle | None = None
         self._sandbox, self.helpers, self.limits, self._owner = sandbox, helpers, limits, owner
         self._service: RunningService | None = None
+        self.headers = HelpedHeaders(root, sandbox)
+        """Headers of a server over HTTP, those of a helper too."""
         self.access = ServerAccess(owner.credentials, definition, root, self)
         """Tokens of the server, and the sign-in that begins."""
         self._starts: deque[float] = deque(maxlen=MOST_STARTS)
@@ -217,6 +220,8 @@ class ServerConnection:
             await self._end_service(0)
             link = await self.helpers.link()
             await self.access.load()
+            await self._check_helper()
+            await self.headers.load(self.helpers.services, self.definition)
             descriptors = await self._open_service() if self.definition.transport == "stdio" else ()
             connected = await link.ask(self._request(), Connected, descriptors=descriptors)
         except RequestFailed as error:
@@ -258,6 +263,10 @@ class ServerConnection:
         stdin, stdout = self._service.take()
         return stdout, stdin
 
+    async def _check_helper(self) -> None:
+        if self.definition.headers_helper and not await self._owner.may_start(self):
+            raise OSError(0, CHANGED)
+
     def _request(self) -> Connect:
         definition = self.definition
         return Connect(
@@ -266,7 +275,7 @@ class ServerConnection:
             name=clean_line(definition.name),
             transport=definition.transport,
             url=definition.url,
-            headers=dict(definition.headers),
+            headers=dict(self.headers.found),
             roots=[Root(self.root.as_uri(), self.root.name)],
             oauth=definition.oauth,
             credentials=self.access.stored,
@@ -275,7 +284,7 @@ class ServerConnection:
         )
 
     async def _fail(self, why: str, state: ServerState = ServerState.FAILED) -> None:
-        words = _last_line(self._service.stderr) if self._service is not None else ""
+        words = error_line(self._service.stderr) if self._service is not None else ""
         why = clean_line(why).rstrip(".")
         self.state, self.text = state, f"{why}: {words}" if words and words not in why else why
         await self._end_service(0)
@@ -301,6 +310,8 @@ class ServerConnection:
         if self.access.signing and not self._signs_in(event):
             return
         self.state, self.text = _STATES[event.state], clean_line(event.text)
+        if event.state == "needs_auth" and self.headers.may_have_expired:
+            self.start()
         if event.state == "ended":
             self.text = f"it ended: {self.text.rstrip('.')}" if self.text else "it ended"
             self._later(self._end_service(0))
@@ -345,7 +356,7 @@ class ServerConnection:
             with contextlib.suppress(RequestFailed):
                 lines = (await link.ask(ListItems(id=0, server=self.key, what="log"), Items)).lines or lines
         if self._service is not None:
-            lines += _stderr_lines(self._service.stderr)
+            lines += stderr_lines(self._service.stderr)
         return lines
 
     async def end(self, grace: float = 2.0) -> None:
@@ -371,21 +382,9 @@ class ServerConnection:
         service, self._service = self._service, None
         if service is not None:
             await service.end(grace)
-            self.log.extend(_stderr_lines(service.stderr))
+            self.log.extend(stderr_lines(service.stderr))
 
     def _later(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
-
-
-def _stderr_lines(captured: Captured) -> list[str]:
-    text = (captured.head + captured.tail).decode("utf-8", "replace")
-    return [f"stderr: {clean_line(line)}" for line in text.splitlines()[-STDERR_LINES:] if line.strip()]
-
-
-def _last_line(captured: Captured) -> str:
-    """The line of stderr that most likely says why it ended: the last one that names an error, else the last one."""
-    lines = (captured.head + captured.tail).decode("utf-8", "replace").strip().splitlines()
-    told = [line for line in lines[-STDERR_LINES:] if "error" in line.lower()]
-    return clean_line((told or lines)[-1])[:200] if lines else ""

@@ -28,6 +28,7 @@ from engine.ports.mcp import (
     FolderServers,
     ServerDefinition,
     ServerDefinitions,
+    ServerOrigin,
     ServerState,
     ServerView,
 )
@@ -259,9 +260,10 @@ class McpHub:
         return made
 
     def _sandbox(self, definition: ServerDefinition, record: ConversationRecord, enforcement: Enforcement) -> Sandbox:
-        """The conversation's sandbox for a stdio server, where the system can enforce one."""
+        """The conversation's sandbox for a stdio server or a project's program, where the system can enforce one."""
         usable = enforcement is not Enforcement.NONE and record.sandbox is not SandboxMode.OFF
-        if definition.transport != "stdio" or not definition.sandboxed or not usable:
+        helped = bool(definition.headers_helper) and definition.origin is ServerOrigin.PROJECT
+        if (definition.transport != "stdio" and not helped) or not definition.sandboxed or not usable:
             return UNCONFINED
         return Sandbox(record.sandbox, network=self._settings.sandbox_network, required=False)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, cast
@@ -29,6 +30,7 @@ TRANSPORTS: Final[Mapping[str, ServerTransport]] = {
 KNOWN: Final = frozenset(
     {"type", "command", "args", "env", "cwd", "url", "headers", "timeout", "alwaysLoad", "always_load", "enabled"}
     | {"disabled", "tools", "sandbox", "required", "description", "oauth"}
+    | {"headersHelper", "headers_helper"}
 )
 LONGEST_NAME: Final = 64
 LEAST_TIMEOUT: Final = 1_000
@@ -92,6 +94,7 @@ def _parsed(name: str, table: dict[str, object], place: Place) -> ServerDefiniti
     headers = {key: variables.fill(text) for key, text in _pairs(table, "headers").items()}
     _check_headers(headers)
     oauth = _oauth(table, variables)
+    helper = _helper(table, variables) if transport != "stdio" else ()
     cwd = variables.fill(_text(table, "cwd"))
     if any("\0" in text for text in (*command, *environment, *environment.values(), cwd)):
         raise Invalid("has a null character in a value")
@@ -106,6 +109,7 @@ def _parsed(name: str, table: dict[str, object], place: Place) -> ServerDefiniti
         cwd=str(place.folder / Path(cwd).expanduser()) if cwd else "",
         url=url,
         headers=headers,
+        headers_helper=helper,
         oauth=oauth,
         timeout_ms=_timeout(table),
         is_enabled=_flag(table, "enabled", default=True) and not _flag(table, "disabled", default=False),
@@ -124,6 +128,7 @@ def _parsed(name: str, table: dict[str, object], place: Place) -> ServerDefiniti
             headers,
             sandbox,
             *_words_of(oauth),
+            *helper,
         ),
         trouble=_trouble(clean_line(name), variables),
         secrets=tuple(dict.fromkeys(variables.secrets)),
@@ -233,6 +238,18 @@ def _oauth(table: dict[str, object], variables: Variables) -> OAuth | None:
         callback_port=port,
         scopes=_text(given, "scopes"),
     )
+
+
+def _helper(table: dict[str, object], variables: Variables) -> tuple[str, ...]:
+    """Words of the program that prints headers, split like a shell does; no shell runs it."""
+    written = _text(table, "headersHelper") or _text(table, "headers_helper")
+    try:
+        words = shlex.split(written)
+    except ValueError as error:
+        raise Invalid("has quotation marks that do not match in 'headersHelper'") from error
+    if len(words) > MOST_WORDS or any("\0" in word for word in words):
+        raise Invalid(f"needs at most {MOST_WORDS} words for 'headersHelper'")
+    return tuple(map(variables.fill, words))
 
 
 def _words_of(oauth: OAuth | None) -> list[object]:

@@ -265,7 +265,7 @@ def _with_programs(found: FolderServers, trusted: TrustedSources) -> FolderServe
     servers: list[ServerDefinition] = []
     for server in found.servers:
         if server.origin is ServerOrigin.PROJECT and not server.trouble:
-            for word in server.command:
+            for word in (*server.command, *server.headers_helper):
                 if (path := _file_of(word, server, found.root)) is not None and path not in known:
                     trouble = UNTRUSTED.format(name=clean_line(server.name), file=reveal_name(path.name))
                     server = replace(server, trouble=trouble)
