@@ -141,7 +141,9 @@ class ServerView(Struct, frozen=True):
     """Prompts as they are typed."""
     instructions: str = ""
     tokens: int = 0
-    """Tokens of its schemas in a request, estimated."""
+    """Tokens of its schemas and instructions in a request, estimated; tools that are named only cost none."""
+    deferred: int = 0
+    """Tools that are named only."""
     pid: int = 0
     last_ms: int = -1
     """Milliseconds of its last call; -1: none yet."""

@@ -11,6 +11,7 @@ from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.compaction import SummaryReview, compact
 from phoenix_tui.features.context_window import sent_prompt, sent_to
 from phoenix_tui.features.init import init as write_instructions
+from phoenix_tui.features.mcp import server_shares
 from phoenix_tui.modals.context_sheet import COMPACT, ContextSheet
 from phoenix_tui.modals.summary_sheet import SummarySheet
 from phoenix_tui.text.labels import Tone
@@ -21,10 +22,12 @@ HANG: Final = 2
 
 async def context(ctx: CommandContext, _: str) -> None:
     """Show the contents of the window, and actions on them."""
-    conversation = sent_to(ScreenFrontEnd(ctx), messages=True)
+    front = ScreenFrontEnd(ctx)
+    conversation = sent_to(front, messages=True)
     if conversation is None:
         return
-    answer = await ctx.sheets.show(ContextSheet(conversation, plain=ctx.active.launch.plain))
+    shares = await server_shares(front)
+    answer = await ctx.sheets.show(ContextSheet(conversation, plain=ctx.active.launch.plain, said=shares))
     if answer == COMPACT:
         await summarize(ctx)
     elif answer:

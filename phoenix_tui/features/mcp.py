@@ -10,7 +10,7 @@ from engine.ports import ConversationChanges
 from engine.ports.mcp import McpServers, ServerState, ServerView, Unchosen
 from engine.records import ConversationRecord
 from phoenix_tui.features.front_end import FrontEnd
-from phoenix_tui.text.mcp_text import command_words, details, state_words
+from phoenix_tui.text.mcp_text import command_words, details, share_words, state_words
 from tools.clean import clean_line
 
 NONE: Final = "MCP servers are not available here."
@@ -29,6 +29,11 @@ async def servers_now(front: FrontEnd) -> Sequence[ServerView]:
     """Servers of the conversation in view as they are; nothing is started."""
     servers, record = await _of(front)
     return await servers.views(record)
+
+
+async def server_shares(front: FrontEnd) -> str:
+    """Tokens of each server of the conversation in view, in words; empty without any."""
+    return "" if front.services.mcp is None else share_words(await servers_now(front))
 
 
 async def left_out(front: FrontEnd) -> Sequence[str]:

@@ -10,6 +10,7 @@ from engine.executor.context_manager import HIGHEST, LOWEST, ContextReport, Edit
 from engine.executor.requests import Refused
 from phoenix_tui.features.context_window import sent_prompt, sent_to
 from phoenix_tui.features.init import init
+from phoenix_tui.features.mcp import server_shares
 from phoenix_tui.linear.context import LinearContext, LineCommand
 from phoenix_tui.models.choice import GUIDE
 from phoenix_tui.text.checkpoint_text import use_in_words
@@ -43,6 +44,8 @@ async def _context(ctx: LinearContext, word: str) -> None:
     else:
         await active.count()
         ctx.say(*_report(await active.report(), conversation.record.model))
+        if shares := await server_shares(ctx):
+            ctx.say(f"{shares}.")
 
 
 def _say_edit(ctx: LinearContext, outcome: Edited | Refused) -> None:

@@ -66,13 +66,13 @@ class ContextSheet(Sheet[str]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS, sheet_take="go"), *bindings(Scope.CONTEXT)]
 
-    def __init__(self, conversation: ConversationApi, *, plain: bool = False) -> None:
+    def __init__(self, conversation: ConversationApi, *, plain: bool = False, said: str = "") -> None:
         super().__init__()
         self._conversation = conversation
         self._plain = plain
         self._report: ContextReport | None = None
         self._chosen = 0
-        self._said = Content("")
+        self._said = Content.styled(said, Tone.QUIET.value) if said else Content("")
         self._unsubscribe: Unsubscribe | None = None
 
     def compose(self) -> ComposeResult:

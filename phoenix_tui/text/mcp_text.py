@@ -13,6 +13,7 @@ from tools.wording import counted
 NO_SERVERS: Final = (
     "No MCP servers here. Define them in .mcp.json of the project, or with `phoenix mcp add NAME -- COMMAND`."
 )
+MOST_SHARES: Final = 8
 LISTED: Final = 200
 """Tools that details list."""
 NEXT_STEPS: Final = {
@@ -36,6 +37,20 @@ def facts(view: ServerView) -> str:
     if view.last_ms >= 0:
         parts.append(f"last call {view.last_ms:,} ms")
     return " · ".join(parts)
+
+
+def share_words(views: Sequence[ServerView]) -> str:
+    """Tokens of each server in a request, the largest first; empty where none has tools."""
+    having = sorted((view for view in views if view.tools and view.is_on), key=lambda view: (-view.tokens, view.name))
+    if not having:
+        return ""
+    parts = [f"{clean_line(view.name)} ~{view.tokens:,}{_named_only(view)}" for view in having[:MOST_SHARES]]
+    more = [f"and {len(having) - MOST_SHARES} more"] if len(having) > MOST_SHARES else []
+    return f"MCP servers in each request: {', '.join((*parts, *more))}"
+
+
+def _named_only(view: ServerView) -> str:
+    return f" ({counted(view.deferred, 'tool')} named only)" if view.deferred else ""
 
 
 def origin_words(view: ServerView) -> str:

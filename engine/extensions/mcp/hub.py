@@ -343,12 +343,14 @@ class McpHub:
         conversation = await self._look(record)
         offered = {server.name: (server, tools) for server, tools in self._offered(record)}
         live = {server.name: server for server in conversation.servers}
+        deferred = {one.spec.name for one in self.deferred_tools(record)} - set(self._loaded(record))
         return tuple(
             view_of(
                 one,
                 live.get(one.name),
                 offered[one.name][1] if one.name in offered else Offered(),
                 is_on=one.name not in record.mcp_off,
+                deferred=deferred,
             )
             for one in conversation.folder.servers
         )

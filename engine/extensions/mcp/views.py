@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Final
 
 from engine.extensions.mcp.connection import ServerConnection
 from engine.extensions.mcp.hub_texts import usages
-from engine.extensions.mcp.offering import Offered
+from engine.extensions.mcp.offering import CHARACTERS_A_TOKEN, Offered
 from engine.ports.mcp import ServerDefinition, ServerState, ServerView
 
 OFF_FOR_GOOD: Final = "switched off for good"
@@ -14,7 +15,7 @@ OFF_HERE: Final = "switched off in this conversation"
 
 
 def view_of(
-    definition: ServerDefinition, server: ServerConnection | None, offered: Offered, *, is_on: bool
+    definition: ServerDefinition, server: ServerConnection | None, offered: Offered, *, is_on: bool, deferred: Set[str]
 ) -> ServerView:
     """One server; `server` is None where it is not used."""
     if server is None:
@@ -36,6 +37,8 @@ def view_of(
             is_off=definition.is_off,
         )
     catalogue = server.catalogue
+    sent = [one for one in offered.tools if one.spec.name not in deferred]
+    said = catalogue.instructions if catalogue is not None else ""
     hidden = tuple(f"{one.name}: {one.reason}" for one in server.left_out)
     return ServerView(
         definition.name,
@@ -48,8 +51,9 @@ def view_of(
         tools=tuple(one.spec.name for one in offered.tools),
         left_out=(*offered.left_out, *hidden),
         prompts=usages(definition.name, catalogue) if catalogue is not None else (),
-        instructions=catalogue.instructions if catalogue is not None else "",
-        tokens=sum(one.tokens for one in offered.tools),
+        instructions=said,
+        tokens=sum(one.tokens for one in sent) + len(said) // CHARACTERS_A_TOKEN,
+        deferred=len(offered.tools) - len(sent),
         pid=server.pid,
         last_ms=server.last_ms,
         is_required=definition.is_required,

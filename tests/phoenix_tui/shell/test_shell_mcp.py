@@ -148,3 +148,12 @@ async def test_d_switches_a_server_off_for_good_and_on_again(open_shell: OpenShe
         assert "– files" in shell.text
         await shell.pilot.press("d")
         await shell.shows("files is on again.")
+
+
+async def test_the_window_names_the_share_of_each_server(open_shell: OpenShell) -> None:
+    async with open_shell(size=(120, 40), mcp=FakeServers(a_server())) as shell:
+        conversation = await shell.say("go")
+        conversation.record = replace(conversation.record, message_count=2)
+        await shell.type("/context")
+        await shell.pilot.press("escape", "enter")
+        await shell.shows("MCP servers in each request: files ~1,234")
