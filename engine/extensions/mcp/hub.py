@@ -19,8 +19,9 @@ from engine.extensions.mcp.credentials_file import CredentialsFile
 from engine.extensions.mcp.given import GivenServers
 from engine.extensions.mcp.helper_process import HelperProcess
 from engine.extensions.mcp.hub_texts import HubTexts
+from engine.extensions.mcp.kept_offers import KeptOffers, ServerOffer
 from engine.extensions.mcp.names import definition_mark
-from engine.extensions.mcp.offering import Offered, OfferedTool, instructions, is_deferred, names_of, offered_tools
+from engine.extensions.mcp.offering import Offered, OfferedTool, instructions, is_deferred, names_of
 from engine.extensions.mcp.signing_in import SignIns
 from engine.extensions.mcp.views import view_of
 from engine.ports.extensions import ExtensionPrompt
@@ -78,6 +79,7 @@ class _Conversation(Struct, eq=False):
     """Tools that its model has loaded since it was opened here, and before."""
     waited: set[str] = field(default_factory=set[str])
     """Servers whose first connection it has waited for."""
+    offers: KeptOffers = field(default_factory=KeptOffers)
 
 
 class _Deferred(Struct, frozen=True):
@@ -136,14 +138,16 @@ class McpHub:
         """
         offered = self._offered(record)
         deferred = {one.spec.name for one in self._deferred(record, offered)}
-        everything = {
-            one.spec.name: self._tool(record, server, one) for server, tools in offered for one in tools.tools
-        }
-        found: dict[str, Tool] = {name: tool for name, tool in everything.items() if name not in deferred}
+        loaded = [name for name in self._loaded(record) if name in deferred]
+        late = deferred.difference(loaded)
+        made: dict[str, Tool] = {}
+        for server, tools in offered:
+            made |= self._tools_of(record, server, [one for one in tools.tools if one.spec.name not in late])
+        found = {name: tool for name, tool in made.items() if name not in deferred}
         found |= self._resource_tools([server for server, _ in offered])
         if deferred:
             found[SEARCH] = ToolSearch(_Deferred(self, record))
-            found |= {name: everything[name] for name in self._loaded(record) if name in deferred}
+            found |= {name: made[name] for name in loaded}
         return found
 
     def _resource_tools(self, servers: Sequence[ServerConnection]) -> Mapping[str, Tool]:
@@ -153,16 +157,17 @@ class McpHub:
             return {}
         return {LIST: ListResources(having), READ: ReadResource(having, self._images, self._folders.outputs)}
 
-    def _tool(self, record: ConversationRecord, server: ServerConnection, one: OfferedTool) -> Tool:
+    def _tools_of(
+        self, record: ConversationRecord, server: ServerConnection, offered: Sequence[OfferedTool]
+    ) -> Mapping[str, Tool]:
+        if not offered:
+            return {}
         confined = server.definition.transport != "stdio" or server.is_confined
-        folder = self._folders.outputs
         caller = self.asks.caller(server.key, record.id, server)
-        mark = definition_mark(server.definition)
-        return McpTool(one.spec, server.name, one.tool, caller, self._images, folder, confined, mark)
+        shared = (caller, self._images, self._folders.outputs, confined, definition_mark(server.definition))
+        return {one.spec.name: McpTool(one.spec, server.name, one.tool, *shared) for one in offered}
 
-    def _deferred(
-        self, record: ConversationRecord, offered: Sequence[tuple[ServerConnection, Offered]]
-    ) -> Sequence[OfferedTool]:
+    def _deferred(self, record: ConversationRecord, offered: Sequence[ServerOffer]) -> Sequence[OfferedTool]:
         """Tools whose definitions are sent only once they are loaded."""
         found = [one for server, tools in offered if not server.definition.always_load for one in tools.tools]
         return found if is_deferred(found, record.context_window) else ()
@@ -188,13 +193,9 @@ class McpHub:
         said = [(one.name, one.catalogue.instructions) for one in servers if one.catalogue is not None]
         return (*instructions(said), *names_of(self.deferred_tools(record)))
 
-    def _offered(self, record: ConversationRecord) -> list[tuple[ServerConnection, Offered]]:
-        taken: set[str] = set()
-        return [
-            (server, offered_tools(server.definition, server.catalogue, taken))
-            for server in self._of(record)
-            if server.catalogue is not None
-        ]
+    def _offered(self, record: ConversationRecord) -> Sequence[ServerOffer]:
+        known = self._conversations.get(record.id)
+        return known.offers.of(known.servers) if known is not None else ()
 
     def _of(self, record: ConversationRecord) -> list[ServerConnection]:
         known = self._conversations.get(record.id)

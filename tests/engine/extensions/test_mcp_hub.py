@@ -138,6 +138,17 @@ async def test_a_changed_definition_is_another_server(tmp_path: Path) -> None:
         assert one.hub.tools(one.record) == {}
 
 
+async def test_tools_that_a_definition_now_leaves_out_are_gone_from_the_next_request(tmp_path: Path) -> None:
+    async with hub_in(tmp_path, stdio(tools=("echo", "image"))) as one:
+        await one.hub.prepare(one.record)
+        assert one.names() == ["mcp__kinds__echo", "mcp__kinds__image"]
+        pid = (await one.view()).pid
+        one.definitions.servers[0] = stdio(tools=("echo",))
+        await one.hub.prepare(one.record)
+        assert one.names() == ["mcp__kinds__echo"]
+        assert (await one.view()).pid == pid
+
+
 async def test_a_server_whose_definition_is_gone_is_not_started_again_by_a_call(tmp_path: Path) -> None:
     async with hub_in(tmp_path, stdio()) as one:
         await one.hub.prepare(one.record)
