@@ -5,11 +5,14 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 
 from tests.support.settling import settle_pilots
 from tests.support.shared_styles import share_styles
+from tools.known_secrets import SECRETS
 
 settings.register_profile("fixed", max_examples=50, derandomize=True, deadline=None, database=None)
 settings.register_profile("quick", max_examples=10, derandomize=True, deadline=None, database=None)
@@ -21,6 +24,13 @@ share_styles()
 for number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN:  # as `nohup` and `&` leave them: Phoenix would rightly ignore them
         signal.signal(number, signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True)
+def forget_secrets() -> Iterator[None]:
+    """Forget what the settings of a test named as secrets."""
+    yield
+    SECRETS.forget()
 
 
 def pytest_collection_finish() -> None:

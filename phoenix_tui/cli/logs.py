@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from engine.context.input_guard import SECURITY_LOG
 from phoenix_tui.cli.log_file import PrivateFile
 from phoenix_tui.cli.times import utc_time
 from tools.files.own_files import make_folder
+from tools.known_secrets import SECRETS
 
 FILE_LIMIT = 5 * 1024 * 1024
 """Bytes of one file; three older ones are kept."""
@@ -22,8 +24,8 @@ BLOT = "[key]"
 
 
 def redacted(text: str, secrets: Sequence[str]) -> str:
-    """Remove the known keys, and everything that looks like one, from `text`."""
-    for secret in sorted(secrets, key=len, reverse=True):
+    """Remove these keys, those known by now, and everything that looks like one, from `text`."""
+    for secret in sorted({*secrets, *SECRETS.values(os.environ)} - {""}, key=len, reverse=True):
         text = text.replace(secret, BLOT)
     return KEY_SHAPES.sub(BLOT, text)
 

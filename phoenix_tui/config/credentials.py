@@ -15,6 +15,8 @@ from phoenix_tui.config.presets import KEY_VARIABLES, PRESETS, Preset
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.toml_text import toml_text
 from tools.files.own_files import MOST_SETTINGS, close_to_others, read_text, write_file
+from tools.known_secrets import SECRETS
+from tools.process.environment import KEY_NAMES
 from tools.secret_fields import SecretFields
 
 KEYRING = "keyring"
@@ -55,9 +57,10 @@ class Credentials(SecretFields, Struct, frozen=True):
 
     def secrets(self) -> tuple[str, ...]:
         """Every available key, for redaction."""
-        names = [name for name in self.environment if name.endswith("_API_KEY") or name in KEY_VARIABLES]
-        found = [self.environment[name] for name in names] + list(self.stored.values())
-        return tuple(secret for secret in found if secret and secret != KEYRING)
+        given = self.environment.items()
+        known = {value for name, value in given if KEY_NAMES.search(name) or name in KEY_VARIABLES}
+        found = known | set(self.stored.values()) | SECRETS.values(self.environment)
+        return tuple(sorted(found - {"", KEYRING}))
 
 
 def variable_of(provider: str) -> str:
@@ -91,6 +94,7 @@ def save_key(path: Path, provider: str, key: str) -> None:
         ConfigError: the file is broken.
         OSError: it cannot be written.
     """
+    SECRETS.add_value(key)  # logs were opened before it was known
     stored = dict(load_credentials(path, {}).stored) | {provider: key}
     tables = [f"[{toml_text(name)}]\napi_key = {toml_text(value)}\n" for name, value in stored.items()]
     write_file(path, "\n".join(tables))
@@ -111,6 +115,8 @@ def _from_keyring(provider: str) -> str:
             "credentials.toml uses the keyring, which is not installed; install `phoenix-tui[keyring]`."
         ) from error
     try:
-        return str(keyring.get_password(SERVICE, provider) or "")
+        key = str(keyring.get_password(SERVICE, provider) or "")
     except Exception as error:  # each keyring has errors of its own: locked, no session bus
         raise ConfigError(f"The key of {provider} cannot be read from the keyring: {error}.") from error
+    SECRETS.add_value(key)
+    return key

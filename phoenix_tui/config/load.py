@@ -11,6 +11,7 @@ from typing import cast
 from msgspec import Struct, convert, field
 
 from phoenix_tui.config.model_filter import check_patterns
+from phoenix_tui.config.named_secrets import note_secrets
 from phoenix_tui.config.presets import PRESETS
 from phoenix_tui.config.provider_tables import TABLES, check_table
 from phoenix_tui.config.settings import (
@@ -62,7 +63,7 @@ class Layer(Struct, frozen=True):
 
 
 def user_layer(path: Path) -> Layer:
-    """The user's config.toml; empty when there is none.
+    """The user's config.toml; empty when there is none. The variables that it names for keys are secrets from then on.
 
     Raises:
         ConfigError: it cannot be read, or holds a wrong key or value.
@@ -70,10 +71,13 @@ def user_layer(path: Path) -> Layer:
     try:
         text = read_text(path, MOST_SETTINGS)
     except FileNotFoundError:
+        note_secrets((), None)
         return Layer()
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
-    return parse_layer(text, path, project=False)
+    layer = parse_layer(text, path, project=False)
+    note_secrets(layer.providers, layer.web)
+    return layer
 
 
 def parse_layer(text: str, path: Path, *, project: bool) -> Layer:

@@ -47,6 +47,11 @@ def check_table(key: str, value: object, where: str) -> dict[str, object]:
     return table
 
 
+def variables_in(text: str) -> list[str]:
+    """Names of the variables in a value of a table."""
+    return _VARIABLE.findall(text)
+
+
 def expanded(
     table: Mapping[str, str], environment: Mapping[str, str], heading: str
 ) -> tuple[dict[str, str], list[str]]:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping
 from typing import Final
 
-from tools.process.environment import SECRET, URL_PASSWORD
+from tools.process.environment import is_secret
 from tools.process.programs import without_relative_entries
 
 OPEN: Final = "import sys, webbrowser; webbrowser.open(sys.argv[1])"
@@ -35,7 +35,5 @@ def open_in_browser(url: str, environment: Mapping[str, str] = os.environ) -> No
 
 def for_desktop(environment: Mapping[str, str]) -> dict[str, str]:
     """Environment of a program of the desktop: everything except variables named as secrets or with a password."""
-    kept = {
-        name: value for name, value in environment.items() if not SECRET.search(name) and not URL_PASSWORD.search(value)
-    }
+    kept = {name: value for name, value in environment.items() if not is_secret(name, value)}
     return without_relative_entries(kept)

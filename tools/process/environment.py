@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from tools.known_secrets import SECRETS
 from tools.process.programs import without_relative_entries
 
 _ALLOWED = """
@@ -74,7 +75,12 @@ def in_terminal(environment: Mapping[str, str]) -> dict[str, str]:
 def _is_harmless(name: str, value: str) -> bool:
     if name not in ALLOWED and not name.startswith(ALLOWED_PREFIXES):
         return False
-    return not SECRET.search(name) and not URL_PASSWORD.search(value)
+    return not is_secret(name, value)
+
+
+def is_secret(name: str, value: str) -> bool:
+    """True for a variable named as a secret, by its form or in the settings, or with a password in its address."""
+    return bool(SECRET.search(name) or URL_PASSWORD.search(value)) or SECRETS.has_name(name)
 
 
 KEY_NAMES = re.compile(r"_(API_KEY|AUTH_TOKEN)$", re.IGNORECASE)
@@ -83,4 +89,6 @@ KEY_NAMES = re.compile(r"_(API_KEY|AUTH_TOKEN)$", re.IGNORECASE)
 
 def without_keys(environment: Mapping[str, str]) -> dict[str, str]:
     """Environment of the user's own editor: everything but keys, which `/proc` would show for as long as it is open."""
-    return {name: value for name, value in environment.items() if not KEY_NAMES.search(name)}
+    return {
+        name: value for name, value in environment.items() if not KEY_NAMES.search(name) and not SECRETS.has_name(name)
+    }

@@ -90,8 +90,8 @@ def _parsed(name: str, table: dict[str, object], place: Place) -> ServerDefiniti
     may_have = place.origin is not ServerOrigin.PROJECT or place.may_have_secrets
     variables = Variables(place.environment, may_have, own, place.is_literal)
     command, url, shown = _target(table, transport, variables)
-    environment = {key: variables.fill(text) for key, text in _pairs(table, "env").items()}
-    headers = {key: variables.fill(text) for key, text in _pairs(table, "headers").items()}
+    environment = variables.fill_table(_pairs(table, "env"))
+    headers = variables.fill_table(_pairs(table, "headers"))
     _check_headers(headers)
     oauth = _oauth(table, variables)
     helper = _helper(table, variables) if transport != "stdio" else ()

@@ -8,10 +8,12 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from tools.process.environment import SECRET, URL_PASSWORD
+from tools.known_secrets import SECRETS
+from tools.process.environment import is_secret
 
 LONGEST: Final = 64 * 1024
 """Characters of one value with its variables filled in."""
+_SECRET_HEADERS: Final = frozenset({"authorization", "proxy-authorization", "cookie"})
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})(?::-([^{}]{0,4000}))?\}")
 
 
@@ -41,7 +43,17 @@ class Variables(Struct):
             if default is None:
                 self.missing.append(name)
             return default or ""
-        if not self.may_have_secrets and name not in self.own and (SECRET.search(name) or URL_PASSWORD.search(value)):
-            self.secrets.append(name)
-            return ""
+        if name not in self.own and is_secret(name, value):
+            if not self.may_have_secrets:
+                self.secrets.append(name)
+                return ""
+            SECRETS.add_value(value)
         return value
+
+    def fill_table(self, table: Mapping[str, str]) -> dict[str, str]:
+        """The values of an `env` or `headers` table; those under names of secrets are kept out of logs."""
+        filled = {name: self.fill(text) for name, text in table.items()}
+        for name, value in filled.items():
+            if self.may_have_secrets and (is_secret(name, value) or name.lower() in _SECRET_HEADERS):
+                SECRETS.add_value(value.rpartition(" ")[2] if name.lower() in _SECRET_HEADERS else value)
+        return filled
