@@ -51,6 +51,8 @@ class RunFacts(Struct, eq=False):
     """Instruction files of folders that a result of this run has, with the number of stored messages at that time."""
     stop_hooks: int = 0
     """Times that hooks let it go on behind an answer."""
+    heard_of_end: bool = False
+    """True once they agreed to its end."""
     batch: str = ""
     """Message with the results that hooks have heard of last."""
     batch_note: str = ""

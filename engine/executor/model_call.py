@@ -303,7 +303,7 @@ def _replied(
     cost_usd: float | None,
     draft: CompactionDraft | None,
 ) -> None:
-    asks_hooks = session.record.agent is None and wants_hooks(session, HookEvent.STOP)
+    asks_hooks = wants_hooks(session, HookEvent.STOP if session.record.agent is None else HookEvent.SUBAGENT_STOP)
     answer_id, counted = session.ports.ids.new(), not reply.usage_estimated and reply.usage.context_tokens > 0
     session.post(
         lambda: LlmReplied(

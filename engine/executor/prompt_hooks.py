@@ -22,6 +22,8 @@ STOPPED: Final = "Stopped while hooks ran; the message was not sent."
 ENDING: Final = 5.0
 """Seconds for all hooks at the end of a session."""
 STARTUP, RESUME, COMPACT = "startup", "resume", "compact"
+AGENTS: Final = "agent_transcript_path"
+"""Field with the own transcript of a sub-agent; the source of hooks fills it in."""
 
 
 class HeardPrompt(Struct, frozen=True):
@@ -98,18 +100,25 @@ def notify(session: Session, kind: str, message: str) -> None:
 
 def agent_begins(session: Session) -> None:
     """Tell hooks that a sub-agent starts."""
-    tell_hooks(session, HookEvent.SUBAGENT_START, session.record.profile or "general", {})
+    tell_hooks(session, HookEvent.SUBAGENT_START, profile_of(session), {})
+
+
+def profile_of(session: Session) -> str:
+    """Kind of a sub-agent, as matchers know it."""
+    return session.record.profile or "general"
 
 
 def agent_ended(session: Session, text: str) -> None:
-    """Tell hooks that a sub-agent has ended, with its result."""
+    """Tell hooks that a sub-agent has ended, with its last words, unless they agreed to it."""
+    if session.run.heard_of_end:
+        return
     fields: JsonObject = {
         "stop_hook_active": False,
         "last_assistant_message": text,
-        "agent_transcript_path": "",
+        AGENTS: "",
         "background_tasks": background_tasks(session),
     }
-    tell_hooks(session, HookEvent.SUBAGENT_STOP, session.record.profile or "general", fields)
+    tell_hooks(session, HookEvent.SUBAGENT_STOP, profile_of(session), fields)
 
 
 def tell_hooks(session: Session, event: HookEvent, subject: str, fields: JsonObject) -> None:

@@ -9,10 +9,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.machine import agent_texts, texts
-from engine.machine.effects import FinishRun, Refuse, RunStatus, Save, SaveMessage, SaveToolCalls, SaveToolResult
-from engine.machine.events import AgentBegun, AgentDropped, AgentEvent, AgentRecalled, LlmReplied
+from engine.machine.effects import (
+    AskStopHooks,
+    FinishRun,
+    Refuse,
+    RunStatus,
+    Save,
+    SaveMessage,
+    SaveToolCalls,
+    SaveToolResult,
+)
+from engine.machine.events import AgentBegun, AgentDropped, AgentEvent, AgentRecalled, LlmReplied, StopDecided
 from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, ToolCall, ToolResult, ToolStatus
-from engine.machine.states import AgentRun, AwaitingLlm, Completed, Failed, Idle, Run, State
+from engine.machine.states import AgentRun, AwaitingLlm, Completed, Ending, Failed, Idle, Run, State
 from engine.machine.transition import Step, fail_agent, next_iteration, read_inbox, results_message
 
 SUBMIT_RESULT = "submit_result"
@@ -62,7 +71,7 @@ def submitted(state: AwaitingLlm, event: LlmReplied, saved: SaveMessage, calls: 
         *_answered(event.answer_id, calls, text, error=not accepted),
     )
     if accepted:
-        return _hand_in(state, first, saves)
+        return _hand_in(state, first, saves, asks_hooks=event.asks_hooks)
     if state.run.in_grace:
         return fail_agent(state.gen + 1, state.run, "turn_limit", agent_texts.TURN_LIMIT, saves)
     return next_iteration(state.gen + 1, state.run, saves)
@@ -104,10 +113,21 @@ def words_of(blocks: tuple[Block, ...]) -> str:
     return "\n\n".join(block.text for block in blocks if isinstance(block, TextBlock) and block.text.strip())
 
 
-def _hand_in(state: AwaitingLlm, submission: Submission, saves: tuple[Save, ...]) -> Step:
+def end_decided(state: AwaitingLlm, event: StopDecided, result: str, told: tuple[Save, ...]) -> Step:
+    """End with the result that was handed in, or go on with the words of a hook while model calls are left."""
+    run, gen = state.run, state.gen + 1
+    if event.message is not None and run.iteration < run.max_iterations:
+        return next_iteration(gen, run, (*told, SaveMessage(event.message)))
+    finish = FinishRun(run.id, RunStatus.SUCCESS, run.iteration)
+    return Step(Completed(gen, result), (*told, finish))
+
+
+def _hand_in(state: AwaitingLlm, submission: Submission, saves: tuple[Save, ...], *, asks_hooks: bool) -> Step:
     run, gen = state.run, state.gen + 1
     if submission.tool == SUBMIT_ERROR:
         return fail_agent(gen, run, "reported", submission.text, saves)
+    if asks_hooks and not run.in_grace:
+        return Step(AwaitingLlm(gen, run, Ending(submission.text)), (*saves, AskStopHooks(gen, submission.text)))
     finish = FinishRun(run.id, RunStatus.SUCCESS, run.iteration)
     return Step(Completed(gen, submission.text), (*saves, finish))
 

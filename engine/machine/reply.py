@@ -89,7 +89,7 @@ def step(state: State, event: ReplyEvent) -> Step:
         case RouteDecided(), Routing():
             return _routed(state, event)
         case StopDecided(), Ending():
-            return _stop_decided(state, event)
+            return _stop_decided(state, event, state.phase)
         case ((LlmReplied() | LlmFailed() | RetryDue() | CompactionEnded() | RouteDecided() | StopDecided()), _):
             return Step(state)
         case _:
@@ -188,9 +188,11 @@ def _end(state: AwaitingLlm, event: LlmReplied, blocks: tuple[Block, ...]) -> St
     return _failed(state, empty)
 
 
-def _stop_decided(state: AwaitingLlm, event: StopDecided) -> Step:
+def _stop_decided(state: AwaitingLlm, event: StopDecided, ending: Ending) -> Step:
     """End the run, or go on with the words of a hook; the limit of model calls holds."""
     run, told = state.run, (SaveNotice(event.note),) if event.note else ()
+    if run.agent is not None:
+        return agent_rules.end_decided(state, event, ending.result, told)
     if event.message is not None:
         return next_iteration(state.gen + 1, run, (*told, SaveMessage(event.message)))
     finish = FinishRun(run.id, RunStatus.SUCCESS, run.iteration)

@@ -77,6 +77,9 @@ class CompactingContext(Struct, frozen=True, tag="compacting"):
 class Ending(Struct, frozen=True, tag="ending"):
     """The answer is stored; hooks decide if the run may end with it."""
 
+    result: str = ""
+    """Result that a sub-agent has handed in."""
+
 
 Phase: TypeAlias = Requesting | RetryWait | Routing | CompactingContext | Ending
 
