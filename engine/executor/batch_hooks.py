@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, cast
 
+from engine.executor.agent_call_hooks import hear_agent_calls
 from engine.executor.call_hooks import stop_sentence
 from engine.executor.hooking import ask_hooks, wants_hooks
 from engine.executor.session import Session
@@ -32,12 +33,22 @@ async def hear_batch(session: Session, rows: Sequence[StoredMessage], ask: Reque
         ProviderError: one ends the run.
     """
     run = session.run
-    if ask.attempt or not wants_hooks(session, HookEvent.POST_TOOL_BATCH):
+    wanted = wants_hooks(session, HookEvent.POST_TOOL_BATCH)
+    if ask.attempt or not (wanted or run.agent_calls or run.batch_note):
         return
     results, calls = _newest_batch(rows, ask.run_id)
-    if results is None or results.id == run.batch:
+    if results is None:
+        run.batch_note = ""
+        return
+    if results.id == run.batch:
         return
     run.batch, run.batch_note = results.id, ""
+    notes = await hear_agent_calls(session, calls, _texts(results)) if run.agent_calls else ()
+    notes += await _heard(session, calls, results) if wanted else ()
+    run.batch_note = "\n".join(notes)
+
+
+async def _heard(session: Session, calls: Iterable[ToolUseBlock], results: StoredMessage) -> tuple[str, ...]:
     fields: JsonObject = {"tool_calls": list(_described(calls, results, session.record.cwd))}
     asked = await ask_hooks(session, HookEvent.POST_TOOL_BATCH, fields=fields)
     for row in asked.rows:
@@ -46,7 +57,11 @@ async def hear_batch(session: Session, rows: Sequence[StoredMessage], ask: Reque
     if verdict.stops or verdict.blocks:
         text = stop_sentence(verdict) or BLOCKED.format(reason=verdict.reason or "it gave no reason")
         raise ProviderError(text, kind=HOOK_STOPPED, retryable=False)
-    run.batch_note = "\n".join(_CONTEXT.format(text=text) for text in verdict.context)
+    return tuple(_CONTEXT.format(text=text) for text in verdict.context)
+
+
+def _texts(results: StoredMessage) -> dict[str, str]:
+    return {block.tool_use_id: text_in(block.content) for block in results.blocks if isinstance(block, ToolResultBlock)}
 
 
 def _newest_batch(rows: Sequence[StoredMessage], run_id: str) -> tuple[StoredMessage | None, Sequence[ToolUseBlock]]:
@@ -64,9 +79,7 @@ def _newest_batch(rows: Sequence[StoredMessage], run_id: str) -> tuple[StoredMes
 
 def _described(calls: Iterable[ToolUseBlock], results: StoredMessage, cwd: Path) -> Iterable[JsonValue]:
     """The calls under foreign names, each with its result as the model reads it."""
-    texts = {
-        block.tool_use_id: text_in(block.content) for block in results.blocks if isinstance(block, ToolResultBlock)
-    }
+    texts = _texts(results)
     for call in calls:
         name, given = _foreign(call, cwd)
         yield {"tool_name": name, "tool_input": given, "tool_use_id": call.id, "tool_response": texts.get(call.id, "")}

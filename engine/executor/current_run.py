@@ -53,6 +53,8 @@ class RunFacts(Struct, eq=False):
     """Times that hooks let it go on behind an answer."""
     heard_of_end: bool = False
     """True once they agreed to its end."""
+    agent_calls: dict[str, float] = field(default_factory=dict[str, float])
+    """Calls that started sub-agents, of whose results hooks have not heard, and when they began (monotonic)."""
     batch: str = ""
     """Message with the results that hooks have heard of last."""
     batch_note: str = ""

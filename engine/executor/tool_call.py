@@ -127,6 +127,7 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
             output = await _commented(session, act.call, ready, output, facts)
             if output.agents:
                 agents = tuple(AgentTask(agent.id, agent.task) for agent in output.agents)
+                session.run.agent_calls[act.call.id] = facts.started
                 session.post(lambda: AgentsStarted(act.gen, act.call.id, agents))
             else:
                 await _store_images(session, act, ready.tool, output, facts)
@@ -191,7 +192,7 @@ async def _answered(
 async def _commented(
     session: Session, call: ToolCall, ready: ReadyCall, output: ToolOutput, facts: CallFacts
 ) -> ToolOutput:
-    """The result with what hooks add to it; sub-agents that were started have none yet."""
+    """The result with what hooks add to it; of sub-agents that were started they hear once those have ended."""
     if output.agents or is_typed(session):
         return output
     if facts.opinion is not None:

@@ -93,3 +93,21 @@ async def test_the_end_of_one_that_fails_is_told_once_and_holds_nothing_up(tmp_p
         assert "no way" in await result_of_run(hooked)
         await until(seen.exists)
     assert seen.read_text() == "x\n"
+
+
+async def test_calls_that_start_sub_agents_have_hooks_behind_their_results(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    command = f'cat >> {seen}; echo \'{{"decision": "block", "reason": "too short"}}\''
+    write_hooks(tmp_path / "config" / "hooks.json", PostToolUse=[group(command, "Agent")])
+    async with hooked_engine(tmp_path, spawns(), submits("found it"), DONE, Reply((Text("more"),))) as hooked:
+        await result_of_run(hooked)
+        told = repr(hooked.harness.provider.requests[-1].messages)
+        conversation = await hooked.harness.conversation()
+        await conversation.say("and on")
+        await conversation.wait_idle()
+    (given,) = map(json.loads, seen.read_text().splitlines())
+    assert (given["hook_event_name"], given["tool_name"]) == ("PostToolUse", "Agent")
+    assert "found it" in given["tool_response"]["content"][0]["text"]
+    assert given["duration_ms"] >= 0
+    assert "[A hook objects: " in told
+    assert "too short]" in told

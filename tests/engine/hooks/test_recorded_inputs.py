@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -24,6 +25,7 @@ from tools.write_file import WriteFile
 RECORDED: Final = Path(__file__).with_name("inputs.json")
 SETTINGS: Final = EngineSettings(auto_title=False, instructions=FixedInstructions("Be short."))
 VOLATILE: Final = ("session_id", "prompt_id", "tool_use_id", "agent_id")
+UUID: Final = re.compile(r"\[[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\]")
 MATCHERS: Final = {HookEvent.NOTIFICATION: "permission_prompt"}
 
 
@@ -45,7 +47,7 @@ def settled(value: Any, project: Path) -> Any:
     if isinstance(value, list):
         return [settled(one, project) for one in value]
     if isinstance(value, str):
-        return value.replace(str(project), "/project")
+        return UUID.sub("[<id>]", value.replace(str(project), "/project"))
     if not isinstance(value, dict):
         return value
     found = {name: settled(one, project) for name, one in cast("dict[str, Any]", value).items()}
