@@ -145,9 +145,16 @@ def with_opinion(name: str, decision: Decision, opinion: CallOpinion | None, lim
 
 
 async def opinion_after(
-    session: Session, call: ToolCall, subject: CallSubject, output: ToolOutput, seconds: float
+    session: Session,
+    call: ToolCall,
+    subject: CallSubject,
+    output: ToolOutput,
+    seconds: float,
+    original: str | None = None,
 ) -> tuple[ToolOutput, JoinedVerdict, tuple[str, ...]]:
-    """The result of a tool with what hooks add to it, their verdict, and rows about them."""
+    """The result of a tool with what hooks add to it, their verdict, and rows about them; `original` is the text of an
+    edited file before.
+    """
     event = HookEvent.POST_TOOL_USE_FAILURE if output.is_error else HookEvent.POST_TOOL_USE
     if not wants_hooks(session, event):
         return output, JoinedVerdict(), ()
@@ -155,7 +162,7 @@ async def opinion_after(
     if output.is_error:
         fields |= {"error": output.text, "is_interrupt": False}
     else:
-        fields["tool_response"] = tool_response(subject.foreign.name, subject.foreign.input, output)
+        fields["tool_response"] = tool_response(subject.foreign.name, subject.foreign.input, output, original)
     asked = await ask_hooks(session, event, subject.names, fields, call_id=call.id, rules=subject)
     verdict, text = asked.verdict, output.text
     if verdict.updated_output is not None:

@@ -27,6 +27,7 @@ from engine.executor.folder_instructions import with_folder_instructions
 from engine.executor.guarding import inspected_result
 from engine.executor.hooking import ensure_hooks, wants_hooks
 from engine.executor.loading import already_loaded, begin_load, with_agent
+from engine.executor.original_file import text_before
 from engine.executor.ready_calls import ReadyCall, decide_call, is_typed, prepare
 from engine.executor.rewritten_calls import as_it_runs, rewrite
 from engine.executor.session import Session
@@ -83,6 +84,8 @@ class CallFacts(Struct, eq=False):
     """The background job that its command has become."""
     opinion: CallOpinion | None = None
     """Opinion of hooks before it ran; None where none was asked."""
+    original: str | None = None
+    """Beginning of the file that it edits, as it was before, for hooks."""
     rows: list[str] = field(default_factory=list[str])
     """Rows about hooks, for the note below it."""
     stop_reason: str = ""
@@ -119,6 +122,7 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
                 await _store_images(session, act, ready.tool, loaded, facts)
                 return
             await _look_before(session, ready, decision)
+            facts.original = await text_before(session, ready)
             facts.started = session.ports.clock.monotonic()
             begun = await begin_check(session, ready.tool.spec, ready.request)
             output = await _run(session, act.call, ready, decision, facts)
@@ -201,7 +205,7 @@ async def _commented(
         return output
     subject = subject_of(session, ready.tool.spec, ready.args, ready.request)
     seconds = session.ports.clock.monotonic() - facts.started
-    output, verdict, rows = await opinion_after(session, call, subject, output, seconds)
+    output, verdict, rows = await opinion_after(session, call, subject, output, seconds, facts.original)
     facts.rows += rows
     facts.stop_reason = facts.stop_reason or stop_sentence(verdict)
     return output

@@ -12,14 +12,16 @@ _NUMBERED: Final = re.compile(r"^ *(\d+)[|:\t](.*)$", re.MULTILINE)
 """A line as `read_file` prints it: its number and its text."""
 
 
-def tool_response(foreign: str, given: JsonObject, output: ToolOutput) -> JsonValue:
-    """The result of a call under its foreign name and input; other tools give their text."""
+def tool_response(foreign: str, given: JsonObject, output: ToolOutput, original: str | None = None) -> JsonValue:
+    """The result of a call under its foreign name and input; other tools give their text. `original` is the text of an
+    edited file before.
+    """
     if foreign == "Bash":
         return _bash(output)
     if foreign == "Read" and not output.images:
         return _read(given, output)
     if foreign in {"Edit", "MultiEdit"}:
-        return _edit(given, output)
+        return _edit(given, output, original)
     if foreign == "Write":
         created = isinstance(output.display, DiffDisplay) and output.display.created
         kind = "create" if created else "update"
@@ -50,7 +52,7 @@ def _read(given: JsonObject, output: ToolOutput) -> JsonObject:
     }
 
 
-def _edit(given: JsonObject, output: ToolOutput) -> JsonObject:
+def _edit(given: JsonObject, output: ToolOutput, original: str | None) -> JsonObject:
     edits = given.get("edits")
     first = edits[0] if isinstance(edits, list) and edits and isinstance(edits[0], dict) else given
     diff = output.display.diff if isinstance(output.display, DiffDisplay) else ""
@@ -58,7 +60,7 @@ def _edit(given: JsonObject, output: ToolOutput) -> JsonObject:
         "filePath": given.get("file_path"),
         "oldString": first.get("old_string"),
         "newString": first.get("new_string"),
-        "originalFile": None,
+        "originalFile": original,
         "structuredPatch": _hunks(diff),
         "userModified": False,
         "replaceAll": False,
