@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.lifecycle.process_start import WORKING_DIRECTORY, lacking
+
+if TYPE_CHECKING:
+    from engine.records.forks import ForkPlace
 
 
 class RunArguments(Struct, frozen=True):
@@ -53,6 +56,8 @@ class RunArguments(Struct, frozen=True):
     worktree: str | None = None
     """Empty: a name is made."""
     base: str | None = None
+    fork_place: ForkPlace | None = None
+    """Place of a copy: the worktree, once it is made."""
     mcp_config: tuple[str, ...] = ()
     strict_mcp_config: bool = False
     resume_at: str | None = None
@@ -208,8 +213,10 @@ def _check_conversation(arguments: RunArguments) -> None:
         return
     if arguments.resume is not None and arguments.cwd is not None:
         raise CommandError("--cwd is for new conversations; a resumed one stays in its folder. Leave --cwd out.")
-    if arguments.worktree is not None:
-        raise CommandError("--worktree begins a new conversation; leave it out with -c and -r.")
+    if arguments.worktree is not None and not arguments.fork:
+        raise CommandError(
+            "--worktree begins a new conversation; add --fork to copy one into it, or leave out -c and -r."
+        )
     fixed = {"--system-prompt": arguments.system_prompt, "--append-system-prompt": arguments.append_system_prompt}
     fixed["--profile"] = arguments.profile
     for flag, value in fixed.items():

@@ -111,7 +111,7 @@ def _add_conversation(parser: Parser) -> None:
         nargs="?",
         const="",
         metavar="NAME",
-        help="new conversation in a git worktree of its own, on the branch phoenix/NAME",
+        help="new conversation, or with --fork the copy, in a git worktree of its own, on the branch phoenix/NAME",
     )
     group.add_argument("--base", metavar="REF", help="with -w: branch, tag or commit to begin with (default: HEAD)")
     group.add_argument("-n", "--name", metavar="TITLE", help="title of the conversation")

@@ -47,7 +47,7 @@ async def fork_into_worktree(front: FrontEnd, conversation_id: str, folder: Path
         raise EngineError(str(failure)) from failure
     try:
         await offer_trust(front, source, made.folder)
-        copy = await front.services.engine.fork(conversation_id, place=_place(made, source))
+        copy = await front.services.engine.fork(conversation_id, place=fork_place(made, source))
     except BaseException as error:
         kept = await asyncio.shield(_taken_back(front, made))
         if kept and isinstance(error, Exception):
@@ -57,7 +57,8 @@ async def fork_into_worktree(front: FrontEnd, conversation_id: str, folder: Path
     return copy
 
 
-def _place(made: Made, source: Path) -> ForkPlace:
+def fork_place(made: Made, source: Path) -> ForkPlace:
+    """Place of a copy in a worktree, with the paragraph that tells its model about it."""
     folder, branch = reveal_name(made.folder), reveal_name(made.worktree.branch)
     return ForkPlace(made.folder, NOTE.format(folder=folder, branch=branch, source=reveal_name(source)))
 

@@ -41,10 +41,10 @@ async def worktree(front: FrontEnd, argument: str) -> None:
         raise EngineError(str(failure)) from failure
 
 
-async def worktree_at_start(runner: ProcessRunner, folder: Path, name: str, base: str) -> tuple[Path, tuple[str, ...]]:
-    """Make the worktree of `--worktree` before anything else; its folder, and sentences. Raises GitFailure."""
+async def worktree_at_start(runner: ProcessRunner, folder: Path, name: str, base: str) -> tuple[Made, tuple[str, ...]]:
+    """Make the worktree of `--worktree` before anything else, and sentences about it. Raises GitFailure."""
     made = await make_worktree(runner, folder, name, base)
-    return made.folder, (made_words(made), *made.notes)
+    return made, (made_words(made), *made.notes)
 
 
 async def _begin(front: FrontEnd, argument: str) -> None:

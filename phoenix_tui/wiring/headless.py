@@ -154,10 +154,12 @@ async def open_conversation(backend: Backend, arguments: RunArguments, setup: Se
     if arguments.resume_at:
         store, one_turn = engine.ports.store, arguments.drops_one_turn
         conversation = await engine.fork(
-            conversation_id, await place_of(store, conversation_id, arguments.resume_at, one_turn=one_turn)
+            conversation_id,
+            await place_of(store, conversation_id, arguments.resume_at, one_turn=one_turn),
+            place=arguments.fork_place,
         )
     elif arguments.fork:
-        conversation = await engine.fork(conversation_id)
+        conversation = await engine.fork(conversation_id, place=arguments.fork_place)
     else:
         conversation = await engine.open(conversation_id)
         if conversation.read_only:

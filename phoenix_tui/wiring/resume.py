@@ -67,7 +67,7 @@ async def _from_the_store(arguments: RunArguments, setup: Setup) -> tuple[str, s
     try:
         found = await _named(store, arguments, setup)
         if arguments.fork:
-            found = (await store.library.fork(found, str(uuid.uuid4()), time.time())).id
+            found = (await store.library.fork(found, str(uuid.uuid4()), time.time(), place=arguments.fork_place)).id
         wider = await _change(store, found, arguments)
     except StorageError as error:
         raise CommandError(str(error), Exit.FAILED) from error

@@ -11,8 +11,11 @@ from msgspec.structs import replace
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.setup import checked_folder
+from phoenix_tui.features.fork_worktree import fork_place
 from phoenix_tui.features.worktree import worktree_at_start
+from phoenix_tui.wiring.copy_source import source_of_copy
 from tools.git.failure import GitFailure
+from tools.git.making import Made
 from tools.process.start import ProcessSettings, start_processes
 
 
@@ -23,16 +26,19 @@ def in_worktree(arguments: RunArguments) -> tuple[RunArguments, tuple[str, ...]]
         CommandError: it cannot be made; nothing is left of it.
     """
     folder = checked_folder(arguments.folder())
+    if arguments.fork:
+        arguments, folder = asyncio.run(source_of_copy(arguments, folder))
     try:
         made, notes = asyncio.run(_made(folder, arguments.worktree or "", arguments.base or ""))
     except GitFailure as failure:
         raise CommandError(str(failure)) from failure
     except OSError as error:
         raise CommandError(f"Phoenix cannot start its process helper: {error}.", Exit.FAILED) from error
-    return replace(arguments, cwd=str(made)), notes
+    place = fork_place(made, folder) if arguments.fork else None
+    return replace(arguments, cwd=str(made.folder), fork_place=place), notes
 
 
-async def _made(folder: Path, name: str, base: str) -> tuple[Path, tuple[str, ...]]:
+async def _made(folder: Path, name: str, base: str) -> tuple[Made, tuple[str, ...]]:
     processes = await start_processes(ProcessSettings(environment=dict(os.environ)))
     try:
         return await worktree_at_start(processes.runner, folder, name, base)
