@@ -16,6 +16,7 @@ from engine.executor.context_manager import ContextManager
 from engine.executor.effect_runner import EffectRunner
 from engine.executor.expanding import stop_expanding
 from engine.executor.history import MessageRange, read_history, read_last
+from engine.executor.equipment import own_tools
 from engine.executor.idle_hooks import nothing_waits
 from engine.executor.loop import CLOSED, MoveLoop
 from engine.executor.message_queue import MessageQueue
@@ -289,6 +290,11 @@ class Conversation:
     async def _summed(self, spending: SpendingCaps) -> None:
         with suppress(StorageError):  # reported when a message is sent
             await spending.prepare(self.record.cwd)
+
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        """Phoenix's own tools that its model is offered now: web_search only where something can search."""
+        return tuple(own_tools(self._session))
 
     async def wait_idle(self) -> State:
         """Wait until nothing runs; returns the state then."""

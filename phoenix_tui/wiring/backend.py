@@ -92,7 +92,6 @@ class Backend(Struct, frozen=True):
     providers: ProviderRegistry
     models: ModelFiles
     processes: Processes
-    tool_names: tuple[str, ...]
     profiles: ProfileFiles
     events: EventLog
     sources: ProjectSources
@@ -187,7 +186,7 @@ async def _backend(
         edit_checks=(checks := open_checks(setup, environment, processes, allowed)),
     )
     engine = _engine(ports, engine_settings(setup, trust, unwatched=strict_guide), outside)
-    opened = engine, store.library, registry, models, processes, engine.tool_names, profiles
+    opened = engine, store.library, registry, models, processes, profiles
     return Backend(*opened, store.events, sources, hooks, invocables, hub, notice, checks)
 
 
