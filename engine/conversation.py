@@ -329,7 +329,7 @@ class Conversation:
         await self._runner.close()
         if session.ports.hooks:
             nothing_waits(session)
-            await end_session(session, "other")
+            await end_session(session, session.hooks.end_reason)
         await self.queue.close()
         self._task.cancel()
         await asyncio.wait((self._task,))

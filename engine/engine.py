@@ -201,8 +201,10 @@ class Engine:
             conversation.cancel()
         await asyncio.gather(*(conversation.wait_idle() for conversation in self.live()))
 
-    async def close(self) -> None:
-        """Stop everything within the grace time, then close store and providers."""
+    async def close(self, reason: str = "") -> None:
+        """Stop everything within the grace time, then close store and providers; hooks hear the `reason`."""
+        for conversation in self._conversations.opened.values():
+            conversation.hooks.end_reason = reason or conversation.hooks.end_reason
         self.ports.store.waits.hurry()
         if self.cancel_watcher is not None:
             await self.cancel_watcher.close()

@@ -30,6 +30,9 @@ Unsubscribe = Callable[[], None]
 class HooksAskedApi(Protocol):
     """Hooks that a message waits for."""
 
+    end_reason: str
+    """Reason that hooks hear when its session ends; a new message resets it."""
+
     @property
     def asking(self) -> bool:
         """True while there are any."""

@@ -289,6 +289,6 @@ class EngineApi(Protocol):
         """Stop every run."""
         ...
 
-    async def close(self) -> None:
-        """Stop everything and close the store."""
+    async def close(self, reason: str = "") -> None:
+        """Stop everything and close the store; `reason` is what hooks hear of it, such as prompt_input_exit."""
         ...

@@ -24,5 +24,7 @@ class HookFacts(Struct, eq=False):
     """Instruction files that they were told of."""
     idle: asyncio.TimerHandle | None = None
     """Timer until they hear that the conversation waits for its user."""
+    end_reason: str = "other"
+    """Reason of the end of the session, as hooks hear it."""
     compacted: bool = False
     """True once older messages were summarized since they heard of a beginning."""

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.executor.background_fields import background_tasks
+from engine.executor.hook_facts import HookFacts
 from engine.executor.hooking import ask_hooks, prepare_hooks, stop_hooks, wants_hooks
 from engine.executor.session import Session
 from engine.machine.messages import Block, TextBlock
@@ -54,6 +55,7 @@ async def heard_prompt(session: Session, text: str) -> HeardPrompt:
 
 async def _heard(session: Session, text: str) -> HeardPrompt:
     await prepare_hooks(session)
+    session.hooks.end_reason = HookFacts().end_reason  # it goes on, whoever left it
     contexts = await _begun(session)
     if wants_hooks(session, HookEvent.USER_PROMPT_SUBMIT):
         verdict = (await ask_hooks(session, HookEvent.USER_PROMPT_SUBMIT, fields={"prompt": text})).verdict

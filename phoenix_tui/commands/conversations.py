@@ -12,6 +12,8 @@ from phoenix_tui.features import conversations
 
 async def new(ctx: CommandContext, _: str) -> None:
     """An empty conversation."""
+    if ctx.active.conversation is not None:
+        ctx.active.conversation.hooks.end_reason = "clear"
     await ctx.active.begin()
 
 

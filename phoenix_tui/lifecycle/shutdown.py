@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from phoenix_tui.lifecycle.crash import CrashReports, crash_note
 from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
-from phoenix_tui.lifecycle.stop_signals import END_SIGNALS, SIGNAL_EXIT, listen
+from phoenix_tui.lifecycle.stop_signals import BY_USER, END_SIGNALS, SIGNAL_EXIT, listen
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -100,11 +100,11 @@ class Shutdown:
             return
         self._begun = True
         try:
-            await self._put_away()
+            await self._put_away(BY_USER if not return_code else "")
         finally:
             self._app.exit(return_code=return_code)
 
-    async def _put_away(self) -> None:
+    async def _put_away(self, reason: str) -> None:
         ctx = self._ready.ctx
         if ctx is not None:
             from phoenix_tui.workspace.external_editor import end_editors  # noqa: PLC0415 - loaded with the commands
@@ -119,4 +119,4 @@ class Shutdown:
             ctx.environment.close()
             await ctx.clipboard.close()
         if self.services is not None:
-            await self.services.engine.close()
+            await self.services.engine.close(reason)

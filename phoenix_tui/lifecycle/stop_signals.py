@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # asyncio costs 30 ms before the terminal is raw
 END_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
 IN_A_TAB: Final = (*END_SIGNALS, signal.SIGINT)
 """Ctrl+C in the terminal of `phoenix serve` comes to its tabs as well."""
+BY_USER: Final = "prompt_input_exit"
+"""Reason that hooks hear of where the user leaves, and no signal ends Phoenix."""
 SIGNAL_EXIT: Final = 128
 """Number that a shell adds to a signal for its exit code."""
 

@@ -13,6 +13,8 @@ from tools.wording import counted
 
 
 async def _new(ctx: LinearContext, _: str) -> None:
+    if ctx.active.conversation is not None:
+        ctx.active.conversation.hooks.end_reason = "clear"
     await ctx.active.put_away("")
     ctx.say("New conversation.")
 

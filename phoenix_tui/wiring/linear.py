@@ -12,6 +12,7 @@ from phoenix_tui.cli.names import VERSION
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.lifecycle.launch import CannotOpen, Launch
 from phoenix_tui.lifecycle.memory_limit import MemoryLimit
+from phoenix_tui.lifecycle.stop_signals import BY_USER
 from phoenix_tui.linear.app import LinearApp
 from phoenix_tui.linear.terminal import LineTerminal
 from phoenix_tui.models.choice import ModelChoice
@@ -49,12 +50,13 @@ async def _talk(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteL
         raise CommandError(str(error), Exit.FAILED) from error
     terminal = LineTerminal(ascii_only=_ascii_only(), rings=launch.notifications != "off")
     app = LinearApp(services, launch, terminal, link, MemoryLimit.of(setup.settings))
-    last = why = ""
+    last = why = reason = ""
     try:
         code = await app.run()
+        reason = "" if code else BY_USER
         last = app.last_conversation
     finally:
-        await services.engine.close()
+        await services.engine.close(reason)
         await opener.close(crashed=False)
         why = app.stop_watching()
     say(

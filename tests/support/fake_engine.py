@@ -434,7 +434,7 @@ class FakeEngine:
         for conversation in self.live():
             conversation.cancel()
 
-    async def close(self) -> None:
+    async def close(self, reason: str = "") -> None:
         await self.stop_all()
         self.closed = True
 

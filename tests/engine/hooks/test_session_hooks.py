@@ -251,3 +251,21 @@ async def test_a_stop_hook_hears_of_commands_that_run_on(tmp_path: Path) -> None
         await conversation.wait_idle()
     (task,) = json.loads(seen.read_text())["background_tasks"]
     assert (task["id"], task["type"], task["status"], task["command"]) == ("job_1", "shell", "running", "npm run dev")
+
+
+@pytest.mark.parametrize(
+    ("left_as", "closed_as", "heard"),
+    [("clear", "", "clear"), ("", "prompt_input_exit", "prompt_input_exit"), ("", "", "other")],
+)
+async def test_the_end_of_a_session_has_its_reason(tmp_path: Path, left_as: str, closed_as: str, heard: str) -> None:
+    seen = tmp_path / "seen"
+    write_hooks(tmp_path / "config" / "hooks.json", SessionEnd=[group(f"cat > {seen}", heard)])
+    async with hooked_engine(tmp_path, says("one")) as hooked:
+        conversation = await hooked.harness.conversation()
+        conversation.hooks.end_reason = "logout"
+        await conversation.say("a message resets it")
+        await conversation.wait_idle()
+        if left_as:
+            conversation.hooks.end_reason = left_as
+        await hooked.harness.engine.close(closed_as)
+    assert json.loads(seen.read_text())["reason"] == heard
