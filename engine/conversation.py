@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -14,9 +15,9 @@ from engine.executor.asking import keep
 from engine.executor.background_jobs import BackgroundJobs
 from engine.executor.context_manager import ContextManager
 from engine.executor.effect_runner import EffectRunner
+from engine.executor.equipment import own_tool_names
 from engine.executor.expanding import stop_expanding
 from engine.executor.history import MessageRange, read_history, read_last
-from engine.executor.equipment import own_tools
 from engine.executor.idle_hooks import nothing_waits
 from engine.executor.loop import CLOSED, MoveLoop
 from engine.executor.message_queue import MessageQueue
@@ -84,6 +85,8 @@ class Conversation:
         """Terminal of the user's own shell lines."""
         self.hooks = session.hooks
         """Hooks that a message waits for."""
+        self.tool_names = partial(own_tool_names, session)
+        """Names of Phoenix's own tools that its model is offered now."""
         self.rules = session.rules
         """Rules that allow calls without a question, and their times; `engine.rules` changes them."""
 
@@ -290,11 +293,6 @@ class Conversation:
     async def _summed(self, spending: SpendingCaps) -> None:
         with suppress(StorageError):  # reported when a message is sent
             await spending.prepare(self.record.cwd)
-
-    @property
-    def tool_names(self) -> tuple[str, ...]:
-        """Phoenix's own tools that its model is offered now: web_search only where something can search."""
-        return tuple(own_tools(self._session))
 
     async def wait_idle(self) -> State:
         """Wait until nothing runs; returns the state then."""

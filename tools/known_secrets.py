@@ -1,5 +1,7 @@
-"""Secrets that settings name: variables that hold keys under any name, and values of definitions; for the whole process,
-as its environment is."""
+"""Secrets that settings name: variables that hold keys under any name, and values of definitions.
+
+They hold for the whole process, as its environment does.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tools.web_search import WebSearch
 
 def tools_of(session: Session) -> Mapping[str, Tool]:
     """Tools by name; a name of Phoenix's own tools is never another's, and a profile's list holds for all."""
-    sources, own = session.ports.extensions, own_tools(session)
+    sources, own = session.ports.extensions, _own_tools(session)
     if not sources:
         return own
     found, profile = dict(own), session.profile
@@ -26,7 +26,12 @@ def tools_of(session: Session) -> Mapping[str, Tool]:
     return found
 
 
-def own_tools(session: Session) -> Mapping[str, Tool]:
+def own_tool_names(session: Session) -> tuple[str, ...]:
+    """Names of Phoenix's own tools that the model is offered: web_search only where something can search."""
+    return tuple(_own_tools(session))
+
+
+def _own_tools(session: Session) -> Mapping[str, Tool]:
     """Phoenix's own tools; web_search where there is something to search with."""
     tools = session.tools
     search = tools.get(WEB_SEARCH)

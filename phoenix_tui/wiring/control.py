@@ -262,7 +262,7 @@ class ControlRun:
     def _tools(self, backend: Backend, conversation: Conversation) -> list[str]:
         """Names of the tools that the model is offered."""
         offers: tuple[ExtensionSource, ...] = (backend.invocables, backend.mcp, *self._sources)
-        return [*conversation.tool_names, *(name for one in offers for name in one.tools(conversation.record))]
+        return [*conversation.tool_names(), *(name for one in offers for name in one.tools(conversation.record))]
 
     def _rules_over(self, book: RuleBook) -> RuleBook:
         self._rules = HostRules(book)

@@ -69,7 +69,7 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
             write_progress(said)
         await name_untrusted(backend, setup, record.cwd)
         servers = await started_servers(backend.mcp, record)
-        reporter = _reporter(arguments, conversation, conversation.tool_names, servers)
+        reporter = _reporter(arguments, conversation, conversation.tool_names(), servers)
         await remove_old_events(backend, setup)
         limit, link = MemoryLimit.of(setup.settings), backend.processes.link
         run = HeadlessRun(
