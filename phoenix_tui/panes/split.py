@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 from textual import events
+from textual.widget import Widget
 
 from engine.api.conversation import ConversationApi
 from engine.ports import ConversationChanges
@@ -119,6 +120,11 @@ class Split:
             visible.panes = self
         self._column.call_later(self._changed)  # the other conversation of this pane must be remembered too
         return visible
+
+    def conversation_of(self, view: Widget) -> ConversationApi | None:
+        """The conversation that this transcript shows; None for an empty pane."""
+        shown = zip(self.row.panes, self.shown, strict=True)
+        return next((one for pane, one in shown if pane.transcript is view), None)
 
     async def _insert(self, place: int) -> Pane:
         """Insert a pane; the conversation in view shares the screen once there is a second one."""

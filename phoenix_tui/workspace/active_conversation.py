@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from msgspec.structs import replace
+from textual.widget import Widget
 
 from engine.api.conversation import ConversationApi
 from engine.api.errors import ENGINE_ERRORS
@@ -50,6 +51,10 @@ class PaneHost(Protocol):
 
     def waiting(self, conversation: ConversationApi) -> ConversationView | None:
         """The existing subscription to this conversation in the pane that has the focus now."""
+        ...
+
+    def conversation_of(self, view: Widget) -> ConversationApi | None:
+        """The conversation that this transcript shows."""
         ...
 
 

@@ -9,6 +9,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Static
 
 from phoenix_tui.keys.esc_hint import BACK, CLOSES
@@ -27,7 +28,7 @@ from phoenix_tui.widgets.queue_panel import QueuePanel
 from phoenix_tui.widgets.status_line import Status, StatusLine
 from phoenix_tui.widgets.still import StillRow
 from phoenix_tui.widgets.title_row import Heading, TitleRow
-from phoenix_tui.widgets.transcript.signals import BlockWanted, CursorMoved, LinkClicked, SelectionCopied
+from phoenix_tui.widgets.transcript.signals import BlockWanted, CursorMoved, LinkClicked, Rewrapped, SelectionCopied
 from phoenix_tui.widgets.welcome_panel import WelcomePanel
 from phoenix_tui.workspace import composer_events, sidebar
 from phoenix_tui.workspace.escape import EscapeHandler
@@ -100,13 +101,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
     def on_resize(self) -> None:
         """Adapt the sidebar after a resize, since the list may now fit beside the conversation."""
         self.call_after_refresh(self.sidebar.resized)
-        self.call_after_refresh(self._fit_shell)
-
-    def _fit_shell(self) -> None:
-        if self.startup.ctx_in_use is not None:
-            from phoenix_tui.workspace.shell_size import fit_running_line  # noqa: PLC0415 - loaded with the services
-
-            fit_running_line(self.startup.ctx_in_use.active.conversation, self.parts.transcript)
+        self.call_after_refresh(lambda: self._fit_shell_in(self.parts.view))  # to another height
 
     def on_screen_suspend(self) -> None:
         """Show the action of Esc when a sheet opens."""
@@ -234,6 +229,17 @@ class WorkspaceScreen(PhoenixScreen[None]):
     def _act_on_block(self, asked: BlockWanted) -> None:
         """A key of the block cursor."""
         self.startup.act(lambda actions: actions.block(asked))
+
+    @on(Rewrapped)
+    def _fit_shell(self, message: Rewrapped) -> None:
+        """Fit the terminal of a running line to its rows."""
+        self._fit_shell_in(message.view)
+
+    def _fit_shell_in(self, view: Widget | None) -> None:
+        if self.startup.ctx_in_use is not None and view is not None:
+            from phoenix_tui.workspace.shell_size import fit_running_line  # noqa: PLC0415 - loaded with the services
+
+            fit_running_line(self.startup.ctx_in_use.active, view)
 
     @on(CursorMoved)
     def _follow_cursor(self, asked: CursorMoved) -> None:

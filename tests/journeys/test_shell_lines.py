@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from tests.support.cli import Phoenix, with_claude
 from tests.support.journeys import rows
 from tests.support.program import CTRL_Q, ENTER, ESC, Program, alive, mark, program
 
+PANE = 78
+"""Columns of a line in a pane of a screen of 200 columns."""
 pytestmark = pytest.mark.pty
 TYPES = "\x1d"
 NOBODY = "http://127.0.0.1:9"
@@ -42,9 +45,34 @@ async def test_a_line_has_the_size_of_its_place_and_each_begins_where_the_last_o
     async with program(with_script(tmp_path, "go", script), columns=100, rows=30) as running:
         await running.ready()
         await running.send("!. ./go")
-        await running.shows("26 66", "2%", "red", "ready")
+        await running.shows("26 65", "2%", "red", "ready")
         await running.send("!basename $PWD; false")
         await running.shows("work/sub · exit 1", "│ sub", "ready")
+
+
+def widths(running: Program) -> tuple[int, int]:
+    """Columns that the line was told last, and those of its newest row of `=`, with a sign of a cut."""
+    told, drawn = re.findall(r"columns (\d+)", running.text), re.findall(r"==+…?", running.text)
+    return (int(told[-1]), len(drawn[-1])) if told else (0, -1)
+
+
+async def test_a_running_line_is_as_wide_as_its_rows_at_any_width_beside_the_list_and_in_a_pane(tmp_path: Path) -> None:
+    draws = "w=$(stty size | cut -d' ' -f2); printf '%*s' $w | tr ' ' =; printf '\ncolumns %s \n' $w"
+    script = f"draw() {{ {draws}; }}; trap draw WINCH; draw; while :; do sleep 0.05; done"
+    async with program(with_script(tmp_path, "go", script), columns=80, rows=24) as running:
+        await running.ready()
+        await running.send("!bash ./go")
+        await running.until(lambda: widths(running) == (74, 74), "the width of a line at 80 columns")
+        running.resize(60, 24)
+        await running.until(lambda: widths(running) == (54, 54), "the width at 60 columns")
+        running.resize(120, 40)
+        await running.until(lambda: widths(running) == (85, 85), "the width beside the list")
+        running.resize(200, 40)
+        await running.until(lambda: widths(running) == (98, 98), "the width of a column of text")
+        running.type("/split\r")
+        await running.shows("A new conversation")
+        running.type("\r")
+        await running.until(lambda: widths(running) == (PANE, PANE), "the width of a pane without the keys")
 
 
 async def test_esc_kills_the_whole_tree(tmp_path: Path) -> None:
@@ -136,6 +164,6 @@ async def test_a_line_goes_to_the_background_and_another_size_reaches_it_before(
         await running.send("!. ./size")
         await running.shows("begun")
         running.resize(120, 40)
-        await running.shows("36 86")
+        await running.shows("36 85")
         running.type(b"\x02")
         await running.shows("in background (job-1)", "ready")

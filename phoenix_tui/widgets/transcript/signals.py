@@ -49,6 +49,10 @@ class CursorMoved(TranscriptMessage):
         self.is_on = is_on
 
 
+class Rewrapped(TranscriptMessage):
+    """The transcript has another width: that of the screen changed, or the list or a pane came or went."""
+
+
 class BlockRequest(Struct, frozen=True):
     """Action on a block that the transcript cannot do itself."""
 

@@ -69,6 +69,7 @@ class TranscriptView(ScrollView, can_focus=True):
     LinkClicked = signals.LinkClicked
     SelectionCopied = signals.SelectionCopied
     CursorMoved = signals.CursorMoved
+    Rewrapped = signals.Rewrapped
     Wanted = signals.BlockWanted
 
     def __init__(self, model: TranscriptModel | None = None, *, widget_id: str | None = None) -> None:
@@ -215,8 +216,10 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def on_resize(self, event: events.Resize) -> None:
         """Keep the place at another width or height."""
-        if self.canvas.resize(self.size.width, self.size.height) and self in self.screen.selections:
-            self.screen.clear_selection()
+        if self.canvas.resize(self.size.width, self.size.height):
+            if self in self.screen.selections:
+                self.screen.clear_selection()
+            self.post_message(self.Rewrapped(self))
         self.scroller.place_again()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
