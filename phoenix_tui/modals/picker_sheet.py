@@ -28,7 +28,9 @@ SHARE_PERCENT: Final = 70
 FRAME_ROWS: Final = 3
 """Border, heading and the line to narrow."""
 WORDS_PERCENT: Final = 60
-"""Per cent of a row that words take at most, where there are remarks too."""
+"""Per cent of a row that words take at most, where remarks need the rest."""
+BETWEEN: Final = 2
+"""Blanks between words and remark."""
 
 
 class PickerRow(Struct, frozen=True):
@@ -66,7 +68,8 @@ class PickerSheet(Sheet[str]):
         self._choices = choices
         self._free = free
         self._found = list(choices)
-        self._longest = max((Content(clean_line(one.words)).cell_length for one in choices), default=1)
+        self._longest = max((_cells(one.words) for one in choices), default=1)
+        self._remarks = max((_cells(one.remark) for one in choices), default=0)
         self._chosen = next((place for place, one in enumerate(choices) if one.key == current), 0)
 
     def compose(self) -> ComposeResult:
@@ -136,11 +139,16 @@ class PickerSheet(Sheet[str]):
 
     def _row(self, choice: PickerRow, chosen: bool) -> Content:
         width = self.measure
-        has_remarks = any(one.remark for one in self._choices)
-        column = min(self._longest, width * WORDS_PERCENT // 100) if has_remarks else width - SIGN
-        words = Content(clean_line(choice.words)).truncate(column, ellipsis=True, pad=True)
+        room = width - SIGN
+        if self._remarks:
+            room = min(self._longest, max(width * WORDS_PERCENT // 100, room - BETWEEN - self._remarks))
+        words = Content(clean_line(choice.words)).truncate(room, ellipsis=True, pad=True)
         line = Content.assemble("› " if chosen else "  ", words)
-        if has_remarks:
-            line = Content.assemble(line, "  ", (clean_line(choice.remark), Tone.QUIET.value))
+        if self._remarks:
+            line = Content.assemble(line, " " * BETWEEN, (clean_line(choice.remark), Tone.QUIET.value))
         line = line.truncate(width, ellipsis=True, pad=True)
         return Content.styled(line.plain, "reverse") if chosen else line
+
+
+def _cells(text: str) -> int:
+    return Content(clean_line(text)).cell_length

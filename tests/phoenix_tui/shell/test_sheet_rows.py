@@ -35,6 +35,15 @@ async def test_rows_without_remarks_are_not_cut_where_they_fit(open_shell: OpenS
         assert sum("…" in row for row in shell.text.split("\n") if "日本語" in row) == 1
 
 
+async def test_words_take_the_room_that_short_remarks_leave(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        choices = [PickerRow("a", "x" * 60, "run"), PickerRow("b", "short", "yours")]
+        shell.app.push_screen(PickerSheet("Hooks", choices))
+        await shell.until(lambda: "yours" in shell.text)
+        (long,) = [row for row in shell.text.split("\n") if "xxx" in row]
+        assert f"{'x' * 60}  run" in long
+
+
 def test_the_speakers_of_hits_stand_below_one_another_whatever_their_dates() -> None:
     moments = [NOW - 60, NOW - 3 * 86_400 + 40_000, NOW - 20 * 86_400, NOW - 800 * 86_400]
     rows = [hit_rows(hit("said", moment), ["said"], 80, chosen=False, now=NOW).plain.split("\n") for moment in moments]
