@@ -11,6 +11,8 @@ from tools.terminal.look import look_of
 
 LEAST_CONTRAST = 0.2
 """Difference of brightness below which a text is hard to read; it gets black or white then."""
+LEAST_ON_A_COLOUR = 0.3
+"""The same on a ground that the program chose: the theme's colours are pale, and white on its red is hard to read."""
 _COLOURS = 8
 _EXACT = 16
 """Colours of the palette from this one on are the same everywhere."""
@@ -30,8 +32,9 @@ class ProgramColours(Struct, frozen=True):
         colour = self._colour(look.colour) or self.text
         if look.reverse:
             colour, ground = ground, colour
+        least = LEAST_CONTRAST if ground == self.background else LEAST_ON_A_COLOUR
         return Style(
-            color=_readable(colour, ground).rich_color,
+            color=_readable(colour, ground, least).rich_color,
             bgcolor=ground.rich_color,
             bold=look.bold or None,
             dim=look.dim or None,
@@ -54,8 +57,8 @@ class ProgramColours(Struct, frozen=True):
         return Color.from_rich_color(RichColor.from_ansi(number))
 
 
-def _readable(colour: Color, ground: Color) -> Color:
+def _readable(colour: Color, ground: Color, least: float) -> Color:
     if colour.ansi is not None or ground.ansi is not None:
         return colour  # of the terminal itself: its brightness is not known
-    near = abs(colour.brightness - ground.brightness) < LEAST_CONTRAST
+    near = abs(colour.brightness - ground.brightness) < least
     return ground.get_contrast_text(1.0) if near else colour
