@@ -1,4 +1,4 @@
-"""The MCP servers of a conversation; Enter reads one, r connects again, x ends it."""
+"""The MCP servers of a conversation; Enter reads one, r reconnects, x ends it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from phoenix_tui.modals.confirm_sheet import ConfirmSheet
 from phoenix_tui.modals.rows_sheet import RowsSheet, SheetRow
 from phoenix_tui.modals.sign_in_sheet import Copier, SignInSheet
 from phoenix_tui.modals.text_sheet import TextSheet
-from phoenix_tui.text.mcp_text import NO_SERVERS, command_words, facts, origin_words
+from phoenix_tui.text.mcp_text import NO_SERVERS, command_words, facts, shown_origin
 from tools.clean import clean_line
 
 TICK: Final = 1.0
@@ -72,7 +72,7 @@ class McpSheet(RowsSheet):
     def remark(self, entry: SheetRow | None) -> str:
         """Origin and command of the chosen one, then the outcome of an action."""
         view = self._view_of(entry)
-        about = [f"{origin_words(view)}: {command_words(view)}"] if view is not None else []
+        about = [f"{shown_origin(view)}: {command_words(view)}"] if view is not None else []
         return "\n".join(filter(None, (*about, *self._notices[:3], self._said)))
 
     def action_take(self) -> None:
@@ -155,7 +155,7 @@ def _rows(views: Sequence[ServerView]) -> Sequence[SheetRow]:
 def _keys() -> str:
     return hint(
         ("sheet_take", "details"),
-        ("mcp_reconnect", "connects again"),
+        ("mcp_reconnect", "reconnects"),
         ("mcp_switch", "on, off"),
         ("mcp_end", "ends it"),
         ("mcp_off", "off for good"),

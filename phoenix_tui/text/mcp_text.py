@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from engine.ports.mcp import ServerOrigin, ServerState, ServerView
+from phoenix_tui.text.shown_paths import short_path
 from tools.clean import clean, clean_line, reveal_name
 from tools.redaction import without_keys
 from tools.wording import counted
@@ -60,6 +62,11 @@ def origin_words(view: ServerView) -> str:
     return view.source
 
 
+def shown_origin(view: ServerView) -> str:
+    """The same for a screen, with the home folder as `~`."""
+    return origin_words(view) if view.origin is ServerOrigin.FLAG else short_path(Path(view.source))
+
+
 def command_words(view: ServerView) -> str:
     """Command or address as it is written, without credentials of known shapes."""
     return reveal_name(without_keys(view.shown))
@@ -75,7 +82,7 @@ def details(view: ServerView) -> str:
     lines = [
         state_words(view),
         "",
-        f"defined in   {origin_words(view)}",
+        f"defined in   {shown_origin(view)}",
         f"{'command' if view.transport == 'stdio' else 'address'}      {command_words(view)}",
         f"transport    {view.transport}",
     ]
