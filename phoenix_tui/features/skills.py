@@ -76,7 +76,7 @@ def rows(catalogue: Catalogue, api: InvocablesApi, kind: InvocableKind) -> Itera
     unreachable = {id(one.invocable): one.reason for one in hidden}
     used = catalogue.skills if kind is InvocableKind.SKILL else catalogue.commands
     for one in used:
-        state = "used" if id(one) not in unreachable else one_line(unreachable[id(one)], LONGEST_FACT)
+        state = "on" if id(one) not in unreachable else one_line(unreachable[id(one)], LONGEST_FACT)
         yield ListedFile(one.name, _facts(one, api, state), one)
     for one in catalogue.switched_off:
         if one.kind is kind:
@@ -101,7 +101,8 @@ def _broken(problem: InvocableProblem) -> ListedFile:
 
 def _facts(one: Invocable, api: InvocablesApi, state: str) -> tuple[str, ...]:
     """State, owner, size for a model, last use and limits."""
-    facts = [state, one.origin.value, f"~{tokens(max(len(one.body) // CHARACTERS_PER_TOKEN, 1))} tokens"]
+    size = max(len(one.body) // CHARACTERS_PER_TOKEN, 1)
+    facts = [state, one.origin.value, f"~{tokens(size)} {'token' if size == 1 else 'tokens'}"]
     if one.kind is InvocableKind.SKILL:
         when = api.used.get(one.name)
         facts.append(f"used {ago(time.time() - when)} ago" if when else "never used")

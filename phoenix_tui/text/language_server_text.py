@@ -11,7 +11,7 @@ from tools.wording import counted
 
 OFF: Final = "Language servers are switched off (language_servers = false in config.toml)."
 ALLOW: Final = "Let servers run what this folder contains"
-FORBID: Final = "Let servers run nothing of this folder"
+FORBID: Final = "No longer let servers run what this folder contains"
 ALLOWED: Final = (
     "Language servers may run what {folder} contains: build scripts, plug-ins, programs of its own. "
     "They have the limits of the conversation."

@@ -62,7 +62,7 @@ def facts_of(found: Standing) -> tuple[str, ...]:
     if not found.known:
         return (UNKNOWN,)
     of = f" of {clean_line(found.base_branch)}" if found.base_branch else ""
-    commits = f"{found.ahead} ahead, {found.behind} behind{of}"
+    commits = f"{found.ahead} ahead{of}, {found.behind} behind"
     return commits, uncommitted_words(found) or "all committed"
 
 

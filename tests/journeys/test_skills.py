@@ -186,8 +186,8 @@ async def test_lines_list_skills_with_their_states_read_one_and_switch_it_off(tm
             await running.shows("You:")
             running.type("/skills\r")
             await running.shows(
-                "1. deploy, used, user, ~1 tokens, never used, only you call it",
-                "2. mine, used, user, ~1 tokens, never used",
+                "1. deploy, on, user, ~1 token, never used, only you call it",
+                "2. mine, on, user, ~1 token, never used",
                 "3. pdf, untrusted, project",
                 "4. mine, hidden: ~/skills/mine/SKILL.md has the same name and comes first, user",
                 "5. broken, broken, SKILL.md:2: Front matter: this line is not 'key: value'.",
@@ -197,7 +197,7 @@ async def test_lines_list_skills_with_their_states_read_one_and_switch_it_off(tm
             running.type("2\r")
             await running.shows("1. read it", "2. switch it off")
             running.type("2\r")
-            await running.shows("mine, off, user, ~1 tokens")
+            await running.shows("mine, off, user, ~1 token")
             running.type("\r")
             running.type("Hi\r")
             await running.shows("Hello.")
@@ -214,7 +214,7 @@ async def test_the_screen_lists_command_files_and_shows_one_with_what_it_asks(tm
         async with program(phoenix, rows=40, columns=140) as running:
             await running.ready()
             await running.send("/commands")
-            await running.shows("Command files", "git:commit", "used · user")
+            await running.shows("Command files", "git:commit", "on · user")
             running.type("\r")
             await running.shows("command git:commit (user)", "Asks to run without a question: bash(git commit *)")
             await running.shows("Never without a question: Bash(*): no rule covers every command", "Commit it.")

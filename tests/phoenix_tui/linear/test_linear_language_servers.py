@@ -14,7 +14,7 @@ from tests.support.program import program
 
 SERVER = f'[lsp.scripted]\ncommand = ["{PYTHON}", "-S", "{SCRIPT}", "pull"]\nfiles = ["*.py"]\n'
 ALLOW = "Let servers run what this folder contains"
-FORBID = "Let servers run nothing of this folder"
+FORBID = "No longer let servers run what this folder contains"
 
 
 async def test_the_yes_is_asked_for_kept_and_taken_back(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ async def test_a_worktree_from_its_beginning_to_its_end(tmp_path: Path) -> None:
             running.type("/new\r")
             await running.shows("New conversation.")
             running.type("/worktree list\r")
-            await running.shows("1. fix, 0 ahead, 0 behind of main, 1 untracked file")
+            await running.shows("1. fix, 0 ahead of main, 0 behind, 1 untracked file")
             running.type("\r")
             running.type("/worktree remove fix\r")
             await running.shows("2. remove the worktree")
