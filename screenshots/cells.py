@@ -28,6 +28,11 @@ DIM: Final = 0.6
 """The share of the ink that dim text keeps."""
 TIMES: Final = re.compile(r"(?<![\w.])(\d+)(?:\.(\d+))?(?=\s?(?:ms|s|m|tok/s)(?!\w))")
 """Numbers before a unit of time or a rate."""
+CLOCK: Final = re.compile(r"(?<=[› ] )\d\d:\d\d:\d\d(?= \S+ · )")
+"""The time of a run in a list."""
+CHANCE: Final = re.compile(r"(?<=last call )[\d,]+|(?<=phoenix-pictures-)\w{8}")
+"""Durations and names of temporary folders."""
+PROCESS: Final = re.compile(r"(?<=process {6})[\d ]{8}")
 PORT: Final = re.compile(r"(?<=127\.0\.0\.1:)\d{5}")
 LIST: Final = 31
 """Columns of the list at the left, its border included, and its clocks."""
@@ -108,7 +113,9 @@ def _stopped(row: list[Cell], *, anywhere: bool) -> list[Cell]:
     still = TIMES.sub(
         lambda found: _still(found) if everywhere or found.start() < listed or found.start() > last else found[0], text
     )
-    still = PORT.sub("50443", still)
+    still = CLOCK.sub("09:41:07", PORT.sub("50443", still))
+    still = PROCESS.sub("4567    ", still)
+    still = CHANCE.sub(lambda found: re.sub(r"\w", "4", found[0]), still)
     return [
         cell if sign in {cell.text[:1], "\0"} else replace(cell, text=sign)
         for cell, sign in zip(row, still, strict=True)

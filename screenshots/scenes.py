@@ -14,12 +14,14 @@ from screenshots import (
     scenes_composer,
     scenes_context,
     scenes_conversations,
+    scenes_extending,
     scenes_panes,
     scenes_profiles,
     scenes_rest,
     scenes_rewind,
     scenes_routing,
     scenes_search,
+    scenes_tools,
     scenes_transcript,
 )
 from screenshots.dialogue import PATCHES, READS, TESTS, THE_FIX, offers, runs, says, stops_in
@@ -295,11 +297,13 @@ SCENES: Final[dict[str, Scene]] = {
     **scenes_context.SCENES,
     **scenes_conversations.SCENES,
     **scenes_agents.SCENES,
+    **scenes_extending.SCENES,
     **scenes_panes.SCENES,
     **scenes_profiles.SCENES,
     **scenes_rest.SCENES,
     **scenes_rewind.SCENES,
     **scenes_routing.SCENES,
     **scenes_search.SCENES,
+    **scenes_tools.SCENES,
     **scenes_transcript.SCENES,
 }
