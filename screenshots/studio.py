@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import TypeAlias, cast
 
 from PIL import Image, ImageColor
 
@@ -22,6 +22,7 @@ from tests.support.program import Program, program
 SETTLED = 0.15
 """Seconds without a byte after which a frame is whole; a running clock never gives more than a quarter."""
 COLOURS = 256
+Colour: TypeAlias = tuple[int, int, int]
 PATIENCE = 20
 """Number of frames to wait for before the screen is taken as it is."""
 
@@ -62,18 +63,31 @@ class Studio:
 def reduced(picture: Image.Image, shown: list[list[Cell]]) -> Image.Image:
     """Reduce to 256 colours, a third of the bytes: every ink and ground of a cell, and the commonest blended edges.
 
-    Pillow's own choice of a palette would merge the rare ones, and a red sign on a screen of text is rare.
+    Pillow's own choice of a palette would merge the rare ones, and a red sign on a screen of text is rare; its own
+    search for the nearest colour makes amber orange.
     """
     named = dict.fromkeys(colour for row in shown for cell in row for colour in (cell.ground, cell.ink))
-    palette = dict.fromkeys(ImageColor.getrgb(colour) for colour in named)
-    edges = sorted(picture.getcolors(picture.width * picture.height) or (), key=lambda one: -one[0])
+    palette = dict.fromkeys(cast("Colour", ImageColor.getrgb(colour)) for colour in named)
+    counted = cast("list[tuple[int, Colour]]", picture.getcolors(picture.width * picture.height))
+    edges = sorted(counted, key=lambda one: -one[0])
     for _, colour in edges:
         if len(palette) >= COLOURS:
             break
-        palette[cast("tuple[int, int, int]", colour)] = None
-    chosen = Image.new("P", (1, 1))
-    chosen.putpalette([share for colour in list(palette)[:COLOURS] for share in colour])
-    return picture.quantize(palette=chosen, dither=Image.Dither.NONE)
+        palette[colour] = None
+    colours = list(palette)[:COLOURS]
+    places = {colour: place for place, colour in enumerate(colours)}
+    for _, colour in edges:
+        if colour not in places:
+            places[colour] = min(range(len(colours)), key=lambda place: _far(colours[place], colour))
+    chosen = Image.new("P", picture.size)
+    chosen.putpalette([share for colour in colours for share in colour])
+    raw = picture.tobytes()
+    chosen.putdata([places[pixel] for pixel in zip(raw[::3], raw[1::3], raw[2::3], strict=True)])
+    return chosen
+
+
+def _far(one: Colour, other: Colour) -> int:
+    return sum((mine - yours) ** 2 for mine, yours in zip(one, other, strict=True))
 
 
 @contextmanager
