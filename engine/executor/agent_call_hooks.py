@@ -45,7 +45,7 @@ async def hear_agent_calls(session: Session, calls: Iterable[ToolUseBlock], text
 
 
 def _notes(verdict: JoinedVerdict, output: ToolOutput) -> Iterable[str]:
-    """What the model reads beside the result, which is stored already."""
+    """Text for the model beside the result, which is stored already."""
     if verdict.updated_output is not None:
         yield f"[In place of the results of the sub-agents, a hook gives this] {output.text}"
         return

@@ -30,7 +30,8 @@ async def response_to_edit(folder: Path, content: str, edit: dict[str, str]) -> 
         await conversation.say("go")
         await conversation.wait_idle()
         assert seen.exists(), hooked.results()
-    return json.loads(seen.read_text())["tool_response"]
+    response: dict[str, Any] = json.loads(seen.read_text())["tool_response"]
+    return response
 
 
 @pytest.mark.parametrize(("content", "original"), [("one\ntwo\n", "one\ntwo\n"), ("one\r\ntwo\r\n", "one\ntwo\n")])
