@@ -240,7 +240,7 @@ async def overlays(place: Studio) -> None:
         running.type("model")
         await running.shows("/model")
         running.type(ENTER)
-        await running.shows("Model of this conversation", "claude-sonnet-5-5 ")
+        await running.shows("Enter here", "claude-haiku-5-5")
         await place.take("model-picker", running)
 
 

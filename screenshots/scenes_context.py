@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from screenshots.studio import Studio, screen
+from tests.support.cli import Phoenix
 from tests.support.journeys import Answer, picks
 from tests.support.loopback import Seen, serve
 from tests.support.loopback_anthropic import plays, recording, start, stop, text, tool
@@ -98,6 +100,11 @@ def _fill(folder: Path) -> None:
         (folder / "logs" / f"{day}.log").write_text("\n".join(lines), "utf-8")
 
 
+def _without_notes(phoenix: Phoenix) -> Phoenix:
+    """The same without notes before a summary, which would take a reply of their own."""
+    return replace(phoenix, extra={**phoenix.extra, "PHOENIX_MEMORY_FLUSH": "false"})
+
+
 async def window(
     place: Studio, name: str, columns: int, rows: int, *, shorten: bool = False, summarize: bool = False
 ) -> None:
@@ -106,7 +113,7 @@ async def window(
     arguments = ("--trust", "-m", "anthropic/claude-haiku-4-5", "--permission-mode", "auto")
     async with (
         serve(_model()) as server,
-        screen(place.phoenix(server.url), *arguments, columns=columns, rows=rows) as running,
+        screen(_without_notes(place.phoenix(server.url)), *arguments, columns=columns, rows=rows) as running,
     ):
         for words, answer in TALK:
             await running.send(words)

@@ -51,7 +51,7 @@ async def test_a_line_has_the_size_of_its_place_and_each_begins_where_the_last_o
 
 
 def widths(running: Program) -> tuple[int, int]:
-    """The columns that the line knew last, and those of its newest row of `=` with a sign of a cut."""
+    """Columns that the line read last, and those of its newest row of `=`, the sign of a cut included."""
     told, drawn = re.findall(r"columns (\d+)", running.text), re.findall(r"==+…?", running.text)
     return (int(told[-1]), len(drawn[-1])) if told else (0, -1)
 
