@@ -85,7 +85,7 @@ async def writing(place: Booth) -> None:
         await shell.until(lambda: "/new" in shell.text)
         await place.take(shell, "commands")
         await shell.type("model ")
-        await shell.until(lambda: "PROVIDER/MODEL" in shell.text)
+        await shell.until(lambda: "model WORD" in shell.text)
         await place.take(shell, "argument", (SMALL,))
         await shell.pilot.press("ctrl+u")
         await shell.type("look at @ba")
