@@ -86,7 +86,7 @@ async def approvals(place: Studio, name: str, columns: int, rows: int) -> None:
         await running.lacks("2 approvals wait")
         await asyncio.sleep(GUARD)
         running.type("a")
-        await running.shows("Enter adds it to this project")
+        await running.shows("Enter allows in this project")
         await place.take(f"{name}-rule", running)
 
 

@@ -47,7 +47,7 @@ async def approvals(tour: Tour) -> None:
     await tour.running.shows("y once")
     await asyncio.sleep(TYPED)
     await tour.press("a")
-    await tour.take("approval-rule", "Enter adds it to this project")
+    await tour.take("approval-rule", "Enter allows in this project")
     await tour.press(ESC)
     await tour.running.shows("y once")
     await tour.press("r", "only the objects")
