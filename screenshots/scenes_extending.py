@@ -69,7 +69,6 @@ async def skills(place: Studio, name: str, columns: int, rows: int) -> None:
     extended(phoenix.cwd)
     async with screen(phoenix, "-m", "demo/guide", columns=columns, rows=rows) as running:
         await running.until(lambda: "/trust" in running.text, "the notice")
-        await place.take(f"trust-{name}-notice", running)
         await running.send("/skills")
         await running.shows("Skills", "changelog")
         await place.take(f"skills-{name}", running)

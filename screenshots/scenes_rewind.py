@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeAlias
@@ -11,6 +12,8 @@ from screenshots.studio import Studio, screen
 from tests.support.loopback import serve
 from tests.support.program import ENTER, ESC
 
+GUARD: Final = 0.7
+"""Seconds after a sheet opens until a letter acts."""
 Scene: TypeAlias = Callable[[Studio], Awaitable[None]]
 DOWN: Final = b"\x1b[B"
 RETRY: Final = '"""Counts tries."""\n\nTRIES = 0\n\n\ndef again() -> int:\n    """One more."""\n    return TRIES + 1\n'
@@ -51,9 +54,11 @@ async def rewind(place: Studio, name: str, columns: int, rows: int) -> None:
             path.write_text(path.read_text() + "\n# by hand\n")
             await running.send("/diff")
             await running.shows("all of this conversation")
+            await asyncio.sleep(GUARD)
             running.type("nn")
-            await running.shows("# by hand", "by someone else")
+            await running.shows("# by hand")
             await place.take(f"{name}-changes", running)
+            await asyncio.sleep(GUARD)
             running.type(b"\x1b[Cnn")
             await running.shows("Begin at 1 and write", "TRIES = 1")
             await place.take(f"{name}-turn", running)
