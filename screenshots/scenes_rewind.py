@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from screenshots.dialogue import does, says
 from screenshots.studio import Studio, screen
 from tests.support.loopback import serve
-from tests.support.program import ENTER, ESC
+from tests.support.program import ENTER, ESC, Program
 
 GUARD: Final = 0.7
 """Seconds after a sheet opens until a letter acts."""
@@ -30,6 +30,12 @@ SECOND: Final = (
     says("Tries begin at 1 now, and the notes say so."),
 )
 THIRD: Final = (says("Yes: `forward` asks `delay` before every try."),)
+
+
+async def typed(running: Program, keys: bytes) -> None:
+    """Type letters that act, once the sheet takes them."""
+    await asyncio.sleep(GUARD)
+    running.type(keys)
 
 
 async def rewind(place: Studio, name: str, columns: int, rows: int) -> None:
@@ -54,12 +60,10 @@ async def rewind(place: Studio, name: str, columns: int, rows: int) -> None:
             path.write_text(path.read_text() + "\n# by hand\n")
             await running.send("/diff")
             await running.shows("all of this conversation")
-            await asyncio.sleep(GUARD)
-            running.type("nn")
+            await typed(running, b"nn")
             await running.shows("# by hand")
             await place.take(f"{name}-changes", running)
-            await asyncio.sleep(GUARD)
-            running.type(b"\x1b[Cnn")
+            await typed(running, b"\x1b[Cnn")
             await running.shows("Begin at 1 and write", "TRIES = 1")
             await place.take(f"{name}-turn", running)
             running.type(ESC)
