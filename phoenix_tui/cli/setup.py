@@ -22,11 +22,11 @@ from phoenix_tui.config.paths import Paths, find_paths
 from phoenix_tui.config.profile_layer import chosen_profile, instructed, open_profiles, with_profile
 from phoenix_tui.config.project import Project, find_project
 from phoenix_tui.config.settings import ConfigError, Settings, SettingValue
-from phoenix_tui.config.sources.kinds import Plugin
 from phoenix_tui.config.trust import Trust, TrustFile, TrustStatus
 from tools.clean import clean_line, reveal_name
 
 if TYPE_CHECKING:
+    from phoenix_tui.config.sources.kinds import Plugin
     from phoenix_tui.config.sources.project_sources import ProjectSources
 
 

@@ -86,7 +86,7 @@ async def test_every_tool_refuses_unknown_arguments_and_describes_itself(tmp_pat
     assert list(tools) == [
         "bash", "job_output", "job_kill", "read_file", "list_files",
         "search", "write_file", "patch", "read_image", "think", "todo_write", "exit_plan",
-        "ask_user", "web_fetch",
+        "ask_user", "web_fetch", "web_search",
     ]  # fmt: skip
     for name, tool in tools.items():
         assert tool.spec.name == name
