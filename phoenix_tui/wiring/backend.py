@@ -35,9 +35,9 @@ from engine.store.remains import Remains
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.allowed_folders import FILE as ALLOWED
 from phoenix_tui.config.allowed_folders import AllowedFolders
-from phoenix_tui.config.file_sources import OnlyDenials
 from phoenix_tui.config.flag_rules import with_flags
 from phoenix_tui.config.instructions import Instructions
+from phoenix_tui.config.only_denials import OnlyDenials
 from phoenix_tui.config.paths import Paths
 from phoenix_tui.config.profile_files import ProfileFiles
 from phoenix_tui.config.rule_file import RuleFile
