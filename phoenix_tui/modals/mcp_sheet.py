@@ -153,10 +153,11 @@ def _rows(views: Sequence[ServerView]) -> Sequence[SheetRow]:
 
 
 def _keys() -> str:
+    """The keys, in 56 columns: all of them fit beside the heading at 80."""
     return hint(
-        ("sheet_take", "details"),
-        ("mcp_reconnect", "reconnects"),
-        ("mcp_switch", "on, off"),
-        ("mcp_end", "ends it"),
-        ("mcp_off", "off for good"),
+        ("sheet_take", "opens"),
+        ("mcp_reconnect", "retry"),
+        ("mcp_switch", "off"),
+        ("mcp_off", "for good"),
+        ("mcp_end", "ends"),
     )
