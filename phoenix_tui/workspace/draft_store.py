@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
 
 from textual.timer import Timer
@@ -28,6 +29,11 @@ class DraftOwner(Protocol):
     @property
     def conversation(self) -> ConversationApi | None:
         """The conversation in view; None while a new one has nothing in it."""
+        ...
+
+    @property
+    def changing(self) -> AbstractAsyncContextManager[None]:
+        """Held while another conversation comes into view."""
         ...
 
     async def current(self) -> ConversationApi:
@@ -83,6 +89,15 @@ class Drafting:
             self._timer.stop()
             self._timer = None
         if not self._changed_at or not self._dock.is_loaded:
+            return True
+        if self._active.conversation is not None:
+            return await self._kept()
+        async with self._active.changing:  # or a conversation that comes meanwhile would get this draft
+            return await self._kept()
+
+    async def _kept(self) -> bool:
+        """Store it in the conversation in view, unless that was done meanwhile."""
+        if not self._changed_at:
             return True
         draft, conversation, self._changed_at = self._written, self._active.conversation, 0.0
         if not draft and conversation is None:

@@ -331,6 +331,22 @@ async def test_a_draft_that_is_stored_as_an_empty_pane_comes_stays_with_its_conv
         assert (first.record.draft, list(engine.stored)) == ("half", [first.id])
 
 
+async def test_a_draft_without_a_conversation_is_not_stored_in_the_one_that_comes_meanwhile(
+    open_shell: Any, engine: Any
+) -> None:
+    first = engine.seed("first", messages=2)
+    async with open_shell(WIDE) as shell:
+        desk = shell.active
+        async with desk.changing:
+            await shell.type("half")
+            storing = asyncio.create_task(desk.drafts.keep(anyway=True))
+            await shell.until(lambda: desk.changing._lock._waiters)
+            await desk.show(first)
+        assert await storing
+        assert shell.in_view is first
+        assert {one.id == first.id: one.draft for one in engine.stored.values()} == {True: "", False: "half"}
+
+
 async def test_panes_come_back_after_a_restart_with_the_dock_where_it_was(open_shell: Any, engine: Any) -> None:
     made = [engine.seed(title, messages=2) for title in ("first", "second", "third")]
     async with open_shell(WIDE) as shell:
