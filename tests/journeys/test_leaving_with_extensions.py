@@ -77,7 +77,6 @@ def is_killed(running: Program) -> None:
 
 ENDS: Final[dict[str, Callable[[Program], None]]] = {
     "quit": quits,
-    "SIGTERM": lambda running: running.signal(signal.SIGTERM),
     "a closed terminal": lambda running: running.hang_up(),
     "SIGKILL": is_killed,
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import with_claude
+from tests.support.cli import Phoenix, with_claude
 from tests.support.git_repositories import commit, git, repository
 from tests.support.journeys import rows, says
 from tests.support.loopback import serve
@@ -49,6 +49,10 @@ async def test_a_worktree_beside_the_repository(size: tuple[int, int], tmp_path:
         assert git(tree, "log", "-1", "--format=%s %D") == "change new HEAD -> phoenix/fix, main"
 
 
+def folders(phoenix: Phoenix) -> set[str]:
+    return {str(row[0]) for row in rows(phoenix, "SELECT cwd FROM conversations")}
+
+
 @pytest.mark.pty
 async def test_a_copy_of_a_conversation_works_in_a_worktree(tmp_path: Path) -> None:
     async with serve(says("Here."), says("There.")) as server:
@@ -65,6 +69,7 @@ async def test_a_copy_of_a_conversation_works_in_a_worktree(tmp_path: Path) -> N
             await running.send("/fork --worktree fix")
             await running.until(lambda: (home / "fix" / "README").exists(), "the worktree")
             await running.shows("phoenix/fix", "1 file in", "not committed")
+            await running.shows("(2) hello here")  # what is typed before stays in the first one
             await running.send("go on")
             await running.shows("There.")
             assert (home / "fix" / "README").read_text("ascii") == "one\n"
@@ -83,5 +88,5 @@ async def test_a_copy_of_a_conversation_works_in_a_worktree(tmp_path: Path) -> N
             running.type("N")
             await running.until(lambda: (home / "work-2" / "README").exists(), "the worktree of a new conversation")
             await running.shows("phoenix/work-2")
-    folders = {str(row[0]) for row in rows(phoenix, "SELECT cwd FROM conversations")}
-    assert folders == {str(phoenix.cwd), *(str(home / name) for name in ("fix", "work-1", "work-2"))}
+            wanted = {str(phoenix.cwd), *(str(home / name) for name in ("fix", "work-1", "work-2"))}
+            await running.until(lambda: folders(phoenix) == wanted, "the conversations")
