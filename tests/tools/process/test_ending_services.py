@@ -134,7 +134,7 @@ async def test_closing_process_control_ends_every_form(watch: Watch) -> None:
     service = await processes.services.open(watched(watch, "setsid sleep 60 & sleep 60"))
     terminal = await processes.services.open_terminal(watched(watch, "setsid sleep 60 & sleep 60"))
     program = asyncio.create_task(processes.services.run_program(watched(watch, "setsid sleep 60 & sleep 60")))
-    assert await poll(lambda: len(watch.alive()) >= 6)
+    assert await poll(lambda: len(watch.alive()) >= 9)
     await processes.close()
     assert watch.alive() == set()
     assert service.closed
