@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 from msgspec import Struct, convert, field
 
@@ -27,9 +27,12 @@ from phoenix_tui.config.settings import (
     narrows,
 )
 from phoenix_tui.config.sizes import AUTO, megabytes
-from phoenix_tui.config.status_line import StatusLineError, StatusLineSettings, status_line_of
-from phoenix_tui.config.web_table import WebSettings, WebTableError, web_settings_of
+from phoenix_tui.config.status_line import StatusLineSettings, status_line_of
+from phoenix_tui.config.table_error import TableError
+from phoenix_tui.config.web_table import WebSettings, web_settings_of
 from tools.files.own_files import MOST_SETTINGS, read_text
+
+Table = TypeVar("Table")
 
 LINES = "screen_reader"
 FILTER = "models"
@@ -100,9 +103,9 @@ def parse_layer(text: str, path: Path, *, project: bool) -> Layer:
         if name == "providers" and not project:
             providers = _providers(value, text, path)
         elif name == "status_line" and not project:
-            status_line = _status_line(value, text, path)
+            status_line = _table(name, status_line_of, value, text, path)
         elif name == "web" and not project:
-            web = _web(value, text, path)
+            web = _table(name, web_settings_of, value, text, path)
         elif name == "mcp" or (name in {"hooks", "lsp", "format"} and not project):
             continue  # `config/servers` reads [mcp.NAME], `hook_files.py` [hooks], `language_servers.py` the others
         elif name not in known:
@@ -213,21 +216,13 @@ def _known_keys(known: Mapping[str, SettingKey], *, project: bool) -> str:
     return f"Valid keys are {', '.join(known)}, and tables {tables}."
 
 
-def _status_line(value: object, text: str, path: Path) -> StatusLineSettings:
+def _table(name: str, read: Callable[[object], Table], value: object, text: str, path: Path) -> Table:
+    """The settings of a table. Raises ConfigError with the line of the wrong key."""
     try:
-        return status_line_of(value)
-    except StatusLineError as error:
-        line = line_of(text, error.key, "status_line") if error.key else 1
-        line = line if line > 1 else line_of(text, "status_line")
-        raise ConfigError(f"{path}:{line}: {error}") from error
-
-
-def _web(value: object, text: str, path: Path) -> WebSettings:
-    try:
-        return web_settings_of(value)
-    except WebTableError as error:
-        line = line_of(text, error.key, "web") if error.key else 1
-        raise ConfigError(f"{path}:{line if line > 1 else line_of(text, 'web')}: {error}") from error
+        return read(value)
+    except TableError as error:
+        line = line_of(text, error.key, name) if error.key else 1
+        raise ConfigError(f"{path}:{line if line > 1 else line_of(text, name)}: {error}") from error
 
 
 def _providers(value: object, text: str, path: Path) -> list[ProviderSettings]:

@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from phoenix_tui.config.table_error import TableError
+
 SERVICES: Final[Mapping[str, str]] = {
     "brave": "https://api.search.brave.com/res/v1/web/search",
     "searxng": "",
@@ -28,39 +30,31 @@ class WebSettings(Struct, frozen=True):
     key_env: str = ""
 
 
-class WebTableError(ValueError):
-    """Raised for an invalid table; `key` is the wrong one."""
-
-    def __init__(self, key: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.key = key
-
-
 def web_settings_of(table: object) -> WebSettings:
     """The settings of a table.
 
     Raises:
-        WebTableError: a key or a value is not allowed.
+        TableError: a key or a value is not allowed.
     """
     if not isinstance(table, dict):
-        raise WebTableError("", "'web' must be a table [web].")
+        raise TableError("", "'web' must be a table [web].")
     found = cast("dict[str, object]", table)
     for key, value in found.items():
         if key not in _KEYS:
-            raise WebTableError(key, f"unknown key '{key[:100]}' in [web]. Valid keys are {', '.join(_KEYS)}.")
+            raise TableError(key, f"unknown key '{key[:100]}' in [web]. Valid keys are {', '.join(_KEYS)}.")
         if not isinstance(value, str) or len(value) > LONGEST or not value.isprintable():
-            raise WebTableError(key, f"'{key}' in [web] must be text on one line.")
+            raise TableError(key, f"'{key}' in [web] must be text on one line.")
     texts = cast("dict[str, str]", found)
     service = texts.get("search", "")
     if service not in SERVICES:
-        raise WebTableError("search", f"[web] needs 'search', one of {', '.join(SERVICES)}.")
+        raise TableError("search", f"[web] needs 'search', one of {', '.join(SERVICES)}.")
     url = texts.get("url", "") or SERVICES[service]
     _check_url(service, url)
     if service == "searxng" and not urlsplit(url).path.strip("/"):
         url = f"{url.rstrip('/')}/search"
     variable = texts.get("key_env", "") or KEY_VARIABLES.get(service, "")
     if variable and service not in KEY_VARIABLES:
-        raise WebTableError("key_env", f"{service} takes no key; leave 'key_env' out.")
+        raise TableError("key_env", f"{service} takes no key; leave 'key_env' out.")
     return WebSettings(service, url, variable)
 
 
@@ -72,8 +66,8 @@ def _check_url(service: str, url: str) -> None:
     except ValueError:
         host, port, parts = "", None, urlsplit("")
     if parts.scheme not in {"http", "https"} or not host or port == 0 or parts.fragment or " " in url:
-        raise WebTableError("url", f"'url' in [web] must be the http:// or https:// address of {service}.")
+        raise TableError("url", f"'url' in [web] must be the http:// or https:// address of {service}.")
     if parts.username is not None or parts.password is not None:
-        raise WebTableError("url", "'url' in [web] cannot hold a user name or a password.")
+        raise TableError("url", "'url' in [web] cannot hold a user name or a password.")
     if parts.scheme == "http" and service in KEY_VARIABLES and host not in _LOOPBACK:
-        raise WebTableError("url", f"the key of {service} is not sent without encryption; use an https:// address.")
+        raise TableError("url", f"the key of {service} is not sent without encryption; use an https:// address.")
