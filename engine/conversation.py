@@ -16,7 +16,6 @@ from engine.executor.background_jobs import BackgroundJobs
 from engine.executor.context_manager import ContextManager
 from engine.executor.effect_runner import EffectRunner
 from engine.executor.equipment import own_tool_names
-from engine.executor.expanding import stop_expanding
 from engine.executor.history import MessageRange, read_history, read_last
 from engine.executor.idle_hooks import nothing_waits
 from engine.executor.loop import CLOSED, MoveLoop
@@ -40,6 +39,7 @@ from engine.executor.session import Session
 from engine.executor.side_questions import SideQuestions
 from engine.executor.spending import refused_spending
 from engine.executor.spending_caps import SpendingCaps
+from engine.executor.stoppable import stop_expanding
 from engine.executor.todo_lists import TodoEdits
 from engine.executor.user_requests import ask, run_shell, send
 from engine.executor.user_terminal import UserTerminal

@@ -5,7 +5,6 @@ The message keeps what was typed, so lists, history and rewind show it; the mode
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import re
@@ -19,6 +18,7 @@ from engine.executor.loading import line_decisions, sandbox_of, why_asks_rules
 from engine.executor.requests import NeedsYes, Refused, RunCaps
 from engine.executor.run_model import chosen_model
 from engine.executor.session import Session
+from engine.executor.stoppable import until_stopped
 from engine.extensions.bodies import Body, asked_rules, body_of, with_outputs, wrapped
 from engine.extensions.calls import CALL, why_not_called
 from engine.machine.messages import Block, TextBlock
@@ -39,7 +39,6 @@ REFUSED: Final = "Not sent: the shell line `{line}` of {label} was refused. {rea
 NEEDS_YES: Final = "Not sent: {label} needs your yes: {reason}."
 NOT_STARTED: Final = "Not sent: a shell line of {label} cannot be started: {reason}."
 FORKS: Final = "[Phoenix: the user calls this skill; a sub-agent works on it. Call the tool skill with {call}.]"
-STOPPED: Final = "Stopped before it was sent."
 UNKNOWN: Final = "[Phoenix: there is no command /{name} here, so the message above is plain text. There are: {names}.]"
 
 
@@ -76,12 +75,6 @@ def calls(session: Session, text: str) -> bool:
     if call is None or invocables is None:
         return False
     return invocables.catalogue(session.record.cwd).called(call["name"]) is not None
-
-
-def stop_expanding(session: Session) -> None:
-    """Stop the shell lines of a call; its message is not sent."""
-    if session.expanding is not None:
-        session.expanding.cancel()
 
 
 def _unknown(catalogue: Catalogue, name: str, caps: RunCaps, *, attended: bool) -> Expansion | Refused | None:
@@ -157,21 +150,10 @@ class _Call:
     async def _text(self, sandboxes: tuple[Sandbox, ...]) -> str | Refused:
         """The body with its lines run; Esc ends them."""
         session, runner = self._session, self._invocables.runner
-        running = asyncio.ensure_future(with_outputs(self._body, runner, session.record.cwd, sandboxes))
-        session.expanding = running
         try:
-            await asyncio.wait((running,))
-            return running.result()
+            return await until_stopped(session, with_outputs(self._body, runner, session.record.cwd, sandboxes))
         except OSError as error:
             return Refused(NOT_STARTED.format(label=self._one.label, reason=error.strerror or error))
-        except asyncio.CancelledError:
-            if running.done():  # stopped by the user
-                return Refused(STOPPED)
-            running.cancel()
-            await asyncio.wait((running,))
-            raise
-        finally:
-            session.expanding = None
 
 
 def _key(body: Body, rules: tuple[str, ...]) -> str:

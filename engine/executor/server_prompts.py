@@ -5,16 +5,16 @@ The message keeps what was typed; the server's text goes with it, marked as the 
 
 from __future__ import annotations
 
-import asyncio
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from engine.executor.expanding import STOPPED, Expansion, calls
+from engine.executor.expanding import Expansion, calls
 from engine.executor.requests import Refused, RunCaps
 from engine.executor.server_blocks import blocks_of
 from engine.executor.session import Session
+from engine.executor.stoppable import until_stopped
 from engine.machine.states import is_busy
 from engine.machine.texts import BUSY
 from engine.ports.server_texts import PromptField, ServerPrompt, ServerTextError, ServerTexts
@@ -46,21 +46,11 @@ async def prompted(session: Session, text: str, caps: RunCaps) -> Expansion | Re
         return None
     if is_busy(session.state):
         return Refused(BUSY)
-    fetching = asyncio.ensure_future(_fetched(session, servers, call["name"], (call["arguments"] or "").strip()))
-    session.expanding = fetching
+    fetching = _fetched(session, servers, call["name"], (call["arguments"] or "").strip())
     try:
-        await asyncio.wait((fetching,))
-        found = fetching.result()
+        found = await until_stopped(session, fetching)
     except ServerTextError as error:
         return Refused(FAILED.format(why=error))
-    except asyncio.CancelledError:
-        if fetching.done():  # stopped by the user
-            return Refused(STOPPED)
-        fetching.cancel()
-        await asyncio.wait((fetching,))
-        raise
-    finally:
-        session.expanding = None
     if isinstance(found, Refused):
         return found
     prompt, output = found
