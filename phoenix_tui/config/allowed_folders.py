@@ -13,7 +13,6 @@ from phoenix_tui.config.live_files import FileStamp, stamp
 from tools.files.own_files import MOST_SETTINGS, read_text, write_file
 
 FILE = "language_servers.json"
-KEPT_HERE = "kept until Phoenix ends"
 
 
 class AllowedFolders(Struct, eq=False):

@@ -60,9 +60,7 @@ PRESETS: Final = {
         Preset("huggingface", "https://router.huggingface.co/v1", ("HF_TOKEN",)),
         Preset("nvidia", "https://integrate.api.nvidia.com/v1", ("NVIDIA_API_KEY",)),
         Preset("vercel", "https://ai-gateway.vercel.sh/v1", ("AI_GATEWAY_API_KEY",)),
-        Preset(
-            "azure", "${AZURE_OPENAI_ENDPOINT}/openai/v1", ("AZURE_OPENAI_API_KEY",), quirks={"auth_header": "api-key"}
-        ),
+        Preset("azure", "${AZURE_OPENAI_ENDPOINT}/openai/v1", ("AZURE_OPENAI_API_KEY",), quirks=_AZURE),
         Preset(
             "bedrock",
             "https://bedrock-runtime.${AWS_REGION}.amazonaws.com/openai/v1",

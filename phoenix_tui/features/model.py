@@ -18,7 +18,6 @@ from phoenix_tui.text.model_text import facts_line
 from tools.wording import counted
 
 DEFAULT: Final = "default"
-FAVOURITE: Final = "*"
 BEFORE: Final = "-"
 """Argument of /model for the model used before this one."""
 NONE_BEFORE: Final = "No other model was chosen before. /model lists all."

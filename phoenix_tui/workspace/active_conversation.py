@@ -158,9 +158,7 @@ class ActiveConversation:
                 mode = None if conversation.id in self._shown else _attended(conversation, self.launch.permission_mode)
                 self._shown.add(conversation.id)
                 if mode is not None:
-                    self._toasts.tell(
-                        f"This conversation ran unattended in mode deny; it continues in mode {mode.value}."
-                    )
+                    self._toasts.tell(f"{RAN_UNATTENDED} it continues in mode {mode.value}.")
                 await conversation.change(ConversationChanges(unread=False, permission_mode=mode))
 
     async def begin(self) -> None:

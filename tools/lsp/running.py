@@ -15,7 +15,7 @@ from tools.contract import Captured, Sandbox, SandboxMode
 from tools.edit_checks import EditCheck
 from tools.lsp.client import ENDED, LanguageClient, OpenDocument, RequestError
 from tools.lsp.contract import EditedText, LanguageServerState
-from tools.lsp.definitions import LanguageServer
+from tools.lsp.definitions import PLAIN_TEXT, LanguageServer
 from tools.lsp.frames import FrameChannel, FrameError, StalledError
 from tools.lsp.matching import new_problems
 from tools.lsp.problems import ServerProblem
@@ -172,7 +172,7 @@ class RunningServer:
     async def _checked(self, client: LanguageClient, edit: EditedText) -> EditCheck:
         """The new problems; those that were there before are asked for where they are not known."""
         self._refresh(client, edit.path)
-        language = self.plan.server.language_of(edit.path.name) or "plaintext"
+        language = self.plan.server.language_of(edit.path.name) or PLAIN_TEXT
         known = self._known.get(edit.path)
         if known is None or known.text != edit.before:
             before: tuple[ServerProblem, ...] = ()
