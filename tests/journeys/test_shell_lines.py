@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -122,15 +124,22 @@ async def test_a_password_is_typed_without_an_echo_and_without_a_record(tmp_path
     assert "6 letters" in stored[0][0]
 
 
-async def test_esc_esc_gives_the_keys_back_and_one_more_kills_what_asks(tmp_path: Path) -> None:
+@asynccontextmanager
+async def asking_tree(folder: Path) -> AsyncGenerator[tuple[Program, str]]:
+    """A line that ignores signals, has started a marked process, and waits for what is typed into it."""
     marked = mark()
-    phoenix = with_script(tmp_path, "tree", f"trap '' INT HUP TERM; setsid sleep {marked} & read -rp 'go on? '")
+    phoenix = with_script(folder, "tree", f"trap '' INT HUP TERM; setsid sleep {marked} & read -rp 'go on? '")
     async with program(phoenix) as running:
         await running.ready()
         await running.send("!. ./tree")
         await running.shows("go on?")
         running.type(TYPES)
         await running.shows("your keys go to the program")
+        yield running, marked
+
+
+async def test_esc_esc_gives_the_keys_back_and_one_more_kills_what_asks(tmp_path: Path) -> None:
+    async with asking_tree(tmp_path) as (running, marked):
         running.type("\x03")
         running.type(ESC)
         running.type(ESC)
@@ -142,14 +151,7 @@ async def test_esc_esc_gives_the_keys_back_and_one_more_kills_what_asks(tmp_path
 
 
 async def test_kill_9_while_a_program_asks_leaves_nothing(tmp_path: Path) -> None:
-    marked = mark()
-    phoenix = with_script(tmp_path, "tree", f"trap '' INT HUP TERM; setsid sleep {marked} & read -rp 'go on? '")
-    async with program(phoenix) as running:
-        await running.ready()
-        await running.send("!. ./tree")
-        await running.shows("go on?")
-        running.type(TYPES)
-        await running.shows("your keys go to the program")
+    async with asking_tree(tmp_path) as (running, marked):
         running.signal(signal.SIGKILL)
         await running.until(lambda: alive(marked) == [], "an empty tree")
 

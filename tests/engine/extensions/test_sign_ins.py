@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -13,7 +14,7 @@ from engine.extensions.mcp.credentials_file import CredentialsFile, credentials_
 from engine.ports.mcp import ServerDefinition, ServerOrigin, ServerState, SignInAddress
 from tests.support.mcp_hubs import Hub, hub_in
 from tests.support.mcp_web import SignInServer, WebServer, serving
-from tests.support.waiting import poll
+from tests.support.waiting import PATIENCE, poll
 from tests.tools.mcp_host.test_signing_in import fetch
 from tools.mcp_host.protocol import NOTHING
 
@@ -35,14 +36,9 @@ async def connected(one: Hub) -> bool:
 
 
 async def wait_until_connected(one: Hub) -> None:
-    states: list[ServerState] = []
-
-    async def look() -> bool:
-        states.append((await one.view("web")).state)
-        return states[-1] is ServerState.CONNECTED
-
-    while not await look():
-        await poll(lambda: True)
+    async with asyncio.timeout(PATIENCE):
+        while not await connected(one):
+            await poll(lambda: True)
 
 
 async def test_a_sign_in_in_the_browser_connects_and_lasts(tmp_path: Path) -> None:

@@ -124,8 +124,8 @@ async def _fork(programs: Processes, folder: Path, watch: Watch) -> None:
     marked = watch.command("x").environment
     exports = "; ".join(f"export {name}={value}" for name, value in marked.items())
     line = Line(programs, folder, f"{exports}; (setsid sleep 600 &) ; sleep 600 & echo forked", timeout_ms=3000)
-    await line.ran()
-    await poll(lambda: not watch.alive())
+    assert await line.ran() == [("forked", False)]
+    assert await poll(lambda: not watch.alive())
 
 
 async def test_changes_during_a_run_make_one_more_run_and_none_follows(programs: Processes, tmp_path: Path) -> None:
