@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import sys
@@ -51,6 +52,9 @@ class Supervision:
         self._link = link
         self._planner = planner
         self._live: set[Running] = set()
+        self._starting: set[asyncio.Future[None]] = set()
+        """One for each start that is under way."""
+        self._closed = False
 
     async def start(
         self,
@@ -73,6 +77,7 @@ class Supervision:
             try:
                 return await self.start_planned(command, plan, report, streams)
             except NotSupervisedError:
+                self._refuse_when_closed()  # a new zygote would outlive the close
                 self._link.restart(zygote)
                 unsupervised += 1
                 if unsupervised == ATTEMPTS:
@@ -152,7 +157,14 @@ class Supervision:
         await self._planner.forget(owner)
 
     async def end_everything(self) -> None:
-        """End every execution there is."""
+        """End every execution there is, and what is just being started; from here on nothing starts."""
+        self._closed = True
+        await self._end_the_live()
+        if self._starting:  # each ends itself as it finds the supervision closed
+            await asyncio.wait(tuple(self._starting), timeout=ANSWER_LIMIT)
+            await self._end_the_live()
+
+    async def _end_the_live(self) -> None:
         await asyncio.gather(*(self.end(running) for running in tuple(self._live)))
 
     async def start_planned(
@@ -168,12 +180,33 @@ class Supervision:
             OSError: it cannot be started.
             NotSupervisedError: there was no zygote to start it.
         """
+        self._refuse_when_closed()
+        start = asyncio.get_running_loop().create_future()
+        self._starting.add(start)
+        try:
+            return await self._started(command, plan, report, streams)
+        finally:
+            self._starting.discard(start)
+            start.set_result(None)
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise OSError(errno.ECANCELED, "Phoenix is closing and starts no further program")
+
+    async def _started(
+        self,
+        command: Command,
+        plan: CommandPlan,
+        report: Callable[[Progress], None] | None,
+        streams: Callable[[], ProgramStreams] | None,
+    ) -> Running:
         running = await self._prepared(command, plan, report, streams)
         self._live.add(running)
         account = running.execution.account
         try:
             await running.execution.start(plan.request, self._link)
             await _begin(running.execution)
+            self._refuse_when_closed()
         except BaseException as error:  # also after a cancellation: no process may survive
             await self.end(running)
             if isinstance(error, asyncio.CancelledError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -140,6 +141,19 @@ async def test_closing_process_control_ends_every_form(watch: Watch) -> None:
     assert service.closed
     assert terminal.closed
     assert (await program).signal == 9
+
+
+async def test_what_is_just_starting_as_process_control_closes_does_not_outlive_it(watch: Watch) -> None:
+    for turns in range(0, 40, 4):
+        processes = await start_plain()
+        program = asyncio.create_task(processes.services.run_program(watched(watch, "setsid sleep 60 & sleep 60")))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await processes.close()
+        assert watch.alive() == set(), turns
+        with suppress(OSError):
+            assert (await program).signal == 9
+        assert watch.alive() == set(), turns
 
 
 async def test_a_program_at_its_limit_is_ended_and_keeps_what_it_wrote(processes: Processes, watch: Watch) -> None:
