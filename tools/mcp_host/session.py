@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Final, Literal, TypeVar
 
 import mcp_types as types
@@ -45,9 +45,11 @@ class Session:
         self._asks, self._log, self._listed = asks, log, listed
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._first_change: dict[str, float] = {}
+        self._ended = False
 
-    def open(self, transport: Transport) -> Client:
-        """The client, whose context is the connection."""
+    @contextlib.asynccontextmanager
+    async def open(self, transport: Transport) -> AsyncIterator[None]:
+        """Connect; the context is the connection. While it closes, what the server still sends begins nothing."""
         spec = self.spec
         self.client = Client(
             transport,
@@ -61,7 +63,11 @@ class Session:
             sampling_callback=self._sample if spec.sampling else None,
             cache=None,
         )
-        return self.client
+        async with self.client:
+            try:
+                yield
+            finally:
+                self._withdraw()
 
     async def begin(self) -> Connected:
         """Fetch the first lists and follow changes."""
@@ -77,7 +83,7 @@ class Session:
 
     async def end(self) -> None:
         """Stop what follows changes, and withdraw what the server asks."""
-        self._asks.drop(self.spec.server)
+        self._withdraw()
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -113,6 +119,10 @@ class Session:
         if self.client.protocol_version not in MODERN_PROTOCOL_VERSIONS and self.spec.roots is not None:
             await self.client.send_roots_list_changed()  # pyright: ignore[reportDeprecated] - of the handshake era
 
+    def _withdraw(self) -> None:
+        self._ended = True
+        self._asks.drop(self.spec.server)
+
     def _described(self) -> Connected:
         client = self.client
         info, capabilities = client.server_info, client.server_capabilities
@@ -127,7 +137,7 @@ class Session:
 
     async def _notified(self, message: IncomingMessage) -> None:
         for what in CHANGES.get(type(message), ()):
-            if what in self.lists:
+            if what in self.lists and not self._ended:
                 self._changed(what)
 
     def _changed(self, what: Listing) -> None:
@@ -176,7 +186,7 @@ class Session:
         self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
         kind: Literal["url", "form"] = "url" if isinstance(params, types.ElicitRequestURLParams) else "form"
-        answer = await self._asks.ask(self.spec.server, kind, _params(params))
+        answer = await self._ask(kind, params)
         if answer is None:
             return NO_ANSWER
         if bytes(answer) == b"null":
@@ -186,12 +196,15 @@ class Session:
     async def _sample(
         self, context: ClientRequestContext, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.ErrorData:
-        answer = await self._asks.ask(self.spec.server, "sampling", _params(params))
+        answer = await self._ask("sampling", params)
         if answer is None:
             return NO_ANSWER
         if bytes(answer) == b"null":
             return types.ErrorData(code=types.INVALID_REQUEST, message="The user declined.")
         return _valid(types.CreateMessageResult, answer)
+
+    async def _ask(self, kind: Literal["form", "url", "sampling"], params: BaseModel) -> msgspec.Raw | None:
+        return None if self._ended else await self._asks.ask(self.spec.server, kind, _params(params))
 
 
 async def _accept(_name: str, _result: Any) -> None:
