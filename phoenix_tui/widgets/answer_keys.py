@@ -72,6 +72,14 @@ class ComposerHost(Protocol):
         """Offer completions for the text as it is now: keys of one read come ahead of the messages of change."""
         ...
 
+    def move_completion(self, by: int) -> None:
+        """Choose another one of the open completions."""
+        ...
+
+    async def take_completion(self, *, send: bool) -> None:
+        """Put the chosen completion into the text, or with `send` run it; done when the next key may be read."""
+        ...
+
 
 class NoHost:
     """A composer with nothing around it."""
@@ -90,6 +98,12 @@ class NoHost:
         """Do nothing: there is no widget below."""
 
     def catch_up(self) -> None:
+        """Do nothing: there are no completions."""
+
+    def move_completion(self, by: int) -> None:
+        """Do nothing: there are no completions."""
+
+    async def take_completion(self, *, send: bool) -> None:
         """Do nothing: there are no completions."""
 
 

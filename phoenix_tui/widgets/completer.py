@@ -22,6 +22,8 @@ AMONG_FILES = 4
 
 LISTING_SHOWS = 0.15
 """Seconds after which a row says that files are still being listed."""
+SETTLES = 0.5
+"""Seconds that Tab or Enter waits for completions of the text; keys behind it wait too."""
 LISTING = Completion("listing the files of this folder…", hint=True)
 
 Arguments = Callable[[], Awaitable[Sequence[Completion]]]
@@ -121,10 +123,11 @@ class Completer:
         if self._composer.text != self._looked_at:
             self.look()
 
-    async def settled(self) -> None:
-        """Wait until the offered completions match the text."""
+    async def settled(self) -> bool:
+        """Wait until the offered completions match the text; False where that takes longer than `SETTLES`."""
         if self._looking is not None:
-            await asyncio.wait((self._looking,))
+            await asyncio.wait((self._looking,), timeout=SETTLES)
+        return self._looking is None or self._looking.done()
 
     def close(self) -> None:
         """Offer nothing."""

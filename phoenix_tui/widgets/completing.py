@@ -36,25 +36,33 @@ class Completing(_Base):
     popup: CompletionPopup
     completer: Completer
 
-    def on_composer_completion_moved(self, event: Composer.CompletionMoved) -> None:
-        """Move the selection while completions are open."""
-        event.stop()
-        self.popup.move(event.by)
+    def move_completion(self, by: int) -> None:
+        """Move the selection of the open completions."""
+        self.popup.move(by)
 
-    async def on_composer_completion_taken(self, event: Composer.CompletionTaken) -> None:
-        """Put the chosen completion into the text; a whole command is run by Enter at once."""
-        event.stop()
-        await self.completer.settled()
+    async def take_completion(self, *, send: bool) -> None:
+        """Put the chosen completion into the text; with `send`, a whole command is run at once.
+
+        The composer awaits it: keys typed behind Tab or Enter are read when it is done, never overwritten by it.
+        """
+        text = self.composer.text
+        settled = await self.completer.settled()
+        if self.composer.text != text:
+            return  # another draft came into view meanwhile
+        if not settled:
+            if send:
+                self.composer.keys.hand_over()
+            return
         chosen = self.popup.choice
-        if chosen is not None and chosen.hint and not event.send:
+        if chosen is not None and chosen.hint and not send:
             self.popup.move(1)
             chosen = self.popup.choice
         self.offer([])
         if chosen is None or chosen.hint:
-            if event.send:
+            if send:
                 self.composer.keys.hand_over()
             return
-        self._take(chosen, send=event.send)
+        self._take(chosen, send=send)
 
     def _take(self, chosen: Completion, *, send: bool) -> None:
         token, line = token_of(self.composer), self.composer.document.get_line(0)

@@ -55,8 +55,6 @@ class Composer(Still, ShellKeys, TextArea):
 
     Submitted: TypeAlias = messages.Submitted
     KeyPasted: TypeAlias = messages.KeyPasted
-    CompletionMoved: TypeAlias = messages.CompletionMoved
-    CompletionTaken: TypeAlias = messages.CompletionTaken
     ImagesDropped: TypeAlias = messages.ImagesDropped
     QueueWanted: TypeAlias = messages.QueueWanted
     PasteOpened: TypeAlias = messages.PasteOpened

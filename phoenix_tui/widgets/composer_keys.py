@@ -127,11 +127,11 @@ class ComposerKeys:
         self._draft.leave_prompts()
         return text
 
-    def _send(self) -> None:
+    async def _send(self) -> None:
         """Accept the chosen completion, or send."""
         self.host.catch_up()
         if self.completing:
-            self._area.post_message(messages.CompletionTaken(send=True))
+            await self.host.take_completion(send=True)
         elif mark := self._marks.here:
             self._area.screen.post_message(messages.PasteOpened(mark))
         elif self._ends_in_backslash:
@@ -161,10 +161,10 @@ class ComposerKeys:
         line = self._area.document.get_line(row)
         return column == len(line) and line.endswith("\\") and not line.endswith("\\\\")
 
-    def _newline(self) -> None:
+    async def _newline(self) -> None:
         """Break the line; before the first frame this is an Enter."""
         if self.starting:
-            self._send()
+            await self._send()
         else:
             replace_at(self._area, "\n", *self._area.selection)
 
@@ -177,7 +177,7 @@ class ComposerKeys:
         """Completions, else the text, else the open question, the queue, older prompts."""
         self.host.catch_up()
         if self.completing:
-            self._area.post_message(messages.CompletionMoved(-1))
+            self.host.move_completion(-1)
         elif self._row > 0:
             self._area.action_cursor_up()
         elif (above := self.host.above()) is not None:
@@ -189,7 +189,7 @@ class ComposerKeys:
         """Completions, else the text, else newer prompts."""
         self.host.catch_up()
         if self.completing:
-            self._area.post_message(messages.CompletionMoved(1))
+            self.host.move_completion(1)
         elif self._row < self._area.wrapped_document.height - 1:
             self._area.action_cursor_down()
         elif not self._area.text and (below := self.host.below()) is not None:
@@ -197,14 +197,14 @@ class ComposerKeys:
         else:
             self._draft.walk(1)
 
-    def _complete(self) -> None:
+    async def _complete(self) -> None:
         """Accept the chosen completion; while the agent works the draft waits for its end; `!` becomes `!!`.
 
         With text it never moves the focus: later keys are meant for the text.
         """
         self.host.catch_up()
         if self.completing:
-            self._area.post_message(messages.CompletionTaken(send=False))
+            await self.host.take_completion(send=False)
         elif self._area.text.startswith("!"):
             self._switch_sending()
         elif self.suggested and not self._area.text:
@@ -219,11 +219,11 @@ class ComposerKeys:
         elif self._area.text.strip():
             self._area.screen.post_message(messages.QueueWanted(self.take()))
 
-    def _steer(self) -> None:
+    async def _steer(self) -> None:
         """Give the text to the running turn; without one, and for a command, this is Enter."""
         self.host.catch_up()
         if not (self.busy or self.sending) or not is_prose(self._area.text):
-            self._send()
+            await self._send()
         else:
             self._area.screen.post_message(messages.QueueWanted(self.take(), steer=True))
 

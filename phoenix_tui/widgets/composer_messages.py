@@ -25,22 +25,6 @@ class KeyPasted(Message, namespace="composer"):
         self.key = key
 
 
-class CompletionMoved(Message, namespace="composer"):
-    """Posted for Up or Down while completions are open."""
-
-    def __init__(self, by: int) -> None:
-        super().__init__()
-        self.by = by
-
-
-class CompletionTaken(Message, namespace="composer"):
-    """Tab or Enter while completions are open."""
-
-    def __init__(self, send: bool) -> None:
-        super().__init__()
-        self.send = send
-
-
 class ImagesDropped(Message, namespace="composer"):
     """Paths of images were pasted or dropped."""
 

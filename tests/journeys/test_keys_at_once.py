@@ -113,3 +113,12 @@ async def test_a_chosen_completion_and_enter_of_one_read_run_it(tmp_path: Path) 
         running.type(b"/hel" + TAB + ENTER)
         await running.shows("Keys")
         assert server.requests == []
+
+
+async def test_letters_of_one_read_with_tab_are_the_argument_of_the_chosen_command(tmp_path: Path) -> None:
+    async with serve(says("Done.")) as server, program(with_claude(tmp_path, server.url)) as running:
+        await running.ready()
+        await running.send("Go")
+        await running.shows("Done.", "○ ready")
+        running.type(b"/renam" + TAB + b"Another name" + ENTER)
+        await running.shows("○ Another name")

@@ -6,16 +6,20 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from phoenix_tui.features.custom_commands import CustomCommands
+from phoenix_tui.widgets import completer
 from phoenix_tui.widgets.completion_popup import Completion
 from tests.phoenix_tui.writing.test_custom_completions import custom, one
+from tests.support.waiting import poll
 
 
 class SlowSource:
     """Finds a command once the test lets it."""
 
-    def __init__(self) -> None:
-        self.found = custom()
+    def __init__(self, found: CustomCommands) -> None:
+        self.found = found
         self.released = asyncio.Event()
 
     def now(self) -> CustomCommands | None:
@@ -31,9 +35,46 @@ class SlowSource:
 
 async def test_letters_typed_before_the_files_were_looked_at_leave_no_command_out(open_shell: Any) -> None:
     async with open_shell() as shell:
-        source = SlowSource()
+        source = SlowSource(custom())
         shell.dock.completer.offer_custom(source)
         await shell.type("/fix")
         assert "Fixes it." not in shell.text
         source.released.set()
         await shell.until(lambda: "Fixes it." in shell.text)
+
+
+async def test_letters_behind_tab_stay_behind_what_it_puts_in(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        source = SlowSource(custom(one("fix-issue", "Fixes it.")))
+        shell.dock.completer.offer_custom(source)
+        await shell.type("/fix")
+        assert "Fixes it." in shell.text
+        typing = asyncio.ensure_future(shell.pilot.press("tab", "1", "2"))
+        assert not await poll(lambda: shell.composer.text != "/fix", 0.1)
+        source.released.set()
+        await typing
+        await shell.until(lambda: shell.composer.text == "/fix-issue 12")
+
+
+async def test_completions_that_do_not_come_hold_neither_tab_nor_the_letters_behind_it(
+    open_shell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(completer, "SETTLES", 0.05)
+    async with open_shell() as shell:
+        shell.dock.completer.offer_custom(SlowSource(custom(one("fix-issue", "Fixes it."))))
+        await shell.type("/fix")
+        await shell.pilot.press("tab", "e", "s")
+        await shell.until(lambda: shell.composer.text == "/fixes")
+
+
+async def test_tab_puts_nothing_into_another_draft_that_came_into_view(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        source = SlowSource(custom(one("fix-issue", "Fixes it.")))
+        shell.dock.completer.offer_custom(source)
+        await shell.type("/fix")
+        typing = asyncio.ensure_future(shell.pilot.press("tab"))
+        assert not await poll(lambda: shell.composer.text != "/fix", 0.1)
+        shell.composer.load("/another")
+        source.released.set()
+        await typing
+        assert shell.composer.text == "/another"

@@ -95,6 +95,12 @@ class RecordingHost(NoHost):
     def catch_up(self) -> None:
         self.caught_up += 1
 
+    def move_completion(self, by: int) -> None:
+        self.given.append(f"move {by}")
+
+    async def take_completion(self, *, send: bool) -> None:
+        self.given.append("send" if send else "take")
+
 
 class Bench:
     """A text, the keys over it, and what came of them."""
@@ -163,7 +169,7 @@ def test_completions_take_the_keys_before_anything_else() -> None:
     bench.keys.host = host = RecordingHost()
     bench.keys.completing = True
     bench.order("send", "older", "newer", "complete")
-    assert bench.told == ["CompletionTaken", "CompletionMoved", "CompletionMoved", "CompletionTaken"]
+    assert (host.given, bench.told) == (["send", "move -1", "move 1", "take"], [])
     assert (bench.area.text, host.caught_up) == ("/he", 4)
 
 
