@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test quick one check pyright mypy lint collect structure index bench screenshots snapshots tour sdk-parsers sdk-hosts mcp-servers acp-clients trial litellm llama clean
+.PHONY: run test quick one check pyright mypy lint collect structure index schema bench screenshots snapshots tour sdk-parsers sdk-hosts mcp-servers acp-clients trial litellm llama clean
 BESIDE := $(MAKE) --no-print-directory -j 2 -O
 
 $(VENV)/.installed: pyproject.toml
@@ -63,6 +63,10 @@ structure: $(VENV)/.tested
 # make index, or make index T=engine/machine: each file with the first sentence of its docstring.
 index: $(VENV)/.tested
 	@$(BIN)/python -m tests.index $(T)
+
+# After a new migration: the script a new database is made with.
+schema: $(VENV)/.tested
+	@$(BIN)/python -m tests.schema
 
 bench: $(VENV)/.tested
 	@$(BIN)/python -m tests.benchmarks $(ARGS)

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from engine.store.newest_schema import create_newest
 from engine.store.schema import VERSION_1
 from engine.store.schema_asides import add_aside_spans
 from engine.store.schema_copies import add_copied_rows
@@ -80,12 +81,15 @@ def version_of(connection: sqlite3.Connection) -> int:
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
-    """Bring the file up to date. Another process may do the same at the same time."""
+    """Bring the file up to date, in one step where it is empty. Another process may do the same at the same time."""
     while version_of(connection) < len(migrations):
         connection.execute("BEGIN IMMEDIATE")
         try:
             reached = version_of(connection)
-            if reached < len(migrations):
+            if reached == 0 and migrations is MIGRATIONS:
+                create_newest(connection)
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+            elif reached < len(migrations):
                 migrations[reached](connection)
                 connection.execute(f"PRAGMA user_version = {reached + 1}")
             connection.execute("COMMIT")

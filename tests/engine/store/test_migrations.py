@@ -14,7 +14,9 @@ import pytest
 from engine.store import StorePaths, open_store
 from engine.store.faults import NewerDatabase
 from engine.store.migrations import MIGRATIONS, VERSION, migrate
+from engine.store.newest_schema import SCRIPT
 from engine.store.opening import connect, open_for_writing
+from tests.schema import script
 from tests.support.storage import ROOT, dump, move, new_conversation, query, say
 
 
@@ -125,6 +127,18 @@ def test_a_migration_killed_after_any_statement_is_whole_or_undone(tmp_path: Pat
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 12
+
+
+def test_a_new_file_is_in_one_step_what_all_migrations_make_of_it() -> None:
+    assert SCRIPT.read_text("utf-8") == script(), "make schema writes the script anew"
+    at_once, step_by_step = connect(":memory:"), connect(":memory:")
+    migrate(at_once)
+    migrate(step_by_step, list(MIGRATIONS))
+    counter = "INSERT INTO \"sqlite_sequence\" VALUES('events',0);"  # as good as none
+    assert sorted(at_once.iterdump()) == sorted(line for line in step_by_step.iterdump() if line != counter)
+    for pragma in ("user_version", "application_id"):
+        (value,), (expected,) = (one.execute(f"PRAGMA {pragma}").fetchone() for one in (at_once, step_by_step))
+        assert value == expected
 
 
 async def test_an_older_phoenix_stops_writing_when_a_newer_one_migrates(paths: StorePaths) -> None:
