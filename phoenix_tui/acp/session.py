@@ -170,17 +170,23 @@ class AcpSession:
         if isinstance(receipt, NeedsYes) and not self._cancelled.is_set() and await self.approvals.agrees(receipt):
             receipt = await say(ids, replace(self.caps(), agreed=receipt.key))
         if isinstance(receipt, Refused):
-            raise RequestError(INTERNAL, receipt.reason)
+            return self._refused(receipt)
         if self._cancelled.is_set():  # while it was stored
             self.conversation.cancel()
         return _response(await turn)
+
+    def _refused(self, receipt: Refused) -> PromptResponse:
+        """The answer to a prompt that was not sent; the client expects no error after its own cancel."""
+        if self._cancelled.is_set():
+            return PromptResponse(stop_reason="cancelled")
+        raise RequestError(INTERNAL, receipt.reason)
 
     async def _steer(self, prompt: Prompt, turn: asyncio.Future[RunEnded]) -> PromptResponse:
         ids = await self._attach(prompt)
         queue = self.conversation.queue
         receipt = await queue.add(prompt.text, ids, self.caps(), delivery=Delivery.TOOL)
         if isinstance(receipt, Refused):
-            raise RequestError(INTERNAL, receipt.reason)
+            return self._refused(receipt)
         ended = await asyncio.shield(turn)
         await self.pump.flush()
         return _response(ended)

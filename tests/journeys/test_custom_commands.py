@@ -125,7 +125,7 @@ async def test_a_question_shows_the_lines_and_rules_of_a_call_before_anything_ru
             await running.shows("send it")
             await typing_guard()
             running.type("y")
-            await running.shows("One.")
+            await running.shows("One.", "○ ready")
             assert (phoenix.cwd / "a b").exists()
             assert (phoenix.cwd / "by-rule").exists()
             await running.send("/make 'a b'")

@@ -17,6 +17,7 @@ from acp.exceptions import RequestError
 
 from tests.support.acp_client import NO_SERVERS, Editor, connected, editing, option, replies, scripted
 from tests.support.cli import with_claude
+from tests.support.hooked import write_hooks
 from tests.support.journeys import calls, says, starts_to_say
 from tests.support.loopback import serve
 from tests.support.loopback_anthropic import TINY_PNG
@@ -237,6 +238,18 @@ async def test_a_cancel_right_behind_a_prompt_is_about_it(tmp_path: Path) -> Non
                 opened.says("Tell", draft), opened.agent.cancel(session_id=opened.session_id)
             )
             assert turn.stop_reason == "cancelled"
+
+
+async def test_a_cancel_while_hooks_look_at_a_prompt_is_no_error(tmp_path: Path) -> None:
+    marked = mark()
+    phoenix = with_claude(tmp_path, "http://127.0.0.1:9")
+    write_hooks(phoenix.home / "hooks.json", UserPromptSubmit=f"sleep {marked}")
+    async with editing(phoenix) as opened:
+        prompt = asyncio.ensure_future(opened.says("Tell"))
+        assert await poll(lambda: bool(alive(marked)))
+        await opened.agent.cancel(session_id=opened.session_id)
+        assert (await prompt).stop_reason == "cancelled"
+    assert alive(marked) == []
 
 
 async def test_a_refused_session_is_left_to_others(tmp_path: Path) -> None:
