@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 from argparse import Namespace
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from phoenix_tui.cli.arguments import CommandArguments, command_arguments
 from phoenix_tui.cli.exits import CommandError, Exit
-from phoenix_tui.cli.setup import prepare_command
+from phoenix_tui.cli.setup import Setup, prepare_command
 from phoenix_tui.config.paths import find_paths
 from tools.process.hardening import harden
+
+# ruff: noqa: PLC0415 - one command, one import
 
 
 def run_command(parsed: Namespace) -> int:
@@ -22,26 +25,26 @@ def run_command(parsed: Namespace) -> int:
     """
     harden(debuggable=parsed.allow_debugger)
     if parsed.command == "acp":
-        from phoenix_tui.wiring.acp import run_acp  # noqa: PLC0415 - one command, one import
+        from phoenix_tui.wiring.acp import run_acp
 
         return run_acp(parsed)
     arguments = command_arguments(parsed)
     if arguments.command == "config":
-        from phoenix_tui.cli.config_command import run_config  # noqa: PLC0415 - one command, one import
+        from phoenix_tui.cli.config_command import run_config
 
         return run_config(arguments, find_paths(os.environ), os.environ)
     if arguments.command == "memory":
-        from phoenix_tui.cli.memory_command import run_memory  # noqa: PLC0415 - as above
+        from phoenix_tui.cli.memory_command import run_memory
 
         return run_memory(arguments, find_paths(os.environ))
     if arguments.command == "mcp":
         return _run_mcp(arguments)
     if arguments.command == "serve":
-        from phoenix_tui.cli.serve_command import run_serve  # noqa: PLC0415 - as above
+        from phoenix_tui.cli.serve_command import run_serve
 
         return run_serve(arguments)
     if arguments.command == "update":
-        from phoenix_tui.wiring.update_watch import update  # noqa: PLC0415 - as above
+        from phoenix_tui.wiring.update_watch import update
 
         return asyncio.run(update(prepare_command(os.environ), os.environ, as_json=arguments.json))
     return asyncio.run(_run(arguments))
@@ -49,38 +52,40 @@ def run_command(parsed: Namespace) -> int:
 
 def _run_mcp(arguments: CommandArguments) -> Exit:
     if arguments.action in {"add", "add-json", "remove"}:
-        from phoenix_tui.cli.mcp_command import change_servers  # noqa: PLC0415 - one command, one import
+        from phoenix_tui.cli.mcp_command import change_servers
 
         return change_servers(arguments, find_paths(os.environ).config_file, Path.cwd())
-    from phoenix_tui.wiring.mcp_commands import mcp  # noqa: PLC0415 - as above
+    from phoenix_tui.wiring.mcp_commands import mcp
 
     return asyncio.run(mcp(prepare_command(os.environ), arguments))
 
 
 async def _run(arguments: CommandArguments) -> Exit:
-    from engine.ports import StorageError  # noqa: PLC0415 - not for `config`
-    from phoenix_tui.wiring import commands  # noqa: PLC0415 - not for `config`
+    from engine.ports import StorageError
 
-    setup = prepare_command(os.environ)
     try:
-        match arguments.command:
-            case "conversations":
-                return await commands.conversations(setup, arguments)
-            case "runs":
-                return await commands.runs(setup, arguments)
-            case "events":
-                return await commands.events(setup, arguments)
-            case "models":
-                return await commands.models(setup, arguments)
-            case "trace":
-                return await commands.trace(setup, arguments)
-            case "model":
-                return await commands.model(setup, arguments)
-            case "stats":
-                return await commands.stats(setup, arguments)
-            case "tasks":
-                return await commands.tasks(setup, arguments)
-            case _:
-                return await commands.doctor(setup, arguments)
+        return await _command(arguments.command)(prepare_command(os.environ), arguments)
     except StorageError as error:
         raise CommandError(str(error), Exit.FAILED) from error
+
+
+def _command(name: str) -> Callable[[Setup, CommandArguments], Awaitable[Exit]]:
+    """The command, without the code of any other."""
+    if name in {"model", "models"}:
+        from phoenix_tui.wiring import model_commands
+
+        return model_commands.model if name == "model" else model_commands.models
+    if name == "doctor":
+        from phoenix_tui.wiring.doctor import doctor
+
+        return doctor
+    from phoenix_tui.wiring import commands
+
+    return {
+        "conversations": commands.conversations,
+        "runs": commands.runs,
+        "events": commands.events,
+        "tasks": commands.tasks,
+        "trace": commands.trace,
+        "stats": commands.stats,
+    }[name]

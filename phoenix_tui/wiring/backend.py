@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import inf
 from pathlib import Path
 
 from msgspec import Struct
@@ -30,8 +29,7 @@ from engine.rewind.rewind import Rewinding
 from engine.rewind.snapshots.disabled import SWITCHED_OFF, NoFolders
 from engine.rewind.snapshots.folders import CheckpointFolders
 from engine.rewind.turn_recorder import TurnRecorder
-from engine.store import BUSY_SECONDS, SqliteStore, StorePaths, open_ephemeral_store, open_store
-from engine.store.remains import Remains
+from engine.store import SqliteStore
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.allowed_folders import FILE as ALLOWED
 from phoenix_tui.config.allowed_folders import AllowedFolders
@@ -54,8 +52,10 @@ from phoenix_tui.wiring.hooks import OpenedHooks, file_hooks
 from phoenix_tui.wiring.invocable_source import InvocableSource
 from phoenix_tui.wiring.language_servers import LanguageServerBoard, allowed_folders, open_checks
 from phoenix_tui.wiring.mcp import CACHE, CHOICES, FOLDER, TOKENS, keeps_in, open_hub
+from phoenix_tui.wiring.processes import process_settings
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings_board import DefaultModel
+from phoenix_tui.wiring.store import open_the_store
 from phoenix_tui.wiring.system import RandomIds
 from phoenix_tui.wiring.trace_export import open_trace_export
 from phoenix_tui.wiring.trust_board import project_sources
@@ -65,7 +65,7 @@ from tools.contract import ProcessRunner, Tool
 from tools.files.ledger import ReadLedger
 from tools.images.decoder import ImageDecoder
 from tools.process.link import ZygoteLink
-from tools.process.start import Processes, ProcessSettings, start_processes
+from tools.process.start import Processes, start_processes
 from tools.registry import ToolDependencies, build_tools
 
 
@@ -361,28 +361,6 @@ def rewinding(store: SqliteStore, paths: Paths, limits: CheckpointLimits) -> Rew
         folders = CheckpointFolders(paths.checkpoints, own, limits)
     clock, ids = SYSTEM_CLOCK, RandomIds()
     return Rewinding(folders, store.turn_log, TurnRecorder(folders, store.turn_log, clock, ids), clock, ids)
-
-
-def process_settings(setup: Setup, environment: Mapping[str, str]) -> ProcessSettings:
-    """Settings of commands for this setup."""
-    paths = setup.paths
-    hidden = tuple(dict.fromkeys((paths.config, paths.data, paths.state)))
-    return ProcessSettings(hidden=hidden, environment=environment, journals=paths.placeholders)
-
-
-async def open_the_store(
-    paths: Paths, *, ephemeral: bool = False, patient: bool = False, waits: DatabaseWaits | None = None
-) -> SqliteStore:
-    """The store of this installation, or one in memory; `patient` and `waits` as in `open_backend`.
-
-    Raises:
-        StorageError: the database cannot be opened; the sentence names the fix.
-    """
-    if ephemeral:
-        return await open_ephemeral_store()
-    remains = Remains(paths.outputs, paths.log_file.parent)
-    places = StorePaths(paths.database, paths.attachments, paths.locks, paths.data / "backups", remains)
-    return await open_store(places, patience=inf if patient else BUSY_SECONDS, waits=waits)
 
 
 def model_files(paths: Paths, runner: ProcessRunner, environment: Mapping[str, str]) -> ModelFiles:

@@ -14,7 +14,7 @@ from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.finding import find_one
 from phoenix_tui.cli.setup import checked_folder, prepare_command
 from phoenix_tui.features.worktree import existing_folder
-from phoenix_tui.wiring.backend import open_the_store
+from phoenix_tui.wiring.store import open_the_store
 
 
 async def source_of_copy(arguments: RunArguments, folder: Path) -> tuple[RunArguments, Path]:

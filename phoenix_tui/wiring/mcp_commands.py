@@ -18,8 +18,8 @@ from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.mcp_command import show_servers
 from phoenix_tui.cli.mcp_sign_in import SIGNING, change_access
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.wiring.backend import process_settings
 from phoenix_tui.wiring.mcp import keep_nothing, open_hub, server_files
+from phoenix_tui.wiring.processes import process_settings
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
 from phoenix_tui.wiring.trust_board import project_sources
 from tools.clean import clean_line

@@ -58,7 +58,7 @@ def _at_a_glance(arguments: RunArguments, setup: Setup) -> str:
 
 
 async def _from_the_store(arguments: RunArguments, setup: Setup) -> tuple[str, str]:
-    from phoenix_tui.wiring.backend import open_the_store  # noqa: PLC0415 - 20 ms that a glance does not need
+    from phoenix_tui.wiring.store import open_the_store  # noqa: PLC0415 - 20 ms that a glance does not need
 
     try:
         store = await open_the_store(setup.paths)

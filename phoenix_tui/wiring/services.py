@@ -182,7 +182,7 @@ class SystemChecks:
 
     async def doctor(self) -> str:
         """Report about this machine, as text."""
-        from phoenix_tui.wiring.commands import findings  # noqa: PLC0415 - 20 ms (importlib.metadata), seldom asked for
+        from phoenix_tui.wiring.doctor import findings  # noqa: PLC0415 - 20 ms, seldom asked for
 
         found = await findings(self._setup)
         return "\n".join(f"{each.health.value:5}{each.topic:14} {each.text}" for each in found)

@@ -24,9 +24,9 @@ from phoenix_tui.cli.setup import Setup, prepare
 from phoenix_tui.config.load import Layer, merge
 from phoenix_tui.config.profile_layer import with_profile
 from phoenix_tui.config.settings import SettingValue
-from phoenix_tui.wiring.backend import open_the_store
 from phoenix_tui.wiring.resume import resumed_id
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
+from phoenix_tui.wiring.store import open_the_store
 from tests.support.engine import engine_harness
 from tools.contract import SandboxMode
 

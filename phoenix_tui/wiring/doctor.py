@@ -1,0 +1,141 @@
+"""Opens the services of `phoenix doctor`, and runs its checks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+from engine.rewind.snapshots.disabled import SWITCHED_OFF
+from engine.rewind.snapshots.folders import use_of
+from engine.store import expiring
+from engine.store.opening import journal_mode, open_for_reading
+from phoenix_tui.cli.arguments import CommandArguments
+from phoenix_tui.cli.doctor import machine_findings, report
+from phoenix_tui.cli.exits import Exit
+from phoenix_tui.cli.findings import Finding, Health
+from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.settings import Settings
+from phoenix_tui.lifecycle import memory_limit
+from phoenix_tui.text.checkpoint_text import use_in_words
+from phoenix_tui.wiring.backend import (
+    checkpoint_limits,
+    diagnostics_of,
+)
+from phoenix_tui.wiring.expiring import cutoff as expires_before
+from phoenix_tui.wiring.hook_board import hook_findings
+from phoenix_tui.wiring.language_servers import language_server_findings
+from phoenix_tui.wiring.mcp_commands import mcp_findings
+from phoenix_tui.wiring.processes import command_processes
+from phoenix_tui.wiring.profile_board import profile_files, profile_findings
+from phoenix_tui.wiring.trace_export import export_findings
+from phoenix_tui.wiring.trust_board import project_sources, source_findings
+from phoenix_tui.wiring.update_watch import update_findings
+from phoenix_tui.wiring.web_search import search_findings
+from phoenix_tui.wiring.worktree_findings import worktree_finding
+from tools.wording import counted
+
+_CONVERSATIONS = "SELECT count(*) FROM conversations WHERE kind <> 'subagent'"
+
+
+async def doctor(setup: Setup, arguments: CommandArguments) -> Exit:
+    """`phoenix doctor`."""
+    if arguments.bundle is not None:
+        from phoenix_tui.cli.bundle import bundle_parts, write_bundle  # noqa: PLC0415 - seldom asked for
+
+        parts = bundle_parts(await findings(setup), setup.settings, diagnostics_of(setup))
+        return write_bundle(parts, arguments)
+    return report(await findings(setup), as_json=arguments.json)
+
+
+async def findings(setup: Setup) -> list[Finding]:
+    """Run all checks of the doctor."""
+    found = await machine_findings(setup.paths, setup.credentials, os.environ)
+    found += search_findings(setup.settings.web, setup.credentials)
+    async with command_processes(setup) as processes:
+        support = await processes.probe()
+        servers = await language_server_findings(setup, processes)
+    found.append(Finding("processes", Health.OK, support.supervision_sentence))
+    found.append(Finding("sandbox", Health.OK if support.sandbox else Health.NOTE, support.sandbox_sentence))
+    found += profile_findings(profile_files(setup), setup.cwd)
+    found += await asyncio.to_thread(_extensions, setup)
+    found.append(await asyncio.to_thread(worktree_finding, setup.cwd))
+    found += await mcp_findings(setup)
+    found += servers
+    found.append(_sub_agents(setup.settings))
+    found.append(Finding("memory", Health.OK, memory_limit.in_words(memory_limit.MemoryLimit.of(setup.settings))))
+    found.append(_checkpoints(setup))
+    found.append(Finding("sqlite", Health.OK, f"{sqlite3.sqlite_version}, journal mode {journal_mode()}"))
+    found.append(await asyncio.to_thread(_database, setup.paths.database))
+    found += await asyncio.to_thread(export_findings, setup.settings, os.environ, setup.paths.database)
+    found += await asyncio.to_thread(update_findings, setup.settings, os.environ)
+    found += await asyncio.to_thread(_put_away, setup.paths.database, setup.settings.number("retention_days"))
+    return found
+
+
+def _checkpoints(setup: Setup) -> Finding:
+    """Finding about the kept contents of files, and the settings of their limits."""
+    limits = checkpoint_limits(setup.settings)
+    if not limits.total:
+        return Finding("checkpoints", Health.NOTE, SWITCHED_OFF)
+    words = use_in_words(use_of(setup.paths.checkpoints, limits)).removeprefix("Checkpoints: ")
+    return Finding("checkpoints", Health.OK, words)
+
+
+def _extensions(setup: Setup) -> list[Finding]:
+    sources = project_sources(setup, may_give=False)
+    return [*source_findings(sources, setup.cwd), *hook_findings(sources, setup.cwd)]
+
+
+def _sub_agents(settings: Settings) -> Finding:
+    """The limits of sub-agents, and where they are changed."""
+    at_once, turns = settings.number("max_agents"), settings.number("agent_turns")
+    seconds, dollars = settings.number("agent_timeout"), settings.number("agent_budget_usd")
+    if not settings.number("agent_depth"):
+        return Finding("sub-agents", Health.OK, "off (agent_depth = 0)")
+    budget = f"${dollars:g}" if dollars else "no budget"
+    text = f"{at_once:g} at the same time, one level deep, {turns:g} model replies, {seconds:g} s and {budget} each"
+    keys = "max_agents, agent_depth, agent_turns, agent_timeout, agent_budget_usd"
+    return Finding("sub-agents", Health.OK, f"{text} ({keys})")
+
+
+def _database(path: Path) -> Finding:
+    if not path.exists():
+        return Finding("database", Health.OK, f"{path} does not exist yet; the first conversation creates it")
+    try:
+        connection = open_for_reading(path)
+        try:
+            verdict = str(connection.execute("PRAGMA quick_check(3)").fetchone()[0])
+            count = int(connection.execute(_CONVERSATIONS).fetchone()[0])
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        return Finding("database", Health.BAD, f"{path}: {error}")
+    if verdict != "ok":
+        return Finding("database", Health.BAD, f"{path} is damaged: {verdict}")
+    return Finding(
+        "database", Health.OK, f"{path}, {path.stat().st_size / 1e6:.1f} MB, {counted(count, 'conversation')}, intact"
+    )
+
+
+def _put_away(path: Path, days: float) -> list[Finding]:
+    """Finding about the contents of archive and trash, and their expiry."""
+    try:
+        with closing(open_for_reading(path)) as connection:
+            found = expiring.put_away(connection, expires_before(days, time.time()))
+    except sqlite3.Error:
+        return []  # reported with the database itself
+    if not found.count:
+        return []
+    size = f"{counted(found.count, 'conversation')} in archive and trash, {found.bytes / 1e6:.1f} MB"
+    if not days:
+        return [Finding("archive", Health.OK, f"{size}, kept forever; retention_days in config.toml changes that")]
+    due = (
+        f"{found.expired} of them will be deleted permanently at the next start"
+        if found.expired
+        else "none is due for deletion"
+    )
+    return [Finding("archive", Health.OK, f"{size}, kept for {days:g} days (retention_days); {due}")]

@@ -1,0 +1,52 @@
+"""Opens the services of `phoenix models` and `phoenix model`."""
+
+from __future__ import annotations
+
+import os
+
+from engine.ports import ProviderError
+from phoenix_tui.cli.arguments import CommandArguments
+from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.model_commands import ModelCommands, show_models
+from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.settings import ConfigError
+from phoenix_tui.models.offers import LISTS_FILE, KeptLists, ProviderState
+from phoenix_tui.wiring.backend import (
+    model_files,
+)
+from phoenix_tui.wiring.choice import choose
+from phoenix_tui.wiring.processes import command_processes
+from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
+from phoenix_tui.wiring.settings_board import DefaultModel
+
+
+async def models(setup: Setup, arguments: CommandArguments) -> Exit:
+    """`phoenix models`."""
+    async with command_processes(setup) as processes:
+        files = model_files(setup.paths, processes.runner, os.environ)
+        embedded = embedded_factory(files, processes.runner)
+        lists = KeptLists(setup.paths.state / LISTS_FILE)
+        registry = ProviderRegistry(setup.settings, setup.credentials, os.environ, embedded, lists=lists)
+        try:
+            only = arguments.provider
+            if only and only not in registry.names():
+                raise CommandError(f"There is no provider '{only}'. The providers are {', '.join(registry.names())}.")
+            default = (await choose(setup, os.environ, files, registry)).reference
+            offers = await registry.offers(only, refresh=arguments.refresh)
+            if only and (why := offers[0]).state is not ProviderState.READY:
+                raise CommandError(f"{only}: {why.state.value}: {why.words}", Exit.FAILED)
+            return show_models([one for each in offers for one in each.models], default, as_json=arguments.json)
+        except ProviderError as error:
+            raise CommandError(error.message, Exit.FAILED) from error
+        finally:
+            await registry.close()
+
+
+async def model(setup: Setup, arguments: CommandArguments) -> Exit:
+    """`phoenix model ...`."""
+    async with command_processes(setup) as processes:
+        files = model_files(setup.paths, processes.runner, os.environ)
+        try:
+            return await ModelCommands(files, arguments, DefaultModel(setup.paths.config_file)).run()
+        except (ConfigError, OSError) as error:
+            raise CommandError(str(error), Exit.FAILED) from error

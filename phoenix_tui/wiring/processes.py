@@ -1,0 +1,27 @@
+"""Process control of this installation."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+
+from phoenix_tui.cli.setup import Setup
+from tools.process.start import Processes, ProcessSettings, start_processes
+
+
+def process_settings(setup: Setup, environment: Mapping[str, str]) -> ProcessSettings:
+    """Settings of commands for this setup."""
+    paths = setup.paths
+    hidden = tuple(dict.fromkeys((paths.config, paths.data, paths.state)))
+    return ProcessSettings(hidden=hidden, environment=environment, journals=paths.placeholders)
+
+
+@asynccontextmanager
+async def command_processes(setup: Setup) -> AsyncGenerator[Processes]:
+    """Process control for the time of a sub-command."""
+    processes = await start_processes(process_settings(setup, os.environ))
+    try:
+        yield processes
+    finally:
+        await processes.close()

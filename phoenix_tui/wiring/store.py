@@ -1,0 +1,25 @@
+"""The database of this installation."""
+
+from __future__ import annotations
+
+from math import inf
+
+from engine.ports.database_waits import DatabaseWaits
+from engine.store import BUSY_SECONDS, SqliteStore, StorePaths, open_ephemeral_store, open_store
+from engine.store.remains import Remains
+from phoenix_tui.config.paths import Paths
+
+
+async def open_the_store(
+    paths: Paths, *, ephemeral: bool = False, patient: bool = False, waits: DatabaseWaits | None = None
+) -> SqliteStore:
+    """The store of this installation, or one in memory; `patient` and `waits` as in `open_backend`.
+
+    Raises:
+        StorageError: the database cannot be opened; the sentence names the fix.
+    """
+    if ephemeral:
+        return await open_ephemeral_store()
+    remains = Remains(paths.outputs, paths.log_file.parent)
+    places = StorePaths(paths.database, paths.attachments, paths.locks, paths.data / "backups", remains)
+    return await open_store(places, patience=inf if patient else BUSY_SECONDS, waits=waits)
