@@ -45,6 +45,8 @@ class Program:
         """True when the output is drawn on `screen`; a huge screen would take seconds."""
         self._stream = pyte.ByteStream(self.screen)
         self._held = b""
+        self._text: str | None = None
+        """Text of the screen as it is drawn; None where it has to be read anew: every wait looks at it."""
         self._changed = asyncio.Event()
         self._over = asyncio.Event()
         """Set once all that was ever written has been read."""
@@ -60,10 +62,13 @@ class Program:
     @property
     def text(self) -> str:
         """Text of the screen, row by row."""
-        # Not `display`: during a frame half of a wide character may be alone, which it cannot take.
-        screen = self.screen
-        rows = (screen.buffer[row] for row in range(screen.lines))
-        return "\n".join("".join(row[place].data for place in range(screen.columns)).rstrip() for row in rows)
+        if self._text is None:
+            # Not `display`: during a frame half of a wide character may be alone, which it cannot take.
+            screen = self.screen
+            rows = (screen.buffer[row] for row in range(screen.lines))
+            cells = ("".join(row[place].data for place in range(screen.columns)).rstrip() for row in rows)
+            self._text = "\n".join(cells)
+        return self._text
 
     @property
     def words(self) -> str:
@@ -84,7 +89,7 @@ class Program:
 
     def resize(self, columns: int, rows: int) -> None:
         """Another size, with its SIGWINCH; from then on it is drawn."""
-        self.draws = True
+        self.draws, self._text = True, None
         self.screen.resize(rows, columns)
         self.process.setwinsize(rows, columns)
 
@@ -158,6 +163,7 @@ class Program:
             self._over.set()
             return
         self.raw += data
+        self._text = None
         self._changed.set()
         if not self.draws:
             return
