@@ -76,7 +76,7 @@ class ScreenFrontEnd(FrontEnd):
         dock.load("")
         dock.chips.images = ()
         await self._ctx.active.begin()
-        dock.load(text, folds)
+        dock.composer.load(text + dock.composer.content, folds)
         dock.chips.images = images
 
     def stop(self) -> bool:

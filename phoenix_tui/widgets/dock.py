@@ -87,7 +87,8 @@ class Dock(completing.Completing, StillColumn):
         self.completer = Completer(self.composer, self.offer)
         self.typing = ""
         """Hint while keys go to a program; empty while they do not."""
-        self._loaded = False
+        self.is_loaded = False
+        """True once a draft was shown: text in the box before that was typed ahead for it."""
         self._asked: Question | None = None
         """The question in view."""
 
@@ -124,14 +125,14 @@ class Dock(completing.Completing, StillColumn):
 
     def load(self, draft: str, folds: Sequence[tuple[int, int]] = ()) -> None:
         """Put a draft into the composer; text typed before the first one stays behind it."""
-        typed, self._loaded = "" if self._loaded else self.composer.content, True
+        typed, self.is_loaded = "" if self.is_loaded else self.composer.content, True
         if draft or not typed:
             self.composer.load(draft + typed, folds)
 
-    @property
-    def is_loaded(self) -> bool:
-        """True once a draft was shown: text in the box before that was typed ahead for it."""
-        return self._loaded
+    def expect(self) -> None:
+        """Empty the composer for the draft that `load` will bring; text typed until then stays behind it."""
+        self.composer.load("")
+        self.is_loaded = False
 
     @property
     def is_open(self) -> bool:

@@ -50,7 +50,7 @@ class Actions:
     async def command(self, text: str) -> None:
         """Run a slash command with its argument; an unknown one stays in the box."""
         if not await run_line(self._ctx, text):
-            self._ctx.dock.composer.load(text)
+            self._ctx.sending.give_back(text)
 
     async def rows(self, action: str, ids: tuple[str, ...]) -> None:
         """Archive, delete, pin … rows of the list."""
@@ -145,7 +145,8 @@ class Actions:
     async def may_leave(self) -> bool:
         """True when nothing runs and the draft is stored, or the user wants to quit all the same."""
         active = self._ctx.active
-        if not await active.drafts.keep() and not await self._confirm_quit(LOST_DRAFT):
+        stored = await active.drafts.keep() and not active.drafts.are_unstored
+        if not stored and not await self._confirm_quit(LOST_DRAFT):
             return False
         jobs = sum(running(one.jobs.all()) for one in active.services.engine.live())
         question = leaving_question(active.index.busy, jobs)

@@ -17,7 +17,6 @@ from engine.machine.states import Idle
 from engine.ports import ConversationChanges
 from engine.ports.profiles import narrower_mode
 from engine.records import Attachment, PermissionMode
-from phoenix_tui.features.draft_codec import parsed
 from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.features.sub_agents import family_of
 from phoenix_tui.lifecycle.crash_marker import OpenMark
@@ -146,7 +145,7 @@ class ActiveConversation:
             if conversation.record.agent is not None:
                 await self.services.engine.open(conversation.record.agent.parent_id)  # it has the others
             await self.put_away()
-            unsent = parsed(conversation.record.draft)
+            unsent = self.drafts.of(conversation)
             images = await self.services.engine.attachments(unsent.image_ids)
             visible = self._follow(conversation)
             dock = self.parts.dock
@@ -166,8 +165,8 @@ class ActiveConversation:
         async with self.changing:
             await self.put_away()
             self._reset()
-            dock = self.parts.dock
-            dock.load("")
+            dock, unsent = self.parts.dock, self.drafts.of(None)
+            dock.load(unsent.text, unsent.folds)
             dock.chips.images = ()
             dock.completer.look_in(self.launch.cwd)
             dock.composer.draft.prompts = PromptHistory(self.launch.state_folder, self.launch.cwd)
@@ -206,14 +205,14 @@ class ActiveConversation:
     async def put_away(self) -> None:
         """Keep the draft and follow the conversation no longer; an empty one vanishes."""
         async with self.changing:
-            await self.drafts.keep(anyway=self.conversation is not None)  # removals by a command are not reported yet
+            await self.drafts.put_away()
             visible, self.visible = self.visible, None
             if visible is None:
                 return
             await keep_place(visible.conversation, self.parts.transcript)
             record, images = visible.conversation.record, self.parts.dock.chips.images
             self._images_kept[record.id] = images
-            written = images or self.parts.dock.composer.content
+            written = images or self.drafts.is_unstored(record.id)
             if not written and not self.in_flight.waiting and _is_empty(visible):
                 visible.stop()
                 await self.services.engine.change(record.id, ConversationChanges(deleted=True))

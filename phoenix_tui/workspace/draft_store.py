@@ -11,7 +11,7 @@ from textual.timer import Timer
 from engine.api.conversation import ConversationApi
 from engine.api.errors import ENGINE_ERRORS
 from engine.ports import ConversationChanges
-from phoenix_tui.features.draft_codec import joined
+from phoenix_tui.features.draft_codec import Unsent, joined, parsed
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.notices import Notifier
 
@@ -51,6 +51,8 @@ class Drafting:
         self._timer: Timer | None = None
         self._changed_at = 0.0
         """Monotonic time of the first change that is not stored; 0 when everything is."""
+        self._unstored: dict[str, str] = {}
+        """Drafts that could not be stored when their conversation left the view, by its id; "" for a new one."""
         self._warmed = ""
         """The conversation whose connection was opened for the message being written."""
 
@@ -81,13 +83,9 @@ class Drafting:
         """Store it now if it was changed."""
         await self.keep()
 
-    async def keep(self, *, anyway: bool = False) -> bool:
-        """Store the draft now, where it was changed or `anyway`; False where that cannot be."""
-        if anyway:
-            self._changed_at = self._changed_at or time.monotonic()
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+    async def keep(self) -> bool:
+        """Store the draft now, where it was changed; False where that cannot be."""
+        self._stop_timer()
         if not self._changed_at or not self._dock.is_loaded:
             return True
         if self._active.conversation is not None:
@@ -95,11 +93,47 @@ class Drafting:
         async with self._active.changing:  # or a conversation that comes meanwhile would get this draft
             return await self._kept()
 
+    async def put_away(self) -> None:
+        """Store the draft, as another conversation comes into view; what is typed from now on is for that one."""
+        conversation, draft = self._active.conversation, self._written
+        # Removals by a command are not reported yet.
+        changed = bool(self._changed_at) or conversation is not None
+        self._stop_timer()
+        self._changed_at = 0.0
+        if not self._dock.is_loaded:
+            return
+        self._dock.expect()
+        if changed and not await self._stored(conversation, draft):
+            self._unstored[conversation.id if conversation is not None else ""] = draft
+
+    def of(self, conversation: ConversationApi | None) -> Unsent:
+        """The draft to show with a conversation that comes into view."""
+        key, stored = (conversation.id, conversation.record.draft) if conversation is not None else ("", "")
+        if key in self._unstored:
+            self._changed_at = time.monotonic()  # it is tried again
+        return parsed(self._unstored.pop(key, stored))
+
+    def is_unstored(self, conversation_id: str) -> bool:
+        """True for a conversation whose draft is here alone."""
+        return conversation_id in self._unstored
+
+    @property
+    def are_unstored(self) -> bool:
+        """True while a draft is here alone and would be lost at an end."""
+        return bool(self._unstored)
+
     async def _kept(self) -> bool:
         """Store it in the conversation in view, unless that was done meanwhile."""
         if not self._changed_at:
             return True
-        draft, conversation, self._changed_at = self._written, self._active.conversation, 0.0
+        self._changed_at = 0.0
+        if await self._stored(self._active.conversation, self._written):
+            return True
+        self._changed_at = time.monotonic()
+        return False
+
+    async def _stored(self, conversation: ConversationApi | None, draft: str) -> bool:
+        """Store this draft, in a new conversation where there is none; False where that cannot be."""
         if not draft and conversation is None:
             return True
         try:
@@ -107,7 +141,11 @@ class Drafting:
             if not conversation.read_only and draft != conversation.record.draft:
                 await conversation.change(ConversationChanges(draft=draft))
         except ENGINE_ERRORS as error:
-            self._changed_at = time.monotonic()
             self._toasts.tell(str(error), bad=True)
             return False
         return True
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None

@@ -94,6 +94,7 @@ class Sending:
     async def shell(self, line: str, *, now: bool = False) -> None:
         """Run the user's own command, after the current run, or `now` in its place."""
         active = self._active
+        conversation: ConversationApi | None = None
         try:
             with active.in_flight.one() as stopped:
                 conversation = await active.current()
@@ -103,13 +104,15 @@ class Sending:
                     stop_in_view(active.services.engine, conversation)
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
+        if conversation is not None and conversation is not active.conversation:
+            await _keep_draft(conversation, Unsent(line), receipt, self._toasts)
+            return
         await self._sent(line, receipt)
 
     async def _sent(self, text: str, receipt: Receipt) -> None:
         composer = self._active.parts.dock.composer
         if isinstance(receipt, Refused):
-            written = composer.content
-            composer.load(f"{text}\n{written}" if written else text)
+            self.give_back(text)
             self._toasts.tell(in_keys(receipt.reason), bad=True)
             return
         self._active.drafts.sent()
@@ -123,10 +126,15 @@ class Sending:
 
         A reason that came too late goes into the composer: it is no message before it is sent.
         """
-        active, composer = self._active, self._active.parts.dock.composer
+        active = self._active
         taken = await active.accepts(lambda one: asked_by(active.services.engine, one, call_id).answer(call_id, answer))
         if not taken and answer.reason:
-            composer.load(f"{answer.reason}\n{composer.content}" if composer.content else answer.reason)
+            self.give_back(answer.reason)
+
+    def give_back(self, text: str) -> None:
+        """Put a text that was not sent back into the composer, before what was typed meanwhile."""
+        composer = self._active.parts.dock.composer
+        composer.load(f"{text}\n{composer.content}" if composer.content else text)
 
     async def attach(self, images: Sequence[Path | bytes]) -> None:
         """Add images to the next message."""

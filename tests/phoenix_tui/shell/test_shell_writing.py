@@ -40,7 +40,7 @@ async def test_what_is_typed_while_a_conversation_opens_stands_behind_its_draft_
 ) -> None:
     kept = engine.seed("kept", draft="Please ", messages=2)
     async with open_shell(conversation_id=kept.id) as shell:
-        shell.dock._loaded = False
+        shell.dock.is_loaded = False
         shell.composer.load("now")
         await shell.open(kept)
         assert shell.composer.text == "Please now"

@@ -1,0 +1,79 @@
+"""What is typed while another conversation comes into view, or while the disk takes nothing, is never lost."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from engine.api.errors import EngineError
+from engine.ports import ConversationChanges
+from phoenix_tui.workspace.actions import LOST_DRAFT, Actions
+from tests.support.fake_engine import FakeConversation, FakeEngine
+from tests.support.waiting import poll
+
+
+def slow_to_store(conversation: FakeConversation) -> asyncio.Event:
+    """Let changes of this conversation wait for the event."""
+    released, change = asyncio.Event(), conversation.change
+
+    async def slowly(changes: ConversationChanges) -> None:
+        await released.wait()
+        await change(changes)
+
+    setattr(conversation, "change", slowly)  # noqa: B010 - a method, so types refuse it
+    return released
+
+
+async def test_letters_typed_while_the_draft_of_the_one_before_is_stored_are_for_the_one_that_comes(
+    open_shell: Any, engine: FakeEngine
+) -> None:
+    first = engine.seed("first", messages=2)
+    second = engine.seed("second", messages=2, draft="Please ")
+    async with open_shell() as shell:
+        await shell.open(first)
+        await shell.type("half")
+        released = slow_to_store(shell.conversation)
+        opening = asyncio.ensure_future(shell.active.open(second.id))
+        assert await poll(lambda: shell.composer.text == "")
+        await shell.type("now")
+        released.set()
+        await opening
+        assert (first.record.draft, shell.composer.text) == ("half", "Please now")
+
+
+async def test_a_draft_that_cannot_be_stored_comes_back_with_its_conversation(
+    open_shell: Any, engine: FakeEngine
+) -> None:
+    first, second = engine.seed("first", messages=2), engine.seed("second", messages=2)
+    async with open_shell() as shell:
+        await shell.open(first)
+        await shell.type("half")
+        conversation, full = shell.conversation, True
+        change = conversation.change
+
+        async def refused(changes: ConversationChanges) -> None:
+            if full and changes.draft is not None:
+                raise EngineError("The disk is full.")
+            await change(changes)
+
+        setattr(conversation, "change", refused)  # noqa: B010 - as above
+        await shell.open(second)
+        assert (shell.composer.text, first.record.draft) == ("", "")
+        assert "The disk is full." in shell.toasts
+        leaving = shell.app.run_worker(Actions(shell.ctx).may_leave())
+        await shell.shows(LOST_DRAFT)
+        await shell.pilot.press("escape")
+        assert not await leaving.wait()
+        full = False
+        await shell.open(first)
+        assert shell.composer.text == "half"
+        assert await shell.active.drafts.keep()
+        assert conversation.record.draft == "half"
+        assert await Actions(shell.ctx).may_leave()
+
+
+async def test_an_unknown_command_returns_before_what_was_typed_meanwhile(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        shell.composer.load("now")
+        await shell.command("/nothing-like-it")
+        assert shell.composer.text == "/nothing-like-it\nnow"
